@@ -1,0 +1,1 @@
+"""The bundled data files and their descriptions."""

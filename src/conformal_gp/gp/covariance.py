@@ -1,0 +1,279 @@
+r"""Covariance matrices with their pull-backs.
+
+The gradient of a likelihood needs :math:`\sum_{ij} Q_{ij}\, \partial K_{ij} / \partial \theta` for each hyperparameter,
+never the l x l x p array of derivatives itself. So each kernel here gives its matrix K and a *pull-back*: a function
+from Q to those sums. Pull-backs are linear in Q; Q need not be symmetric, as K's derivatives are.
+
+Elementwise formulas run over blocks of rows that stay in the cache, so a kernel costs little more than its exponential.
+
+Kernels are looked up by their exact type: a subclass may override the formula, so it takes scikit-learn's own
+``eval_gradient=True`` like any kernel that is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    Exponentiation,
+    Kernel,
+    Matern,
+    Product,
+    RationalQuadratic,
+    Sum,
+    WhiteKernel,
+)
+
+from conformal_gp.kernels import NeuralNetwork
+
+Array = NDArray[np.float64]
+Pullback = Callable[[Array], Array]
+Covariance = tuple[Array, Pullback]
+
+
+class Pairs:
+    """Rows of X against rows of Z, with the distances that several kernels, or several calls, share.
+
+    Distances come from differences, not from inner products: duplicate rows are at distance zero exactly, which
+    matters when the noise is small.
+    """
+
+    def __init__(self, X: Array, Z: Array | None = None):
+        self.X = X
+        self.Z = X if Z is None else Z
+        self.square = Z is None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of a covariance matrix over these pairs."""
+        return self.X.shape[0], self.Z.shape[0]
+
+    @cached_property
+    def squared_distances(self) -> Array:
+        """Squared Euclidean distances."""
+        return cdist(self.X, self.Z, "sqeuclidean")
+
+    def blocks(self) -> Iterator[slice]:
+        """Slices of rows whose part of a matrix takes about a quarter of a megabyte."""
+        step = max(1, 2**15 // max(1, self.shape[1]))
+        return (slice(start, start + step) for start in range(0, self.shape[0], step))
+
+
+_known: dict[type, Callable[..., Covariance]] = {}
+
+
+def _register(kernel_type: type) -> Callable[[Callable], Callable]:
+    def add(function: Callable[..., Covariance]) -> Callable:
+        _known[kernel_type] = function
+        return function
+
+    return add
+
+
+def covariance(kernel: Kernel, pairs: Pairs, scale: float = 1.0) -> Covariance:
+    """Matrix of ``scale * kernel`` over ``pairs``, and its pull-back.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Any kernel on vectors.
+    pairs : Pairs
+        The inputs. The pull-back makes sense for a square matrix only.
+    scale : float, default=1.0
+        A factor that is not a hyperparameter (an amplitude's value is handed down to its shape this way).
+
+    Returns
+    -------
+    K : ndarray of shape (n, m)
+        The covariances; the pull-back needs them, so they are not to be written to.
+    pullback : callable
+        From Q of shape (n, n) to the gradient of sum(Q * K) in ``kernel.theta`` (logarithms, fixed ones left
+        out).
+    """
+    return _known.get(type(kernel), _by_scikit_learn)(kernel, pairs, scale)
+
+
+def _by_scikit_learn(kernel: Kernel, pairs: Pairs, scale: float) -> Covariance:
+    if not pairs.square:
+        return scale * kernel(pairs.X, pairs.Z), _no_gradient
+    if kernel.n_dims == 0:
+        return scale * kernel(pairs.X), _no_gradient
+    K, K_gradient = kernel(pairs.X, eval_gradient=True)
+    return scale * K, lambda Q: scale * np.einsum("ij,ijp->p", Q, K_gradient)
+
+
+def _no_gradient(Q: Array) -> Array:
+    return np.empty(0)
+
+
+def inner(Q: Array, K: Array) -> float:
+    """Sum of the elementwise product, in one pass and without a product array."""
+    return float(np.einsum("ij,ij->", Q, K))
+
+
+@_register(ConstantKernel)
+def _constant(kernel: ConstantKernel, pairs: Pairs, scale: float) -> Covariance:
+    value = scale * float(kernel.constant_value)
+    return np.full(pairs.shape, value), lambda Q: np.full(kernel.n_dims, value * Q.sum())
+
+
+@_register(WhiteKernel)
+def _white(kernel: WhiteKernel, pairs: Pairs, scale: float) -> Covariance:
+    if not pairs.square:
+        return np.zeros(pairs.shape), _no_gradient
+    level = scale * float(kernel.noise_level)
+    return level * np.eye(pairs.shape[0]), lambda Q: np.full(kernel.n_dims, level * np.trace(Q))
+
+
+@_register(Sum)
+def _sum(kernel: Sum, pairs: Pairs, scale: float) -> Covariance:
+    K1, pull1 = covariance(kernel.k1, pairs, scale)
+    K2, pull2 = covariance(kernel.k2, pairs, scale)
+    return K1 + K2, lambda Q: np.concatenate([pull1(Q), pull2(Q)])
+
+
+@_register(Product)
+def _product(kernel: Product, pairs: Pairs, scale: float) -> Covariance:
+    if type(kernel.k1) is ConstantKernel:  # an amplitude: no matrix of its own
+        K, pull = covariance(kernel.k2, pairs, scale * float(kernel.k1.constant_value))
+        return K, lambda Q: np.concatenate([np.full(kernel.k1.n_dims, inner(Q, K)), pull(Q)])
+    K1, pull1 = covariance(kernel.k1, pairs, scale)
+    K2, pull2 = covariance(kernel.k2, pairs)
+    return K1 * K2, lambda Q: np.concatenate([pull1(Q * K2), pull2(Q * K1)])
+
+
+@_register(Exponentiation)
+def _power(kernel: Exponentiation, pairs: Pairs, scale: float) -> Covariance:
+    exponent = kernel.exponent
+    K, pull = covariance(kernel.kernel, pairs)
+    return scale * K**exponent, lambda Q: pull(Q * (scale * exponent * K ** (exponent - 1)))
+
+
+def _by_rows(
+    kernel: Kernel,
+    pairs: Pairs,
+    scale: float,
+    value: Callable[[slice], Array],
+    pull: Callable[[slice, Array], Array],
+) -> Covariance:
+    """Covariance from formulas for a block of rows: its part of the matrix, and its part of the sums."""
+    K = np.empty(pairs.shape)
+    for rows in pairs.blocks():
+        np.multiply(value(rows), scale, out=K[rows])
+
+    def pullback(Q: Array) -> Array:
+        if kernel.n_dims == 0:
+            return np.empty(0)
+        return scale * np.sum([pull(rows, Q[rows]) for rows in pairs.blocks()], axis=0)
+
+    return K, pullback
+
+
+class Profile(NamedTuple):
+    r"""A stationary covariance as a function of :math:`r^2 = |x - z|^2 / \ell^2`, with unit amplitude."""
+
+    value: Callable[[Array], Array]
+    slope: Callable[[Array], Array]  # -2 dk / dr²
+
+
+def _matern32_value(r2: Array) -> Array:
+    t = np.sqrt(3.0 * r2)
+    return (1.0 + t) * np.exp(-t)
+
+
+def _matern52_value(r2: Array) -> Array:
+    t = np.sqrt(5.0 * r2)
+    return (1.0 + t + (5.0 / 3.0) * r2) * np.exp(-t)
+
+
+def _matern52_slope(r2: Array) -> Array:
+    t = np.sqrt(5.0 * r2)
+    return (5.0 / 3.0) * (1.0 + t) * np.exp(-t)
+
+
+_SQUARED_EXPONENTIAL = Profile(lambda r2: np.exp(-0.5 * r2), lambda r2: np.exp(-0.5 * r2))
+_MATERN = {
+    1.5: Profile(_matern32_value, lambda r2: 3.0 * np.exp(-np.sqrt(3.0 * r2))),
+    2.5: Profile(_matern52_value, _matern52_slope),
+    np.inf: _SQUARED_EXPONENTIAL,
+}
+
+
+@_register(RBF)
+def _squared_exponential(kernel: RBF, pairs: Pairs, scale: float) -> Covariance:
+    return _stationary(kernel, pairs, scale, _SQUARED_EXPONENTIAL)
+
+
+@_register(Matern)
+def _matern(kernel: Matern, pairs: Pairs, scale: float) -> Covariance:
+    if kernel.nu not in _MATERN:
+        return _by_scikit_learn(kernel, pairs, scale)
+    return _stationary(kernel, pairs, scale, _MATERN[kernel.nu])
+
+
+def _stationary(kernel: Kernel, pairs: Pairs, scale: float, profile: Profile) -> Covariance:
+    r"""One length scale, or one for each input.
+
+    With S the profile's slope, :math:`\partial K_{ij} / \partial \log \ell_d = S_{ij} (x_{id} - x_{jd})^2 / \ell_d^2`.
+    """
+    if not kernel.anisotropic:
+        inverse_square = float(np.ravel(kernel.length_scale)[0]) ** -2.0
+
+        def r2(rows: slice) -> Array:
+            return pairs.squared_distances[rows] * inverse_square
+
+        def pull_one(rows: slice, Q: Array) -> Array:
+            block = r2(rows)
+            return np.array([inner(Q, profile.slope(block) * block)])
+
+        return _by_rows(kernel, pairs, scale, lambda rows: profile.value(r2(rows)), pull_one)
+
+    length_scale = np.asarray(kernel.length_scale, dtype=float)
+    centre = pairs.Z.mean(axis=0)  # only differences count: less rounding in the sums of squares
+    X, Z = (pairs.X - centre) / length_scale, (pairs.Z - centre) / length_scale
+
+    def r2_scaled(rows: slice) -> Array:
+        return cdist(X[rows], Z, "sqeuclidean")
+
+    def pull_each(rows: slice, Q: Array) -> Array:
+        W = Q * profile.slope(r2_scaled(rows))
+        squares = W.sum(axis=1) @ X[rows] ** 2 + W.sum(axis=0) @ Z**2
+        return squares - 2.0 * np.einsum("ij,ij->j", X[rows], W @ Z)
+
+    return _by_rows(kernel, pairs, scale, lambda rows: profile.value(r2_scaled(rows)), pull_each)
+
+
+@_register(RationalQuadratic)
+def _rational_quadratic(kernel: RationalQuadratic, pairs: Pairs, scale: float) -> Covariance:
+    alpha, ell = float(kernel.alpha), float(kernel.length_scale)
+    learnt = [not kernel.hyperparameter_alpha.fixed, not kernel.hyperparameter_length_scale.fixed]
+
+    def u(rows: slice) -> Array:
+        return 1.0 + pairs.squared_distances[rows] * (0.5 / (alpha * ell**2))  # 1 + r²/(2 alpha)
+
+    def pull(rows: slice, Q: Array) -> Array:
+        block = u(rows)
+        log_u = np.log(block)
+        W = Q * np.exp(-alpha * log_u)
+        decline = alpha * inner(W, 1.0 - 1.0 / block)  # r²/(2 u) = alpha (1 - 1/u)
+        return np.array([decline - alpha * inner(W, log_u), 2.0 * decline])[learnt]
+
+    return _by_rows(kernel, pairs, scale, lambda rows: u(rows) ** -alpha, pull)
+
+
+@_register(NeuralNetwork)
+def _neural_network(kernel: NeuralNetwork, pairs: Pairs, scale: float) -> Covariance:
+    def value(rows: slice) -> Array:
+        return kernel.value(pairs.X[rows], pairs.Z)
+
+    def pull(rows: slice, Q: Array) -> Array:
+        return np.array([inner(Q, kernel.derivative(pairs.X[rows], pairs.Z))])
+
+    return _by_rows(kernel, pairs, scale, value, pull)

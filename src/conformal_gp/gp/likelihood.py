@@ -1,0 +1,107 @@
+r"""Negative log marginal likelihood of a Gaussian process, and its gradient.
+
+With :math:`A = K + \sigma^2 I`, :math:`C = A^{-1}`, mean basis H, generalised least squares coefficients
+:math:`\beta = (H'CH)^{-1} H'C y` and :math:`\alpha = C (y - H \beta)`:
+
+.. math::
+    f = \tfrac12 (y - H\beta)' \alpha + \tfrac12 \log |A| + \tfrac{l}{2} \log 2 \pi, \qquad
+    \frac{\partial f}{\partial \theta} = \tfrac12 \sum_{ij} (C - \alpha \alpha')_{ij}
+    \frac{\partial A_{ij}}{\partial \theta}.
+
+The coefficients minimise f for given hyperparameters, so their own change does not enter the gradient.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, cho_factor, cho_solve
+from sklearn.gaussian_process.kernels import Kernel
+
+from conformal_gp.gp.covariance import Pairs, covariance
+from conformal_gp.gp.factor import Factor
+
+Array = NDArray[np.float64]
+
+
+def generalised_least_squares(H: Array, CH: Array, y: Array) -> Array:
+    """Coefficients β = (H'CH)^-1 H'C y; none when H has no columns."""
+    if H.shape[1] == 0:
+        return np.empty(0)
+    return cho_solve(cho_factor(H.T @ CH), CH.T @ y)
+
+
+class NegativeLogLikelihood:
+    """The likelihood of the rows (X, y) as a function of the hyperparameters.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Kernel whose free hyperparameters are the first entries of theta.
+    X : ndarray of shape (l, d)
+        Inputs.
+    y : ndarray of shape (l,)
+        Labels.
+    H : ndarray of shape (l, p)
+        Mean basis with independent columns.
+    noise_variance : float or None
+        A fixed noise variance; None when its logarithm is the last entry of theta.
+    """
+
+    def __init__(self, kernel: Kernel, X: Array, y: Array, H: Array, noise_variance: float | None = None):
+        self._kernel = kernel
+        self._pairs = Pairs(X)
+        self._y = y
+        self._H = H
+        self._noise_variance = noise_variance
+
+    def split(self, theta: Array) -> tuple[Kernel, float]:
+        """Kernel and noise variance that ``theta`` stands for."""
+        if self._noise_variance is not None:
+            return self._kernel.clone_with_theta(theta), self._noise_variance
+        return self._kernel.clone_with_theta(theta[:-1]), float(np.exp(theta[-1]))
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """Value and gradient at ``theta``.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (p,)
+            ``kernel.theta``, followed by the log noise variance when that is learnt.
+
+        Returns
+        -------
+        value : float
+            The negative log marginal likelihood.
+        gradient : ndarray of shape (p,)
+            Its gradient.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            When the covariance matrix is not numerically positive definite.
+        """
+        kernel, noise = self.split(theta)
+        K, pullback = covariance(kernel, self._pairs)
+        A = K.copy()
+        A.flat[:: A.shape[0] + 1] += noise
+        factor = Factor(A)
+        log_determinant = factor.log_determinant()
+
+        solved = factor.solve(np.column_stack([self._H, self._y]))
+        CH, Cy = solved[:, :-1], solved[:, -1]
+        beta = generalised_least_squares(self._H, CH, self._y)
+        alpha = Cy - CH @ beta
+        residual = self._y - self._H @ beta
+
+        l = self._y.shape[0]
+        value = 0.5 * (residual @ alpha + log_determinant + l * np.log(2.0 * np.pi))
+
+        # Twice the lower triangle stands for the whole of C in any sum against a symmetric matrix.
+        Q = factor.lower_inverse()
+        diagonal = np.diagonal(Q).copy()
+        Q *= 2.0
+        Q.flat[:: l + 1] = diagonal
+        Q = blas.dger(-1.0, alpha, alpha, a=Q, overwrite_a=1)
+        by_noise = [] if self._noise_variance is not None else [noise * (diagonal.sum() - alpha @ alpha)]
+        return value, 0.5 * np.concatenate([pullback(Q.T), by_noise])

@@ -1,0 +1,154 @@
+r"""A Gaussian process given its training rows: everything that a prediction needs, for many test inputs at once.
+
+Notation: :math:`C = (K + \sigma^2 I)^{-1}` over the l training rows; for a test input x, :math:`k = k(X, x)`,
+weights :math:`v = C k`, mean :math:`\mu`, and variance of a new label :math:`s = k(x, x) + \sigma^2 - k'v`.
+
+A mean function h(x)'β enters in one of two ways. With *given* coefficients it is subtracted from the labels. With a
+*flat prior* on its coefficients (universal kriging) C becomes
+:math:`P = C - C H (H'CH)^{-1} H'C`, and v and s become the universal kriging weights and variance: nothing is then
+estimated from the training rows alone. Either way the inverse over l + 1 rows is, in blocks,
+
+.. math::
+    \begin{pmatrix} P + v v' / s & -v / s \\ -v' / s & 1 / s \end{pmatrix}.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.gaussian_process.kernels import Kernel
+
+from conformal_gp.gp.covariance import Pairs, covariance
+from conformal_gp.gp.factor import Factor, symmetric_from_lower
+from conformal_gp.gp.likelihood import generalised_least_squares
+
+Array = NDArray[np.float64]
+
+
+class Prediction(NamedTuple):
+    """Prediction for a block of m test inputs."""
+
+    weights: Array
+    """(m, l): weight v of each training label in the mean."""
+    mean: Array
+    """(m,): mean of a new label."""
+    variance: Array
+    """(m,): variance s of a new label, noise included."""
+
+
+class Posterior:
+    """Gaussian process conditioned on training rows.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Covariance function.
+    noise_variance : float
+        Variance of the noise that each label carries.
+    X : ndarray of shape (l, d)
+        Training inputs.
+    y : ndarray of shape (l,)
+        Training labels.
+    H : ndarray of shape (l, p)
+        Mean basis with independent columns; p may be 0.
+    flat_prior : bool
+        Whether the coefficients have a flat prior, or are taken as given at their estimate.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (l,)
+        Weighted residuals, ``P y`` or ``C (y - H β)``.
+    diagonal : ndarray of shape (l,)
+        Diagonal of ``P`` or ``C``: inverse leave-one-out variances.
+    coefficients : ndarray of shape (p,)
+        Generalised least squares coefficients β of the mean basis.
+    log_marginal_likelihood : float
+        Log density of the labels; with a flat prior, the restricted one, in the basis given.
+    """
+
+    def __init__(
+        self, kernel: Kernel, noise_variance: float, X: Array, y: Array, H: Array, *, flat_prior: bool = False
+    ):
+        self.kernel = kernel
+        self.noise_variance = noise_variance
+        self._X = X
+        K, _ = covariance(kernel, Pairs(X))
+        A = K.copy()
+        A.flat[:: A.shape[0] + 1] += noise_variance
+        factor = _trustworthy(A)
+        CH = factor.solve(H) if H.shape[1] else H
+        self.coefficients = generalised_least_squares(H, CH, y)
+        residual = y - H @ self.coefficients
+        if np.abs(residual).max() <= 1e-13 * np.abs(y).max():
+            residual[:] = 0.0  # the mean function explains the labels: what is left is rounding
+        self.alpha = factor.solve(residual)
+        twice = residual @ self.alpha + factor.log_determinant() + y.size * np.log(2.0 * np.pi)
+        self._precision = symmetric_from_lower(factor.lower_inverse())
+        self._flat = flat_prior and H.shape[1] > 0
+        if self._flat:
+            information = cho_factor(H.T @ CH)
+            twice += 2.0 * np.log(np.diagonal(information[0])).sum() - H.shape[1] * np.log(2.0 * np.pi)
+            self._information_inverse = cho_solve(information, np.eye(H.shape[1]))
+            self._coefficient_weights = self._information_inverse @ CH.T  # (p, l): β is this times y
+            self._precision -= CH @ self._coefficient_weights
+        self.diagonal = np.diagonal(self._precision).copy()
+        self.log_marginal_likelihood = -0.5 * float(twice)
+
+    def predict(self, X: Array, H: Array) -> Prediction:
+        """Weights, means and variances at the rows of ``X``, whose mean basis is ``H``."""
+        K = self._covariances(X)
+        V = K @ self._precision
+        if self._flat:
+            V += H @ self._coefficient_weights
+        return Prediction(V, self._mean(K, H), self._variance(X, K, V, H))
+
+    def mean(self, X: Array, H: Array) -> Array:
+        """Means at the rows of ``X``; cheaper than :meth:`predict` by a factor of the training rows."""
+        return self._mean(self._covariances(X), H)
+
+    def _covariances(self, X: Array) -> Array:
+        return covariance(self.kernel, Pairs(X, self._X))[0]
+
+    def _mean(self, K: Array, H: Array) -> Array:
+        return K @ self.alpha + H @ self.coefficients
+
+    def _variance(self, X: Array, K: Array, V: Array, H: Array) -> Array:
+        total = self.kernel.diag(X) + self.noise_variance
+        s = total - np.einsum("ij,ij->i", K, V)
+        if self._flat:
+            spread = H @ self._information_inverse - K @ self._coefficient_weights.T
+            s += np.einsum("ij,ij->i", H, spread)
+        unresolved = np.flatnonzero(s < _SMALLEST_SHARE * total)
+        if unresolved.size:
+            raise LinAlgError(
+                f"test row {unresolved[0]} is so close to the training rows that its variance cannot be told "
+                "from rounding; give a larger noise_variance."
+            )
+        return s
+
+
+# Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, at which
+# intervals were within 1e-6 of a high-precision calculation (tests/gp/test_precision.py).
+_SMALLEST_CONDITION = 1e-11
+_SMALLEST_SHARE = 1e-11
+
+
+def _trustworthy(A: Array) -> Factor:
+    """Factorise, or say why not: noise that is lost in rounding gives wrong intervals, so it gives an error."""
+    size, norm = A[0, 0], float(np.linalg.norm(A, 1))
+    try:
+        factor = Factor(A)
+        condition = factor.reciprocal_condition(norm)
+    except LinAlgError:
+        condition = 0.0
+    if condition < _SMALLEST_CONDITION:
+        raise LinAlgError(
+            f"the covariance matrix is numerically singular (reciprocal condition {condition:.1e}): the inputs are "
+            f"too close for this kernel and noise. Give a noise_variance of at least {1e-9 * size:.1e}, a shorter "
+            "length scale, or drop duplicate rows."
+        )
+    return factor

@@ -1,0 +1,191 @@
+"""Kernel names, and the one covariance of the paper that scikit-learn lacks.
+
+scikit-learn's kernels are the language of this package: a name is a short way to write one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    Hyperparameter,
+    Kernel,
+    Matern,
+    RationalQuadratic,
+)
+
+__all__ = ["KERNEL_NAMES", "NeuralNetwork", "kernel_from_name"]
+
+Bounds = tuple[float, float] | str
+
+
+class NeuralNetwork(Kernel):  # type: ignore[misc]
+    r"""Neural network (arcsine) covariance, as GPML's ``covNNone``.
+
+    .. math::
+        k(x, z) = \arcsin \frac{\tilde x^\top \tilde z}
+        {\sqrt{(\ell^2 + \tilde x^\top \tilde x)(\ell^2 + \tilde z^\top \tilde z)}},
+        \qquad \tilde x = (1, x)
+
+    The limit of a network with one hidden layer of infinitely many sigmoid units. It is not stationary:
+    functions flatten out away from the origin, so it suits centred inputs. The variance at ``x`` is
+    :math:`\arcsin(\tilde x^\top \tilde x / (\ell^2 + \tilde x^\top \tilde x))`, below :math:`\pi / 2`; multiply
+    by a ``ConstantKernel`` for an amplitude.
+
+    Parameters
+    ----------
+    length_scale : float, default=1.0
+        Small values let the function change fast near the origin.
+    length_scale_bounds : pair of floats >= 0 or "fixed", default=(1e-5, 1e5)
+        Bounds within which ``length_scale`` is learnt.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process import GaussianProcessRegressor
+    >>> from conformal_gp.kernels import NeuralNetwork
+    >>> X = np.linspace(-3, 3, 25)[:, None]
+    >>> y = np.sign(X[:, 0])
+    >>> gp = GaussianProcessRegressor(4.0 * NeuralNetwork(0.1), alpha=1e-2, optimizer=None).fit(X, y)
+    >>> gp.predict([[2.5]]).round(1)
+    array([1.])
+    """
+
+    def __init__(self, length_scale: float = 1.0, length_scale_bounds: Bounds = (1e-5, 1e5)):
+        self.length_scale = length_scale
+        self.length_scale_bounds = length_scale_bounds
+
+    @property
+    def hyperparameter_length_scale(self) -> Hyperparameter:
+        """Description of the only hyperparameter."""
+        return Hyperparameter("length_scale", "numeric", self.length_scale_bounds)
+
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Covariance between the rows of ``X`` and ``Y``, optionally with its gradient.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Left inputs.
+        Y : array-like of shape (m, d), default=None
+            Right inputs; ``X`` when None.
+        eval_gradient : bool, default=False
+            Also return the derivative with respect to log ``length_scale``; needs ``Y=None``.
+
+        Returns
+        -------
+        K : ndarray of shape (n, m)
+            The covariances.
+        K_gradient : ndarray of shape (n, n, p)
+            Only with ``eval_gradient``; p is 0 when the length scale is fixed, else 1.
+        """
+        X = np.atleast_2d(X)
+        if eval_gradient and Y is not None:
+            raise ValueError("eval_gradient=True needs Y=None: the gradient is of the square matrix.")
+        Z = X if Y is None else np.atleast_2d(Y)
+        K = self.value(X, Z)
+        if not eval_gradient:
+            return K
+        if self.hyperparameter_length_scale.fixed:
+            return K, np.empty((*K.shape, 0))
+        return K, self.derivative(X, Z)[:, :, None]
+
+    def _sine_parts(self, X: NDArray[np.float64], Z: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+        r"""Numerators S of the sine and R of the cosine, and the factors L + s_x and L + s_z of their denominator.
+
+        With :math:`L = \ell^2, S = \tilde x^\top \tilde z, s_x = |\tilde x|^2, s_z = |\tilde z|^2`, the cosine's
+        :math:`R^2 = L^2 + L (s_x + s_z) + (s_x s_z - S^2)` has no cancellation near the diagonal, where the sine may
+        be near 1.
+        """
+        L = float(self.length_scale) ** 2
+        S = X @ Z.T
+        S += 1.0
+        sx = 1.0 + np.einsum("ij,ij->i", X, X)[:, None]
+        sz = 1.0 + np.einsum("ij,ij->i", Z, Z)[None, :]
+        R = sx * sz
+        R -= S * S
+        np.maximum(R, 0.0, out=R)
+        R += L * sx + (L * L)
+        R += L * sz
+        return S, np.sqrt(R, out=R), L + sx, L + sz
+
+    def value(self, X: NDArray[np.float64], Z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Covariances between rows of arrays ``X`` and ``Z``."""
+        S, R, _, _ = self._sine_parts(X, Z)
+        return np.arctan2(S, R)
+
+    def derivative(self, X: NDArray[np.float64], Z: NDArray[np.float64]) -> NDArray[np.float64]:
+        r"""Their derivatives in :math:`\log \ell`: :math:`-L S (1 / (L + s_x) + 1 / (L + s_z)) / R`."""
+        S, R, x, z = self._sine_parts(X, Z)
+        return (-(float(self.length_scale) ** 2)) * S * (1.0 / x + 1.0 / z) / R
+
+    def diag(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Variances at the rows of ``X``: the diagonal of ``self(X)``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Inputs.
+
+        Returns
+        -------
+        variances : ndarray of shape (n,)
+            ``np.diag(self(X))``.
+        """
+        X = np.atleast_2d(X)
+        L = float(self.length_scale) ** 2
+        sx = 1.0 + np.einsum("ij,ij->i", X, X)
+        return np.arctan2(sx, np.sqrt(L * L + 2.0 * L * sx))
+
+    def is_stationary(self) -> bool:
+        """Whether the covariance depends on x - z only: it does not."""
+        return False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(length_scale={self.length_scale:.3g})"
+
+
+_SHAPES: dict[str, Callable[[float, Bounds], Kernel]] = {
+    "se": lambda length, bounds: RBF(length, bounds),
+    "rq": lambda length, bounds: RationalQuadratic(length, 1.0, bounds, (1e-3, 1e5)),
+    "nn": lambda length, bounds: NeuralNetwork(length, bounds),
+    "matern32": lambda length, bounds: Matern(length, bounds, nu=1.5),
+    "matern52": lambda length, bounds: Matern(length, bounds, nu=2.5),
+}
+
+KERNEL_NAMES = tuple(_SHAPES)
+
+
+def kernel_from_name(name: str, *, amplitude: float = 1.0, length_scale: float = 1.0) -> Kernel:
+    """Write out a kernel's name as a scikit-learn kernel: an amplitude times a shape.
+
+    Parameters
+    ----------
+    name : {"se", "rq", "nn", "matern32", "matern52"}
+        Squared exponential, rational quadratic, neural network, Matérn 3/2, Matérn 5/2.
+    amplitude : float, default=1.0
+        Signal variance to start from; its bounds are a factor 1e6 to either side.
+    length_scale : float, default=1.0
+        Length scale to start from; its bounds are a factor 1e3 down and 1e4 up.
+
+    Returns
+    -------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        ``ConstantKernel * shape``.
+
+    Examples
+    --------
+    >>> from conformal_gp.kernels import kernel_from_name
+    >>> kernel_from_name("matern52")
+    1**2 * Matern(length_scale=1, nu=2.5)
+    """
+    if name not in _SHAPES:
+        raise ValueError(f"kernel: unknown name {name!r}; known are {', '.join(KERNEL_NAMES)}.")
+    shape = _SHAPES[name](length_scale, (1e-3 * length_scale, 1e4 * length_scale))
+    return ConstantKernel(amplitude, (1e-6 * amplitude, 1e6 * amplitude)) * shape

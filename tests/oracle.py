@@ -1,0 +1,578 @@
+"""Full conformal prediction on Gaussian process regression by brute force.
+
+Everything here follows the definitions of the method as literally as possible and none of the algebra
+that makes it fast: scores come from refitting the process, p-values from counting scores, and regions from
+Algorithm 1 with an explicit dense inverse. Names in parentheses such as (nm2) are the labels of the equations
+of the GPR-CP paper. Nothing is imported from the package under test.
+
+Two independent routes lead to the same region:
+
+* `scores` and `p_value` refit the process for every row of the bag, for one candidate label at a time;
+* `lines`, `region_from_lines` and `region` use the closed forms (AandB3) and Algorithm 1.
+
+`region_mpmath` repeats the second route in high-precision arithmetic.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import mpmath  # type: ignore[import-untyped]
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.gaussian_process.kernels import RBF, DotProduct, Kernel
+
+__all__ = [
+    "hull",
+    "lines",
+    "p_value",
+    "problem_with_hole",
+    "problem_with_ray",
+    "problem_with_single_ray",
+    "region",
+    "region_from_lines",
+    "region_mpmath",
+    "scores",
+]
+
+Array = NDArray[np.float64]
+Level = Fraction | float | int
+Problem = tuple[Kernel, float, Array, Array, Array, float, Fraction]
+
+INF = float("inf")
+
+
+def _root(gamma: float) -> float:
+    """Exponent 1/gamma of the variance in (nm2); zero for infinite gamma."""
+    if not gamma >= 1:
+        raise ValueError(f"gamma must be at least 1, got {gamma!r}")
+    return 0.0 if np.isinf(gamma) else 1.0 / gamma
+
+
+def _generalised_least_squares(A: Array, H: Array, y: Array) -> tuple[Array, Array]:
+    """Coefficients (H'A^-1 H)^-1 H'A^-1 y of the mean function, and the matrix H'A^-1 H."""
+    if np.linalg.matrix_rank(H) < H.shape[1]:
+        raise ValueError("the rows do not identify the coefficients of the mean function")
+    information = H.T @ np.linalg.solve(A, H)
+    return np.linalg.solve(information, H.T @ np.linalg.solve(A, y)), information
+
+
+def _predict(
+    kernel: Kernel,
+    noise_variance: float,
+    X: Array,
+    y: Array,
+    x: Array,
+    basis: Array | None,
+    basis_row: Array | None,
+) -> tuple[float, float]:
+    """Predictive mean and variance, noise included, of the label at one input.
+
+    Equations (gppred) and (gpvar), with the noise variance added to the latter. With a basis, the universal
+    kriging mean and variance: the coefficients have a flat prior, and estimating them adds to the variance.
+
+    Parameters
+    ----------
+    X, y : arrays of shape (n, d) and (n,)
+        Training rows; n = 0 gives the prior.
+    x : array of shape (1, d)
+        Input to predict at.
+    basis, basis_row : arrays of shape (n, p) and (p,), or None
+        Regressors of the mean function at the training rows and at `x`.
+    """
+    prior_variance = float(kernel.diag(x)[0]) + noise_variance
+    if len(y) == 0:
+        if basis is not None:
+            raise ValueError("the rows do not identify the coefficients of the mean function")
+        return 0.0, prior_variance
+    A = kernel(X) + noise_variance * np.eye(len(y))
+    k = kernel(X, x)[:, 0]
+    weights = np.linalg.solve(A, k)
+    variance = prior_variance - float(k @ weights)
+    if basis is None or basis_row is None:
+        return float(weights @ y), variance
+    coefficients, information = _generalised_least_squares(A, basis, y)
+    mean = float(basis_row @ coefficients + weights @ (y - basis @ coefficients))
+    gap = basis_row - basis.T @ weights
+    return mean, variance + float(gap @ np.linalg.solve(information, gap))
+
+
+def _scores_and_scales(
+    kernel: Kernel, noise_variance: float, X: Array, y: Array, gamma: float, basis: Array | None
+) -> tuple[Array, Array]:
+    """Scores, and for each the score that an error of max|y| in the prediction would have."""
+    root, n = _root(gamma), len(y)
+    largest = np.abs(y).max()
+    if gamma == 1:
+        A = kernel(X) + noise_variance * np.eye(n)
+        K = kernel(X, X)  # free of noise: a WhiteKernel is zero between two arguments
+        if not np.trace(A) > np.trace(K):
+            raise ValueError("gamma = 1 needs noise: without it every residual is zero")
+        mean = np.zeros(n)
+        if basis is not None:
+            coefficients, _ = _generalised_least_squares(A, basis, y)
+            mean = basis @ coefficients
+        fitted = mean + K @ np.linalg.solve(A, y - mean)
+        return np.abs(y - fitted), np.full(n, largest)
+    result, scales = np.empty(n), np.empty(n)
+    for i in range(n):
+        rest = np.delete(np.arange(n), i)
+        mean_i, variance_i = _predict(
+            kernel,
+            noise_variance,
+            X[rest],
+            y[rest],
+            X[[i]],
+            None if basis is None else basis[rest],
+            None if basis is None else basis[i],
+        )
+        result[i] = abs(y[i] - mean_i) / variance_i**root
+        scales[i] = largest / variance_i**root
+    return result, scales
+
+
+def scores(
+    kernel: Kernel,
+    noise_variance: float,
+    X: ArrayLike,
+    y: ArrayLike,
+    gamma: float,
+    basis: ArrayLike | None = None,
+) -> Array:
+    """Nonconformity scores of all rows of a bag, by refitting.
+
+    For gamma = 1 the score is |y_i - yhat_i| with the process trained on all rows (nm1a). For larger gamma
+    the process is refitted without row i, and the score is |y_i - yhat_i| / variance_i^(1/gamma), where the
+    variance is that of the left-out label, noise included (nm2); an infinite gamma leaves the plain
+    leave-one-out residual (nm1b). In terms of the whole bag the mean and variance of the refit are
+    (gploopred) and (gploovar), which are not used here.
+
+    Parameters
+    ----------
+    kernel : scikit-learn kernel
+        Covariance function with its hyperparameters; it is called, never fitted.
+    noise_variance : float
+        Variance of the label noise. Must be positive if gamma = 1, unless the kernel contains a WhiteKernel.
+    X, y : array-likes of shape (n, d) and (n,)
+        The bag.
+    gamma : float
+        Root parameter, from 1 to infinity inclusive.
+    basis : array-like of shape (n, p), optional
+        Regressors H of the mean function, whose coefficients have a flat prior (universal kriging). None is
+        a zero mean.
+
+    Returns
+    -------
+    array of shape (n,)
+
+    Notes
+    -----
+    A WhiteKernel in the kernel counts as noise: it is on the diagonal of ``kernel(X)``, in ``kernel.diag``
+    and absent from ``kernel(X, X)``. For gamma = 1 the scores are then W (A^-1 y), where W is the diagonal
+    matrix of the total noise variances; they are proportional to |A^-1 y|, the form (AandB3) that `region`
+    uses, only if W is a multiple of the identity. It is for a sum with one or more WhiteKernels, and not if
+    a WhiteKernel is multiplied by a kernel that is not stationary.
+    """
+    X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
+    H = None if basis is None else np.asarray(basis, dtype=float)
+    return _scores_and_scales(kernel, noise_variance, X, y, gamma, H)[0]
+
+
+def _extend(
+    X: ArrayLike, x_new: ArrayLike, basis: ArrayLike | None, basis_new: ArrayLike | None
+) -> tuple[Array, Array | None]:
+    """Stack the inputs, and the regressors, of the bag of l+1 rows, the new row last."""
+    if (basis is None) != (basis_new is None):
+        raise ValueError("basis and basis_new must be given together")
+    rows = np.vstack([np.asarray(X, dtype=float), np.reshape(np.asarray(x_new, dtype=float), (1, -1))])
+    if basis is None or basis_new is None:
+        return rows, None
+    return rows, np.vstack(
+        [np.asarray(basis, dtype=float), np.reshape(np.asarray(basis_new, float), (1, -1))]
+    )
+
+
+def _ranked_rows(ranked: Sequence[int] | NDArray[np.intp] | None, rows: int) -> list[int]:
+    """Training rows that take part in the ranking, without repetition."""
+    if ranked is None:
+        return list(range(rows))
+    chosen = [int(i) for i in ranked]
+    if len(set(chosen)) < len(chosen) or not all(0 <= i < rows for i in chosen):
+        raise ValueError("ranked must hold distinct indices of training rows")
+    return chosen
+
+
+def p_value(
+    kernel: Kernel,
+    noise_variance: float,
+    X: ArrayLike,
+    y: ArrayLike,
+    x_new: ArrayLike,
+    y_new: float,
+    gamma: float,
+    basis: ArrayLike | None = None,
+    basis_new: ArrayLike | None = None,
+    ranked: Sequence[int] | NDArray[np.intp] | None = None,
+    tolerance: float = 1e-9,
+) -> Fraction:
+    """p-value (pvalue) of one candidate label: append the row, score all rows by refits, and count.
+
+    Parameters
+    ----------
+    kernel, noise_variance, X, y, gamma, basis
+        As in `scores`; the rows are the l training rows.
+    x_new, y_new : array-like of shape (d,) and float
+        The new input and its candidate label.
+    basis_new : array-like of shape (p,), optional
+        Regressors of the mean function at the new input.
+    ranked : sequence of int, optional
+        Indices of the training rows that take part in the ranking; the others are fixed background,
+        present in every refit but never counted. All rows by default.
+    tolerance : float
+        A score counts as at least the new row's score if it falls short by no more than this share of
+        the new row's score, or by no more than rounding: 1e-13 of the largest label in the units of the
+        score. Mathematical ties thus count as ties.
+
+    Returns
+    -------
+    Fraction
+        Number of ranked rows, the new one included, with a score of at least the new row's, over their
+        number ``len(ranked) + 1``. Comparing it with a float or a Fraction is exact.
+    """
+    rows, H = _extend(X, x_new, basis, basis_new)
+    labels = np.append(np.asarray(y, dtype=float), y_new)
+    chosen = _ranked_rows(ranked, len(labels) - 1)
+    alpha, scale = _scores_and_scales(kernel, noise_variance, rows, labels, gamma, H)
+    count = 1  # the new row
+    for i in chosen:
+        slack = tolerance * alpha[-1] + 1e-13 * max(scale[i], scale[-1])
+        count += bool(alpha[i] >= alpha[-1] - slack)
+    return Fraction(count, len(chosen) + 1)
+
+
+def lines(
+    kernel: Kernel,
+    noise_variance: float,
+    X: ArrayLike,
+    y: ArrayLike,
+    x_new: ArrayLike,
+    gamma: float,
+    basis: ArrayLike | None = None,
+    basis_new: ArrayLike | None = None,
+) -> tuple[Array, Array]:
+    """Vectors a and b of (AandB3): the scores of the bag are |a + b t| for a candidate label t.
+
+    The matrix C = (K + noise I)^-1 is inverted explicitly over all l+1 rows. With a basis H its place is
+    taken by M = C - C H (H'C H)^-1 H'C. For gamma = 1 the scores lack the factor ``noise_variance`` of
+    (nm1a), which changes no p-value. Parameters are those of `p_value`.
+
+    Returns
+    -------
+    a, b : arrays of shape (l + 1,)
+    """
+    root = _root(gamma)
+    rows, H = _extend(X, x_new, basis, basis_new)
+    C = np.linalg.inv(kernel(rows) + noise_variance * np.eye(len(rows)))
+    if H is not None:
+        CH = C @ H
+        C = C - CH @ np.linalg.inv(H.T @ CH) @ CH.T
+    y_a = np.append(np.asarray(y, dtype=float), 0.0)
+    y_b = np.append(np.zeros(len(rows) - 1), 1.0)
+    divisor = np.diag(C) ** (1.0 - root)
+    return C @ y_a / divisor, C @ y_b / divisor
+
+
+def _members(a_i: Any, b_i: Any, a: Any, b: Any, tolerance: Any, largest: Any) -> list[tuple[Any, Any]]:
+    """Set S_i = {t : |a_i + b_i t| >= |a + b t|} of (si), as a list of closed intervals.
+
+    The cases are those below (si), after the signs have been turned so that b_i and b are not negative. The
+    parameter `largest` is the size with which a difference between a_i and a is compared.
+    """
+    if b_i < 0:
+        a_i, b_i = -a_i, -b_i
+    if b < 0:
+        a, b = -a, -b
+    everything = [(-INF, INF)]
+    if abs(b_i - b) > tolerance * max(b_i, b):
+        first, second = sorted([-(a_i - a) / (b_i - b), -(a_i + a) / (b_i + b)])  # (points)
+        return [(-INF, first), (second, INF)] if b_i > b else [(first, second)]
+    if b == 0:
+        return everything if abs(a_i) >= abs(a) - tolerance * largest else []
+    if abs(a_i - a) <= tolerance * largest:
+        return everything
+    single = -(a_i + a) / (b_i + b)  # (point)
+    return [(single, INF)] if a_i > a else [(-INF, single)]
+
+
+def region_from_lines(
+    a: Sequence[Any],
+    b: Sequence[Any],
+    delta: Level,
+    ranked: Sequence[int] | None = None,
+    tolerance: float = 1e-11,
+    label_scale: Any = 0.0,
+) -> list[tuple[Any, Any]]:
+    """Algorithm 1 from the vectors a and b on, in the arithmetic of their elements.
+
+    Parameters
+    ----------
+    a, b : sequences of l+1 numbers
+        Floats or mpmath numbers; the new row is the last.
+    delta : Fraction, float or int
+        Significance level. A float stands for its exact binary value.
+    ranked : sequence of int, optional
+        Training rows whose sets S_i count; all by default. The share is then over ``len(ranked) + 1``.
+    tolerance : float
+        Slopes that differ by no more than this relatively count as equal, and so do points that differ by
+        no more than this relative to themselves or to `label_scale`.
+    label_scale : number
+        Typical size of the labels.
+
+    Returns
+    -------
+    list of (low, high)
+        Disjoint closed intervals in ascending order, with infinite ends where the region is unbounded. An
+        isolated point has ``low == high``. The list is empty only if no candidate label is conforming.
+    """
+    chosen = _ranked_rows(ranked, len(a) - 1)
+    rational_delta = Fraction(delta)
+    largest = max(abs(value) for value in a)
+    sets = [_members(a[i], b[i], a[-1], b[-1], tolerance, largest) for i in chosen]
+    sets.append([(-INF, INF)])  # S_{l+1}
+
+    # The points P in ascending order, where points that are equal up to rounding become one.
+    raw = sorted(end for S in sets for interval in S for end in interval if abs(end) < INF)
+    points: list[Any] = []
+    same: dict[Any, Any] = {}
+    previous = None
+    for point in raw:
+        if previous is None or point - previous > tolerance * max(abs(point), abs(previous), label_scale):
+            points.append(point)
+        same[point] = points[-1]
+        previous = point
+    sets = [[(same.get(low, low), same.get(high, high)) for low, high in S] for S in sets]
+
+    def conforming(t: Any) -> bool:
+        count = sum(any(low <= t <= high for low, high in S) for S in sets)
+        return Fraction(count, len(sets)) > rational_delta
+
+    if not points:
+        return [(-INF, INF)] if conforming(0.0) else []
+    inside = [points[0] - max(1, abs(points[0]))]
+    inside += [(low + high) / 2 for low, high in pairwise(points)]
+    inside += [points[-1] + max(1, abs(points[-1]))]
+
+    # Open intervals with N(j)/(l+1) > delta, and points with M(j)/(l+1) > delta, from left to right.
+    ends = [-INF, *points, INF]
+    pieces: list[tuple[Any, Any]] = []
+    for j, t in enumerate(inside):
+        if j > 0 and conforming(ends[j]):
+            pieces.append((ends[j], ends[j]))
+        if conforming(t):
+            pieces.append((ends[j], ends[j + 1]))
+    merged: list[tuple[Any, Any]] = []
+    for low, high in pieces:
+        if merged and merged[-1][1] == low:
+            merged[-1] = (merged[-1][0], high)
+        else:
+            merged.append((low, high))
+    # The S_i are closed, so the ends of every open interval in the region are in the region too.
+    assert all(conforming(end) for piece in merged for end in piece if abs(end) < INF)
+    return merged
+
+
+def region(
+    kernel: Kernel,
+    noise_variance: float,
+    X: ArrayLike,
+    y: ArrayLike,
+    x_new: ArrayLike,
+    delta: Level,
+    gamma: float,
+    basis: ArrayLike | None = None,
+    basis_new: ArrayLike | None = None,
+    ranked: Sequence[int] | NDArray[np.intp] | None = None,
+    tolerance: float = 1e-11,
+) -> Array:
+    """Prediction region {t : p(t) > delta} by Algorithm 1, with the vectors a and b of `lines`.
+
+    Parameters
+    ----------
+    kernel, noise_variance, X, y, x_new, gamma, basis, basis_new, ranked
+        As in `p_value`.
+    delta, tolerance
+        As in `region_from_lines`. The comparison of N(j)/(l+1) and M(j)/(l+1) with delta is exact rational
+        arithmetic: ``Fraction(1, 10)`` is a tenth, ``0.1`` is the binary number next to it.
+
+    Returns
+    -------
+    array of shape (pieces, 2)
+        Disjoint closed intervals in ascending order, with infinite ends where the region is unbounded.
+    """
+    a, b = lines(kernel, noise_variance, X, y, x_new, gamma, basis, basis_new)
+    label_scale = float(np.max(np.abs(y), initial=0.0))
+    chosen = _ranked_rows(ranked, len(a) - 1)
+    pieces = region_from_lines(a.tolist(), b.tolist(), delta, chosen, tolerance, label_scale)
+    return np.array(pieces, dtype=float).reshape(-1, 2)
+
+
+def hull(pieces: ArrayLike) -> tuple[float, float]:
+    """Convex hull of a region, the smallest closed interval that contains it; two nans if it is empty."""
+    ends = np.asarray(pieces, dtype=float).reshape(-1, 2)
+    if len(ends) == 0:
+        return float("nan"), float("nan")
+    return float(ends.min()), float(ends.max())
+
+
+def region_mpmath(
+    X: ArrayLike,
+    y: ArrayLike,
+    x_new: ArrayLike,
+    amplitude: Any,
+    length_scale: Any,
+    noise_variance: Any,
+    delta: Level,
+    gamma: float,
+    digits: int = 60,
+) -> Array:
+    """Region with zero mean and kernel amplitude * exp(-r^2 / (2 length_scale^2)), in high precision.
+
+    The same algorithm as `region`: (AandB3) and Algorithm 1. Take `hull` of the result for the interval.
+
+    Parameters
+    ----------
+    X, y, x_new, delta, gamma
+        As in `region`; the floats stand for their exact binary values.
+    amplitude, length_scale, noise_variance : float or str
+        Hyperparameters; a string is read with all its decimals.
+    digits : int
+        Decimal digits of the arithmetic. Ties are decided with half of them.
+
+    Returns
+    -------
+    array of shape (pieces, 2)
+        As of `region`, rounded to floats at the very end.
+    """
+    _root(gamma)
+    rows, _ = _extend(X, x_new, None, None)
+    n = len(rows)
+    with mpmath.workdps(digits):
+        points = [[mpmath.mpf(float(value)) for value in row] for row in rows]
+        labels = [mpmath.mpf(float(value)) for value in np.asarray(y, dtype=float)]
+        size, scale, noise = (mpmath.mpf(value) for value in (amplitude, length_scale, noise_variance))
+        A = mpmath.matrix(n, n)
+        for i in range(n):
+            for j in range(n):
+                squared = mpmath.fsum((u - v) ** 2 for u, v in zip(points[i], points[j], strict=True))
+                A[i, j] = size * mpmath.exp(-squared / (2 * scale**2)) + (noise if i == j else 0)
+        C = A**-1
+        power = mpmath.mpf(1) if np.isinf(gamma) else 1 - 1 / mpmath.mpf(gamma)
+        a, b = [], []
+        for i in range(n):
+            divisor = C[i, i] ** power
+            a.append(mpmath.fsum(C[i, j] * labels[j] for j in range(n - 1)) / divisor)
+            b.append(C[i, n - 1] / divisor)
+        label_scale = max((abs(value) for value in labels), default=mpmath.mpf(0))
+        tolerance = mpmath.mpf(10) ** (-(digits // 2))
+        pieces = region_from_lines(a, b, delta, None, tolerance, label_scale)
+        return np.array([[float(low), float(high)] for low, high in pieces], dtype=float).reshape(-1, 2)
+
+
+def _problem(
+    kernel: Kernel,
+    noise_variance: float,
+    inputs: list[float],
+    labels: list[float],
+    x_new: float,
+    gamma: float,
+    count: int,
+) -> Problem:
+    """Problem with one feature, whose region is where more than `count` rows conform.
+
+    The level is halfway between two multiples of 1/(l+1), so that no rounding of it changes the region.
+    """
+    X, y = np.array(inputs)[:, np.newaxis], np.array(labels)
+    delta = Fraction(2 * count + 1, 2 * (len(y) + 1))
+    return kernel, noise_variance, X, y, np.array([x_new]), gamma, delta
+
+
+def problem_with_hole(gamma: float = 1.0) -> Problem:
+    """Problem whose region is bounded and consists of two intervals of positive length.
+
+    Holes need a row whose score moves faster with the candidate label than that of the new row. There is none
+    if gamma = 2, by the Cauchy-Schwarz inequality for the positive definite matrix C; for smaller gamma it
+    happens if the new input is far from a cluster of training inputs, for larger gamma if it is near one.
+
+    Parameters
+    ----------
+    gamma : 1, 3 or inf
+        Root parameter.
+
+    Returns
+    -------
+    kernel, noise_variance, X, y, x_new, gamma, delta
+        The region is about [-2.902, -0.026] and [1.498, 2.923] for gamma = 1, [-0.457, -0.129]
+        and [0.426, 1.057] for gamma = 3, and [-1.877, -0.632] and [0.378, 1.681] for infinite gamma.
+    """
+    if gamma == 1:
+        return _problem(RBF(2.0), 0.01, [0.4, 0.7, -0.2], [-0.3, 1.0, -0.1], -1.0, gamma, 3)
+    if gamma == 3:
+        return _problem(RBF(2.0), 0.01, [-1.6, 0.2, 1.8, 0.0], [0.9, -0.2, 0.0, -0.2], 1.0, gamma, 2)
+    if np.isinf(gamma):
+        inputs, labels = [-0.8, -1.5, -1.0, 0.7, -0.4], [-1.4, -0.3, 0.8, 0.1, -0.4]
+        return _problem(RBF(0.5), 0.01, inputs, labels, -1.3, gamma, 4)
+    raise ValueError("gamma must be 1, 3 or inf")
+
+
+def problem_with_ray(gamma: float = 1.0) -> Problem:
+    """Problem whose region is unbounded on both sides and has holes.
+
+    No two slopes are close to equal, so the shape does not depend on rounding.
+
+    Parameters
+    ----------
+    gamma : 1, 3 or inf
+        Root parameter.
+
+    Returns
+    -------
+    kernel, noise_variance, X, y, x_new, gamma, delta
+        The region is about (-inf, -51.3], [-18.2, 20.0] and [40.4, inf) for gamma = 1, (-inf, 0.419]
+        and [1.715, inf) for gamma = 3, and (-inf, -6.14], [-1.06, 1.47] and [8.13, inf) for infinite gamma.
+    """
+    if gamma == 1:
+        inputs, labels = [1.3, -1.4, 1.1, 1.3, -0.8, -1.1], [0.9, 0.8, 0.3, -0.4, -1.3, 1.8]
+        return _problem(RBF(1.0), 0.01, inputs, labels, 1.9, gamma, 3)
+    if gamma == 3:
+        return _problem(RBF(1.0), 0.01, [-0.7, 0.7, 0.7, 1.6], [-2.0, -0.5, -0.5, 1.3], 1.0, gamma, 1)
+    if np.isinf(gamma):
+        inputs, labels = [0.8, 0.1, -0.9, 1.5, 0.8], [-0.9, 1.5, 0.0, 1.1, 0.4]
+        return _problem(RBF(1.0), 0.01, inputs, labels, 0.5, gamma, 3)
+    raise ValueError("gamma must be 1, 3 or inf")
+
+
+def problem_with_single_ray(gamma: float = 1.0) -> Problem:
+    """Problem whose region is one ray, by hand: two slopes are exactly equal, the case (point).
+
+    One training row and the kernel x x' with unit noise. For gamma = 1 the row (1, 1) and the new input 2
+    give scores proportional to |5 - 2t| and |2t - 2|, thus the region (-inf, 7/4]. For infinite gamma the row
+    (2, 1) and the new input 1 give |1 - t| and |t - 2/5|, thus (-inf, 7/10].
+
+    Rounding may break the tie between the slopes; an implementation without a tolerance then finds a second
+    piece that starts at some 1e15 or ends the ray there.
+
+    Parameters
+    ----------
+    gamma : 1 or inf
+        Root parameter.
+
+    Returns
+    -------
+    kernel, noise_variance, X, y, x_new, gamma, delta
+    """
+    if gamma == 1:
+        return _problem(DotProduct(0.0), 1.0, [1.0], [1.0], 2.0, gamma, 1)
+    if np.isinf(gamma):
+        return _problem(DotProduct(0.0), 1.0, [2.0], [1.0], 1.0, gamma, 1)
+    raise ValueError("gamma must be 1 or inf")
