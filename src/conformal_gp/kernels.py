@@ -23,7 +23,7 @@ __all__ = ["KERNEL_NAMES", "NeuralNetwork", "kernel_from_name"]
 Bounds = tuple[float, float] | str
 
 
-class NeuralNetwork(Kernel):  # type: ignore[misc]
+class NeuralNetwork(Kernel):
     r"""Neural network (arcsine) covariance, as GPML's ``covNNone``.
 
     .. math::

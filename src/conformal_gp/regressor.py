@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context, clone
 from sklearn.gaussian_process.kernels import Kernel
@@ -37,7 +38,7 @@ Part = TypeVar("Part")
 BLOCK_ENTRIES = 2**18
 
 
-class ConformalGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class ConformalGPRegressor(RegressorMixin, BaseEstimator):
     r"""Gaussian process regression whose prediction intervals have guaranteed coverage.
 
     Full (transductive) conformal prediction on exact Gaussian process regression, after Papadopoulos (2024): for rows
@@ -182,9 +183,7 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             label_variance = float(np.mean((y - H @ (H.T @ y)) ** 2))  # H has orthonormal columns
             label_size = float(np.mean(y**2))
         if not np.isfinite(label_size):
-            raise ValueError(
-                f"y reaches {np.abs(y).max():.1e}, whose square overflows; divide y by a constant."
-            )
+            raise ValueError(f"y reaches {np.abs(y).max():.1e}, whose square overflows; divide y by a constant.")
         explained = label_variance <= 1e-26 * label_size  # all but rounding
         kernel, noise = self._start(X, 1.0 if explained else label_variance)
         if explained:
@@ -206,11 +205,31 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 n_jobs=self.n_jobs,
             )
             kernel, noise = optimum.kernel, optimum.noise_variance
-        self._posterior = Posterior(kernel, noise, X, y, H, flat_prior=self.tuning == "fixed")
+        self._posterior = self._condition(kernel, noise, X, y, H)
         self.kernel_ = kernel
-        self.noise_variance_ = noise
+        self.noise_variance_ = self._posterior.noise_variance
         self.mean_coef_ = self._columns.directions @ self._posterior.coefficients
         self.log_marginal_likelihood_ = self._posterior.log_marginal_likelihood
+
+    def _condition(self, kernel: Kernel, noise: float, X: Array, y: Array, H: Array) -> Posterior:
+        """Posterior; noise that was learnt may be raised until the covariance matrix is well conditioned."""
+        if self.tuning == "fixed":
+            return Posterior(kernel, noise, X, y, H, flat_prior=True)
+        floor = 1e-14 * float(kernel.diag(X).max())
+        for jitter in (0.0, *(floor * 10.0**step for step in range(8))):
+            try:
+                posterior = Posterior(kernel, noise + jitter, X, y, H)
+            except LinAlgError as error:
+                last_error = error
+                continue
+            if jitter:
+                warnings.warn(
+                    f"The covariance matrix was numerically singular: the noise variance was raised by {jitter:.1e}.",
+                    UserWarning,
+                    stacklevel=5,
+                )
+            return posterior
+        raise last_error
 
     def _start(self, X: Array, label_variance: float) -> tuple[Kernel, float]:
         """Kernel and noise variance to start from; for ``tuning="fixed"``, those to use."""
@@ -238,8 +257,8 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _describe_guarantee(self) -> str:
         if self.tuning == "train":
             return (
-                "Not exact: hyperparameters and mean function were learnt from the training rows alone, so coverage can "
-                "fall below the level, most with few rows or many hyperparameters."
+                "Not exact: hyperparameters and mean function were learnt from the training rows alone, so coverage "
+                "can fall below the level, most with few rows or many hyperparameters."
             )
         if self.scale_inputs:
             return (
@@ -273,9 +292,9 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         >>> from conformal_gp import ConformalGPRegressor
         >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
         >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
-        >>> mean, std = model.predict([[1.0], [9.0]], return_std=True)
+        >>> mean, std = model.predict([[1.0], [3.0]], return_std=True)
         >>> mean.round(3), std.round(3)
-        (array([0.811, 0.   ]), array([0.422, 1.049]))
+        (array([ 0.802, -0.333]), array([0.424, 0.84 ]))
         """
         if not return_std:
             return np.concatenate(self._by_blocks(X, self._block_mean))
@@ -307,8 +326,8 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0])
         >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.01, scale_inputs=False).fit(X, y)
         >>> model.predict_interval([[1.0], [2.0]], confidence_level=0.9).round(2)
-        array([[ 0.75,  1.04],
-               [-0.89, -0.59]])
+        array([[ 0.8 ,  1.02],
+               [-0.87, -0.65]])
         >>> model.predict_interval([[1.0]], confidence_level=[0.8, 0.9]).shape
         (1, 2, 2)
         """
@@ -319,8 +338,8 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         for level, k in zip(levels, ranks, strict=True):
             if k == 0:
                 warnings.warn(
-                    f"confidence_level={float(level):g} needs at least {rows_needed(level)} rows and the model has {n}: "
-                    "the intervals are infinite.",
+                    f"confidence_level={float(level):g} needs at least {rows_needed(level)} rows, the model has {n}; "
+                    "its intervals are infinite.",
                     UserWarning,
                     stacklevel=2,
                 )
@@ -348,14 +367,12 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
         >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
         >>> [region.round(2) for region in model.predict_set([[1.0]], confidence_level=0.5)]
-        [array([[0.72, 0.92]])]
+        [array([[0.51, 1.22]])]
         """
         check_is_fitted(self)
         levels, single = read_levels(confidence_level)
         if not single:
-            raise ValueError(
-                f"confidence_level must be one number for predict_set, got {confidence_level!r}."
-            )
+            raise ValueError(f"confidence_level must be one number for predict_set, got {confidence_level!r}.")
         k = rank(levels[0], self._posterior.alpha.size)
         parts = self._by_blocks(X, lambda x: regions(self._block_lines(x), k))
         return [region for part in parts for region in part]
@@ -410,9 +427,7 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """``function`` of each block of checked test rows, in order."""
         check_is_fitted(self)
         inputs = check_inputs(self, X, reset=False)
-        return list(
-            map_threads(lambda rows: function(inputs[rows]), self._slices(inputs.shape[0]), self.n_jobs)
-        )
+        return list(map_threads(lambda rows: function(inputs[rows]), self._slices(inputs.shape[0]), self.n_jobs))
 
     def _slices(self, n_rows: int) -> list[slice]:
         step = max(64, BLOCK_ENTRIES // self._posterior.alpha.size)

@@ -44,18 +44,14 @@ def read_level(level: Any) -> Fraction:
 
 def read_levels(confidence_level: Any) -> tuple[list[Fraction], bool]:
     """Levels as a list, and whether a single one was given."""
-    if isinstance(confidence_level, Iterable) and not isinstance(confidence_level, str):
-        if np.ndim(confidence_level) > 1:
-            raise ValueError(
-                f"confidence_level must be a number or a flat sequence, got shape {np.shape(confidence_level)}."
-            )
-        if np.ndim(confidence_level) == 1:
-            levels = [read_level(level) for level in confidence_level]
-            if not levels:
-                raise ValueError("confidence_level must hold at least one level, got an empty sequence.")
-            return levels, False
-        confidence_level = np.asarray(confidence_level)[()]
-    return [read_level(confidence_level)], True
+    if isinstance(confidence_level, str) or not isinstance(confidence_level, Iterable):
+        return [read_level(confidence_level)], True
+    if isinstance(confidence_level, np.ndarray) and confidence_level.ndim == 0:
+        return [read_level(confidence_level[()])], True
+    levels = [read_level(level) for level in confidence_level]
+    if not levels:
+        raise ValueError("confidence_level must hold at least one level, got an empty sequence.")
+    return levels, False
 
 
 def rank(level: Fraction, n_ranked: int) -> int:

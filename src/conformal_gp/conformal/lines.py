@@ -56,8 +56,8 @@ def normalised_residual_lines(
     r"""Lines of leave-one-out residuals over a root of their variance: the paper's eq. (nm2), for a block of test rows.
 
     In the notation of :mod:`conformal_gp.gp.posterior`, the score of training row i with candidate label
-    :math:`\mu + t` is :math:`|\alpha_i - v_i t / s| / D_i^{1 - 1/\gamma}` with :math:`D_i = C_{ii} + v_i^2 / s`, and the
-    test row's is :math:`(|t| / s) / s^{-(1 - 1/\gamma)}`. Their ratio leaves
+    :math:`\mu + t` is :math:`|\alpha_i - v_i t / s| / D_i^{1 - 1/\gamma}` with :math:`D_i = C_{ii} + v_i^2 / s`, and
+    the test row's is :math:`(|t| / s) / s^{-(1 - 1/\gamma)}`. Their ratio leaves
 
     .. math::
         p_i = s \alpha_i / d_i, \qquad q_i = -v_i / d_i, \qquad d_i = (s\, C_{ii} + v_i^2)^{1 - 1/\gamma} .

@@ -9,8 +9,8 @@ from conformal_gp.conformal.lines import Lines
 
 Array = NDArray[np.float64]
 
-# Scores that differ by less than this share of their size are tied: the ends of a region, computed and handed back, must
-# belong to it, and rows that are equal must tie, in spite of rounding.
+# Scores that differ by less than this share of their size are tied: the ends of a region, computed and handed back,
+# must belong to it, and rows that are equal must tie, in spite of rounding.
 TIE = 1e-10
 
 

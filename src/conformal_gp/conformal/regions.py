@@ -1,12 +1,12 @@
 r"""From lines to prediction regions, exactly.
 
-A ranked row covers a candidate t when :math:`|p + q t| \ge |t|` (see :mod:`conformal_gp.conformal.lines`); the region of
-rank k is where at least k rows do. Every row covers t = 0, so each side of 0 can be walked outwards on its own: on the
-side t >= 0, with signs changed so that p >= 0, a row *leaves* after :math:`p / (1 - q)` (never, if q >= 1), and *returns*
-at :math:`p / (-1 - q)` if q < -1. The side t <= 0 is the same with -q.
+A ranked row covers a candidate t when :math:`|p + q t| \ge |t|` (see :mod:`conformal_gp.conformal.lines`); the region
+of rank k is where at least k rows do. Every row covers t = 0, so each side of 0 can be walked outwards on its own: on
+the side t >= 0, with signs changed so that p >= 0, a row *leaves* after :math:`p / (1 - q)` (never, if q >= 1), and
+*returns* at :math:`p / (-1 - q)` if q < -1. The side t <= 0 is the same with -q.
 
-Where no row ever returns or stays for ever, that is, when all |q| < 1, the region is one interval whose ends are the k-th
-largest leaving points: a selection, O(n) a test row. Otherwise the points are sorted and swept.
+Where no row ever returns or stays for ever, that is, when all |q| < 1, the region is one interval whose ends are the
+k-th largest leaving points: a selection, O(n) a test row. Otherwise the points are sorted and swept.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from conformal_gp.conformal.lines import Lines
 
 Array = NDArray[np.float64]
+Ranks = NDArray[np.int64]
 
 
 def hulls(lines: Lines, ranks: Sequence[int]) -> Array:
@@ -68,9 +69,7 @@ def regions(lines: Lines, rank: int) -> list[Array]:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _fill_hulls(
-    centre: Array, offset: Array, slope: Array, ranks: Array, ends: Array
-) -> None:  # pragma: no cover
+def _fill_hulls(centre: Array, offset: Array, slope: Array, ranks: Ranks, ends: Array) -> None:  # pragma: no cover
     """Hulls of all test rows; ``ranks`` descend, so that each selection starts from what the last one left."""
     n = offset.shape[1]
     below = np.empty(n)
@@ -101,7 +100,7 @@ def _fill_hulls(
 
 
 @njit(cache=True, nogil=True)
-def _largest(values: Array, ranks: Array, out: Array) -> None:  # pragma: no cover
+def _largest(values: Array, ranks: Ranks, out: Array) -> None:  # pragma: no cover
     """k-th largest value for each of the descending ``ranks``; infinite for k = 0. Reorders ``values``."""
     n = _keep_top(values, ranks[0])
     for level in range(ranks.size):

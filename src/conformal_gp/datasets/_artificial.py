@@ -102,9 +102,7 @@ def make_gp_data(
     noise = _check_scale("noise", noise)
     outlier_noise = _check_scale("outlier_noise", outlier_noise)
     signal = _check_scale("signal", signal)
-    length_scale = _check_number(
-        "length_scale", length_scale, "a finite number above 0", lambda v: 0 < v < np.inf
-    )
+    length_scale = _check_number("length_scale", length_scale, "a finite number above 0", lambda v: 0 < v < np.inf)
     outlier_fraction = _check_number(
         "outlier_fraction", outlier_fraction, "a number from 0 to 1", lambda v: 0 <= v <= 1
     )

@@ -11,9 +11,7 @@ from sklearn.utils import Bunch
 DATA_MODULE = "conformal_gp.datasets.data"
 
 
-def load_bundled(
-    name: str, *, text: tuple[str, ...] = (), return_X_y: bool, as_frame: bool, raw: bool
-) -> Any:
+def load_bundled(name: str, *, text: tuple[str, ...] = (), return_X_y: bool, as_frame: bool, raw: bool) -> Any:
     """Load one bundled data set.
 
     Parameters
@@ -90,7 +88,5 @@ def _import_pandas(caller: str) -> Any:
     try:
         import pandas
     except ImportError as error:
-        raise ImportError(
-            f"{caller} needs pandas when as_frame=True; install it with `pip install pandas`"
-        ) from error
+        raise ImportError(f"{caller} needs pandas when as_frame=True; install it with `pip install pandas`") from error
     return pandas

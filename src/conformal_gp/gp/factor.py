@@ -42,10 +42,7 @@ class Factor:
         C, _ = lapack.dpotri(self._L, lower=1, overwrite_c=1)
         return C
 
-
-def symmetric_from_lower(C: Array) -> Array:
-    """Fill the upper triangle of a matrix that has zeros there, in place."""
-    diagonal = np.diagonal(C).copy()
-    C += C.T
-    np.fill_diagonal(C, diagonal)
-    return C
+    def inverse_root(self) -> Array:
+        """L^-1, lower triangular, so that A^-1 = L^-T L^-1; the factor itself is used up."""
+        root, _ = lapack.dtrtri(self._L, lower=1, overwrite_c=1)
+        return root

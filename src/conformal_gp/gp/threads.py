@@ -45,9 +45,7 @@ def limit_blas(threads: int) -> Iterator[None]:
         yield
 
 
-def map_threads(
-    function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None
-) -> Iterator[Result]:
+def map_threads(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None) -> Iterator[Result]:
     """Apply ``function`` to each item in threads with one BLAS thread each; results come in order.
 
     ``n_jobs=None`` takes as many threads as BLAS would, so that the usual limits (``OMP_NUM_THREADS``, joblib's

@@ -1,0 +1,89 @@
+"""Nearly singular covariance matrices: the right interval to 1e-6, or a clear error."""
+
+from fractions import Fraction
+
+import numpy as np
+import oracle
+import pytest
+from numpy.linalg import LinAlgError
+from sklearn.gaussian_process.kernels import RBF
+
+from conformal_gp import ConformalGPRegressor
+
+NOISES = (1e-4, 1e-6, 1e-8, 1e-9, 1e-10, 1e-12)
+LENGTH_SCALES = (0.3, 1.0, 10.0, 1e3, 1e6)
+
+
+def problem(seed, l, duplicates):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(l, 2))
+    x_new = 0.5 * rng.normal(size=(1, 2))
+    if duplicates:
+        X[1] = X[0]
+        x_new = X[2:3].copy()
+    return X, np.sin(X[:, 0]) + 0.01 * rng.normal(size=l), x_new
+
+
+def fast_hull(X, y, x_new, length_scale, noise, delta, gamma):
+    model = ConformalGPRegressor(
+        RBF(length_scale), mean="zero", noise_variance=noise, gamma=gamma, tuning="fixed", scale_inputs=False
+    )
+    return model.fit(X, y).predict_interval(x_new, 1 - delta)[0]
+
+
+def exact_hull(X, y, x_new, length_scale, noise, delta, gamma):
+    return oracle.hull(oracle.region_mpmath(X, y, x_new, 1.0, length_scale, noise, delta, gamma, digits=50))
+
+
+@pytest.mark.parametrize("gamma", [1.0, 2.0, np.inf])
+@pytest.mark.parametrize("duplicates", [False, True])
+@pytest.mark.parametrize("length_scale", LENGTH_SCALES)
+def test_interval_is_right_or_refused(length_scale, duplicates, gamma):
+    delta = Fraction(3, 13)
+    for seed, noise in enumerate(NOISES):
+        X, y, x_new = problem(seed, 12, duplicates)
+        try:
+            fast = fast_hull(X, y, x_new, length_scale, noise, delta, gamma)
+        except LinAlgError as error:
+            assert "noise_variance" in str(error)
+            assert noise < 1e-8, f"noise {noise} is not so small that it may be refused"
+            continue
+        exact = exact_hull(X, y, x_new, length_scale, noise, delta, gamma)
+        np.testing.assert_allclose(fast, exact, rtol=1e-6, atol=1e-6 * np.abs(y).max())
+
+
+def test_small_noise_on_many_rows_is_right():
+    X, y, x_new = problem(0, 60, False)
+    arguments = (X, y, x_new, 2.0, 1e-7, Fraction(1, 10), 2.0)
+    np.testing.assert_allclose(fast_hull(*arguments), exact_hull(*arguments), rtol=1e-6)
+
+
+def test_singular_matrix_is_refused_with_advice():
+    X, y, x_new = problem(0, 12, False)
+    with pytest.raises(LinAlgError, match="Give a noise_variance of at least"):
+        fast_hull(X, y, x_new, 1e6, 1e-10, Fraction(1, 5), 2.0)
+
+
+def test_the_advised_noise_is_accepted():
+    X, y, x_new = problem(0, 12, False)
+    with pytest.raises(LinAlgError) as refused:
+        fast_hull(X, y, x_new, 1e6, 0.0, Fraction(1, 5), 2.0)
+    advised = float(str(refused.value).split("at least ")[1].split(",")[0])
+    assert np.isfinite(fast_hull(X, y, x_new, 1e6, advised, Fraction(1, 5), 2.0)).all()
+
+
+def test_test_row_on_a_training_row_without_noise_is_refused():
+    X, y, _ = problem(0, 12, False)
+    with pytest.raises(LinAlgError, match="cannot be told from rounding"):
+        fast_hull(X, y, X[:1], 0.3, 0.0, Fraction(1, 5), 2.0)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_learnt_noise_is_raised_with_a_warning_that_says_how_much():
+    X = np.linspace(0.0, 1.0, 30)[:, None]
+    model = ConformalGPRegressor(
+        1e6 * RBF(100.0, "fixed"), mean="zero", noise_variance=1e-8, n_restarts=0, scale_inputs=False
+    )
+    with pytest.warns(UserWarning, match="raised by"):
+        model.fit(X, X[:, 0])
+    assert np.isfinite(model.predict_interval(X[:3] + 0.01, 0.8)).all()
