@@ -23,7 +23,7 @@ from conformal_gp.conformal.pvalues import p_values
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.mean import MEAN_NAMES, IndependentColumns, basis
 from conformal_gp.gp.posterior import Posterior, Prediction
-from conformal_gp.gp.threads import map_threads
+from conformal_gp.gp.threads import map_threads, one_blas_thread
 from conformal_gp.gp.tuning import maximise_likelihood
 from conformal_gp.kernels import KERNEL_NAMES, kernel_from_name
 from conformal_gp.validation import check_inputs, check_labels
@@ -164,19 +164,22 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
             raise NotImplementedError(f"tuning={self.tuning!r} is not available yet; use 'train' or 'fixed'.")
         X_checked = check_inputs(self, X, reset=True, y=y)
         labels = check_labels(y, X_checked)
-        self._scaler = StandardScaler().fit(X_checked) if self.scale_inputs else None
-        inputs = self._scaled(X_checked)
-        H = basis(self.mean, inputs)
-        self._columns = IndependentColumns(H)
-        l = labels.size
-        if H.shape[1] and self._columns.rank >= l:
-            raise ValueError(
-                f"mean={self.mean!r} has {H.shape[1]} coefficients, too many for n_samples={l} rows; use "
-                "mean='constant' (at least 2 rows) or mean='zero'."
-            )
-        self._fit_process(inputs, labels, self._columns.reduce(H))
+        with one_blas_thread(rows=labels.size):
+            self._fit_checked(X_checked, labels)
         self.guarantee_ = self._describe_guarantee()
         return self
+
+    def _fit_checked(self, X: Array, y: Array) -> None:
+        self._scaler = StandardScaler().fit(X) if self.scale_inputs else None
+        inputs = self._scaled(X)
+        H = basis(self.mean, inputs)
+        self._columns = IndependentColumns(H)
+        if H.shape[1] and self._columns.rank >= y.size:
+            raise ValueError(
+                f"mean={self.mean!r} has {H.shape[1]} coefficients, too many for n_samples={y.size} rows; use "
+                "mean='constant' (at least 2 rows) or mean='zero'."
+            )
+        self._fit_process(inputs, y, self._columns.reduce(H))
 
     def _fit_process(self, X: Array, y: Array, H: Array) -> None:
         with np.errstate(over="ignore"):
@@ -190,7 +193,7 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
             warnings.warn(
                 f"y is reproduced exactly by mean={self.mean!r}: the intervals have no width.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         elif self.tuning == "train":
             optimum = maximise_likelihood(
@@ -226,7 +229,7 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
                 warnings.warn(
                     f"The covariance matrix was numerically singular: the noise variance was raised by {jitter:.1e}.",
                     UserWarning,
-                    stacklevel=5,
+                    stacklevel=6,
                 )
             return posterior
         raise last_error

@@ -39,9 +39,12 @@ def blas_threads() -> int:
 
 
 @contextmanager
-def limit_blas(threads: int) -> Iterator[None]:
-    """Hold BLAS to at most so many threads inside the ``with`` block."""
-    with _controller().limit(limits=min(threads, blas_threads()), user_api="blas"):
+def one_blas_thread(rows: int = 0) -> Iterator[None]:
+    """Hold BLAS to one thread inside the ``with`` block, unless the matrices have many rows."""
+    if rows >= ROWS_FOR_BLAS_THREADS:
+        yield
+        return
+    with _controller().limit(limits=1, user_api="blas"):
         yield
 
 
@@ -53,7 +56,7 @@ def map_threads(function: Callable[[Item], Result], items: Iterable[Item], n_job
     """
     work = list(items)
     workers = min(len(work), blas_threads() if n_jobs is None else effective_n_jobs(n_jobs))
-    with limit_blas(1):
+    with one_blas_thread():
         if workers <= 1:
             yield from map(function, work)
             return

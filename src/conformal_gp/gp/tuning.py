@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
-from conformal_gp.gp.threads import ROWS_FOR_BLAS_THREADS, blas_threads, limit_blas, map_threads
+from conformal_gp.gp.threads import map_threads
 
 Array = NDArray[np.float64]
 
@@ -89,11 +89,8 @@ def maximise_likelihood(
     def climb(start: Array) -> OptimizeResult:
         return _minimise(objective, start, bounds, offset)
 
-    if len(starts) == 1:
-        with limit_blas(1 if y.shape[0] < ROWS_FOR_BLAS_THREADS else blas_threads()):
-            results = [climb(start)]
-    else:
-        results = list(map_threads(climb, starts, n_jobs))
+    # A single start leaves the threads to BLAS.
+    results = [climb(start)] if len(starts) == 1 else list(map_threads(climb, starts, n_jobs))
     best = min(results, key=lambda result: result.fun)
     if not np.isfinite(best.fun):
         raise LinAlgError(
@@ -122,7 +119,7 @@ def _warn(kernel: Kernel, result: OptimizeResult, bounds: Array, learn_noise: bo
             f"The likelihood was not maximised to tolerance ({result.message}); more n_restarts or "
             "inputs of comparable scale may help.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=7,
         )
     names = _names(kernel) + ["noise_variance"] * learn_noise
     for name, value, (low, high) in zip(names, result.x, bounds, strict=True):
@@ -131,7 +128,7 @@ def _warn(kernel: Kernel, result: OptimizeResult, bounds: Array, learn_noise: bo
                 warnings.warn(
                     f"{name} ended on its {side} bound {np.exp(bound):.3g}; a wider bound may fit better.",
                     ConvergenceWarning,
-                    stacklevel=4,
+                    stacklevel=7,
                 )
 
 

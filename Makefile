@@ -1,0 +1,54 @@
+# Everything runs in .venv; the first use of a target sets it up.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# One BLAS thread a test process: the processes are what runs in parallel.
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
+.PHONY: demo test test-slow lint bench clean
+
+demo: $(VENV)/.demo  ## fit to the bundled Auto-mpg data, print a table, save a picture
+	@echo "== Fitting and predicting (ten folds)"
+	$(BIN)/python examples/auto_mpg.py
+
+test: lint  ## lint, types and the fast lane of the tests
+	@echo "== Tests (fast lane; 'make test-slow' checks the theorem statistically)"
+	$(PYTEST) -n auto
+
+test-slow: $(VENV)/.test  ## statistical checks of the theorem
+	@echo "== Slow lane: coverage over tens of thousands of labels"
+	$(PYTEST) -n auto -m slow tests/slow
+
+lint: $(VENV)/.test  ## style and types
+	@echo "== Style (ruff) and types (mypy)"
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.bench  ## speed beside scikit-learn, gpyconform and GPyTorch; writes docs/benchmarks.md
+	@echo "== Benchmarks: leave the machine alone until they are done"
+	$(BIN)/python -m benchmarks
+
+clean:  ## remove the environment and what was built
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	@echo "== Creating a virtual environment in $(VENV)"
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	@echo "== Installing conformal-gp with its plotting extra"
+	$(PIP) -e '.[plot]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python
+	@echo "== Installing conformal-gp with what its tests need"
+	$(PIP) -e '.[test,lint]'
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml | $(BIN)/python
+	@echo "== Installing conformal-gp with the peers it is measured against"
+	$(PIP) torch==2.13.0
+	$(PIP) -e '.[bench]'
+	@touch $@
