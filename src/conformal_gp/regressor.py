@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import Self, TypeVar
+from typing import Self
 
 import numpy as np
-from numpy.linalg import LinAlgError
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.conformal.levels import rank, read_levels, rows_needed
-from conformal_gp.conformal.lines import Lines, normalised_residual_lines
-from conformal_gp.conformal.pvalues import p_values
-from conformal_gp.conformal.regions import hulls, regions
-from conformal_gp.gp.mean import MEAN_NAMES, IndependentColumns, basis
-from conformal_gp.gp.posterior import Posterior, Prediction
-from conformal_gp.gp.threads import map_threads, one_blas_thread
-from conformal_gp.gp.tuning import maximise_likelihood
-from conformal_gp.kernels import KERNEL_NAMES, kernel_from_name
-from conformal_gp.validation import check_inputs, check_labels
+from conformal_gp.fitting import Fitted, Settings, automatic, fit_augmented, fit_fixed, fit_holdout, fit_train
+from conformal_gp.gp.mean import MEAN_NAMES
+from conformal_gp.gp.threads import one_blas_thread
+from conformal_gp.kernels import KERNEL_NAMES
+from conformal_gp.validation import check_candidates, check_design, check_inputs, check_labels
 
 __all__ = ["ConformalGPRegressor"]
 
 Array = NDArray[np.float64]
-Part = TypeVar("Part")
 
-# Test rows are taken in blocks whose weights fill about two megabytes: large enough for the matrix product, small
-# enough for the cache. Memory does not grow with the number of test rows.
-BLOCK_ENTRIES = 2**18
+_WAYS: dict[str, Callable[..., Fitted]] = {
+    "fixed": fit_fixed,
+    "train": fit_train,
+    "holdout": fit_holdout,
+    "augmented": fit_augmented,
+}
 
 
 class ConformalGPRegressor(RegressorMixin, BaseEstimator):
@@ -47,31 +43,50 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    kernel : {"se", "rq", "nn", "matern32", "matern52"} or scikit-learn kernel, default="matern52"
-        Covariance function. A name is squared exponential, rational quadratic, neural network, Matérn 3/2 or
-        Matérn 5/2, with an amplitude and one length scale that start at the scale of the data. A kernel object
-        (sums, products, a length scale for each input, your own) is used as it is, with its own start and bounds.
+    kernel : str, scikit-learn kernel, or list of these, default="matern52"
+        Covariance function. The names "se", "rq", "nn", "matern32" and "matern52" are squared
+        exponential, rational quadratic, neural network, Matérn 3/2 and Matérn 5/2, with an amplitude and one length
+        scale at the scale of the data. A kernel object (sums, products, a
+        length scale for each input, your own) is used as it is, with its own start and bounds. Of several, the
+        likelihood chooses one.
     mean : {"zero", "constant", "linear"}, default="linear"
         Mean function; "linear" is a constant and a term for each input.
     noise_variance : float >= 0 or None, default=None
         Variance of the noise on each label: where it starts, or its value with ``tuning="fixed"``. None starts at a
-        tenth of the labels' variance. 0 means no noise of our own (say, with a ``WhiteKernel`` in ``kernel``).
-    gamma : float in [1, inf], default=2.0
+        tenth of the labels' variance. 0 means no noise of our own (say, with a ``WhiteKernel`` in ``kernel``). Not
+        used where candidates bring their own.
+    gamma : float in [1, inf] or list of such, default=2.0
         Root of the leave-one-out variance by which residuals are divided. 2 divides by the standard deviation, and
         always gives one bounded interval. ``np.inf`` does not divide; 1 takes the plain residual of a fit to all rows.
-    tuning : {"fixed", "train", "holdout", "augmented"}, default="train"
-        How hyperparameters are chosen. "fixed" takes ``kernel`` and ``noise_variance`` as they are and gives the
-        coefficients of the mean a flat prior inside the bag of training rows and test row. "train" learns all of them
-        by maximum likelihood on the training rows, the paper's way. The other two are not available yet.
+        Of several, the design rows choose the one of narrowest intervals.
+    tuning : {"auto", "augmented", "holdout", "train", "fixed"}, default="auto"
+        How hyperparameters are chosen.
+
+        - "augmented": inside the bag of training rows and test row, anew for every label, from a finite set of
+          candidates. Exact.
+        - "holdout": on design rows, by maximum likelihood; all rows predict, the others are ranked. Exact.
+        - "auto": "augmented" for named kernels and up to 1000 rows, or where ``candidates`` are given; else "holdout".
+        - "train": by maximum likelihood on the training rows, the paper's way. Not exact.
+        - "fixed": ``kernel`` and ``noise_variance`` as they are. Exact with ``scale_inputs=False``.
+
+        In the exact ways the coefficients of the mean have a flat prior inside the bag.
+    design : float in (0, 1), array-like of int, or None, default=None
+        Design rows, as a share drawn at random or as row numbers. None takes a quarter where they are needed: with
+        "holdout", and with "augmented" for kernel objects without ``candidates`` or several ``gamma``.
+    candidates : list of (kernel, noise variance) pairs, or None, default=None
+        Candidates for "augmented"; each counts up to a common factor of signal and noise. They may not come from the
+        training rows. None takes a lattice of length scales and noise ratios for named kernels, and proposals of the
+        design rows for others.
     scale_inputs : bool, default=True
-        Standardise inputs to mean 0 and standard deviation 1 over the training rows.
+        Standardise inputs to mean 0 and standard deviation 1: over the training rows, over the design rows where there
+        are some, or with "augmented" over all rows of the bag, rounded (see the documentation).
     n_restarts : int, default=3
         Random starts of the optimiser besides the given one.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random starts.
+        Seed of the random starts and of the choice of design rows.
     n_jobs : int or None, default=None
-        Threads over starts and over blocks of test rows. None takes as many as BLAS would; -1 takes all cores. Results
-        do not depend on it.
+        Threads over starts, candidates and blocks of test rows. None takes as many as BLAS would; -1 takes all
+        cores. Results do not depend on it.
 
     Attributes
     ----------
@@ -83,6 +98,12 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
         Coefficients of the mean function on scaled inputs, constant first.
     log_marginal_likelihood_ : float
         Log marginal likelihood of the training labels at these values.
+    tuning_ : str
+        The way that was taken; it differs from ``tuning`` only for "auto".
+    gamma_ : float
+        The gamma in use.
+    design_ : ndarray of int
+        Design rows; empty when there are none.
     guarantee_ : str
         Whether the coverage of this fit is exact, and why.
     n_features_in_ : int
@@ -110,11 +131,13 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
-        "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel],
+        "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel, list, tuple],
         "mean": [StrOptions(set(MEAN_NAMES))],
         "noise_variance": [Interval(Real, 0, None, closed="left"), None],
-        "gamma": [Interval(Real, 1, None, closed="both")],
-        "tuning": [StrOptions({"fixed", "train", "holdout", "augmented"})],
+        "gamma": [Interval(Real, 1, None, closed="both"), "array-like"],
+        "tuning": [StrOptions({"auto", *_WAYS})],
+        "design": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
+        "candidates": [list, tuple, None],
         "scale_inputs": ["boolean"],
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
         "random_state": ["random_state"],
@@ -123,12 +146,14 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
 
     def __init__(
         self,
-        kernel: str | Kernel = "matern52",
+        kernel: str | Kernel | Sequence[str | Kernel] = "matern52",
         *,
         mean: str = "linear",
         noise_variance: float | None = None,
-        gamma: float = 2.0,
-        tuning: str = "train",
+        gamma: float | Sequence[float] = 2.0,
+        tuning: str = "auto",
+        design: float | ArrayLike | None = None,
+        candidates: Sequence[tuple[Kernel, float]] | None = None,
         scale_inputs: bool = True,
         n_restarts: int = 3,
         random_state: int | np.random.RandomState | None = None,
@@ -139,6 +164,8 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
         self.noise_variance = noise_variance
         self.gamma = gamma
         self.tuning = tuning
+        self.design = design
+        self.candidates = candidates
         self.scale_inputs = scale_inputs
         self.n_restarts = n_restarts
         self.random_state = random_state
@@ -160,117 +187,47 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
         self : ConformalGPRegressor
             The fitted model.
         """
-        if self.tuning in ("holdout", "augmented"):
-            raise NotImplementedError(f"tuning={self.tuning!r} is not available yet; use 'train' or 'fixed'.")
-        X_checked = check_inputs(self, X, reset=True, y=y)
-        labels = check_labels(y, X_checked)
+        inputs = check_inputs(self, X, reset=True, y=y)
+        labels = check_labels(y, inputs)
+        settings = self._settings(labels.size)
+        self.tuning_ = automatic(settings, labels.size) if self.tuning == "auto" else self.tuning
         with one_blas_thread(rows=labels.size):
-            self._fit_checked(X_checked, labels)
-        self.guarantee_ = self._describe_guarantee()
+            fitted = _WAYS[self.tuning_](settings, inputs, labels, check_random_state(self.random_state))
+        self._predictor = fitted.predictor
+        self.kernel_ = fitted.kernel
+        self.noise_variance_ = fitted.noise_variance
+        self.mean_coef_ = fitted.mean_coef
+        self.log_marginal_likelihood_ = fitted.log_marginal_likelihood
+        self.gamma_ = fitted.gamma
+        self.design_ = fitted.design
+        self.guarantee_ = fitted.guarantee
         return self
 
-    def _fit_checked(self, X: Array, y: Array) -> None:
-        self._scaler = StandardScaler().fit(X) if self.scale_inputs else None
-        inputs = self._scaled(X)
-        H = basis(self.mean, inputs)
-        self._columns = IndependentColumns(H)
-        if H.shape[1] and self._columns.rank >= y.size:
-            raise ValueError(
-                f"mean={self.mean!r} has {H.shape[1]} coefficients, too many for n_samples={y.size} rows; use "
-                "mean='constant' (at least 2 rows) or mean='zero'."
-            )
-        self._fit_process(inputs, y, self._columns.reduce(H))
-
-    def _fit_process(self, X: Array, y: Array, H: Array) -> None:
-        with np.errstate(over="ignore"):
-            label_variance = float(np.mean((y - H @ (H.T @ y)) ** 2))  # H has orthonormal columns
-            label_size = float(np.mean(y**2))
-        if not np.isfinite(label_size):
-            raise ValueError(f"y reaches {np.abs(y).max():.1e}, whose square overflows; divide y by a constant.")
-        explained = label_variance <= 1e-26 * label_size  # all but rounding
-        kernel, noise = self._start(X, 1.0 if explained else label_variance)
-        if explained:
-            warnings.warn(
-                f"y is reproduced exactly by mean={self.mean!r}: the intervals have no width.",
-                UserWarning,
-                stacklevel=5,
-            )
-        elif self.tuning == "train":
-            optimum = maximise_likelihood(
-                kernel,
-                noise,
-                X,
-                y,
-                H,
-                label_variance=label_variance,
-                n_restarts=self.n_restarts,
-                random_state=check_random_state(self.random_state),
-                n_jobs=self.n_jobs,
-            )
-            kernel, noise = optimum.kernel, optimum.noise_variance
-        self._posterior = self._condition(kernel, noise, X, y, H)
-        self.kernel_ = kernel
-        self.noise_variance_ = self._posterior.noise_variance
-        self.mean_coef_ = self._columns.directions @ self._posterior.coefficients
-        self.log_marginal_likelihood_ = self._posterior.log_marginal_likelihood
-
-    def _condition(self, kernel: Kernel, noise: float, X: Array, y: Array, H: Array) -> Posterior:
-        """Posterior; noise that was learnt may be raised until the covariance matrix is well conditioned."""
-        if self.tuning == "fixed":
-            return Posterior(kernel, noise, X, y, H, flat_prior=True)
-        floor = 1e-14 * float(kernel.diag(X).max())
-        for jitter in (0.0, *(floor * 10.0**step for step in range(8))):
-            try:
-                posterior = Posterior(kernel, noise + jitter, X, y, H)
-            except LinAlgError as error:
-                last_error = error
-                continue
-            if jitter:
-                warnings.warn(
-                    f"The covariance matrix was numerically singular: the noise variance was raised by {jitter:.1e}.",
-                    UserWarning,
-                    stacklevel=6,
-                )
-            return posterior
-        raise last_error
-
-    def _start(self, X: Array, label_variance: float) -> tuple[Kernel, float]:
-        """Kernel and noise variance to start from; for ``tuning="fixed"``, those to use."""
-        if self.tuning == "fixed":
-            if self.noise_variance is None:
+    def _settings(self, n_rows: int) -> Settings:
+        """Parameters as one checked value."""
+        kernels = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel]
+        gammas = [float(gamma) for gamma in np.ravel(self.gamma)]
+        for kernel in kernels:
+            if not isinstance(kernel, Kernel) and kernel not in KERNEL_NAMES:
                 raise ValueError(
-                    "noise_variance must be a number with tuning='fixed', got None (0 if the kernel has its own noise)."
+                    f"kernel must be one of {', '.join(KERNEL_NAMES)}, a scikit-learn kernel, or a list of these; "
+                    f"got {kernel!r}."
                 )
-            kernel = kernel_from_name(self.kernel) if isinstance(self.kernel, str) else clone(self.kernel)
-            noise = float(self.noise_variance)
-        else:
-            noise = 0.1 * label_variance if self.noise_variance is None else float(self.noise_variance)
-            if isinstance(self.kernel, str):
-                # the root mean square distance between rows, over the square root of two
-                spread = float(np.sqrt(X.var(axis=0).sum())) or 1.0
-                kernel = kernel_from_name(self.kernel, amplitude=label_variance, length_scale=spread)
-            else:
-                kernel = clone(self.kernel)
-        try:
-            kernel(X[:1])
-        except ValueError as error:
-            raise ValueError(f"kernel {kernel} does not take {X.shape[1]} inputs: {error}") from error
-        return kernel, noise
-
-    def _describe_guarantee(self) -> str:
-        if self.tuning == "train":
-            return (
-                "Not exact: hyperparameters and mean function were learnt from the training rows alone, so coverage "
-                "can fall below the level, most with few rows or many hyperparameters."
-            )
-        if self.scale_inputs:
-            return (
-                "Not exact: inputs were scaled by the training rows alone, so coverage can differ slightly from the "
-                "level; with scale_inputs=False it is exact."
-            )
-        return (
-            "Exact: kernel and noise were fixed beforehand and all rows enter alike, so for exchangeable rows the "
-            "region of level 1 - delta holds the label of a new row with probability at least 1 - delta."
+        if not kernels or not gammas:
+            raise ValueError("kernel and gamma must not be empty.")
+        for gamma in gammas:
+            if not gamma >= 1.0:
+                raise ValueError(f"gamma must be at least 1 (infinity is allowed), got {gamma!r}.")
+        return Settings(
+            kernels,
+            self.mean,
+            None if self.noise_variance is None else float(self.noise_variance),
+            gammas,
+            self.scale_inputs,
+            self.n_restarts,
+            self.n_jobs,
+            check_design(self.design, n_rows),
+            check_candidates(self.candidates),
         )
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
@@ -299,11 +256,11 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
         >>> mean.round(3), std.round(3)
         (array([ 0.802, -0.333]), array([0.424, 0.84 ]))
         """
+        inputs = self._test_inputs(X)
         if not return_std:
-            return np.concatenate(self._by_blocks(X, self._block_mean))
-        parts = self._by_blocks(X, self._block_prediction)
-        mean = np.concatenate([part.mean for part in parts])
-        return mean, np.sqrt(np.concatenate([part.variance for part in parts]))
+            return self._predictor.mean(inputs)
+        mean, variance = self._predictor.mean_and_variance(inputs)
+        return mean, np.sqrt(variance)
 
     def predict_interval(self, X: ArrayLike, confidence_level: float | ArrayLike = 0.95) -> Array:
         """Prediction intervals: the convex hull of each row's region.
@@ -334,19 +291,19 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
         >>> model.predict_interval([[1.0]], confidence_level=[0.8, 0.9]).shape
         (1, 2, 2)
         """
-        check_is_fitted(self)
+        inputs = self._test_inputs(X)
         levels, single = read_levels(confidence_level)
-        n = self._posterior.alpha.size
+        n = self._predictor.n_ranked
         ranks = [rank(level, n) for level in levels]
         for level, k in zip(levels, ranks, strict=True):
             if k == 0:
                 warnings.warn(
-                    f"confidence_level={float(level):g} needs at least {rows_needed(level)} rows, the model has {n}; "
-                    "its intervals are infinite.",
+                    f"confidence_level={float(level):g} needs at least {rows_needed(level)} ranked rows, the model "
+                    f"has {n}; its intervals are infinite.",
                     UserWarning,
                     stacklevel=2,
                 )
-        intervals = np.concatenate(self._by_blocks(X, lambda x: hulls(self._block_lines(x), ranks)))
+        intervals = self._predictor.hulls(inputs, ranks)
         return intervals[:, :, 0] if single else intervals
 
     def predict_set(self, X: ArrayLike, confidence_level: float = 0.95) -> list[Array]:
@@ -372,13 +329,11 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
         >>> [region.round(2) for region in model.predict_set([[1.0]], confidence_level=0.5)]
         [array([[0.51, 1.22]])]
         """
-        check_is_fitted(self)
+        inputs = self._test_inputs(X)
         levels, single = read_levels(confidence_level)
         if not single:
             raise ValueError(f"confidence_level must be one number for predict_set, got {confidence_level!r}.")
-        k = rank(levels[0], self._posterior.alpha.size)
-        parts = self._by_blocks(X, lambda x: regions(self._block_lines(x), k))
-        return [region for part in parts for region in part]
+        return self._predictor.regions(inputs, rank(levels[0], self._predictor.n_ranked))
 
     def predict_p(
         self,
@@ -415,45 +370,11 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
         >>> model.predict_p([[1.0], [1.0]], [0.8, 5.0])
         array([1.  , 0.25])
         """
-        check_is_fitted(self)
-        inputs = check_inputs(self, X, reset=False)
+        inputs = self._test_inputs(X)
         labels = check_labels(y, inputs)
         ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else None
+        return self._predictor.p_values(inputs, labels, ties)
 
-        def block(rows: slice) -> Array:
-            lines = self._block_lines(inputs[rows])
-            return p_values(lines, labels[rows], None if ties is None else ties[rows])
-
-        return np.concatenate(list(map_threads(block, self._slices(labels.size), self.n_jobs)))
-
-    def _by_blocks(self, X: ArrayLike, function: Callable[[Array], Part]) -> list[Part]:
-        """``function`` of each block of checked test rows, in order."""
+    def _test_inputs(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
-        inputs = check_inputs(self, X, reset=False)
-        return list(map_threads(lambda rows: function(inputs[rows]), self._slices(inputs.shape[0]), self.n_jobs))
-
-    def _slices(self, n_rows: int) -> list[slice]:
-        step = max(64, BLOCK_ENTRIES // self._posterior.alpha.size)
-        return [slice(start, start + step) for start in range(0, n_rows, step)]
-
-    def _block_mean(self, X: Array) -> Array:
-        inputs = self._scaled(X)
-        return self._posterior.mean(inputs, self._columns.reduce(basis(self.mean, inputs)))
-
-    def _block_prediction(self, X: Array) -> Prediction:
-        inputs = self._scaled(X)
-        H = basis(self.mean, inputs)
-        block = self._posterior.predict(inputs, self._columns.reduce(H))
-        if self.tuning == "fixed":
-            # a flat prior says nothing where the training rows determine no coefficient
-            block.variance[self._columns.leaves(H)] = np.inf
-        return block
-
-    def _block_lines(self, X: Array) -> Lines:
-        block = self._block_prediction(X)
-        return normalised_residual_lines(
-            self._posterior.alpha, self._posterior.diagonal, *block, gamma=float(self.gamma)
-        )
-
-    def _scaled(self, X: Array) -> Array:
-        return X if self._scaler is None else self._scaler.transform(X)
+        return check_inputs(self, X, reset=False)

@@ -60,6 +60,13 @@ class Pairs:
         """Squared Euclidean distances."""
         return cdist(self.X, self.Z, "sqeuclidean")
 
+    def take(self, rows: NDArray[np.int64]) -> Pairs:
+        """Some rows of X against all of Z, with the distances that are known already."""
+        taken = Pairs(self.X[rows], self.Z)
+        if "squared_distances" in self.__dict__:
+            taken.__dict__["squared_distances"] = self.squared_distances[rows]
+        return taken
+
     def blocks(self) -> Iterator[slice]:
         """Slices of rows whose part of a matrix takes about a quarter of a megabyte."""
         step = max(1, 2**15 // max(1, self.shape[1]))

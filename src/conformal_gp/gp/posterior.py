@@ -11,8 +11,8 @@ estimated from the training rows alone. Either way the inverse over l + 1 rows i
 .. math::
     \begin{pmatrix} P + v v' / s & -v / s \\ -v' / s & 1 / s \end{pmatrix}.
 
-Weights come from two products with the inverse Cholesky root, :math:`v = L^{-\top} (L^{-1} k)`. They cost as much as one
-product with C, but their rounding errors grow with the condition number where those of C grow with its square.
+Weights come from two products with the inverse Cholesky root, :math:`v = L^{-\top} (L^{-1} k)`. They cost as much as
+one product with C, but their rounding errors grow with the condition number where those of C grow with its square.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.covariance import Pairs, covariance
+from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.factor import Factor
+from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.likelihood import generalised_least_squares
 
 Array = NDArray[np.float64]
@@ -52,14 +53,12 @@ class Posterior:
         Covariance function.
     noise_variance : float
         Variance of the noise that each label carries.
-    X : ndarray of shape (l, d)
-        Training inputs.
+    inputs : Inputs
+        Training inputs and their mean basis.
     y : ndarray of shape (l,)
         Training labels.
-    H : ndarray of shape (l, p)
-        Mean basis with independent columns; p may be 0.
     flat_prior : bool
-        Whether the coefficients have a flat prior, or are taken as given at their estimate.
+        Whether the coefficients of the mean have a flat prior, or are taken as given at their estimate.
 
     Attributes
     ----------
@@ -69,70 +68,110 @@ class Posterior:
         Diagonal of ``P`` or ``C``: inverse leave-one-out variances.
     coefficients : ndarray of shape (p,)
         Generalised least squares coefficients β of the mean basis.
-    log_marginal_likelihood : float
-        Log density of the labels; with a flat prior, the restricted one, in the basis given.
+    quadratic : float
+        ``y' P y`` or ``(y - H β)' C (y - H β)``.
+    log_determinant : float
+        log |K + σ² I|, and with a flat prior log |H'CH| added.
+    degrees_of_freedom : int
+        l, less the number of coefficients with a flat prior.
     """
 
-    def __init__(
-        self, kernel: Kernel, noise_variance: float, X: Array, y: Array, H: Array, *, flat_prior: bool = False
-    ):
+    def __init__(self, kernel: Kernel, noise_variance: float, inputs: Inputs, y: Array, *, flat_prior: bool = False):
         self.kernel = kernel
         self.noise_variance = noise_variance
-        self._X = X
-        K, _ = covariance(kernel, Pairs(X))
-        A = K.copy()
-        A.flat[:: A.shape[0] + 1] += noise_variance
-        factor = _trustworthy(A)
-        CH = factor.solve(H) if H.shape[1] else H
-        self.coefficients = generalised_least_squares(H, CH, y)
+        self._inputs = inputs
+        H = inputs.H
+        factor = self._factor()
+        self._CH = factor.solve(H) if H.shape[1] else H
+        self.coefficients = generalised_least_squares(H, self._CH, y)
         residual = y - H @ self.coefficients
         if np.abs(residual).max() <= 1e-13 * np.abs(y).max():
             residual[:] = 0.0  # the mean function explains the labels: what is left is rounding
         self.alpha = factor.solve(residual)
-        twice = residual @ self.alpha + factor.log_determinant() + y.size * np.log(2.0 * np.pi)
-        self._root = factor.inverse_root()
+        self.quadratic = float(residual @ self.alpha)
+        self.log_determinant = factor.log_determinant()
+        self.degrees_of_freedom = y.size
+        self._root: Array | None = factor.inverse_root()
         self.diagonal = np.einsum("ij,ij->j", self._root, self._root)
-        self._CH = CH
         self._information_inverse: Array | None = None
         if flat_prior and H.shape[1]:
-            information = cho_factor(H.T @ CH)
-            twice += 2.0 * np.log(np.diagonal(information[0])).sum() - H.shape[1] * np.log(2.0 * np.pi)
+            information = cho_factor(H.T @ self._CH)
+            self.log_determinant += 2.0 * float(np.log(np.diagonal(information[0])).sum())
+            self.degrees_of_freedom -= H.shape[1]
             self._information_inverse = cho_solve(information, np.eye(H.shape[1]))
-            self.diagonal -= np.einsum("ij,jk,ik->i", CH, self._information_inverse, CH)
-        self.log_marginal_likelihood = -0.5 * float(twice)
+            self.diagonal -= np.einsum("ij,jk,ik->i", self._CH, self._information_inverse, self._CH)
 
-    def predict(self, X: Array, H: Array) -> Prediction:
-        """Weights, means and variances at the rows of ``X``, whose mean basis is ``H``."""
-        K = self._covariances(X)
-        mean = self._mean(K, H)
-        total = self.kernel.diag(X) + self.noise_variance
-        unexplained = None if self._information_inverse is None else H - K @ self._CH  # h - H'C k
+    def _factor(self) -> Factor:
+        K, _ = covariance(self.kernel, self._inputs.pairs)
+        A = K.copy()
+        A.flat[:: A.shape[0] + 1] += self.noise_variance
+        return _trustworthy(A)
+
+    @property
+    def log_marginal_likelihood(self) -> float:
+        """Log density of the labels; with a flat prior, the restricted one, in the basis given."""
+        return -0.5 * (self.quadratic + self.log_determinant + self.degrees_of_freedom * np.log(2.0 * np.pi))
+
+    def release(self) -> None:
+        """Give back the memory of the factor; it is made anew when a prediction asks for it."""
+        self._root = None
+
+    def predict(self, new: NewInputs) -> Prediction:
+        """Weights, means and variances of the labels of new inputs."""
+        K, _ = covariance(self.kernel, new.pairs)
+        mean = self._mean(K, new)
+        total = self.kernel.diag(new.pairs.X) + self.noise_variance
+        unexplained = self._unexplained(K, new)
+        root = self._factor().inverse_root() if self._root is None else self._root
         # K is (m, l) in C order: its transpose is what BLAS reads, one test row a column.
-        half = blas.dtrmm(1.0, self._root, K.T, lower=1, overwrite_b=1)
+        half = blas.dtrmm(1.0, root, K.T, lower=1, overwrite_b=1)
         variance = total - np.einsum("ij,ij->j", half, half)
-        weights = blas.dtrmm(1.0, self._root, half, lower=1, trans_a=1, overwrite_b=1).T
+        weights = blas.dtrmm(1.0, root, half, lower=1, trans_a=1, overwrite_b=1).T
         if unexplained is not None:
-            spread = unexplained @ self._information_inverse
+            spread = self._spread(unexplained)
             variance += np.einsum("ij,ij->i", unexplained, spread)
             weights += spread @ self._CH.T
         _check_resolved(variance, total)
-        return Prediction(weights, mean, variance)
+        return Prediction(weights, mean, self._infinite_where_undetermined(variance, new))
 
-    def mean(self, X: Array, H: Array) -> Array:
-        """Means at the rows of ``X``; cheaper than :meth:`predict` by a factor of the training rows."""
-        return self._mean(self._covariances(X), H)
+    def mean(self, new: NewInputs) -> Array:
+        """Means; cheaper than :meth:`predict` by a factor of the training rows."""
+        return self._mean(covariance(self.kernel, new.pairs)[0], new)
 
-    def _covariances(self, X: Array) -> Array:
-        return covariance(self.kernel, Pairs(X, self._X))[0]
+    def mean_and_variance_bound(self, new: NewInputs) -> tuple[Array, Array]:
+        """Means and an upper bound on the variances, at the price of the means."""
+        K, _ = covariance(self.kernel, new.pairs)
+        bound = self.kernel.diag(new.pairs.X) + self.noise_variance
+        unexplained = self._unexplained(K, new)
+        if unexplained is not None:
+            bound += np.einsum("ij,ij->i", unexplained, self._spread(unexplained))
+        return self._mean(K, new), self._infinite_where_undetermined(bound, new)
 
-    def _mean(self, K: Array, H: Array) -> Array:
-        return K @ self.alpha + H @ self.coefficients
+    def _mean(self, K: Array, new: NewInputs) -> Array:
+        return K @ self.alpha + new.H @ self.coefficients
+
+    def _unexplained(self, K: Array, new: NewInputs) -> Array | None:
+        """h - H'C k, with a flat prior."""
+        return None if self._information_inverse is None else new.H - K @ self._CH
+
+    def _spread(self, unexplained: Array) -> Array:
+        assert self._information_inverse is not None
+        return unexplained @ self._information_inverse
+
+    def _infinite_where_undetermined(self, variance: Array, new: NewInputs) -> Array:
+        # A flat prior says nothing where the training rows determine no coefficient.
+        return variance if self._information_inverse is None else np.where(new.undetermined, np.inf, variance)
 
 
 # Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, at which
 # intervals were within 1e-6 of a high-precision calculation (tests/gp/test_precision.py).
 _SMALLEST_CONDITION = 1e-10
 _SMALLEST_SHARE = 1e-10
+
+
+def noise_floor(norm: float) -> float:
+    """Noise variance at which a covariance matrix of this 1-norm is safely well conditioned."""
+    return 4.0 * _SMALLEST_CONDITION * norm
 
 
 def _trustworthy(A: Array) -> Factor:
@@ -146,7 +185,7 @@ def _trustworthy(A: Array) -> Factor:
     if condition < _SMALLEST_CONDITION:
         raise LinAlgError(
             f"the covariance matrix is numerically singular (reciprocal condition {condition:.1e}): the inputs are "
-            f"too close for this kernel and noise. Give a noise_variance of at least {4e-10 * norm:.1e}, a shorter "
+            f"too close for this kernel and noise. Give a noise_variance of at least {noise_floor(norm):.1e}, a shorter "
             "length scale, or drop duplicate rows."
         )
     return factor
@@ -156,6 +195,6 @@ def _check_resolved(variance: Array, total: Array) -> None:
     unresolved = np.flatnonzero(variance < _SMALLEST_SHARE * total)
     if unresolved.size:
         raise LinAlgError(
-            f"the variance of {unresolved.size} test rows cannot be told from rounding: they are too close to training "
-            "rows for this noise; give a larger noise_variance."
+            f"the variance of {unresolved.size} test rows cannot be told from rounding: they are too close to "
+            "training rows for this noise; give a larger noise_variance."
         )

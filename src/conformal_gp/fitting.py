@@ -1,0 +1,327 @@
+"""The ways to choose hyperparameters: each takes settings and training rows and gives a predictor."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
+
+from conformal_gp.conformal.levels import read_level
+from conformal_gp.conformal.measure import narrowest_gamma
+from conformal_gp.gp.candidates import Candidate, around, lattice
+from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.posterior import Posterior, noise_floor
+from conformal_gp.gp.scaling import Scaling, SymmetricScaling
+from conformal_gp.gp.tuning import Optimum, maximise_likelihood
+from conformal_gp.kernels import kernel_from_name
+from conformal_gp.predictors.augmented import AugmentedPredictor
+from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.single import SinglePredictor
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+T = TypeVar("T")
+
+# Largest number of rows at which "auto" tunes inside the bag; beyond, a design set costs less and loses little.
+ROWS_FOR_AUGMENTED = 1000
+DESIGN_SHARE = 0.25
+PROPOSED_CANDIDATES = 64
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The regressor's parameters, checked."""
+
+    kernels: list[str | Kernel]
+    mean: str
+    noise_variance: float | None
+    gammas: list[float]
+    scale_inputs: bool
+    n_restarts: int
+    n_jobs: int | None
+    design: float | Rows | None
+    candidates: list[Candidate] | None
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a way of tuning found."""
+
+    predictor: Predictor
+    kernel: Kernel
+    noise_variance: float
+    mean_coef: Array
+    log_marginal_likelihood: float
+    gamma: float
+    design: Rows
+    guarantee: str
+
+
+def automatic(settings: Settings, n_rows: int) -> str:
+    """The way that ``tuning="auto"`` takes: it depends on the number of rows and on the kernel alone."""
+    named = all(isinstance(kernel, str) for kernel in settings.kernels)
+    if settings.candidates is not None or (named and n_rows <= ROWS_FOR_AUGMENTED):
+        return "augmented"
+    return "holdout"
+
+
+def fit_fixed(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Fitted:
+    """Kernel and noise as given."""
+    kernel, gamma = _only(settings.kernels, "kernel", "fixed"), _only(settings.gammas, "gamma", "fixed")
+    if settings.noise_variance is None:
+        raise ValueError(
+            "noise_variance must be a number with tuning='fixed', got None (0 if the kernel has its own noise)."
+        )
+    inputs = Inputs(X, _scaling(settings, X), settings.mean)
+    kernel = kernel_from_name(kernel) if isinstance(kernel, str) else clone(kernel)
+    _check_kernel(kernel, inputs)
+    _warn_if_explained(inputs, y, settings.mean)
+    if settings.scale_inputs:
+        guarantee = (
+            "Not exact: inputs were scaled by the training rows alone, so coverage can differ slightly from the level; "
+            "with scale_inputs=False it is exact."
+        )
+    else:
+        guarantee = f"Exact: kernel and noise were fixed beforehand and all rows enter alike, so {_PROMISE}."
+    return _single(settings, inputs, y, kernel, settings.noise_variance, gamma, _NONE, guarantee, flat_prior=True)
+
+
+def fit_train(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Fitted:
+    """Everything learnt from the training rows, the paper's way."""
+    gamma = _only(settings.gammas, "gamma", "train")
+    inputs = Inputs(X, _scaling(settings, X), settings.mean)
+    optimum = _learn(settings, inputs, y, rng)
+    noise = _raised(optimum, inputs, n_rows=y.size)
+    guarantee = (
+        "Not exact: hyperparameters and mean function were learnt from the training rows alone, so coverage can fall "
+        "below the level, most with few rows or many hyperparameters."
+    )
+    _warn_if_few_rows(optimum.kernel, inputs, y.size)
+    return _single(settings, inputs, y, optimum.kernel, noise, gamma, _NONE, guarantee, flat_prior=False)
+
+
+def fit_holdout(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Fitted:
+    """Everything learnt from design rows; all rows predict, the others are ranked."""
+    design = _design_rows(settings, X, rng)
+    scaling = _scaling(settings, X[design])
+    design_inputs = Inputs(X[design], scaling, settings.mean)
+    optimum = _learn(settings, design_inputs, y[design], rng)
+    noise = _raised(optimum, design_inputs, n_rows=y.size)
+    gamma = _choose_gamma(settings, optimum.kernel, noise, design_inputs, y[design])
+    guarantee = (
+        f"Exact: scaling and hyperparameters were learnt from {design.size} design rows and the other "
+        f"{y.size - design.size} are ranked, so {_PROMISE}."
+    )
+    inputs = Inputs(X, scaling, settings.mean)
+    return _single(settings, inputs, y, optimum.kernel, noise, gamma, design, guarantee, flat_prior=True)
+
+
+def fit_augmented(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Fitted:
+    """Hyperparameters chosen inside the bag, from candidates that do not depend on the ranked rows."""
+    named = [kernel for kernel in settings.kernels if isinstance(kernel, str)]
+    proposes = settings.candidates is None and len(named) < len(settings.kernels)
+    design = _NONE
+    if proposes or settings.design is not None or len(settings.gammas) > 1:
+        design = _design_rows(settings, X, rng)
+    candidates, gamma, scaling = _candidates(settings, X, y, design, named, rng)
+    ranked = None if design.size == 0 else np.setdiff1d(np.arange(y.size), design)
+    predictor = AugmentedPredictor(candidates, X, y, scaling, settings.mean, ranked, gamma, settings.n_jobs)
+    _warn_if_explained(predictor.main.inputs, y, settings.mean)
+    best = predictor.main.posteriors[predictor.main.best]
+    amplitude = predictor.amplitude
+    origin = "fixed beforehand" if design.size == 0 else f"proposed by {design.size} design rows, which are not ranked"
+    return Fitted(
+        predictor,
+        _with_amplitude(best.kernel, amplitude),
+        best.noise_variance * amplitude,
+        predictor.main.inputs.coefficients(best.coefficients),
+        _profiled_likelihood(best, amplitude),
+        gamma,
+        design,
+        f"Exact: hyperparameters are chosen inside the bag from {len(candidates)} candidates {origin}, so {_PROMISE}.",
+    )
+
+
+_NONE = np.empty(0, dtype=np.int64)
+_PROMISE = (
+    "for exchangeable rows the region of level 1 - delta holds the label of a new row with probability at least "
+    "1 - delta"
+)
+
+
+def _only(values: list[T], name: str, tuning: str) -> T:
+    if len(values) > 1:
+        raise ValueError(f"{name} must be a single value with tuning={tuning!r}, got {len(values)} to choose from.")
+    return values[0]
+
+
+def _single(
+    settings: Settings,
+    inputs: Inputs,
+    y: Array,
+    kernel: Kernel,
+    noise: float,
+    gamma: float,
+    design: Rows,
+    guarantee: str,
+    *,
+    flat_prior: bool,
+) -> Fitted:
+    posterior = Posterior(kernel, noise, inputs, y, flat_prior=flat_prior)
+    ranked = None if design.size == 0 else np.setdiff1d(np.arange(y.size), design)
+    return Fitted(
+        SinglePredictor(inputs, posterior, ranked, gamma, settings.n_jobs),
+        kernel,
+        noise,
+        inputs.coefficients(posterior.coefficients),
+        posterior.log_marginal_likelihood,
+        gamma,
+        design,
+        guarantee,
+    )
+
+
+def _scaling(settings: Settings, X: Array) -> Scaling:
+    return Scaling.standard(X) if settings.scale_inputs else Scaling.none(X)
+
+
+def _label_variance(inputs: Inputs, y: Array) -> float:
+    """Mean square of the labels about their mean function; 0 when that is rounding."""
+    residual = y - inputs.H @ (inputs.H.T @ y)  # H has orthonormal columns
+    variance, size = float(np.mean(residual**2)), float(np.mean(y**2))
+    return variance if variance > 1e-26 * size else 0.0
+
+
+def _warn_if_explained(inputs: Inputs, y: Array, mean: str) -> None:
+    if _label_variance(inputs, y) == 0.0:
+        warnings.warn(
+            f"y is reproduced exactly by mean={mean!r}: the intervals have no width.", UserWarning, stacklevel=5
+        )
+
+
+def _learn(settings: Settings, inputs: Inputs, y: Array, rng: np.random.RandomState) -> Optimum:
+    """Maximum likelihood; the best of several kernels when there are several."""
+    variance = _label_variance(inputs, y)
+    starts = [_start(settings, kernel, inputs, variance or 1.0) for kernel in settings.kernels]
+    if variance == 0.0:
+        _warn_if_explained(inputs, y, settings.mean)
+        return Optimum(*starts[0], np.inf)
+    optima = [
+        maximise_likelihood(
+            *start,
+            inputs.pairs.X,
+            y,
+            inputs.H,
+            label_variance=variance,
+            n_restarts=settings.n_restarts,
+            random_state=rng,
+            n_jobs=settings.n_jobs,
+        )
+        for start in starts
+    ]
+    return max(optima, key=lambda optimum: optimum.log_marginal_likelihood)
+
+
+def _start(settings: Settings, kernel: str | Kernel, inputs: Inputs, variance: float) -> tuple[Kernel, float]:
+    """Kernel and noise variance to start from, at the scale of the data."""
+    noise = 0.1 * variance if settings.noise_variance is None else settings.noise_variance
+    if isinstance(kernel, str):
+        # the root mean square distance between rows, over the square root of two
+        spread = float(np.sqrt(inputs.pairs.X.var(axis=0).sum())) or 1.0
+        return kernel_from_name(kernel, amplitude=variance, length_scale=spread), noise
+    kernel = clone(kernel)
+    _check_kernel(kernel, inputs)
+    return kernel, noise
+
+
+def _check_kernel(kernel: Kernel, inputs: Inputs) -> None:
+    X = inputs.pairs.X
+    try:
+        kernel(X[:1])
+    except ValueError as error:
+        raise ValueError(f"kernel {kernel} does not take {X.shape[1]} inputs: {error}") from error
+
+
+def _raised(optimum: Optimum, inputs: Inputs, n_rows: int) -> float:
+    """Learnt noise, raised where the covariance matrix of ``n_rows`` rows would be numerically singular.
+
+    The size of that matrix is judged from the rows that taught the hyperparameters, so no other row has a say.
+    """
+    K, _ = covariance(optimum.kernel, inputs.pairs)
+    floor = noise_floor(float(np.linalg.norm(K, 1)) * n_rows / K.shape[0])
+    if optimum.noise_variance >= floor or optimum.noise_variance == 0.0:  # 0: the kernel has noise of its own
+        return optimum.noise_variance
+    warnings.warn(
+        f"The covariance matrix was numerically singular: the noise variance was raised from "
+        f"{optimum.noise_variance:.1e} to {floor:.1e}.",
+        UserWarning,
+        stacklevel=5,
+    )
+    return floor
+
+
+def _warn_if_few_rows(kernel: Kernel, inputs: Inputs, n_rows: int) -> None:
+    """Say what to expect where training-row tuning is known to fall short."""
+
+
+def _design_rows(settings: Settings, X: Array, rng: np.random.RandomState) -> Rows:
+    """Rows to learn from: given, or at random."""
+    l, d = X.shape
+    if isinstance(settings.design, np.ndarray):
+        return settings.design
+    coefficients = {"zero": 0, "constant": 1, "linear": 1 + d}[settings.mean]
+    share = DESIGN_SHARE if settings.design is None else settings.design
+    size = max(int(np.ceil(share * l)), coefficients + 3)
+    if size >= l:
+        raise ValueError(
+            f"mean={settings.mean!r} has {coefficients} coefficients and needs {coefficients + 3} design rows, which "
+            f"leaves none to rank of n_samples={l}; use mean='constant' or mean='zero'."
+        )
+    return np.sort(rng.permutation(l)[:size])
+
+
+def _choose_gamma(settings: Settings, kernel: Kernel, noise: float, inputs: Inputs, y: Array) -> float:
+    """The gamma of narrowest intervals among the design rows."""
+    if len(settings.gammas) == 1:
+        return settings.gammas[0]
+    posterior = Posterior(kernel, noise, inputs, y, flat_prior=True)
+    return narrowest_gamma(posterior.alpha, posterior.diagonal, settings.gammas, read_level(0.9))
+
+
+def _candidates(
+    settings: Settings, X: Array, y: Array, design: Rows, named: list[str], rng: np.random.RandomState
+) -> tuple[list[Candidate], float, Scaling | SymmetricScaling]:
+    """Candidates, gamma and scaling of the augmented way."""
+    candidates = settings.candidates or [c for name in named for c in lattice(name, X.shape[1])]
+    gamma = settings.gammas[0]
+    if design.size == 0:
+        if not settings.scale_inputs:
+            return candidates, gamma, Scaling.none(X)
+        stationary = all(candidate.kernel.is_stationary() for candidate in candidates)
+        return candidates, gamma, SymmetricScaling(X, stationary)
+    scaling = _scaling(settings, X[design])
+    inputs = Inputs(X[design], scaling, settings.mean)
+    optimum = _learn(settings, inputs, y[design], rng)
+    if not candidates or len(named) < len(settings.kernels):
+        noise = _raised(optimum, inputs, n_rows=y.size)
+        candidates = candidates + around(optimum.kernel, noise, PROPOSED_CANDIDATES, rng)
+    gamma = _choose_gamma(settings, optimum.kernel, optimum.noise_variance, inputs, y[design])
+    return candidates, gamma, scaling
+
+
+def _with_amplitude(kernel: Kernel, amplitude: float) -> Kernel:
+    return ConstantKernel(amplitude, (1e-6 * amplitude, 1e6 * amplitude)) * kernel
+
+
+def _profiled_likelihood(posterior: Posterior, amplitude: float) -> float:
+    """Restricted log likelihood at the profiled amplitude."""
+    nu = posterior.degrees_of_freedom
+    if amplitude == 0.0:
+        return np.inf
+    return -0.5 * (nu * (1.0 + np.log(2.0 * np.pi * amplitude)) + posterior.log_determinant)

@@ -1,0 +1,55 @@
+"""What the regressor asks of a predictor, whichever way its hyperparameters were chosen."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformal_gp.gp.threads import map_threads
+
+Array = NDArray[np.float64]
+Part = TypeVar("Part")
+
+# Test rows are taken in blocks whose weights fill about two megabytes: large enough for the matrix product, small
+# enough for the cache. Memory does not grow with the number of test rows.
+BLOCK_ENTRIES = 2**18
+
+
+class Predictor(ABC):
+    """Answers for any number of checked test inputs, in blocks."""
+
+    n_rows: int
+    """Training rows."""
+    n_ranked: int
+    """Those among them that are ranked against the test row."""
+    n_jobs: int | None
+    """Threads over blocks of test rows."""
+
+    def map_blocks(self, function: Callable[[NDArray[np.int64]], Part], rows: NDArray[np.int64]) -> list[Part]:
+        """Apply ``function`` to blocks of the indices ``rows``, in threads."""
+        step = max(64, BLOCK_ENTRIES // self.n_rows)
+        return list(map_threads(function, [rows[i : i + step] for i in range(0, rows.size, step)], self.n_jobs))
+
+    @abstractmethod
+    def mean(self, X: Array) -> Array:
+        """Plain Gaussian process means."""
+
+    @abstractmethod
+    def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
+        """Plain Gaussian process means, and variances of new labels."""
+
+    @abstractmethod
+    def hulls(self, X: Array, ranks: Sequence[int]) -> Array:
+        """Convex hulls of the regions of several ranks, (m, 2, levels)."""
+
+    @abstractmethod
+    def regions(self, X: Array, rank: int) -> list[Array]:
+        """Exact regions of one rank, each (pieces, 2)."""
+
+    @abstractmethod
+    def p_values(self, X: Array, y: Array, tie_breaks: Array | None) -> Array:
+        """p-values of one label for each test row."""
