@@ -31,7 +31,6 @@ T = TypeVar("T")
 # Largest number of rows at which "auto" tunes inside the bag; beyond, a design set costs less and loses little.
 ROWS_FOR_AUGMENTED = 1000
 DESIGN_SHARE = 0.25
-PROPOSED_CANDIDATES = 64
 
 
 @dataclass(frozen=True)
@@ -133,15 +132,15 @@ def fit_augmented(settings: Settings, X: Array, y: Array, rng: np.random.RandomS
     ranked = None if design.size == 0 else np.setdiff1d(np.arange(y.size), design)
     predictor = AugmentedPredictor(candidates, X, y, scaling, settings.mean, ranked, gamma, settings.n_jobs)
     _warn_if_explained(predictor.main.inputs, y, settings.mean)
-    best = predictor.main.posteriors[predictor.main.best]
-    amplitude = predictor.amplitude
+    best = predictor.main.choice()
     origin = "fixed beforehand" if design.size == 0 else f"proposed by {design.size} design rows, which are not ranked"
+    bounds = (1e-6 * best.amplitude, 1e6 * best.amplitude)
     return Fitted(
         predictor,
-        _with_amplitude(best.kernel, amplitude),
-        best.noise_variance * amplitude,
-        predictor.main.inputs.coefficients(best.coefficients),
-        _profiled_likelihood(best, amplitude),
+        ConstantKernel(best.amplitude, bounds) * best.kernel,
+        best.noise_variance * best.amplitude,
+        best.coefficients,
+        best.log_likelihood,
         gamma,
         design,
         f"Exact: hyperparameters are chosen inside the bag from {len(candidates)} candidates {origin}, so {_PROMISE}.",
@@ -310,18 +309,6 @@ def _candidates(
     optimum = _learn(settings, inputs, y[design], rng)
     if not candidates or len(named) < len(settings.kernels):
         noise = _raised(optimum, inputs, n_rows=y.size)
-        candidates = candidates + around(optimum.kernel, noise, PROPOSED_CANDIDATES, rng)
+        candidates = candidates + around(optimum.kernel, noise, rng)
     gamma = _choose_gamma(settings, optimum.kernel, optimum.noise_variance, inputs, y[design])
     return candidates, gamma, scaling
-
-
-def _with_amplitude(kernel: Kernel, amplitude: float) -> Kernel:
-    return ConstantKernel(amplitude, (1e-6 * amplitude, 1e6 * amplitude)) * kernel
-
-
-def _profiled_likelihood(posterior: Posterior, amplitude: float) -> float:
-    """Restricted log likelihood at the profiled amplitude."""
-    nu = posterior.degrees_of_freedom
-    if amplitude == 0.0:
-        return np.inf
-    return -0.5 * (nu * (1.0 + np.log(2.0 * np.pi * amplitude)) + posterior.log_determinant)

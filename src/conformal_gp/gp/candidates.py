@@ -40,15 +40,15 @@ def lattice(name: str, n_features: int) -> list[Candidate]:
     return [Candidate(kernel, float(ratio)) for kernel in kernels for ratio in NOISE_RATIOS]
 
 
-def around(kernel: Kernel, noise_variance: float, n_candidates: int, rng: np.random.RandomState) -> list[Candidate]:
-    """Candidates scattered about one setting: it, and others within a factor of about two in each hyperparameter."""
+def around(kernel: Kernel, noise_variance: float, rng: np.random.RandomState) -> list[Candidate]:
+    """Candidates scattered about one setting.
+
+    Its kernel and 15 others, within a factor of about two in each hyperparameter, each with six noise variances.
+    """
     bounds = np.asarray(kernel.bounds).reshape(-1, 2)
-    steps = 0.7 * rng.standard_normal((n_candidates - 1, kernel.n_dims + 1))
-    scattered = [
-        Candidate(
-            kernel.clone_with_theta(np.clip(kernel.theta + step[:-1], bounds[:, 0], bounds[:, 1])),
-            float(noise_variance * np.exp(step[-1])),
-        )
+    steps = np.vstack([np.zeros(kernel.n_dims), 0.7 * rng.standard_normal((15, kernel.n_dims))])
+    return [
+        Candidate(kernel.clone_with_theta(np.clip(kernel.theta + step, bounds[:, 0], bounds[:, 1])), float(noise))
         for step in steps
+        for noise in noise_variance * np.geomspace(0.1, 10.0, 6)
     ]
-    return [Candidate(kernel, noise_variance), *scattered]

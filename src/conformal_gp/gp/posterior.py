@@ -81,7 +81,9 @@ class Posterior:
         self.noise_variance = noise_variance
         self._inputs = inputs
         H = inputs.H
-        factor = self._factor()
+        A = covariance(kernel, inputs.pairs)[0].copy()
+        A.flat[:: A.shape[0] + 1] += noise_variance
+        factor = _trustworthy(A)
         self._CH = factor.solve(H) if H.shape[1] else H
         self.coefficients = generalised_least_squares(H, self._CH, y)
         residual = y - H @ self.coefficients
@@ -91,7 +93,7 @@ class Posterior:
         self.quadratic = float(residual @ self.alpha)
         self.log_determinant = factor.log_determinant()
         self.degrees_of_freedom = y.size
-        self._root: Array | None = factor.inverse_root()
+        self._root = factor.inverse_root()
         self.diagonal = np.einsum("ij,ij->j", self._root, self._root)
         self._information_inverse: Array | None = None
         if flat_prior and H.shape[1]:
@@ -101,66 +103,43 @@ class Posterior:
             self._information_inverse = cho_solve(information, np.eye(H.shape[1]))
             self.diagonal -= np.einsum("ij,jk,ik->i", self._CH, self._information_inverse, self._CH)
 
-    def _factor(self) -> Factor:
-        K, _ = covariance(self.kernel, self._inputs.pairs)
-        A = K.copy()
-        A.flat[:: A.shape[0] + 1] += self.noise_variance
-        return _trustworthy(A)
-
     @property
     def log_marginal_likelihood(self) -> float:
         """Log density of the labels; with a flat prior, the restricted one, in the basis given."""
         return -0.5 * (self.quadratic + self.log_determinant + self.degrees_of_freedom * np.log(2.0 * np.pi))
-
-    def release(self) -> None:
-        """Give back the memory of the factor; it is made anew when a prediction asks for it."""
-        self._root = None
 
     def predict(self, new: NewInputs) -> Prediction:
         """Weights, means and variances of the labels of new inputs."""
         K, _ = covariance(self.kernel, new.pairs)
         mean = self._mean(K, new)
         total = self.kernel.diag(new.pairs.X) + self.noise_variance
-        unexplained = self._unexplained(K, new)
-        root = self._factor().inverse_root() if self._root is None else self._root
+        spread = self._coefficient_spread(K, new)
         # K is (m, l) in C order: its transpose is what BLAS reads, one test row a column.
-        half = blas.dtrmm(1.0, root, K.T, lower=1, overwrite_b=1)
+        half = blas.dtrmm(1.0, self._root, K.T, lower=1, overwrite_b=1)
         variance = total - np.einsum("ij,ij->j", half, half)
-        weights = blas.dtrmm(1.0, root, half, lower=1, trans_a=1, overwrite_b=1).T
-        if unexplained is not None:
-            spread = self._spread(unexplained)
-            variance += np.einsum("ij,ij->i", unexplained, spread)
-            weights += spread @ self._CH.T
-        _check_resolved(variance, total)
-        return Prediction(weights, mean, self._infinite_where_undetermined(variance, new))
+        weights = blas.dtrmm(1.0, self._root, half, lower=1, trans_a=1, overwrite_b=1).T
+        if spread is not None:
+            unexplained, scaled = spread
+            variance += np.einsum("ij,ij->i", unexplained, scaled)
+            weights += scaled @ self._CH.T
+            # A flat prior says nothing where the training rows determine no coefficient.
+            variance[new.undetermined] = np.inf
+        check_resolved(variance, total)
+        return Prediction(weights, mean, variance)
+
+    def _coefficient_spread(self, K: Array, new: NewInputs) -> tuple[Array, Array] | None:
+        """With a flat prior, h - H'C k, and that times (H'CH)^-1."""
+        if self._information_inverse is None:
+            return None
+        unexplained = new.H - K @ self._CH
+        return unexplained, unexplained @ self._information_inverse
 
     def mean(self, new: NewInputs) -> Array:
         """Means; cheaper than :meth:`predict` by a factor of the training rows."""
         return self._mean(covariance(self.kernel, new.pairs)[0], new)
 
-    def mean_and_variance_bound(self, new: NewInputs) -> tuple[Array, Array]:
-        """Means and an upper bound on the variances, at the price of the means."""
-        K, _ = covariance(self.kernel, new.pairs)
-        bound = self.kernel.diag(new.pairs.X) + self.noise_variance
-        unexplained = self._unexplained(K, new)
-        if unexplained is not None:
-            bound += np.einsum("ij,ij->i", unexplained, self._spread(unexplained))
-        return self._mean(K, new), self._infinite_where_undetermined(bound, new)
-
     def _mean(self, K: Array, new: NewInputs) -> Array:
         return K @ self.alpha + new.H @ self.coefficients
-
-    def _unexplained(self, K: Array, new: NewInputs) -> Array | None:
-        """h - H'C k, with a flat prior."""
-        return None if self._information_inverse is None else new.H - K @ self._CH
-
-    def _spread(self, unexplained: Array) -> Array:
-        assert self._information_inverse is not None
-        return unexplained @ self._information_inverse
-
-    def _infinite_where_undetermined(self, variance: Array, new: NewInputs) -> Array:
-        # A flat prior says nothing where the training rows determine no coefficient.
-        return variance if self._information_inverse is None else np.where(new.undetermined, np.inf, variance)
 
 
 # Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, at which
@@ -185,13 +164,14 @@ def _trustworthy(A: Array) -> Factor:
     if condition < _SMALLEST_CONDITION:
         raise LinAlgError(
             f"the covariance matrix is numerically singular (reciprocal condition {condition:.1e}): the inputs are "
-            f"too close for this kernel and noise. Give a noise_variance of at least {noise_floor(norm):.1e}, a shorter "
-            "length scale, or drop duplicate rows."
+            f"too close for this kernel and noise. Give a noise_variance of at least {noise_floor(norm):.1e}, a "
+            "shorter length scale, or drop duplicate rows."
         )
     return factor
 
 
-def _check_resolved(variance: Array, total: Array) -> None:
+def check_resolved(variance: Array, total: Array) -> None:
+    """Raise an error if a variance is lost in the rounding of the total that it was taken from."""
     unresolved = np.flatnonzero(variance < _SMALLEST_SHARE * total)
     if unresolved.size:
         raise LinAlgError(

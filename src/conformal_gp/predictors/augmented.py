@@ -10,53 +10,57 @@ a parabola in y: Q is the training rows' quadratic form, D the determinant of th
 :math:`\mu_g, s_g` the mean and variance of the test row's label. The candidate in use at y is the one whose parabola is
 lowest.
 
-Most candidates are never in use where it matters, and a bound finds them at the price of their means. With h the
-candidate that is best on the training rows:
-
-- :math:`s_g \ge \rho_g`, so the parabola of g is nowhere below :math:`(D_g \rho_g)^{1/\nu} Q_g`. Candidate g can be in
-  use only where that of h is above this: farther than some :math:`r_g` from :math:`\mu_h`.
-- At :math:`\gamma = 2` the region of g ends within :math:`\sqrt{s_g}\, \beta_g` of :math:`\mu_g`, where
-  :math:`\beta_g` is the k-th largest :math:`(|\alpha_i| / P_{ii}) (\sqrt{P_{ii}} + 2 \sqrt{1/\rho_g - P_{ii}})`,
-  because :math:`v_i^2 \le s_g (1/\rho_g - P_{ii})`: no leave-one-out variance in the bag is below the noise. So it ends
-  within some :math:`R_g` of :math:`\mu_h`.
-
-Keep h, every g with :math:`r_g < R_g`, and every g with :math:`r_g` below the largest R of those kept. What is left out
-is not in use at any label inside the region of a kept candidate, nor inside its own region: the result is exactly the
-same.
+Weights and lines are needed only for candidates that are in use where their own region can be. At :math:`\gamma = 2`
+the region of g ends within :math:`\sqrt{s_g}\, \beta_g` of :math:`\mu_g`, where :math:`\beta_g` is the k-th largest
+:math:`(|\alpha_i| / P_{ii}) (\sqrt{P_{ii}} + 2 \sqrt{1/\rho_g - P_{ii}})`: an end is
+:math:`|\alpha_i| (d_i + |v_i|) / P_{ii}` with :math:`d_i^2 = s_g P_{ii} + v_i^2`, and :math:`v_i^2 \le s_g (1/\rho_g -
+P_{ii})` because no leave-one-out variance in the bag is below the noise. Stretches outside are left out, and the result
+is exactly the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.conformal.envelope import lower_envelope, select
-from conformal_gp.conformal.lines import Lines
+from conformal_gp.conformal.lines import Lines, normalised_residual_lines
 from conformal_gp.conformal.pvalues import p_values
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.candidates import Candidate
 from conformal_gp.gp.inputs import Inputs, NewInputs
-from conformal_gp.gp.posterior import Posterior, Prediction
 from conformal_gp.gp.scaling import Scaling, SymmetricScaling
+from conformal_gp.gp.spectral import Moments, SpectralPosterior
 from conformal_gp.gp.threads import map_threads
 from conformal_gp.predictors.base import Predictor
-from conformal_gp.predictors.single import lines_of
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
 
-# Factors of a bag kept in memory, in bytes, and how much less likely on the training rows than the best a candidate may
-# be to keep its own. Other factors are made anew in the rare case that a test row needs them.
-FACTOR_MEMORY = 2**29
-FACTOR_NATS = 40.0
 # Scalings that only some test rows have, kept for the next call.
 KEPT_SCALINGS = 3
 
 
+class Choice(NamedTuple):
+    """The candidate that is best on the training rows by themselves, which plain predictions use."""
+
+    kernel: Kernel
+    noise_variance: float
+    amplitude: float
+    coefficients: Array
+    log_likelihood: float
+
+
 class Bag:
-    """All candidates on the training rows, under one scaling of the inputs."""
+    """All candidates on the training rows, under one scaling of the inputs.
+
+    Candidates that share a kernel share its eigendecomposition. They are numbered kernel by kernel.
+    """
 
     def __init__(
         self,
@@ -65,90 +69,123 @@ class Bag:
         y: Array,
         scaling: Scaling,
         mean: str,
-        ranked: NDArray[np.int64] | slice,
+        ranked: Rows | slice,
         gamma: float,
         n_jobs: int | None,
     ):
         self.inputs = Inputs(X, scaling, mean)
         self._ranked = ranked
         self._gamma = gamma
-        self.inputs.pairs.squared_distances  # noqa: B018 (shared by all candidates: computed before the threads start)
-        best = np.inf
+        self.inputs.pairs.squared_distances  # noqa: B018 (shared by all kernels: computed before the threads start)
+        by_kernel = _group(candidates)
+        self.posteriors = list(map_threads(lambda group: SpectralPosterior(*group, self.inputs, y), by_kernel, n_jobs))
+        self._owner = [(i, r) for i, posterior in enumerate(self.posteriors) for r in range(posterior.alpha.shape[0])]
+        self._quadratic = np.concatenate([p.quadratic for p in self.posteriors])
+        self._log_determinant = np.concatenate([p.log_determinant for p in self.posteriors])
+        self._degrees = self.posteriors[0].degrees_of_freedom
+        with np.errstate(divide="ignore"):
+            self.best = int(np.argmin(self._degrees * np.log(self._quadratic) + self._log_determinant))
+        self._reach = np.concatenate([self._sorted_reach(p) for p in self.posteriors])
 
-        def condition(candidate: Candidate) -> Posterior:
-            nonlocal best
-            posterior = Posterior(*candidate, self.inputs, y, flat_prior=True)
-            best = min(best, _deviance(posterior))
-            if _deviance(posterior) > best + 2.0 * FACTOR_NATS:
-                posterior.release()
-            return posterior
-
-        self.posteriors = list(map_threads(condition, candidates, n_jobs))
-        deviance = np.array([_deviance(p) for p in self.posteriors])
-        self.best = int(np.argmin(deviance))
-        for place, g in enumerate(np.argsort(deviance)):
-            if 8 * y.size**2 * (place + 1) > FACTOR_MEMORY or deviance[g] > deviance.min() + 2.0 * FACTOR_NATS:
-                self.posteriors[g].release()
-        self.log_determinant = np.array([p.log_determinant for p in self.posteriors])
-        self.quadratic = np.array([p.quadratic for p in self.posteriors])
-        self.noise = np.array([p.noise_variance for p in self.posteriors])
-        self._nu = self.posteriors[0].degrees_of_freedom + 1
-        self._log_scale = self.log_determinant.min() / self._nu  # a common factor of all parabolas, against overflow
-        self._reach = np.array([self._sorted_reach(p) for p in self.posteriors])
-
-    def _sorted_reach(self, posterior: Posterior) -> Array:
+    def _sorted_reach(self, posterior: SpectralPosterior) -> Array:
         """β of the module's text for every rank, k = 1 first."""
-        if posterior.noise_variance == 0.0 or self._gamma != 2.0:
-            return np.full(posterior.alpha[self._ranked].size, np.inf)
-        alpha, P = posterior.alpha[self._ranked], posterior.diagonal[self._ranked]
-        leverage = np.maximum(1.0 / posterior.noise_variance - P, 0.0)
-        return np.sort(np.abs(alpha) / P * (np.sqrt(P) + 2.0 * np.sqrt(leverage)))[::-1]
+        P = posterior.diagonal[:, self._ranked]
+        if self._gamma != 2.0:
+            return np.full(P.shape, np.inf)
+        leverage = np.sqrt(np.maximum(1.0 / posterior.noise_variances[:, None] - P, 0.0))
+        reach = np.abs(posterior.alpha[:, self._ranked]) / P * (np.sqrt(P) + 2.0 * leverage)
+        return (1.0 + 1e-9) * np.sort(reach, axis=1)[:, ::-1]  # a margin for rounding
 
-    def parabola(self, g: int, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
-        """Base, curvature and vertex of candidate g at test rows with this mean and variance."""
-        c = np.exp((self.log_determinant[g] + np.log(variance)) / self._nu - self._log_scale)
-        return c * self.quadratic[g], c / variance, mean
+    def choice(self) -> Choice:
+        """The candidate that is best on the training rows."""
+        i, r = self._owner[self.best]
+        posterior = self.posteriors[i]
+        nu = self._degrees
+        amplitude = float(posterior.quadratic[r]) / nu
+        with np.errstate(divide="ignore"):
+            profile = nu * (1.0 + np.log(2.0 * np.pi * amplitude)) + posterior.log_determinant[r]
+        coefficients = self.inputs.coefficients(posterior.coefficients[r])
+        return Choice(
+            posterior.kernel, float(posterior.noise_variances[r]), amplitude, coefficients, -0.5 * float(profile)
+        )
 
-    def _floor(self) -> Array:
-        """What each candidate's parabola is nowhere below, for any test row."""
-        return self.quadratic * np.exp((self.log_determinant + np.log(self.noise)) / self._nu - self._log_scale)
+    def plain(self, new: NewInputs) -> tuple[Array, Array]:
+        """Mean and variance under the best candidate, in units of the labels."""
+        i, r = self._owner[self.best]
+        moments = self.posteriors[i].moments(new)
+        return moments.mean[r], moments.variance[r] * (self._quadratic[self.best] / self._degrees)
 
-    def eligible(self, new: NewInputs, y: Array) -> NDArray[np.bool_]:
-        """Which candidates (G, m) may be in use at the label ``y[j]`` of test row j."""
-        reference = self.posteriors[self.best].predict(new)
-        base, curvature, vertex = self.parabola(self.best, reference.mean, reference.variance)
-        eligible = self._floor()[:, None] <= base + curvature * (y - vertex) ** 2
-        eligible[self.best] = True
-        return eligible
+    def moments(self, new: NewInputs) -> list[Moments]:
+        """Means and variances of new labels, kernel by kernel."""
+        return [posterior.moments(new) for posterior in self.posteriors]
 
-    def needed(self, new: NewInputs, rank: int) -> NDArray[np.bool_]:
-        """Which candidates (G, m) can matter to regions of this rank or more, by the bound of the module's text."""
-        n_candidates, m = len(self.posteriors), new.H.shape[0]
-        if rank == 0 or np.isinf(self._reach[:, rank - 1]).any():
-            return np.ones((n_candidates, m), dtype=bool)
-        reference = self.posteriors[self.best].predict(new)
-        base, curvature, _ = self.parabola(self.best, reference.mean, reference.variance)
-        unused = np.sqrt(np.maximum(self._floor()[:, None] - base, 0.0) / curvature)  # r
-        reach = np.empty((n_candidates, m))  # R
-        for g, posterior in enumerate(self.posteriors):
-            mean, bound = posterior.mean_and_variance_bound(new)
-            reach[g] = np.abs(mean - reference.mean) + np.sqrt(bound) * self._reach[g, rank - 1]
-        needed = unused < reach
-        needed[self.best] = True
-        while True:
-            farthest = np.where(needed, reach, 0.0).max(axis=0)
-            grown = needed | (unused < farthest)
-            if (grown == needed).all():
-                return needed
-            needed = grown
+    def parabolas(self, moments: list[Moments]) -> tuple[Array, Array, Array]:
+        """Base, curvature and vertex of every candidate at every new row, (G, m)."""
+        mean = np.concatenate([part.mean for part in moments])
+        variance = np.concatenate([part.variance for part in moments])
+        log_c = (self._log_determinant[:, None] + np.log(variance)) / (self._degrees + 1)
+        c = np.exp(log_c - log_c.min(axis=0, initial=np.inf))  # a common factor leaves the envelope as it is
+        return c * self._quadratic[:, None], c / variance, mean
 
-    def predictions(self, new: NewInputs, needed: NDArray[np.bool_]) -> dict[int, tuple[NDArray[np.int64], Prediction]]:
-        """For each candidate that any test row needs: those test rows, and its predictions for them."""
-        found = {}
-        for g in np.flatnonzero(needed.any(axis=1)):
-            rows = np.flatnonzero(needed[g])
-            found[int(g)] = rows, self.posteriors[g].predict(new if rows.size == needed.shape[1] else new.take(rows))
-        return found
+    def lines(self, g: int, moments: list[Moments], rows: Rows) -> Lines:
+        """Lines of the ranked rows under candidate g, for some of the new rows."""
+        i, r = self._owner[g]
+        posterior, part = self.posteriors[i], moments[i]
+        return normalised_residual_lines(
+            posterior.alpha[r, self._ranked],
+            posterior.diagonal[r, self._ranked],
+            posterior.weights(part, r, rows)[:, self._ranked],
+            part.mean[r, rows],
+            part.variance[r, rows],
+            self._gamma,
+        )
+
+    def regions(self, new: NewInputs, ranks: Sequence[int], prune: bool) -> list[list[Array]]:
+        """Regions by new row, then by level; ranks are above 0."""
+        moments = self.moments(new)
+        base, curvature, vertex = self.parabolas(moments)
+        deviation = np.sqrt(np.concatenate([part.variance for part in moments]))
+        reach = deviation * self._reach[:, min(ranks) - 1, None] if prune else np.full(base.shape, np.inf)
+        stretches = []
+        in_use: dict[int, list[int]] = {}
+        for j in range(base.shape[1]):
+            envelope = lower_envelope(base[:, j], curvature[:, j], vertex[:, j])
+            kept = [
+                (low, high, g)
+                for low, high, g in zip(envelope.breaks[:-1], envelope.breaks[1:], envelope.owner.tolist(), strict=True)
+                if low <= vertex[g, j] + reach[g, j] and high >= vertex[g, j] - reach[g, j]
+            ]
+            stretches.append(kept)
+            for g in {g for _, _, g in kept}:
+                in_use.setdefault(g, []).append(j)
+        region_of = {
+            (g, j): region
+            for g, rows in in_use.items()
+            for j, region in zip(rows, self._regions_of(g, moments, np.array(rows), ranks), strict=True)
+        }
+        return [
+            [_union([_clip(region_of[g, j][level], low, high) for low, high, g in kept]) for level in range(len(ranks))]
+            for j, kept in enumerate(stretches)
+        ]
+
+    def _regions_of(self, g: int, moments: list[Moments], rows: Rows, ranks: Sequence[int]) -> list[list[Array]]:
+        """Regions of candidate g alone, by row, then by level."""
+        lines = self.lines(g, moments, rows)
+        if self._gamma == 2.0:  # one interval each: all levels in one selection
+            return [[ends[None, :, level] for level in range(len(ranks))] for ends in hulls(lines, ranks)]
+        by_level = [regions(lines, rank) for rank in ranks]
+        return [list(levels) for levels in zip(*by_level, strict=True)]
+
+    def p_values(self, new: NewInputs, y: Array, tie_breaks: Array | None) -> Array:
+        """p-value of one label for each new row, under the candidate that the label selects."""
+        moments = self.moments(new)
+        chosen = select(*self.parabolas(moments), y)
+        p = np.empty(y.size)
+        for g in np.unique(chosen):
+            rows = np.flatnonzero(chosen == g)
+            ties = None if tie_breaks is None else tie_breaks[rows]
+            p[rows] = p_values(self.lines(int(g), moments, rows), y[rows], ties)
+        return p
 
 
 class AugmentedPredictor(Predictor):
@@ -171,7 +208,7 @@ class AugmentedPredictor(Predictor):
     gamma : float
         Root of the variance in the nonconformity measure.
     n_jobs : int or None
-        Threads over candidates.
+        Threads over kernels and over blocks of test rows.
     prune : bool, default=True
         Whether to leave out candidates that cannot matter; the result is the same.
     """
@@ -183,7 +220,7 @@ class AugmentedPredictor(Predictor):
         y: Array,
         scaling: SymmetricScaling | Scaling,
         mean: str,
-        ranked: NDArray[np.int64] | None,
+        ranked: Rows | None,
         gamma: float,
         n_jobs: int | None,
         prune: bool = True,
@@ -193,10 +230,10 @@ class AugmentedPredictor(Predictor):
         self._y = y
         self._scaling = scaling
         self._mean = mean
-        self._ranked: NDArray[np.int64] | slice = slice(None) if ranked is None else ranked
+        self._ranked: Rows | slice = slice(None) if ranked is None else ranked
         self._gamma = gamma
-        self.n_jobs = n_jobs
         self._prune = prune
+        self.n_jobs = n_jobs
         self.n_rows = y.size
         self.n_ranked = y.size if ranked is None else ranked.size
         self._bags: dict[bytes, Bag] = {}
@@ -204,7 +241,7 @@ class AugmentedPredictor(Predictor):
         self._main_key = key.tobytes()
         self.main = self._bag(key)
 
-    def _bag(self, key: NDArray[np.int64]) -> Bag:
+    def _bag(self, key: Rows) -> Bag:
         """Candidates under the scaling that ``key`` names; the training rows' own is never let go."""
         name = key.tobytes()
         if name not in self._bags:
@@ -217,7 +254,7 @@ class AugmentedPredictor(Predictor):
             )
         return self._bags[name]
 
-    def _by_bag(self, X: Array) -> list[tuple[NDArray[np.int64], Bag]]:
+    def _by_bag(self, X: Array) -> list[tuple[Rows, Bag]]:
         """Test rows grouped by their scaling."""
         if not isinstance(self._scaling, SymmetricScaling):
             return [(np.arange(X.shape[0]), self.main)]
@@ -225,145 +262,76 @@ class AugmentedPredictor(Predictor):
         member = member.ravel()
         return [(np.flatnonzero(member == i), self._bag(key)) for i, key in enumerate(keys)]
 
-    @property
-    def amplitude(self) -> float:
-        """Profiled amplitude of the candidate that is best on the training rows, which plain predictions use."""
-        posterior = self.main.posteriors[self.main.best]
-        return posterior.quadratic / posterior.degrees_of_freedom
-
     def mean(self, X: Array) -> Array:
         """See Predictor."""
-        return self.main.posteriors[self.main.best].mean(self.main.inputs.new(X))
+        return self.mean_and_variance(X)[0]
 
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
         """See Predictor."""
-        best = self.main.posteriors[self.main.best]
-        blocks = self.map_blocks(lambda rows: best.predict(self.main.inputs.new(X[rows]))[1:], np.arange(X.shape[0]))
+        blocks = self.map_blocks(lambda rows: self.main.plain(self.main.inputs.new(X[rows])), np.arange(X.shape[0]))
         mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
-        return mean, variance * self.amplitude
+        return mean, variance
 
     def hulls(self, X: Array, ranks: Sequence[int]) -> Array:
         """See Predictor."""
         ends = np.empty((X.shape[0], 2, len(ranks)))
-        for level, pieces in enumerate(self._all_regions(X, ranks)):
+        for level, pieces in enumerate(self._regions_by_level(X, ranks)):
             ends[:, 0, level] = [region[0, 0] for region in pieces]
             ends[:, 1, level] = [region[-1, 1] for region in pieces]
         return ends
 
     def regions(self, X: Array, rank: int) -> list[Array]:
         """See Predictor."""
-        return self._all_regions(X, [rank])[0]
+        return self._regions_by_level(X, [rank])[0]
 
-    def _all_regions(self, X: Array, ranks: Sequence[int]) -> list[list[Array]]:
-        """Regions by level, then by test row."""
+    def _regions_by_level(self, X: Array, ranks: Sequence[int]) -> list[list[Array]]:
         line = np.array([[-np.inf, np.inf]])
         found: list[list[Array]] = [[line] * X.shape[0] for _ in ranks]
         levels = [level for level, rank in enumerate(ranks) if rank > 0]
-        if not levels:
-            return found
         wanted = [ranks[level] for level in levels]
 
-        def fill(bag: Bag, rows: NDArray[np.int64]) -> None:
-            new = bag.inputs.new(X[rows])
-            determined = np.flatnonzero(~new.undetermined)
-            regions_of_bag = self._bag_regions(bag, new.take(determined), wanted)
-            for row, by_level in zip(rows[determined], regions_of_bag, strict=True):
+        def fill(bag: Bag, rows: Rows) -> None:
+            rows, new = _determined(bag, X, rows)
+            for row, by_level in zip(rows, bag.regions(new, wanted, self._prune), strict=True):
                 for level, region in zip(levels, by_level, strict=True):
                     found[level][row] = region
 
-        for members, bag in self._by_bag(X):
-            self.map_blocks(partial(fill, bag), members)
+        if levels:
+            for members, bag in self._by_bag(X):
+                self.map_blocks(partial(fill, bag), members)
         return found
-
-    def _bag_regions(self, bag: Bag, new: NewInputs, ranks: Sequence[int]) -> list[list[Array]]:
-        """Regions by test row, then by level, for ranks above 0."""
-        m = new.H.shape[0]
-        needed = bag.needed(new, min(ranks)) if self._prune else np.ones((len(bag.posteriors), m), dtype=bool)
-        predictions = bag.predictions(new, needed)
-        base, curvature, vertex = (np.full(needed.shape, np.nan) for _ in range(3))
-        for g, (rows, block) in predictions.items():
-            base[g, rows], curvature[g, rows], vertex[g, rows] = bag.parabola(g, block.mean, block.variance)
-        stretches: list[list[tuple[float, float, int]]] = []
-        for j in range(m):
-            members = np.flatnonzero(needed[:, j])
-            envelope = lower_envelope(base[members, j], curvature[members, j], vertex[members, j])
-            owners = members[envelope.owner]
-            stretches.append(list(zip(envelope.breaks[:-1], envelope.breaks[1:], owners.tolist(), strict=True)))
-        in_use: dict[int, list[int]] = {}
-        for j, pieces in enumerate(stretches):
-            for g in {owner for _, _, owner in pieces}:
-                in_use.setdefault(g, []).append(j)
-        region_of = {
-            (g, j): region
-            for g, users in in_use.items()
-            for j, region in zip(users, self._candidate_regions(bag, g, users, predictions[g], ranks), strict=True)
-        }
-        return [
-            [
-                _union([_clip(region_of[g, j][level], low, high) for low, high, g in stretches[j]])
-                for level in range(len(ranks))
-            ]
-            for j in range(m)
-        ]
-
-    def _candidate_regions(
-        self,
-        bag: Bag,
-        g: int,
-        users: list[int],
-        prediction: tuple[NDArray[np.int64], Prediction],
-        ranks: Sequence[int],
-    ) -> list[list[Array]]:
-        """Regions of candidate g alone, by test row, then by level."""
-        lines = self._candidate_lines(bag, g, np.array(users), prediction)
-        if self._gamma == 2.0:  # one interval each: all levels in one selection
-            return [[ends[None, :, level] for level in range(len(ranks))] for ends in hulls(lines, ranks)]
-        by_level = [regions(lines, rank) for rank in ranks]
-        return [list(levels) for levels in zip(*by_level, strict=True)]
 
     def p_values(self, X: Array, y: Array, tie_breaks: Array | None) -> Array:
         """See Predictor."""
-        p = np.ones(y.size)
+        p = np.ones(y.size) if tie_breaks is None else tie_breaks.copy()  # where all rows tie
 
-        def fill(bag: Bag, rows: NDArray[np.int64]) -> None:
-            new = bag.inputs.new(X[rows])
-            determined = np.flatnonzero(~new.undetermined)
-            rows = rows[determined]
-            p[rows] = self._bag_p_values(
-                bag, new.take(determined), y[rows], None if tie_breaks is None else tie_breaks[rows]
-            )
+        def fill(bag: Bag, rows: Rows) -> None:
+            rows, new = _determined(bag, X, rows)
+            p[rows] = bag.p_values(new, y[rows], None if tie_breaks is None else tie_breaks[rows])
 
         for members, bag in self._by_bag(X):
             self.map_blocks(partial(fill, bag), members)
         return p
 
-    def _bag_p_values(self, bag: Bag, new: NewInputs, y: Array, tie_breaks: Array | None) -> Array:
-        predictions = bag.predictions(new, bag.eligible(new, y))
-        base, curvature, vertex = np.full((3, len(bag.posteriors), y.size), np.inf)
-        for g, (rows, block) in predictions.items():
-            base[g, rows], curvature[g, rows], vertex[g, rows] = bag.parabola(g, block.mean, block.variance)
-        chosen = select(base, curvature, vertex, y)
-        p = np.empty(y.size)
-        for g in np.unique(chosen):
-            users = np.flatnonzero(chosen == g)
-            lines = self._candidate_lines(bag, int(g), users, predictions[int(g)])
-            p[users] = p_values(lines, y[users], None if tie_breaks is None else tie_breaks[users])
-        return p
 
-    def _candidate_lines(
-        self, bag: Bag, g: int, users: NDArray[np.int64], prediction: tuple[NDArray[np.int64], Prediction]
-    ) -> Lines:
-        """Lines of candidate g for some of the test rows that it was predicted for."""
-        rows, block = prediction
-        place = np.searchsorted(rows, users)
-        part = Prediction(block.weights[place], block.mean[place], block.variance[place])
-        return lines_of(bag.posteriors[g], part, self._ranked, self._gamma)
+def _group(candidates: Sequence[Candidate]) -> list[tuple[Kernel, Array]]:
+    """Kernels, each with the noise variances that come with it."""
+    kernels: list[Kernel] = []
+    noises: list[list[float]] = []
+    for kernel, noise in candidates:
+        if kernel not in kernels:
+            kernels.append(kernel)
+            noises.append([])
+        noises[kernels.index(kernel)].append(noise)
+    return [(kernel, np.array(levels)) for kernel, levels in zip(kernels, noises, strict=True)]
 
 
-def _deviance(posterior: Posterior) -> float:
-    """Minus twice the restricted log likelihood of the training rows, amplitude profiled out, up to a constant."""
-    with np.errstate(divide="ignore"):
-        return float(posterior.degrees_of_freedom * np.log(posterior.quadratic) + posterior.log_determinant)
+def _determined(bag: Bag, X: Array, rows: Rows) -> tuple[Rows, NewInputs]:
+    """Those rows whose mean the training rows determine; of the others' labels nothing is known."""
+    new = bag.inputs.new(X[rows])
+    if not new.undetermined.any():
+        return rows, new
+    return rows[~new.undetermined], new.take(np.flatnonzero(~new.undetermined))
 
 
 def _clip(region: Array, low: float, high: float) -> Array:

@@ -1,0 +1,111 @@
+r"""One kernel with many noise variances at once, by one eigendecomposition.
+
+With :math:`K = U \Lambda U^\top`, the inverse :math:`C = U (\Lambda + \rho I)^{-1} U^\top` is at hand for every noise
+variance :math:`\rho`. After the rotation of a test row's covariances, :math:`U^\top k`, its mean and variance cost O(l)
+for each noise variance; only its weights cost O(l²). The mean function's coefficients have a flat prior, as in
+:mod:`conformal_gp.gp.posterior`, whose notation this follows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from sklearn.gaussian_process.kernels import Kernel
+
+from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.inputs import Inputs, NewInputs
+from conformal_gp.gp.posterior import check_resolved, noise_floor
+
+Array = NDArray[np.float64]
+
+
+class Moments(NamedTuple):
+    """Means and variances of m new labels under R noise variances, and what weights are made from."""
+
+    mean: Array
+    """(R, m): means."""
+    variance: Array
+    """(R, m): variances, noise included."""
+    rotated: Array
+    """(m, l): covariances with the training rows, rotated."""
+    unexplained: Array
+    """(R, m, p): h - H'C k."""
+
+
+class SpectralPosterior:
+    """Gaussian process given its training rows, for one kernel and several noise variances.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Covariance function.
+    noise_variances : ndarray of shape (R,)
+        Positive noise variances.
+    inputs : Inputs
+        Training inputs and their mean basis.
+    y : ndarray of shape (l,)
+        Training labels.
+
+    Attributes
+    ----------
+    alpha, diagonal : ndarray of shape (R, l)
+        Weighted residuals and inverse leave-one-out variances.
+    coefficients : ndarray of shape (R, p)
+        Generalised least squares coefficients of the mean basis.
+    quadratic, log_determinant : ndarray of shape (R,)
+        ``y' P y``, and log |K + ρ I| + log |H'CH|.
+    degrees_of_freedom : int
+        l - p.
+    """
+
+    def __init__(self, kernel: Kernel, noise_variances: Array, inputs: Inputs, y: Array):
+        self.kernel = kernel
+        self.noise_variances = noise_variances
+        K, _ = covariance(kernel, inputs.pairs)
+        smallest = noise_floor(float(np.linalg.norm(K, 1)))
+        if noise_variances.min() < smallest:
+            raise LinAlgError(
+                f"candidates: noise variance {noise_variances.min():.1e} with kernel {kernel} makes the covariance "
+                f"matrix numerically singular; it must be at least {smallest:.1e}."
+            )
+        eigenvalues, self._U = eigh(K, driver="evd", overwrite_a=True, check_finite=False)
+        spectrum = np.maximum(eigenvalues, 0.0) + noise_variances[:, None]  # (R, l)
+        self._inverse = 1.0 / spectrum
+        H = self._U.T @ inputs.H
+        rotated_y = self._U.T @ y
+        self._CH = self._inverse[:, :, None] * H  # (R, l, p), rotated
+        information = np.einsum("lp,rlq->rpq", H, self._CH)
+        self._information_inverse = np.linalg.inv(information)
+        self.coefficients = np.einsum("rpq,rlq,l->rp", self._information_inverse, self._CH, rotated_y)
+        residual = rotated_y - self.coefficients @ H.T
+        residual[np.abs(residual).max(axis=1) <= 1e-13 * np.abs(y).max()] = 0.0  # nothing but rounding is left
+        self._rotated_alpha = self._inverse * residual
+        self.alpha = self._rotated_alpha @ self._U.T
+        self.quadratic = np.einsum("rl,rl->r", residual, self._rotated_alpha)
+        self.log_determinant = np.log(spectrum).sum(axis=1) + np.linalg.slogdet(information)[1]
+        self.degrees_of_freedom = y.size - H.shape[1]
+        self._coefficient_weights = np.einsum("rpq,rlq->rpl", self._information_inverse, self._CH) @ self._U.T
+        self.diagonal = self._inverse @ (self._U**2).T
+        self.diagonal -= np.einsum("rlp,rpl->rl", self._U @ self._CH, self._coefficient_weights)
+
+    def moments(self, new: NewInputs) -> Moments:
+        """Means and variances for every noise variance."""
+        rotated = covariance(self.kernel, new.pairs)[0] @ self._U
+        mean = self._rotated_alpha @ rotated.T + self.coefficients @ new.H.T
+        total = self.kernel.diag(new.pairs.X) + self.noise_variances[:, None]
+        unexplained = new.H - rotated @ self._CH
+        variance = total - self._inverse @ (rotated**2).T
+        variance += np.einsum("rmp,rpq,rmq->rm", unexplained, self._information_inverse, unexplained, optimize=True)
+        variance[:, new.undetermined] = np.inf
+        check_resolved(variance, total)
+        return Moments(mean, variance, rotated, unexplained)
+
+    def weights(self, moments: Moments, r: int, rows: NDArray[np.int64]) -> Array:
+        """Weights (rows, l) of the training labels in the means of some new rows, for noise variance number r."""
+        weights = (moments.rotated[rows] * self._inverse[r]) @ self._U.T
+        weights += moments.unexplained[r, rows] @ self._coefficient_weights[r]
+        return weights
