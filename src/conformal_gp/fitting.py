@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 # Largest number of rows at which "auto" tunes inside the bag; beyond, a design set costs less and loses little.
 ROWS_FOR_AUGMENTED = 1000
-DESIGN_SHARE = 0.25
+DESIGN_SHARE = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def fit_train(settings: Settings, X: Array, y: Array, rng: np.random.RandomState
     """Everything learnt from the training rows, the paper's way."""
     gamma = _only(settings.gammas, "gamma", "train")
     inputs = Inputs(X, _scaling(settings, X), settings.mean)
-    optimum = _learn(settings, inputs, y, rng)
+    optimum = _learn(settings, inputs, y, rng, restricted=False)
     noise = _raised(optimum, inputs, n_rows=y.size)
     guarantee = (
         "Not exact: hyperparameters and mean function were learnt from the training rows alone, so coverage can fall "
@@ -110,7 +110,7 @@ def fit_holdout(settings: Settings, X: Array, y: Array, rng: np.random.RandomSta
     design = _design_rows(settings, X, rng)
     scaling = _scaling(settings, X[design])
     design_inputs = Inputs(X[design], scaling, settings.mean)
-    optimum = _learn(settings, design_inputs, y[design], rng)
+    optimum = _learn(settings, design_inputs, y[design], rng, restricted=True)
     noise = _raised(optimum, design_inputs, n_rows=y.size)
     gamma = _choose_gamma(settings, optimum.kernel, noise, design_inputs, y[design])
     guarantee = (
@@ -204,7 +204,7 @@ def _warn_if_explained(inputs: Inputs, y: Array, mean: str) -> None:
         )
 
 
-def _learn(settings: Settings, inputs: Inputs, y: Array, rng: np.random.RandomState) -> Optimum:
+def _learn(settings: Settings, inputs: Inputs, y: Array, rng: np.random.RandomState, *, restricted: bool) -> Optimum:
     """Maximum likelihood; the best of several kernels when there are several."""
     variance = _label_variance(inputs, y)
     starts = [_start(settings, kernel, inputs, variance or 1.0) for kernel in settings.kernels]
@@ -218,6 +218,7 @@ def _learn(settings: Settings, inputs: Inputs, y: Array, rng: np.random.RandomSt
             y,
             inputs.H,
             label_variance=variance,
+            restricted=restricted,
             n_restarts=settings.n_restarts,
             random_state=rng,
             n_jobs=settings.n_jobs,
@@ -306,7 +307,7 @@ def _candidates(
         return candidates, gamma, SymmetricScaling(X, stationary)
     scaling = _scaling(settings, X[design])
     inputs = Inputs(X[design], scaling, settings.mean)
-    optimum = _learn(settings, inputs, y[design], rng)
+    optimum = _learn(settings, inputs, y[design], rng, restricted=True)
     if not candidates or len(named) < len(settings.kernels):
         noise = _raised(optimum, inputs, n_rows=y.size)
         candidates = candidates + around(optimum.kernel, noise, rng)

@@ -71,7 +71,7 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
 
         In the exact ways the coefficients of the mean have a flat prior inside the bag.
     design : float in (0, 1), array-like of int, or None, default=None
-        Design rows, as a share drawn at random or as row numbers. None takes a quarter where they are needed: with
+        Design rows, as a share drawn at random or as row numbers. None takes a third where they are needed: with
         "holdout", and with "augmented" for kernel objects without ``candidates`` or several ``gamma``.
     candidates : list of (kernel, noise variance) pairs, or None, default=None
         Candidates for "augmented"; each counts up to a common factor of signal and noise. They may not come from the

@@ -8,7 +8,9 @@ With :math:`A = K + \sigma^2 I`, :math:`C = A^{-1}`, mean basis H, generalised l
     \frac{\partial f}{\partial \theta} = \tfrac12 \sum_{ij} (C - \alpha \alpha')_{ij}
     \frac{\partial A_{ij}}{\partial \theta}.
 
-The coefficients minimise f for given hyperparameters, so their own change does not enter the gradient.
+The coefficients minimise f for given hyperparameters, so their own change does not enter the gradient. The restricted
+likelihood integrates them out under a flat prior: :math:`\tfrac12 \log |H'CH|` is added to f, and C becomes
+:math:`P = C - C H (H'CH)^{-1} H'C` in the gradient. It does not mistake coefficients that fit for noise that is small.
 """
 
 from __future__ import annotations
@@ -46,14 +48,25 @@ class NegativeLogLikelihood:
         Mean basis with independent columns.
     noise_variance : float or None
         A fixed noise variance; None when its logarithm is the last entry of theta.
+    restricted : bool, default=False
+        Whether to integrate the coefficients of the mean out instead of maximising over them.
     """
 
-    def __init__(self, kernel: Kernel, X: Array, y: Array, H: Array, noise_variance: float | None = None):
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: Array,
+        y: Array,
+        H: Array,
+        noise_variance: float | None = None,
+        restricted: bool = False,
+    ):
         self._kernel = kernel
         self._pairs = Pairs(X)
         self._y = y
         self._H = H
         self._noise_variance = noise_variance
+        self._restricted = restricted and H.shape[1] > 0
 
     def split(self, theta: Array) -> tuple[Kernel, float]:
         """Kernel and noise variance that ``theta`` stands for."""
@@ -103,5 +116,9 @@ class NegativeLogLikelihood:
         Q *= 2.0
         Q.flat[:: l + 1] = diagonal
         Q = blas.dger(-1.0, alpha, alpha, a=Q, overwrite_a=1)
-        by_noise = [] if self._noise_variance is not None else [noise * (diagonal.sum() - alpha @ alpha)]
+        if self._restricted:
+            R, lower = cho_factor(self._H.T @ CH)
+            value += float(np.log(np.diagonal(R)).sum()) - 0.5 * R.shape[0] * np.log(2.0 * np.pi)
+            Q -= CH @ cho_solve((R, lower), CH.T)
+        by_noise = [] if self._noise_variance is not None else [noise * np.trace(Q)]
         return value, 0.5 * np.concatenate([pullback(Q.T), by_noise])

@@ -42,6 +42,7 @@ def maximise_likelihood(
     H: Array,
     *,
     label_variance: float,
+    restricted: bool,
     n_restarts: int,
     random_state: np.random.RandomState,
     n_jobs: int | None,
@@ -58,6 +59,8 @@ def maximise_likelihood(
         Inputs, labels, mean basis with independent columns.
     label_variance : float
         Mean square of the labels about their mean function, to which the noise is scaled.
+    restricted : bool
+        Whether the coefficients of the mean are integrated out, under a flat prior, or maximised over.
     n_restarts : int
         Random starts besides the given one.
     random_state : numpy.random.RandomState
@@ -71,7 +74,7 @@ def maximise_likelihood(
         The best of the starts.
     """
     learn_noise = noise_variance > 0.0
-    objective = NegativeLogLikelihood(kernel, X, y, H, None if learn_noise else noise_variance)
+    objective = NegativeLogLikelihood(kernel, X, y, H, None if learn_noise else noise_variance, restricted)
     bounds = np.asarray(kernel.bounds).reshape(-1, 2)
     start = kernel.theta
     if learn_noise:
