@@ -308,8 +308,7 @@ def _candidates(
     scaling = _scaling(settings, X[design])
     inputs = Inputs(X[design], scaling, settings.mean)
     optimum = _learn(settings, inputs, y[design], rng, restricted=True)
-    if not candidates or len(named) < len(settings.kernels):
-        noise = _raised(optimum, inputs, n_rows=y.size)
-        candidates = candidates + around(optimum.kernel, noise, rng)
-    gamma = _choose_gamma(settings, optimum.kernel, optimum.noise_variance, inputs, y[design])
+    if settings.candidates is None and len(named) < len(settings.kernels):
+        candidates = candidates + around(optimum.kernel, inputs.pairs.X, rng)
+    gamma = _choose_gamma(settings, optimum.kernel, _raised(optimum, inputs, y.size), inputs, y[design])
     return candidates, gamma, scaling

@@ -40,15 +40,17 @@ def lattice(name: str, n_features: int) -> list[Candidate]:
     return [Candidate(kernel, float(ratio)) for kernel in kernels for ratio in NOISE_RATIOS]
 
 
-def around(kernel: Kernel, noise_variance: float, rng: np.random.RandomState) -> list[Candidate]:
-    """Candidates scattered about one setting.
+def around(kernel: Kernel, X: Array, rng: np.random.RandomState) -> list[Candidate]:
+    """Candidates scattered about one kernel, on inputs like ``X``.
 
-    Its kernel and 15 others, within a factor of about two in each hyperparameter, each with six noise variances.
+    The kernel and 15 others, within a factor of about two in each hyperparameter, each with the lattice's noise ratios
+    (noise learnt from few rows is too uncertain to narrow them down).
     """
     bounds = np.asarray(kernel.bounds).reshape(-1, 2)
     steps = np.vstack([np.zeros(kernel.n_dims), 0.7 * rng.standard_normal((15, kernel.n_dims))])
+    thetas = np.clip(kernel.theta + steps, bounds[:, 0], bounds[:, 1])
     return [
-        Candidate(kernel.clone_with_theta(np.clip(kernel.theta + step, bounds[:, 0], bounds[:, 1])), float(noise))
-        for step in steps
-        for noise in noise_variance * np.geomspace(0.1, 10.0, 6)
+        Candidate(scattered, float(noise))
+        for scattered in map(kernel.clone_with_theta, thetas)
+        for noise in NOISE_RATIOS * scattered.diag(X).mean()
     ]

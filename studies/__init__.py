@@ -1,0 +1,1 @@
+"""Long studies whose results are committed under docs/; never part of the tests."""

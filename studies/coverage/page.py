@@ -1,0 +1,199 @@
+"""Tables and figures of the study, from its raw results."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from studies.coverage.cells import CELLS, LEVELS, N_TEST, Cell
+
+ORDER = ("augmented", "holdout", "train", "GPR", "jackknife+", "split", "gpyconform")
+STYLE = {
+    "augmented": ("o", "#0072b2"),
+    "holdout": ("s", "#009e73"),
+    "train": ("^", "#d55e00"),
+    "GPR": ("v", "#999999"),
+    "jackknife+": ("D", "#cc79a7"),
+    "split": ("x", "#000000"),
+    "gpyconform": ("P", "#e69f00"),
+}
+
+
+def summarise(files: list[Path]) -> list[dict]:
+    """A row for each cell, method and level: means and standard errors over data sets."""
+    raw: dict[tuple[str, str], list[dict]] = defaultdict(list)
+    for file in files:
+        for line in map(json.loads, file.read_text().splitlines()):
+            for method, result in line["methods"].items():
+                raw[line["cell"], method].append(result)
+    rows = []
+    for cell in CELLS:
+        for method in ORDER:
+            results = raw.get((cell.name, method), [])
+            for i, level in enumerate(LEVELS if results else ()):
+                coverage = np.array([r["coverage"][i] for r in results])
+                widths = [r["width"][i] for r in results if r["width"][i] is not None]
+                medians = [r["median"][i] for r in results if r["median"][i] is not None]
+                rows.append(
+                    {
+                        "cell": cell.name,
+                        "l": cell.l,
+                        "d": cell.d,
+                        "length scales": "ARD" if cell.ard else "one",
+                        "noise": cell.noise,
+                        "truth": cell.truth,
+                        "method": method,
+                        "level": level,
+                        "data sets": len(results),
+                        "coverage": coverage.mean(),
+                        "se": coverage.std(ddof=1) / np.sqrt(len(results)),
+                        "mean width": np.mean(widths) if widths else np.inf,
+                        "median width": np.median(medians) if medians else np.inf,
+                        "infinite": np.mean([r["infinite"][i] for r in results]),
+                        "seconds": np.mean([r["seconds"] for r in results]),
+                    }
+                )
+    return rows
+
+
+def write_page(files: list[Path], out: Path, arguments: str) -> None:
+    """CSV of all figures, two pictures and a Markdown page."""
+    out.mkdir(parents=True, exist_ok=True)
+    rows = summarise(files)
+    with (out / "coverage.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(
+            {key: f"{value:.5g}" if isinstance(value, float) else value for key, value in row.items()} for row in rows
+        )
+    _draw(rows, out / "coverage.svg")
+    _draw_widths(rows, out / "widths.svg")
+    (out / "coverage.md").write_text(_markdown(rows, arguments))
+    print(f"Written: {out / 'coverage.md'}, coverage.csv, coverage.svg, widths.svg")
+
+
+def _draw(rows: list[dict], path: Path) -> None:
+    """Coverage minus nominal at 90% for every cell."""
+    figure, axes = plt.subplots(1, 2, figsize=(10, 6.2), sharex=True, layout="constrained")
+    for ax, scales in zip(axes, ("one", "ARD"), strict=True):
+        cells = [cell for cell in CELLS if cell.ard == (scales == "ARD")]
+        for method in ORDER:
+            points = [r for r in rows if r["method"] == method and r["level"] == 0.9 and r["length scales"] == scales]
+            place = [[cell.name for cell in cells].index(r["cell"]) for r in points]
+            offset = 0.11 * (ORDER.index(method) - 3)
+            marker, colour = STYLE[method]
+            ax.errorbar(
+                [r["coverage"] for r in points],
+                np.array(place) + offset,
+                xerr=[3 * r["se"] for r in points],
+                fmt=marker,
+                color=colour,
+                markersize=4,
+                linewidth=0.8,
+                label=method,
+            )
+        ax.axvline(0.9, color="black", linewidth=0.8)
+        ax.set_yticks(range(len(cells)), [_label(cell) for cell in cells], fontsize=7)
+        ax.invert_yaxis()
+        ax.set_title("one length scale" if scales == "one" else "a length scale for each input", fontsize=10)
+        ax.set_xlabel("coverage at nominal 90% (bars: three standard errors)")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(axis="y", linewidth=0.3)
+    axes[0].legend(fontsize=7, frameon=False, loc="lower left")
+    figure.savefig(path)
+    figure.savefig(path.with_suffix(".png"), dpi=110)
+
+
+def _draw_widths(rows: list[dict], path: Path) -> None:
+    """Median width at 90% relative to training-row tuning."""
+    base = {r["cell"]: r["median width"] for r in rows if r["method"] == "train" and r["level"] == 0.9}
+    figure, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    sizes = sorted({cell.l for cell in CELLS})
+    for method in ("augmented", "holdout", "jackknife+", "split"):
+        marker, colour = STYLE[method]
+        ratios = {
+            l: [
+                r["median width"] / base[r["cell"]]
+                for r in rows
+                if r["method"] == method and r["level"] == 0.9 and r["l"] == l
+            ]
+            for l in sizes
+        }
+        place = np.arange(len(sizes)) + 0.15 * (ORDER.index(method) - 2)
+        for x, l in zip(place, sizes, strict=True):
+            finite = [ratio for ratio in ratios[l] if np.isfinite(ratio)]
+            ax.plot([x] * len(finite), finite, marker, color=colour, markersize=4, linestyle="none", alpha=0.6)
+        middle = [np.median(ratios[l]) for l in sizes]
+        ax.plot(place, middle, "-", color=colour, linewidth=1.2, label=method)
+    ax.axhline(1.0, color="black", linewidth=0.8)
+    ax.set_xticks(range(len(sizes)), [f"l = {l}" for l in sizes])
+    ax.set_yscale("log")
+    ax.set_yticks([1, 1.5, 2, 3, 5], ["1", "1.5", "2", "3", "5"])
+    ax.minorticks_off()
+    ax.set_ylabel("median 90% width over that of 'train'")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(fontsize=8, frameon=False)
+    figure.savefig(path)
+    figure.savefig(path.with_suffix(".png"), dpi=110)
+
+
+def _label(cell: Cell) -> str:
+    return f"l={cell.l} d={cell.d} {cell.noise}, {cell.truth}"
+
+
+def _markdown(rows: list[dict], arguments: str) -> str:
+    """Coverage of every cell at 90%, the shortfalls of every method at all levels, and widths."""
+    methods = [method for method in ORDER if any(r["method"] == method for r in rows)]
+    at = {(r["cell"], r["method"], r["level"]): r for r in rows}
+    lines = [
+        "# Coverage of every cell",
+        "",
+        f"Made by `python -m studies.coverage {arguments}`".rstrip() + f"; {N_TEST} test labels a data set, standard "
+        "errors over data sets. All levels, widths and seconds are in [coverage.csv](coverage.csv).",
+        "",
+        "## Cells below nominal by more than three standard errors",
+        "",
+        "| method | " + " | ".join(f"{level:.0%}" for level in LEVELS) + " | of cells | worst at 90% |",
+        "|---|" + "---|" * (len(LEVELS) + 2),
+    ]
+    for method in methods:
+        own = [r for r in rows if r["method"] == method]
+        short = [sum(r["level"] == level and r["coverage"] < level - 3 * r["se"] for r in own) for level in LEVELS]
+        worst = min((r for r in own if r["level"] == 0.9), key=lambda r: r["coverage"])
+        lines.append(
+            f"| {method} | " + " | ".join(map(str, short)) + f" | {len(own) // len(LEVELS)} | "
+            f"{worst['coverage']:.1%} ± {worst['se']:.1%} ({worst['cell']}) |"
+        )
+    for title, key, form in (
+        ("Coverage at nominal 90%, in percent (standard error)", "coverage", None),
+        ("Median width at 90%", "median width", "{:.2f}"),
+        ("Share of infinite intervals at 90%, in percent", "infinite", "{:.0%}"),
+        (
+            "Seconds for a data set (fit and 50 predictions; GPR and jackknife+ reuse the fit of train)",
+            "seconds",
+            "{:.3f}",
+        ),
+    ):
+        lines += ["", f"## {title}", "", "| cell | " + " | ".join(methods) + " |", "|---|" + "---|" * len(methods)]
+        for cell in CELLS:
+            entries = []
+            for method in methods:
+                row = at.get((cell.name, method, 0.9))
+                if row is None:
+                    entries.append("")
+                elif form is None:
+                    entry = f"{100 * row['coverage']:.1f} ({100 * row['se']:.1f})"
+                    entries.append(f"**{entry}**" if row["coverage"] < 0.9 - 3 * row["se"] else entry)
+                else:
+                    entries.append(form.format(row[key]))
+            lines.append(f"| {cell.name} | " + " | ".join(entries) + " |")
+    return "\n".join(lines) + "\n"
