@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # One BLAS thread a test process: the processes are what runs in parallel.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint bench study clean
 
 demo: $(VENV)/.demo  ## fit to the bundled Auto-mpg data, print a table, save a picture
 	@echo "== Fitting and predicting (ten folds)"
@@ -29,6 +29,11 @@ lint: $(VENV)/.test  ## style and types
 bench: $(VENV)/.bench  ## speed beside scikit-learn, gpyconform and GPyTorch; writes docs/benchmarks.md
 	@echo "== Benchmarks: leave the machine alone until they are done"
 	$(BIN)/python -m benchmarks
+
+study: $(VENV)/.test  ## coverage after tuning, and the four benchmark data sets; writes docs/guarantee/
+	@echo "== Studies: about an hour on two cores; an interrupted run goes on where it stopped"
+	$(BIN)/python -m studies.coverage
+	$(BIN)/python -m studies.benchmark_sets
 
 clean:  ## remove the environment and what was built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -211,8 +211,9 @@ def _learn(settings: Settings, inputs: Inputs, y: Array, rng: np.random.RandomSt
     if variance == 0.0:
         _warn_if_explained(inputs, y, settings.mean)
         return Optimum(*starts[0], np.inf)
-    optima = [
-        maximise_likelihood(
+    optima = []
+    for start in starts:
+        optimum = maximise_likelihood(
             *start,
             inputs.pairs.X,
             y,
@@ -223,8 +224,7 @@ def _learn(settings: Settings, inputs: Inputs, y: Array, rng: np.random.RandomSt
             random_state=rng,
             n_jobs=settings.n_jobs,
         )
-        for start in starts
-    ]
+        optima.append(optimum)
     return max(optima, key=lambda optimum: optimum.log_marginal_likelihood)
 
 

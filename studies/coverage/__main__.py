@@ -7,20 +7,18 @@ The same data set gives the same numbers whatever ``--jobs`` is.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 import warnings
-from functools import partial
 from pathlib import Path
 
 import numpy as np
-from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from studies.coverage.cells import CELLS, Cell
 from studies.coverage.methods import METHODS, gpyconform
 from studies.coverage.page import write_page
+from studies.runner import run
 
 GPYCONFORM_ROWS = (19, 39)
 
@@ -28,7 +26,7 @@ GPYCONFORM_ROWS = (19, 39)
 def one_data_set(cell: Cell, seed: int, methods: tuple) -> dict:
     """Coverage, widths and seconds of every method on one data set."""
     X, y, X_test, y_test = cell.draw(seed)
-    found: dict = {"cell": cell.name, "seed": seed, "methods": {}}
+    found: dict = {"cell": cell.name, "methods": {}}
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for ways in methods:
@@ -48,27 +46,6 @@ def one_data_set(cell: Cell, seed: int, methods: tuple) -> dict:
     return found
 
 
-def run(raw: Path, data_sets: int, jobs: int, methods: tuple, cells: list[Cell]) -> None:
-    """Run what is not in ``raw`` yet."""
-    done = (
-        {(line["cell"], line["seed"]) for line in map(json.loads, raw.read_text().splitlines())}
-        if raw.exists()
-        else set()
-    )
-    todo = [(cell, seed) for cell in cells for seed in range(data_sets) if (cell.name, seed) not in done]
-    print(f"{len(todo)} of {len(cells) * data_sets} data sets to do, {jobs} at a time -> {raw}", flush=True)
-    start = time.monotonic()
-    with raw.open("a") as file, Parallel(jobs, return_as="generator_unordered", batch_size=1) as parallel:
-        results = parallel(delayed(one_data_set)(cell, seed, methods) for cell, seed in todo)
-        for i, result in enumerate(results, start=1):
-            file.write(json.dumps(result) + "\n")
-            file.flush()
-            if i % 20 == 0 or i == len(todo):
-                left = (time.monotonic() - start) / i * (len(todo) - i)
-                print(f"\r{i}/{len(todo)}  {left / 60:.1f} minutes left  {result['cell']:32}", end="", flush=True)
-    print(flush=True)
-
-
 def main() -> None:
     """Run the study and write its page."""
     parser = argparse.ArgumentParser(prog="python -m studies.coverage", description=__doc__.splitlines()[0])
@@ -79,18 +56,18 @@ def main() -> None:
     parser.add_argument("--raw", type=Path, default=Path("build/coverage"), help="where results of data sets go")
     parser.add_argument("--out", type=Path, default=Path("docs/guarantee"), help="where tables and figures go")
     arguments = parser.parse_args()
-    arguments.raw.mkdir(parents=True, exist_ok=True)
-    start = partial(run, jobs=arguments.jobs)
-    start(arguments.raw / "ours.jsonl", data_sets=arguments.data_sets, methods=METHODS, cells=CELLS)
+    results = run(
+        arguments.raw / "ours.jsonl", _tasks(CELLS, arguments.data_sets, METHODS), one_data_set, arguments.jobs
+    )
     if arguments.gpyconform:
         small = [cell for cell in CELLS if cell.l in GPYCONFORM_ROWS and cell.d >= 5]
-        start(
-            arguments.raw / "gpyconform.jsonl",
-            data_sets=arguments.gpyconform_data_sets,
-            methods=(gpyconform,),
-            cells=small,
-        )
-    write_page(sorted(arguments.raw.glob("*.jsonl")), arguments.out, " ".join(sys.argv[1:]))
+        tasks = _tasks(small, arguments.gpyconform_data_sets, (gpyconform,))
+        results += run(arguments.raw / "gpyconform.jsonl", tasks, one_data_set, arguments.jobs)
+    write_page(results, arguments.out, " ".join(sys.argv[1:]))
+
+
+def _tasks(cells: list[Cell], data_sets: int, methods: tuple) -> list[tuple[str, tuple]]:
+    return [(f"{cell.name}/{seed}", (cell, seed, methods)) for cell in cells for seed in range(data_sets)]
 
 
 if __name__ == "__main__":

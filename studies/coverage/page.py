@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections import defaultdict
 from pathlib import Path
 
@@ -28,13 +27,12 @@ STYLE = {
 }
 
 
-def summarise(files: list[Path]) -> list[dict]:
+def summarise(found: list[dict]) -> list[dict]:
     """A row for each cell, method and level: means and standard errors over data sets."""
     raw: dict[tuple[str, str], list[dict]] = defaultdict(list)
-    for file in files:
-        for line in map(json.loads, file.read_text().splitlines()):
-            for method, result in line["methods"].items():
-                raw[line["cell"], method].append(result)
+    for data_set in found:
+        for method, result in data_set["methods"].items():
+            raw[data_set["cell"], method].append(result)
     rows = []
     for cell in CELLS:
         for method in ORDER:
@@ -65,10 +63,10 @@ def summarise(files: list[Path]) -> list[dict]:
     return rows
 
 
-def write_page(files: list[Path], out: Path, arguments: str) -> None:
+def write_page(found: list[dict], out: Path, arguments: str) -> None:
     """CSV of all figures, two pictures and a Markdown page."""
     out.mkdir(parents=True, exist_ok=True)
-    rows = summarise(files)
+    rows = summarise(found)
     with (out / "coverage.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
         writer.writeheader()

@@ -1,0 +1,31 @@
+"""Candidate sets."""
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
+
+from conformal_gp.gp.candidates import LENGTH_SCALES, MIXTURE_SHAPES, NOISE_RATIOS, around, lattice
+from conformal_gp.kernels import KERNEL_NAMES
+
+
+@pytest.mark.parametrize("name", KERNEL_NAMES)
+def test_a_lattice_holds_every_length_scale_with_every_noise(name):
+    candidates = lattice(name, 4)
+    settings = {(c.kernel.k2.length_scale, getattr(c.kernel.k2, "alpha", None), c.noise_variance) for c in candidates}
+    shapes = len(MIXTURE_SHAPES) if name == "rq" else 1
+    assert len(settings) == len(candidates) == shapes * LENGTH_SCALES.size * NOISE_RATIOS.size
+
+
+def test_length_scales_grow_with_the_square_root_of_the_number_of_inputs():
+    assert lattice("se", 9)[0].kernel.k2.length_scale == pytest.approx(3 * lattice("se", 1)[0].kernel.k2.length_scale)
+
+
+def test_proposals_start_with_the_kernel_itself_and_stay_within_its_bounds():
+    kernel = ConstantKernel(2.0) * Matern([1.0, 3.0], (0.9, 3.1)) + RBF(1.0, "fixed")
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    candidates = around(kernel, X, np.random.RandomState(0))
+    np.testing.assert_allclose(candidates[0].kernel.theta, kernel.theta)
+    for candidate in candidates:
+        assert (candidate.kernel.theta >= candidate.kernel.bounds[:, 0] - 1e-12).all()
+        assert (candidate.kernel.theta <= candidate.kernel.bounds[:, 1] + 1e-12).all()
+    assert len({tuple(c.kernel.theta) for c in candidates}) == 16
