@@ -15,6 +15,7 @@ from conformal_gp.conformal.levels import read_level
 from conformal_gp.conformal.measure import narrowest_gamma
 from conformal_gp.gp.candidates import Candidate, around, lattice
 from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.factor import norm_of_lower
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.posterior import Posterior, noise_floor
 from conformal_gp.gp.scaling import Scaling, SymmetricScaling
@@ -253,8 +254,8 @@ def _raised(optimum: Optimum, inputs: Inputs, n_rows: int) -> float:
 
     The size of that matrix is judged from the rows that taught the hyperparameters, so no other row has a say.
     """
-    K, _ = covariance(optimum.kernel, inputs.pairs)
-    floor = noise_floor(float(np.linalg.norm(K, 1)) * n_rows / K.shape[0])
+    K = inputs.pairs.lower(covariance(optimum.kernel, inputs.pairs)[0])
+    floor = noise_floor(norm_of_lower(K) * n_rows / K.shape[0])
     if optimum.noise_variance >= floor or optimum.noise_variance == 0.0:  # 0: the kernel has noise of its own
         return optimum.noise_variance
     warnings.warn(

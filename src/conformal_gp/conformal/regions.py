@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from conformal_gp.conformal.lines import Lines
 
 Array = NDArray[np.float64]
-Ranks = NDArray[np.int64]
 
 
 def hulls(lines: Lines, ranks: Sequence[int]) -> Array:
@@ -40,9 +39,17 @@ def hulls(lines: Lines, ranks: Sequence[int]) -> Array:
     """
     order = np.argsort(ranks)[::-1]
     wanted = np.asarray(ranks, dtype=np.int64)[order]
-    ends = np.empty((lines.centre.size, 2, wanted.size))
-    _fill_hulls(lines.centre, lines.offset, lines.slope, wanted, ends)
-    return ends[:, :, np.argsort(order)]
+    reach = np.empty((2, *lines.offset.shape))
+    general = np.empty(lines.centre.size, dtype=bool)
+    _fill_reach(lines.offset, lines.slope, reach, general)
+    below, above = _select(reach, wanted)
+    for j in np.flatnonzero(general):
+        for level, k in enumerate(wanted):
+            if k > 0:
+                pieces = _pieces(lines.offset[j], lines.slope[j], k)
+                below[j, level], above[j, level] = -pieces[0, 0], pieces[-1, 1]
+    centre = lines.centre[:, None]
+    return np.stack([centre - below, centre + above], axis=1)[:, :, np.argsort(order)]
 
 
 def regions(lines: Lines, rank: int) -> list[Array]:
@@ -69,94 +76,35 @@ def regions(lines: Lines, rank: int) -> list[Array]:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _fill_hulls(centre: Array, offset: Array, slope: Array, ranks: Ranks, ends: Array) -> None:  # pragma: no cover
-    """Hulls of all test rows; ``ranks`` descend, so that each selection starts from what the last one left."""
-    n = offset.shape[1]
-    below = np.empty(n)
-    above = np.empty(n)
-    for j in range(centre.size):
+def _fill_reach(offset: Array, slope: Array, reach: Array, general: NDArray[np.bool_]) -> None:  # pragma: no cover
+    """How far below and above its centre each row covers, and whether any row of a test row needs the sweep."""
+    for j in range(offset.shape[0]):
         p, q = offset[j], slope[j]
-        unbounded = 0
-        for i in range(n):
+        below, above = reach[0, j], reach[1, j]
+        n_general = 0
+        for i in range(p.size):
             left = p[i] / (1.0 - q[i])
             right = -p[i] / (1.0 + q[i])
             above[i] = max(left, right)
             below[i] = -min(left, right)
-            unbounded += abs(q[i]) >= 1.0
-        if unbounded == 0:
-            _largest(above, ranks, ends[j, 1])
-            _largest(below, ranks, ends[j, 0])
-            for level in range(ranks.size):
-                ends[j, 0, level] = centre[j] - ends[j, 0, level]
-                ends[j, 1, level] = centre[j] + ends[j, 1, level]
-            continue
-        for level in range(ranks.size):
-            if ranks[level] == 0:
-                ends[j, 0, level], ends[j, 1, level] = -np.inf, np.inf
-            else:
-                pieces = _pieces(p, q, ranks[level])
-                ends[j, 0, level] = centre[j] + pieces[0, 0]
-                ends[j, 1, level] = centre[j] + pieces[-1, 1]
+            n_general += abs(q[i]) >= 1.0
+        general[j] = n_general > 0
 
 
-@njit(cache=True, nogil=True)
-def _largest(values: Array, ranks: Ranks, out: Array) -> None:  # pragma: no cover
-    """k-th largest value for each of the descending ``ranks``; infinite for k = 0. Reorders ``values``."""
-    n = _keep_top(values, ranks[0])
-    for level in range(ranks.size):
-        k = ranks[level]
-        if k == 0:
-            out[level] = np.inf
-            continue
-        if k < n or level == 0:
-            _partition_descending(values, n, k)
-        out[level] = values[k - 1]
-        n = k
+def _select(reach: Array, ranks: NDArray[np.int64]) -> Array:
+    """k-th largest entry along the last axis for each of the ranks, which descend; infinite for k = 0.
 
-
-@njit(cache=True, nogil=True)
-def _keep_top(values: Array, k: int) -> int:  # pragma: no cover
-    """Move values that may be among the k largest to the front, by a threshold read off a sample.
-
-    Returns how many were kept: at least k. A poor sample only costs time.
+    Each selection starts from what the last one left. ``reach`` is reordered.
     """
-    n = values.size
-    n_sample = 64
-    if n < 8 * n_sample or 2 * k > n:
-        return n
-    sample = np.sort(values[: n - n % n_sample : n // n_sample])
-    spare = 2.0 + 1.5 * np.sqrt(n_sample * k / n)
-    threshold = sample[max(0, sample.size - 1 - int(sample.size * k / n + spare))]
-    kept = 0
-    for i in range(n):
-        if values[i] >= threshold:
-            values[kept], values[i] = values[i], values[kept]
-            kept += 1
-    return kept if kept >= k else n
-
-
-@njit(cache=True, nogil=True)
-def _partition_descending(values: Array, n: int, k: int) -> None:  # pragma: no cover
-    """Reorder ``values[:n]`` so that the k largest come first, the smallest of them at place k - 1 (Hoare's select)."""
-    low, high = 0, n - 1
-    while low < high:
-        pivot = values[(low + high) // 2]
-        i, j = low, high
-        while i <= j:
-            while values[i] > pivot:
-                i += 1
-            while values[j] < pivot:
-                j -= 1
-            if i <= j:
-                values[i], values[j] = values[j], values[i]
-                i += 1
-                j -= 1
-        if k - 1 <= j:
-            high = j
-        elif k - 1 >= i:
-            low = i
-        else:
-            return
+    found = np.full((*reach.shape[:-1], ranks.size), np.inf)
+    for level, k in enumerate(ranks):
+        if k == 0:
+            break
+        place = reach.shape[-1] - k
+        reach.partition(place, axis=-1)
+        found[..., level] = reach[..., place]
+        reach = reach[..., place:]
+    return found
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -2,8 +2,9 @@ r"""Covariance matrices with their pull-backs.
 
 The gradient of a likelihood needs :math:`\sum_{ij} Q_{ij}\, \partial K_{ij} / \partial \theta` for each hyperparameter,
 never the l x l x p array of derivatives itself. So each kernel here gives its matrix K and a *pull-back*: a function
-from Q to those sums. Pull-backs are linear in Q; Q need not be symmetric, as K's derivatives are.
+from Q to those sums. Pull-backs are linear in Q.
 
+A square matrix is given by its lower triangle, and Q likewise, off-diagonal entries counted twice: half the work.
 Elementwise formulas run over blocks of rows that stay in the cache, so a kernel costs little more than its exponential.
 
 Kernels are looked up by their exact type: a subclass may override the formula, so it takes scikit-learn's own
@@ -36,6 +37,7 @@ from conformal_gp.kernels import NeuralNetwork
 Array = NDArray[np.float64]
 Pullback = Callable[[Array], Array]
 Covariance = tuple[Array, Pullback]
+Block = tuple[slice, slice]
 
 
 class Pairs:
@@ -67,10 +69,25 @@ class Pairs:
             taken.__dict__["squared_distances"] = self.squared_distances[rows]
         return taken
 
-    def blocks(self) -> Iterator[slice]:
-        """Slices of rows whose part of a matrix takes about a quarter of a megabyte."""
-        step = max(1, 2**15 // max(1, self.shape[1]))
-        return (slice(start, start + step) for start in range(0, self.shape[0], step))
+    def blocks(self) -> Iterator[tuple[slice, slice]]:
+        """Rows and columns of blocks of a quarter of a megabyte that hold the lower triangle; all, if not square."""
+        n, m = self.shape
+        step = max(1, 2**15 // max(1, m))
+        for start in range(0, n, step):
+            stop = min(start + step, n)
+            yield slice(start, stop), slice(0, stop if self.square else m)
+
+    def lower(self, K: Array) -> Array:
+        """Copy of the lower triangle of a square matrix, zeros above."""
+        copy = np.zeros(self.shape)
+        for rows, columns in self.blocks():
+            copy[rows, columns] = K[rows, columns]
+            copy[rows, rows] = np.tril(copy[rows, rows])
+        return copy
+
+    def inner(self, Q: Array, K: Array) -> float:
+        """Sum of the elementwise product, over the lower triangle if square."""
+        return sum(float(np.einsum("ij,ij->", Q[block], K[block])) for block in self.blocks())
 
 
 _known: dict[type, Callable[..., Covariance]] = {}
@@ -99,10 +116,11 @@ def covariance(kernel: Kernel, pairs: Pairs, scale: float = 1.0) -> Covariance:
     Returns
     -------
     K : ndarray of shape (n, m)
-        The covariances; the pull-back needs them, so they are not to be written to.
+        The covariances; of a square matrix the lower triangle, what is above being of no meaning. The pull-back needs
+        them, so they are not to be written to.
     pullback : callable
-        From Q of shape (n, n) to the gradient of sum(Q * K) in ``kernel.theta`` (logarithms, fixed ones left
-        out).
+        From a lower triangle Q, zeros above, to the gradient of sum(Q * K) in ``kernel.theta`` (logarithms, fixed ones
+        left out).
     """
     return _known.get(type(kernel), _by_scikit_learn)(kernel, pairs, scale)
 
@@ -120,8 +138,7 @@ def _no_gradient(Q: Array) -> Array:
     return np.empty(0)
 
 
-def inner(Q: Array, K: Array) -> float:
-    """Sum of the elementwise product, in one pass and without a product array."""
+def _inner(Q: Array, K: Array) -> float:
     return float(np.einsum("ij,ij->", Q, K))
 
 
@@ -150,7 +167,7 @@ def _sum(kernel: Sum, pairs: Pairs, scale: float) -> Covariance:
 def _product(kernel: Product, pairs: Pairs, scale: float) -> Covariance:
     if type(kernel.k1) is ConstantKernel:  # an amplitude: no matrix of its own
         K, pull = covariance(kernel.k2, pairs, scale * float(kernel.k1.constant_value))
-        return K, lambda Q: np.concatenate([np.full(kernel.k1.n_dims, inner(Q, K)), pull(Q)])
+        return K, lambda Q: np.concatenate([np.full(kernel.k1.n_dims, pairs.inner(Q, K)), pull(Q)])
     K1, pull1 = covariance(kernel.k1, pairs, scale)
     K2, pull2 = covariance(kernel.k2, pairs)
     return K1 * K2, lambda Q: np.concatenate([pull1(Q * K2), pull2(Q * K1)])
@@ -167,18 +184,18 @@ def _by_rows(
     kernel: Kernel,
     pairs: Pairs,
     scale: float,
-    value: Callable[[slice], Array],
-    pull: Callable[[slice, Array], Array],
+    value: Callable[[Block], Array],
+    pull: Callable[[Block, Array], Array],
 ) -> Covariance:
-    """Covariance from formulas for a block of rows: its part of the matrix, and its part of the sums."""
-    K = np.empty(pairs.shape)
-    for rows in pairs.blocks():
-        np.multiply(value(rows), scale, out=K[rows])
+    """Covariance from formulas for a block: its part of the matrix, and its part of the sums."""
+    K = np.zeros(pairs.shape)
+    for block in pairs.blocks():
+        np.multiply(value(block), scale, out=K[block])
 
     def pullback(Q: Array) -> Array:
         if kernel.n_dims == 0:
             return np.empty(0)
-        return scale * np.sum([pull(rows, Q[rows]) for rows in pairs.blocks()], axis=0)
+        return scale * np.sum([pull(block, Q[block]) for block in pairs.blocks()], axis=0)
 
     return K, pullback
 
@@ -190,24 +207,48 @@ class Profile(NamedTuple):
     slope: Callable[[Array], Array]  # -2 dk / dr²
 
 
+def _exp(exponent: Array) -> Array:
+    """Exponential of an array that is not needed again."""
+    return np.exp(exponent, out=exponent)
+
+
+def _minus_root(c: float, r2: Array) -> Array:
+    """-t = -(c r²)^(1/2)."""
+    t = r2 * c
+    np.sqrt(t, out=t)
+    return np.negative(t, out=t)
+
+
 def _matern32_value(r2: Array) -> Array:
-    t = np.sqrt(3.0 * r2)
-    return (1.0 + t) * np.exp(-t)
+    """(1 + t) exp(-t), t² = 3 r²."""
+    exponent = _minus_root(3.0, r2)
+    factor = 1.0 - exponent
+    factor *= _exp(exponent)
+    return factor
 
 
 def _matern52_value(r2: Array) -> Array:
-    t = np.sqrt(5.0 * r2)
-    return (1.0 + t + (5.0 / 3.0) * r2) * np.exp(-t)
+    """(1 + t + t²/3) exp(-t), t² = 5 r²."""
+    exponent = _minus_root(5.0, r2)
+    factor = r2 * (5.0 / 3.0)
+    factor += 1.0
+    factor -= exponent
+    factor *= _exp(exponent)
+    return factor
 
 
 def _matern52_slope(r2: Array) -> Array:
-    t = np.sqrt(5.0 * r2)
-    return (5.0 / 3.0) * (1.0 + t) * np.exp(-t)
+    """(5/3) (1 + t) exp(-t)."""
+    exponent = _minus_root(5.0, r2)
+    factor = exponent * (-5.0 / 3.0)
+    factor += 5.0 / 3.0
+    factor *= _exp(exponent)
+    return factor
 
 
-_SQUARED_EXPONENTIAL = Profile(lambda r2: np.exp(-0.5 * r2), lambda r2: np.exp(-0.5 * r2))
+_SQUARED_EXPONENTIAL = Profile(lambda r2: _exp(-0.5 * r2), lambda r2: _exp(-0.5 * r2))
 _MATERN = {
-    1.5: Profile(_matern32_value, lambda r2: 3.0 * np.exp(-np.sqrt(3.0 * r2))),
+    1.5: Profile(_matern32_value, lambda r2: 3.0 * _exp(_minus_root(3.0, r2))),
     2.5: Profile(_matern52_value, _matern52_slope),
     np.inf: _SQUARED_EXPONENTIAL,
 }
@@ -233,28 +274,33 @@ def _stationary(kernel: Kernel, pairs: Pairs, scale: float, profile: Profile) ->
     if not kernel.anisotropic:
         inverse_square = float(np.ravel(kernel.length_scale)[0]) ** -2.0
 
-        def r2(rows: slice) -> Array:
-            return pairs.squared_distances[rows] * inverse_square
+        def r2(block: Block) -> Array:
+            return pairs.squared_distances[block] * inverse_square
 
-        def pull_one(rows: slice, Q: Array) -> Array:
-            block = r2(rows)
-            return np.array([inner(Q, profile.slope(block) * block)])
+        def pull_one(block: Block, Q: Array) -> Array:
+            squares = r2(block)
+            slope = profile.slope(squares)
+            slope *= squares
+            return np.array([_inner(Q, slope)])
 
-        return _by_rows(kernel, pairs, scale, lambda rows: profile.value(r2(rows)), pull_one)
+        return _by_rows(kernel, pairs, scale, lambda block: profile.value(r2(block)), pull_one)
 
     length_scale = np.asarray(kernel.length_scale, dtype=float)
     centre = pairs.Z.mean(axis=0)  # only differences count: less rounding in the sums of squares
     X, Z = (pairs.X - centre) / length_scale, (pairs.Z - centre) / length_scale
 
-    def r2_scaled(rows: slice) -> Array:
-        return cdist(X[rows], Z, "sqeuclidean")
+    def r2_scaled(block: Block) -> Array:
+        rows, columns = block
+        return cdist(X[rows], Z[columns], "sqeuclidean")
 
-    def pull_each(rows: slice, Q: Array) -> Array:
-        W = Q * profile.slope(r2_scaled(rows))
-        squares = W.sum(axis=1) @ X[rows] ** 2 + W.sum(axis=0) @ Z**2
-        return squares - 2.0 * np.einsum("ij,ij->j", X[rows], W @ Z)
+    def pull_each(block: Block, Q: Array) -> Array:
+        W = profile.slope(r2_scaled(block))
+        W *= Q
+        x, z = X[block[0]], Z[block[1]]
+        squares = W.sum(axis=1) @ x**2 + W.sum(axis=0) @ z**2
+        return squares - 2.0 * np.einsum("ij,ij->j", x, W @ z)
 
-    return _by_rows(kernel, pairs, scale, lambda rows: profile.value(r2_scaled(rows)), pull_each)
+    return _by_rows(kernel, pairs, scale, lambda block: profile.value(r2_scaled(block)), pull_each)
 
 
 @_register(RationalQuadratic)
@@ -262,25 +308,25 @@ def _rational_quadratic(kernel: RationalQuadratic, pairs: Pairs, scale: float) -
     alpha, ell = float(kernel.alpha), float(kernel.length_scale)
     learnt = [not kernel.hyperparameter_alpha.fixed, not kernel.hyperparameter_length_scale.fixed]
 
-    def u(rows: slice) -> Array:
-        return 1.0 + pairs.squared_distances[rows] * (0.5 / (alpha * ell**2))  # 1 + r²/(2 alpha)
+    def u(block: Block) -> Array:
+        return 1.0 + pairs.squared_distances[block] * (0.5 / (alpha * ell**2))  # 1 + r²/(2 alpha)
 
-    def pull(rows: slice, Q: Array) -> Array:
-        block = u(rows)
-        log_u = np.log(block)
+    def pull(block: Block, Q: Array) -> Array:
+        u_block = u(block)
+        log_u = np.log(u_block)
         W = Q * np.exp(-alpha * log_u)
-        decline = alpha * inner(W, 1.0 - 1.0 / block)  # r²/(2 u) = alpha (1 - 1/u)
-        return np.array([decline - alpha * inner(W, log_u), 2.0 * decline])[learnt]
+        decline = alpha * _inner(W, 1.0 - 1.0 / u_block)  # r²/(2 u) = alpha (1 - 1/u)
+        return np.array([decline - alpha * _inner(W, log_u), 2.0 * decline])[learnt]
 
-    return _by_rows(kernel, pairs, scale, lambda rows: u(rows) ** -alpha, pull)
+    return _by_rows(kernel, pairs, scale, lambda block: u(block) ** -alpha, pull)
 
 
 @_register(NeuralNetwork)
 def _neural_network(kernel: NeuralNetwork, pairs: Pairs, scale: float) -> Covariance:
-    def value(rows: slice) -> Array:
-        return kernel.value(pairs.X[rows], pairs.Z)
+    def value(block: Block) -> Array:
+        return kernel.value(pairs.X[block[0]], pairs.Z[block[1]])
 
-    def pull(rows: slice, Q: Array) -> Array:
-        return np.array([inner(Q, kernel.derivative(pairs.X[rows], pairs.Z))])
+    def pull(block: Block, Q: Array) -> Array:
+        return np.array([_inner(Q, kernel.derivative(pairs.X[block[0]], pairs.Z[block[1]]))])
 
     return _by_rows(kernel, pairs, scale, value, pull)

@@ -1,13 +1,19 @@
-"""Factorisation of a covariance matrix: Cholesky, inverse, and whether the result can be trusted."""
+"""Factorisation of a covariance matrix: Cholesky, inverse, determinant, condition."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
-from scipy.linalg import lapack
+
+from conformal_gp.gp import lapack
 
 Array = NDArray[np.float64]
+
+
+def norm_of_lower(A: Array) -> float:
+    """1-norm of a symmetric matrix that is given by its lower triangle, zeros above."""
+    size = np.abs(A)
+    return float((size.sum(axis=0) + size.sum(axis=1) - np.diagonal(size)).max())
 
 
 class Factor:
@@ -15,15 +21,13 @@ class Factor:
 
     Parameters
     ----------
-    A : ndarray of shape (n, n)
-        The matrix; its content is destroyed when it is C-contiguous.
+    A : C-contiguous ndarray of shape (n, n)
+        The matrix, of which the lower triangle is read, with zeros above; it is overwritten.
     """
 
     def __init__(self, A: Array):
-        # A is symmetric, so A.T is A in the order that LAPACK reads without a copy.
-        self._L, info = lapack.dpotrf(A.T, lower=1, clean=1, overwrite_a=1)
-        if info != 0:
-            raise LinAlgError(f"leading minor of order {info} is not positive definite")
+        lapack.cholesky(A)
+        self._L = A
 
     def log_determinant(self) -> float:
         """Logarithm of the determinant of A."""
@@ -31,18 +35,18 @@ class Factor:
 
     def solve(self, B: Array) -> Array:
         """Solution of A x = B."""
-        return lapack.dpotrs(self._L, B, lower=1)[0]
+        return lapack.solve_from_cholesky(self._L, B)
 
     def reciprocal_condition(self, norm: float) -> float:
         """Estimate of 1 / (|A| |A^-1|) in the 1-norm, given |A|."""
-        return float(lapack.dpocon(self._L, norm, uplo="L")[0])
+        return lapack.reciprocal_condition(self._L, norm)
 
     def lower_inverse(self) -> Array:
         """Lower triangle of A^-1, zeros above; the factor itself is used up."""
-        C, _ = lapack.dpotri(self._L, lower=1, overwrite_c=1)
-        return C
+        lapack.inverse_from_cholesky(self._L)
+        return self._L
 
     def inverse_root(self) -> Array:
         """L^-1, lower triangular, so that A^-1 = L^-T L^-1; the factor itself is used up."""
-        root, _ = lapack.dtrtri(self._L, lower=1, overwrite_c=1)
-        return root
+        lapack.invert_triangle(self._L)
+        return self._L

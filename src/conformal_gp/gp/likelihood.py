@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import Pairs, covariance
@@ -96,7 +96,7 @@ class NegativeLogLikelihood:
         """
         kernel, noise = self.split(theta)
         K, pullback = covariance(kernel, self._pairs)
-        A = K.copy()
+        A = self._pairs.lower(K)
         A.flat[:: A.shape[0] + 1] += noise
         factor = Factor(A)
         log_determinant = factor.log_determinant()
@@ -110,15 +110,16 @@ class NegativeLogLikelihood:
         l = self._y.shape[0]
         value = 0.5 * (residual @ alpha + log_determinant + l * np.log(2.0 * np.pi))
 
-        # Twice the lower triangle stands for the whole of C in any sum against a symmetric matrix.
         Q = factor.lower_inverse()
-        diagonal = np.diagonal(Q).copy()
-        Q *= 2.0
-        Q.flat[:: l + 1] = diagonal
-        Q = blas.dger(-1.0, alpha, alpha, a=Q, overwrite_a=1)
+        left, right = alpha[:, None], alpha[None, :]
         if self._restricted:
             R, lower = cho_factor(self._H.T @ CH)
             value += float(np.log(np.diagonal(R)).sum()) - 0.5 * R.shape[0] * np.log(2.0 * np.pi)
-            Q -= CH @ cho_solve((R, lower), CH.T)
+            left, right = np.hstack([left, CH]), np.vstack([right, cho_solve((R, lower), CH.T)])
+        for rows, columns in self._pairs.blocks():
+            Q[rows, columns] -= left[rows] @ right[:, columns]
+            Q[rows, rows] = np.tril(Q[rows, rows])
+        # Off the diagonal each entry of the lower triangle stands for two, and half of each sum is wanted.
+        Q.flat[:: l + 1] *= 0.5
         by_noise = [] if self._noise_variance is not None else [noise * np.trace(Q)]
-        return value, 0.5 * np.concatenate([pullback(Q.T), by_noise])
+        return value, np.concatenate([pullback(Q), by_noise])

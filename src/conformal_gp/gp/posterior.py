@@ -22,12 +22,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
-from scipy.linalg import blas, cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import covariance
-from conformal_gp.gp.factor import Factor
+from conformal_gp.gp.factor import Factor, norm_of_lower
 from conformal_gp.gp.inputs import Inputs, NewInputs
+from conformal_gp.gp.lapack import multiply_triangle
 from conformal_gp.gp.likelihood import generalised_least_squares
 
 Array = NDArray[np.float64]
@@ -81,7 +82,7 @@ class Posterior:
         self.noise_variance = noise_variance
         self._inputs = inputs
         H = inputs.H
-        A = covariance(kernel, inputs.pairs)[0].copy()
+        A = inputs.pairs.lower(covariance(kernel, inputs.pairs)[0])
         A.flat[:: A.shape[0] + 1] += noise_variance
         factor = _trustworthy(A)
         self._CH = factor.solve(H) if H.shape[1] else H
@@ -114,10 +115,10 @@ class Posterior:
         mean = self._mean(K, new)
         total = self.kernel.diag(new.pairs.X) + self.noise_variance
         spread = self._coefficient_spread(K, new)
-        # K is (m, l) in C order: its transpose is what BLAS reads, one test row a column.
-        half = blas.dtrmm(1.0, self._root, K.T, lower=1, overwrite_b=1)
-        variance = total - np.einsum("ij,ij->j", half, half)
-        weights = blas.dtrmm(1.0, self._root, half, lower=1, trans_a=1, overwrite_b=1).T
+        multiply_triangle(self._root, K, transposed=False)
+        variance = total - np.einsum("ij,ij->i", K, K)
+        multiply_triangle(self._root, K, transposed=True)
+        weights = K
         if spread is not None:
             unexplained, scaled = spread
             variance += np.einsum("ij,ij->i", unexplained, scaled)
@@ -155,7 +156,7 @@ def noise_floor(norm: float) -> float:
 
 def _trustworthy(A: Array) -> Factor:
     """Factorise, or say why not: noise that is lost in rounding gives wrong intervals, so it gives an error."""
-    norm = float(np.linalg.norm(A, 1))
+    norm = norm_of_lower(A)
     try:
         factor = Factor(A)
         condition = factor.reciprocal_condition(norm)

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.factor import norm_of_lower
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.posterior import check_resolved, noise_floor
 
@@ -65,14 +65,14 @@ class SpectralPosterior:
     def __init__(self, kernel: Kernel, noise_variances: Array, inputs: Inputs, y: Array):
         self.kernel = kernel
         self.noise_variances = noise_variances
-        K, _ = covariance(kernel, inputs.pairs)
-        smallest = noise_floor(float(np.linalg.norm(K, 1)))
+        K = inputs.pairs.lower(covariance(kernel, inputs.pairs)[0])
+        smallest = noise_floor(norm_of_lower(K))
         if noise_variances.min() < smallest:
             raise LinAlgError(
                 f"candidates: noise variance {noise_variances.min():.1e} with kernel {kernel} makes the covariance "
                 f"matrix numerically singular; it must be at least {smallest:.1e}."
             )
-        eigenvalues, self._U = eigh(K, driver="evd", overwrite_a=True, check_finite=False)
+        eigenvalues, self._U = np.linalg.eigh(K)  # reads the lower triangle
         spectrum = np.maximum(eigenvalues, 0.0) + noise_variances[:, None]  # (R, l)
         self._inverse = 1.0 / spectrum
         H = self._U.T @ inputs.H

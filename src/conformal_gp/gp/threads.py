@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import TypeVar
+from threading import Lock
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.linalg
@@ -32,10 +33,48 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def blas_threads() -> int:
-    """Number of threads that BLAS may use now."""
+class _Limit:
+    """One BLAS thread while anybody asks for it.
+
+    The number of BLAS threads belongs to the process. Calls may nest and overlap in time, in several threads; the first
+    sets the limit and the last lifts it, so that nobody restores what another has set.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._holders = 0
+        self._limiter: Any = None
+        self.threads_before = 1
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._holders == 0:
+                self.threads_before = _pool_size()
+                self._limiter = _controller().limit(limits=1, user_api="blas")
+            self._holders += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0:
+                self._limiter.restore_original_limits()
+
+    @property
+    def held(self) -> bool:
+        return self._holders > 0
+
+
+_limit = _Limit()
+
+
+def _pool_size() -> int:
     pools = _controller().select(user_api="blas").info()
     return max((pool["num_threads"] for pool in pools), default=1)
+
+
+def blas_threads() -> int:
+    """Number of threads that BLAS may use, but for limits that this module has set for the moment."""
+    return _limit.threads_before if _limit.held else _pool_size()
 
 
 @contextmanager
@@ -44,7 +83,7 @@ def one_blas_thread(rows: int = 0) -> Iterator[None]:
     if rows >= ROWS_FOR_BLAS_THREADS:
         yield
         return
-    with _controller().limit(limits=1, user_api="blas"):
+    with _limit:
         yield
 
 

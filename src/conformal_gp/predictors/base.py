@@ -14,8 +14,9 @@ from conformal_gp.gp.threads import map_threads
 Array = NDArray[np.float64]
 Part = TypeVar("Part")
 
-# Test rows are taken in blocks whose weights fill about two megabytes: large enough for the matrix product, small
-# enough for the cache. Memory does not grow with the number of test rows.
+# Test rows are taken in blocks: large enough for the matrix product, small enough for the cache. Memory does not grow
+# with the number of test rows.
+BLOCK_ROWS = 256
 BLOCK_ENTRIES = 2**18
 
 
@@ -31,7 +32,7 @@ class Predictor(ABC):
 
     def map_blocks(self, function: Callable[[NDArray[np.int64]], Part], rows: NDArray[np.int64]) -> list[Part]:
         """Apply ``function`` to blocks of the indices ``rows``, in threads."""
-        step = max(64, BLOCK_ENTRIES // self.n_rows)
+        step = max(BLOCK_ROWS, BLOCK_ENTRIES // self.n_rows)
         return list(map_threads(function, [rows[i : i + step] for i in range(0, rows.size, step)], self.n_jobs))
 
     @abstractmethod

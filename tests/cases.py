@@ -1,0 +1,71 @@
+"""Kernels, models and data sets that several test modules share."""
+
+from fractions import Fraction
+
+import numpy as np
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, RationalQuadratic
+
+from conformal_gp import ConformalGPRegressor
+
+INF = np.inf
+GAMMAS = [1.0, 2.0, 3.0, 8.0, INF]
+MEANS = ["zero", "constant", "linear"]
+
+# With 19 rows these are exactly at ranks 10, 5, 2 and 1: the least error in a rank shows.
+LEVELS = [Fraction(1, 2), Fraction(3, 4), Fraction(9, 10), Fraction(19, 20)]
+
+
+class ArcSine(Kernel):
+    """The neural network covariance, straight from its definition: asin(S / sqrt((L + sx)(L + sz)))."""
+
+    def __init__(self, length_scale=1.0):
+        self.length_scale = length_scale
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        assert not eval_gradient
+        Y = X if Y is None else Y
+        size_x, size_y = (self.length_scale**2 + 1 + (Z**2).sum(axis=1) for Z in (X, Y))
+        return np.arcsin((1 + X @ Y.T) / np.sqrt(np.outer(size_x, size_y)))
+
+    def diag(self, X):
+        size = 1 + (X**2).sum(axis=1)
+        return np.arcsin(size / (self.length_scale**2 + size))
+
+    def is_stationary(self):
+        return False
+
+
+def written_out(name, amplitude=1.0, length_scale=1.0):
+    """The kernel that a name stands for, without the help of the package."""
+    shape = {
+        "se": RBF(length_scale),
+        "rq": RationalQuadratic(length_scale, 1.0),
+        "nn": ArcSine(length_scale),
+        "matern32": Matern(length_scale, nu=1.5),
+        "matern52": Matern(length_scale, nu=2.5),
+    }[name]
+    return ConstantKernel(amplitude) * shape
+
+
+def fixed_model(kernel="se", noise_variance=0.1, **options):
+    """A model that takes its hyperparameters and inputs as they are."""
+    settings = {"mean": "zero", "tuning": "fixed", "scale_inputs": False, **options}
+    return ConformalGPRegressor(kernel, noise_variance=noise_variance, **settings)
+
+
+def make_basis(mean, X):
+    """Regressors of the mean function at the rows of X."""
+    ones = np.ones((len(X), 1))
+    return {"zero": None, "constant": ones, "linear": np.hstack([ones, X])}[mean]
+
+
+def make_data(seed, n_rows, n_inputs=2):
+    """Rows of a wavy function with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.5, 1.5, (n_rows, n_inputs))
+    return X, np.sin(2 * X[:, 0]) + X.sum(axis=1) + rng.normal(0, 0.5, n_rows)
+
+
+def contains(pieces, label):
+    """Whether a union of closed intervals holds a label."""
+    return any(low <= label <= high for low, high in pieces)

@@ -1,0 +1,185 @@
+"""Maximum likelihood: reproducible, at least as good as scikit-learn's, and honest about how it ended."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+
+from cases import make_basis, make_data
+from conformal_gp.gp.likelihood import NegativeLogLikelihood
+from conformal_gp.gp.tuning import NOISE_RANGE, maximise_likelihood
+from conformal_gp.kernels import kernel_from_name
+
+NAMES = ["se", "rq", "nn", "matern32", "matern52"]
+
+
+def tune(kernel, X, y, *, noise_variance=0.1, mean=None, n_restarts=2, seed=0, n_jobs=1, quiet=True):
+    H = np.empty((len(y), 0)) if mean is None else make_basis(mean, X)
+    with warnings.catch_warnings():
+        if quiet:
+            warnings.simplefilter("ignore", ConvergenceWarning)
+        return maximise_likelihood(
+            kernel,
+            float(noise_variance),
+            X,
+            y,
+            H,
+            label_variance=float(np.var(y)),
+            n_restarts=n_restarts,
+            random_state=np.random.RandomState(seed),
+            n_jobs=n_jobs,
+        )
+
+
+def parameters(optimum):
+    return np.append(np.exp(optimum.kernel.theta), optimum.noise_variance)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_result_does_not_depend_on_the_number_of_threads(name):
+    X, y = make_data(1, 60)
+    kernel = kernel_from_name(name, amplitude=float(np.var(y)))
+    one, *others = [tune(kernel, X, y, mean="linear", n_restarts=3, n_jobs=n) for n in (1, 2, 4, None, -1)]
+    for other in others:
+        np.testing.assert_array_equal(parameters(other), parameters(one))
+        assert other.log_marginal_likelihood == one.log_marginal_likelihood
+
+
+def test_the_seed_decides_the_starts():
+    X, y = make_data(2, 15)
+    kernel = ConstantKernel(1.0, (1e-2, 1e2)) * RBF([1.0, 1.0], (1e-2, 1e2))
+    same, again, other = (tune(kernel, X, y, seed=seed, n_restarts=1) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(parameters(same), parameters(again))
+    # another start may find the same optimum, but not to the last bit
+    assert (
+        not np.array_equal(parameters(same), parameters(other))
+        or len({tune(kernel, X, y, seed=seed, n_restarts=5).log_marginal_likelihood for seed in range(10)}) > 1
+    )
+
+
+@pytest.mark.parametrize("kernel", [RBF(1.0), RBF([1.0, 1.0]), Matern(1.0, nu=1.5), Matern(1.0, nu=2.5)])
+def test_not_worse_than_the_optimum_of_scikit_learn(kernel):
+    for seed in range(3):
+        X, y = make_data(seed, 50)
+        start = ConstantKernel(1.0) * kernel
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            gp = GaussianProcessRegressor(
+                start + WhiteKernel(0.1), alpha=0.0, n_restarts_optimizer=2, random_state=0
+            ).fit(X, y)
+        optimum = tune(start, X, y)
+        assert optimum.log_marginal_likelihood > gp.log_marginal_likelihood_value_ - 1e-3
+
+
+@pytest.mark.parametrize("mean", [None, "constant", "linear"])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_optimum_is_stationary_and_worth_what_it_says(name, mean):
+    X, y = make_data(4, 50)
+    kernel = kernel_from_name(name, amplitude=float(np.var(y)))
+    optimum = tune(kernel, X, y, mean=mean)
+    H = np.empty((50, 0)) if mean is None else make_basis(mean, X)
+    theta = np.append(optimum.kernel.theta, np.log(optimum.noise_variance))
+    value, gradient = NegativeLogLikelihood(kernel, X, y, H)(theta)
+    assert optimum.log_marginal_likelihood == pytest.approx(-value, rel=1e-12)
+    bounds = np.vstack([kernel.bounds, np.log(np.multiply(NOISE_RANGE, np.var(y)))])
+    inside = np.abs(theta[:, None] - bounds).min(axis=1) > 1e-6
+    assert inside.any()
+    np.testing.assert_allclose(gradient[inside], 0.0, atol=0.02)
+
+
+def test_more_restarts_never_do_worse():
+    for seed in range(4):
+        X, y = make_data(seed, 12)
+        found = [tune(kernel_from_name("se"), X, y, seed=seed, n_restarts=n).log_marginal_likelihood for n in range(6)]
+        assert (np.diff(found) > -1e-9).all()
+
+
+def test_a_restart_can_leave_a_poor_optimum():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, (60, 1))
+    y = np.sin(3 * X[:, 0]) + rng.normal(0, 0.1, 60)
+    kernel = ConstantKernel(1.0) * RBF(30.0, (1e-2, 1e3))  # so smooth that all looks like noise
+    stuck, free = (tune(kernel, X, y, noise_variance=1.0, n_restarts=n) for n in (0, 20))
+    assert free.log_marginal_likelihood > stuck.log_marginal_likelihood + 10
+    assert free.kernel.k2.length_scale < 2
+
+
+@pytest.mark.parametrize("factor", [1e-4, 1e5])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_optimum_follows_the_scale_of_the_labels(name, factor):
+    X, y = make_data(5, 40)
+    before = tune(kernel_from_name(name, amplitude=np.var(y)), X, y, noise_variance=0.1 * np.var(y))
+    scaled = factor * y
+    after = tune(kernel_from_name(name, amplitude=np.var(scaled)), X, scaled, noise_variance=0.1 * np.var(scaled))
+    assert after.noise_variance == pytest.approx(factor**2 * before.noise_variance, rel=1e-2)
+    shift = 40 * np.log(factor)
+    assert after.log_marginal_likelihood == pytest.approx(before.log_marginal_likelihood - shift, abs=1e-3)
+
+
+def test_noise_of_zero_is_not_learnt():
+    X, y = make_data(6, 20)
+    kernel = ConstantKernel(1.0) * RBF(1.0) + WhiteKernel(0.1)
+    optimum = tune(kernel, X, y, noise_variance=0.0)
+    assert optimum.noise_variance == 0.0
+    learnt = tune(kernel.k1, X, y)
+    assert optimum.log_marginal_likelihood == pytest.approx(learnt.log_marginal_likelihood, abs=1e-3)
+    assert optimum.kernel.k2.noise_level == pytest.approx(learnt.noise_variance, rel=1e-2)
+
+
+def test_nothing_to_learn_is_nothing_changed():
+    X, y = make_data(7, 20)
+    kernel = ConstantKernel(1.0, "fixed") * RBF(1.0, "fixed") + WhiteKernel(0.1, "fixed")
+    optimum = tune(kernel, X, y, noise_variance=0.0)
+    assert optimum.kernel == kernel
+    gp = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(X, y)
+    assert optimum.log_marginal_likelihood == pytest.approx(gp.log_marginal_likelihood_value_, rel=1e-10)
+
+
+def test_hyperparameters_stay_within_their_bounds():
+    X, y = make_data(8, 30)
+    kernel = ConstantKernel(1.0, (0.5, 1.5)) * RBF([1.0, 1.0], (0.9, 1.1))
+    for seed in range(5):
+        theta = tune(kernel, X, y, seed=seed, n_restarts=3).kernel.theta
+        assert (kernel.bounds[:, 0] - 1e-12 <= theta).all()
+        assert (theta <= kernel.bounds[:, 1] + 1e-12).all()
+
+
+def test_a_hyperparameter_on_its_bound_is_named():
+    X, y = make_data(9, 30)
+    kernel = ConstantKernel(1.0) * RBF([1.0, 1.0], (1e-3, 1.01))
+    with pytest.warns(ConvergenceWarning, match=r"k2__length_scale\[1\] ended on its upper bound 1.01"):
+        tune(kernel, X, y, quiet=False)
+    with pytest.warns(ConvergenceWarning, match=r"noise_variance ended on its lower bound"):
+        tune(ConstantKernel(1.0) * RBF(1.0), X, np.sin(X[:, 0]), quiet=False)
+
+
+def test_a_good_optimum_gives_no_warning():
+    X, y = make_data(10, 60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tune(kernel_from_name("se", amplitude=np.var(y)), X, y, quiet=False)
+
+
+class WrongGradient(RBF):
+    """A kernel whose gradient points the wrong way: no line search can succeed."""
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        if not eval_gradient:
+            return super().__call__(X, Y)
+        K, gradient = super().__call__(X, eval_gradient=True)
+        return K, -gradient
+
+
+def test_an_optimiser_that_fails_is_reported():
+    X, y = make_data(11, 30)
+    with pytest.warns(ConvergenceWarning, match=r"not maximised.*n_restarts"):
+        tune(ConstantKernel(1.0, "fixed") * WrongGradient(0.3), X, y, n_restarts=0, quiet=False)
+
+
+def test_a_kernel_that_is_singular_everywhere_is_an_error():
+    X = np.zeros((5, 1))
+    with pytest.raises(np.linalg.LinAlgError, match="noise_variance"):
+        tune(ConstantKernel(1.0) * RBF(1.0), X, np.arange(5.0), noise_variance=0.0)

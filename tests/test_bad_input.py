@@ -1,0 +1,409 @@
+"""Bad input meets clear errors or right answers: never a silent wrong interval, never a silent NaN."""
+
+import re
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+import oracle
+from cases import GAMMAS, INF, MEANS, fixed_model, make_data, written_out
+from conformal_gp import ConformalGPRegressor
+
+NAN = np.nan
+PREDICTIONS = {
+    "predict": lambda model, X: model.predict(X),
+    "predict with std": lambda model, X: model.predict(X, return_std=True),
+    "predict_interval": lambda model, X: model.predict_interval(X, 0.8),
+    "predict_set": lambda model, X: model.predict_set(X, 0.8),
+    "predict_p": lambda model, X: model.predict_p(X, np.zeros(len(X))),
+}
+ways = pytest.mark.parametrize("way", PREDICTIONS)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fixed_model(mean="linear").fit(*make_data(1, 20))
+
+
+# NaN and infinity, anywhere
+
+
+@pytest.mark.parametrize(("value", "word"), [(NAN, "NaN"), (INF, "infinity"), (-INF, "infinity")])
+@pytest.mark.parametrize("tuning", ["fixed", "train"])
+def test_training_inputs_that_are_not_finite(tuning, value, word):
+    X, y = make_data(1, 20)
+    X[13, 1] = value
+    with pytest.raises(ValueError, match=rf"X contains {word}.* in row 13, column 1.*must be finite"):
+        ConformalGPRegressor(tuning=tuning, noise_variance=0.1).fit(X, y)
+
+
+@pytest.mark.parametrize(("value", "word"), [(NAN, "NaN"), (INF, "infinity"), (-INF, "infinity")])
+@pytest.mark.parametrize("tuning", ["fixed", "train"])
+def test_labels_that_are_not_finite(tuning, value, word):
+    X, y = make_data(1, 20)
+    y[7] = value
+    with pytest.raises(ValueError, match=rf"y contains {word}.* in row 7.*must be finite"):
+        ConformalGPRegressor(tuning=tuning, noise_variance=0.1).fit(X, y)
+
+
+@pytest.mark.parametrize(("value", "word"), [(NAN, "NaN"), (INF, "infinity"), (-INF, "infinity")])
+@ways
+def test_one_test_row_that_is_not_finite_is_named(model, way, value, word):
+    X, _ = make_data(2, 300)
+    X[271, 0] = value
+    with pytest.raises(ValueError, match=rf"X contains {word}.* in row 271, column 0"):
+        PREDICTIONS[way](model, X)
+
+
+def test_candidate_labels_that_are_not_finite(model):
+    X, y = make_data(2, 5)
+    y[3] = NAN
+    with pytest.raises(ValueError, match="y contains NaN in row 3"):
+        model.predict_p(X, y)
+
+
+def test_missing_values_that_are_not_floats():
+    with pytest.raises(ValueError, match=r"X contains NaN in row 1, column 0"):
+        fixed_model().fit([[0.0], [None], [2.0]], [0.0, 1.0, 2.0])
+
+
+# Dimensions
+
+
+@pytest.mark.parametrize("X", [np.zeros(5), 3.0, np.zeros((5, 2, 1))])
+def test_inputs_of_wrong_dimension(model, X):
+    with pytest.raises(ValueError, match=r"(?i)expected 2D|dim 3|<= 2"):
+        fixed_model().fit(X, np.arange(5.0))
+    with pytest.raises(ValueError, match=r"(?i)expected 2D|dim 3|<= 2"):
+        model.predict_interval(X)
+
+
+def test_a_column_of_labels_is_taken_with_a_warning():
+    X, y = make_data(3, 20)
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        column = fixed_model().fit(X, y[:, None])
+    np.testing.assert_array_equal(column.predict_interval(X), fixed_model().fit(X, y).predict_interval(X))
+
+
+def test_two_columns_of_labels_are_refused():
+    X, y = make_data(3, 20)
+    with pytest.raises(ValueError, match=r"y should be a 1d array.*\(20, 2\)"):
+        fixed_model().fit(X, np.column_stack([y, y]))
+
+
+def test_labels_of_another_length(model):
+    X, y = make_data(3, 20)
+    with pytest.raises(ValueError, match=r"20.*19"):
+        fixed_model().fit(X, y[:-1])
+    with pytest.raises(ValueError, match=r"20.*19"):
+        model.predict_p(X, y[:-1])
+    with pytest.raises(ValueError, match="y"):
+        model.predict_p(X, 0.5)
+
+
+@pytest.mark.parametrize("labels", [["a", "b", "c"], [1j, 2.0, 3.0], [[1.0], [2.0, 3.0], [4.0]]])
+def test_labels_that_are_no_numbers(labels):
+    with pytest.raises((ValueError, TypeError)):
+        fixed_model().fit([[0.0], [1.0], [2.0]], labels)
+
+
+def test_no_rows(model):
+    with pytest.raises(ValueError, match="0 sample"):
+        fixed_model().fit(np.empty((0, 2)), np.empty(0))
+    with pytest.raises(ValueError, match="0 sample"):
+        model.predict_interval(np.empty((0, 2)))
+
+
+def test_no_inputs():
+    with pytest.raises(ValueError, match="0 feature"):
+        fixed_model().fit(np.empty((5, 0)), np.arange(5.0))
+
+
+@ways
+def test_another_number_of_features(model, way):
+    with pytest.raises(ValueError, match=r"X has 3 features.*expecting 2"):
+        PREDICTIONS[way](model, np.zeros((4, 3)))
+
+
+@ways
+def test_predicting_before_fitting(way):
+    with pytest.raises(NotFittedError, match="ConformalGPRegressor"):
+        PREDICTIONS[way](ConformalGPRegressor(), np.zeros((4, 2)))
+
+
+def test_no_labels_at_all():
+    with pytest.raises(ValueError, match=r"requires y"):
+        fixed_model().fit(np.zeros((3, 1)), None)
+
+
+# Few rows
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_one_training_row_with_zero_mean_is_answered(gamma):
+    model = fixed_model("se", gamma=gamma).fit([[0.3]], [1.5])
+    for x in ([0.3], [0.8], [5.0]):
+        expected = oracle.region(written_out("se"), 0.1, [[0.3]], [1.5], x, Fraction(1, 2), gamma)
+        np.testing.assert_allclose(model.predict_set([x], 0.5)[0], expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("tuning", ["fixed", "train"])
+@pytest.mark.parametrize("mean", ["constant", "linear"])
+def test_one_training_row_with_a_mean_to_estimate_is_refused(mean, tuning):
+    with pytest.raises(ValueError, match=rf"mean='{mean}'.*n_samples=1.*mean='zero'"):
+        ConformalGPRegressor(mean=mean, tuning=tuning, noise_variance=0.1).fit([[0.3]], [1.5])
+
+
+def test_more_coefficients_than_rows_are_refused():
+    X, y = make_data(4, 5, n_inputs=4)
+    with pytest.raises(ValueError, match=r"mean='linear' has 5 coefficients.*n_samples=5.*mean='constant'"):
+        fixed_model(mean="linear").fit(X, y)
+    fixed_model(mean="constant").fit(X, y)
+
+
+def test_one_training_row_can_be_learnt_from():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ConformalGPRegressor(mean="zero", random_state=0).fit([[0.3]], [1.5])
+    assert not np.isnan(model.predict_interval([[0.3], [4.0]], 0.5)).any()
+
+
+# Labels with nothing in them
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0, -1e9, 1e-9])
+@pytest.mark.parametrize("tuning", ["fixed", "train"])
+@pytest.mark.parametrize("mean", ["constant", "linear"])
+@pytest.mark.parametrize("gamma", [1.0, 2.0, INF])
+def test_constant_labels_give_intervals_without_width_and_a_warning(gamma, mean, tuning, value):
+    X, _ = make_data(5, 20)
+    model = ConformalGPRegressor(mean=mean, gamma=gamma, tuning=tuning, noise_variance=0.1)
+    with pytest.warns(UserWarning, match=rf"y is reproduced exactly by mean='{mean}'.*no width"):
+        model.fit(X, np.full(20, value))
+    inputs = np.array([[0.1, 0.2], [1.0, -0.5]])
+    np.testing.assert_allclose(model.predict_interval(inputs, 0.9), value, rtol=1e-12, atol=1e-20)
+    np.testing.assert_array_equal(model.predict_p(inputs, [value, value]), 1.0)
+    np.testing.assert_array_equal(model.predict_p(inputs, np.full(2, value + 1e-3 * (1 + abs(value)))), 1 / 21)
+
+
+def test_constant_labels_with_zero_mean_are_ordinary_labels():
+    X, _ = make_data(5, 20)
+    y = np.full(20, 5.0)
+    model = fixed_model().fit(X, y)
+    expected = oracle.region(written_out("se"), 0.1, X, y, [0.1, 0.2], Fraction(1, 10), 2.0)
+    np.testing.assert_allclose(model.predict_set([[0.1, 0.2]], 0.9)[0], expected, rtol=1e-8)
+
+
+def test_labels_on_a_plane_are_explained_by_the_linear_mean():
+    X, _ = make_data(6, 20)
+    with pytest.warns(UserWarning, match="no width"):
+        model = ConformalGPRegressor().fit(X, 3.0 + X @ [2.0, -1.0])
+    np.testing.assert_allclose(model.predict_interval([[1.0, 1.0]], 0.9), [[4.0, 4.0]], rtol=1e-9)
+
+
+def test_constant_inputs_leave_the_labels_to_noise():
+    y = np.arange(20.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ConformalGPRegressor("se", random_state=0).fit(np.ones((20, 2)), y)
+    low, high = model.predict_interval([[1.0, 1.0]], 0.9)[0]
+    assert low == pytest.approx(0, abs=1.5)
+    assert high == pytest.approx(19, abs=1.5)
+
+
+# Duplicate rows
+
+
+@pytest.mark.parametrize("tuning", ["fixed", "train"])
+def test_duplicate_rows_with_different_labels_are_noise(tuning):
+    X, y = make_data(7, 15)
+    X, y = np.vstack([X, X]), np.append(y, y + 0.5)
+    model = ConformalGPRegressor("se", tuning=tuning, noise_variance=0.1, n_restarts=0).fit(X, y)
+    intervals = model.predict_interval(X[:3], 0.9)
+    assert np.isfinite(intervals).all()
+    assert (intervals[:, 1] - intervals[:, 0] > 0.3).all()
+
+
+@pytest.mark.parametrize("tuning", ["fixed", "train"])
+def test_duplicate_rows_without_noise_are_refused(tuning):
+    kernel = ConstantKernel(1.0, "fixed") * RBF(1.0, "fixed")
+    with pytest.raises(ValueError, match=r"noise_variance"):
+        ConformalGPRegressor(kernel, mean="zero", tuning=tuning, noise_variance=0.0).fit(
+            [[0.0], [0.0], [1.0]], [0.0, 1.0, 2.0]
+        )
+
+
+def test_a_test_row_on_top_of_a_training_row_without_noise_is_refused():
+    X = np.arange(5.0)[:, None]
+    model = fixed_model("se", 0.0).fit(X, np.sin(X[:, 0]))
+    assert np.isfinite(model.predict_interval([[0.5]], 0.8)).all()
+    with pytest.raises(ValueError, match=r"test row.*noise_variance"):
+        model.predict_interval([[0.5], [3.0]], 0.8)
+
+
+# Levels
+
+
+@pytest.mark.parametrize("level", [0, 1, 0.0, 1.0, 95, 1.5, -0.5, NAN, INF, None, "0.9", True])
+@pytest.mark.parametrize("method", ["predict_interval", "predict_set"])
+def test_levels_that_are_none(model, method, level):
+    with pytest.raises(ValueError, match=r"confidence_level.*strictly between 0 and 1") as error:
+        getattr(model, method)(np.zeros((1, 2)), level)
+    assert repr(level) in str(error.value)
+
+
+@pytest.mark.parametrize("levels", [[], (), np.array([])])
+def test_an_empty_sequence_of_levels(model, levels):
+    with pytest.raises(ValueError, match=r"confidence_level.*at least one.*empty"):
+        model.predict_interval(np.zeros((1, 2)), levels)
+
+
+@pytest.mark.parametrize("levels", [[0.9, 0.0], [0.9, 95], [NAN]])
+def test_one_bad_level_among_good_ones(model, levels):
+    with pytest.raises(ValueError, match="confidence_level"):
+        model.predict_interval(np.zeros((1, 2)), levels)
+
+
+def test_regions_take_one_level(model):
+    with pytest.raises(ValueError, match=r"confidence_level must be one number.*\[0\.8, 0\.9\]"):
+        model.predict_set(np.zeros((1, 2)), [0.8, 0.9])
+
+
+# Parameters
+
+
+def assert_refused(parameter, value, accepted):
+    X, y = make_data(8, 12)
+    with pytest.raises(ValueError, match=re.escape(f"'{parameter}' parameter")) as error:
+        ConformalGPRegressor(**{"noise_variance": 0.1, parameter: value}).fit(X, y)
+    message = str(error.value)
+    assert repr(value) in message
+    assert accepted in message
+
+
+@pytest.mark.parametrize("gamma", [0, 0.5, -1, 0.999999, NAN, -INF, "2", None])
+def test_gamma_below_one(gamma):
+    assert_refused("gamma", gamma, "in the range [1")
+
+
+@pytest.mark.parametrize("gamma", [1, 2, np.float32(3.0), 1e300, INF])
+def test_gamma_from_one_to_infinity(gamma):
+    X, y = make_data(8, 12)
+    assert np.isfinite(fixed_model(gamma=gamma).fit(X, y).predict_interval(X, 0.5)).any()
+
+
+@pytest.mark.parametrize("gamma", [1e9, 1e300])
+def test_a_huge_gamma_is_nearly_infinite(gamma):
+    X, y = make_data(8, 12)
+    found, expected = (fixed_model(gamma=g).fit(X, y).predict_interval(X, 0.8) for g in (gamma, INF))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "SE", "", 5, None, RBF])
+def test_unknown_kernels(kernel):
+    assert_refused("kernel", kernel, "matern52")
+
+
+@pytest.mark.parametrize("value", ["quadratic", None, 1])
+def test_unknown_means(value):
+    assert_refused("mean", value, "linear")
+
+
+@pytest.mark.parametrize("value", ["bag", None])
+def test_unknown_ways_of_tuning(value):
+    assert_refused("tuning", value, "augmented")
+
+
+@pytest.mark.parametrize("value", [-1e-9, NAN, INF, "small"])
+def test_noise_variances_that_are_none(value):
+    assert_refused("noise_variance", value, "[0")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "accepted"),
+    [
+        ("n_restarts", -1, "[0"),
+        ("n_restarts", 1.5, "int"),
+        ("scale_inputs", "yes", "bool"),
+        ("random_state", "seed", "int"),
+        ("n_jobs", 1.5, "int"),
+    ],
+)
+def test_other_parameters(parameter, value, accepted):
+    assert_refused(parameter, value, accepted)
+
+
+def test_no_jobs_at_all():
+    X, y = make_data(8, 12)
+    with pytest.raises(ValueError, match="n_jobs"):
+        ConformalGPRegressor(n_jobs=0).fit(X, y)
+
+
+def test_fixed_tuning_needs_a_noise_variance():
+    X, y = make_data(8, 12)
+    with pytest.raises(ValueError, match=r"noise_variance must be a number with tuning='fixed', got None"):
+        ConformalGPRegressor("se", tuning="fixed").fit(X, y)
+
+
+def test_a_kernel_with_another_number_of_length_scales():
+    X, y = make_data(8, 12)
+    with pytest.raises(ValueError, match=r"kernel RBF.*does not take 2 inputs"):
+        fixed_model(RBF([1.0, 2.0, 3.0])).fit(X, y)
+
+
+# Numbers at the edge of floats
+
+
+def test_labels_whose_squares_overflow():
+    X, y = make_data(9, 12)
+    with pytest.raises(ValueError, match=r"y reaches 1\.0e\+200"):
+        fixed_model().fit(X, np.sign(y) * 1e200)
+
+
+@pytest.mark.parametrize("mean", MEANS)
+@pytest.mark.parametrize("factor", [1e-100, 1e-12, 1e12, 1e100])
+def test_labels_in_any_unit(factor, mean):
+    X, y = make_data(9, 30)
+    inputs = np.array([[0.1, 0.2], [1.0, 1.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found, expected = (
+            ConformalGPRegressor("se", mean=mean, n_restarts=0).fit(X, c * y).predict_interval(inputs, 0.8) / c
+            for c in (factor, 1.0)
+        )
+    np.testing.assert_allclose(found, expected, atol=5e-3)
+
+
+@pytest.mark.parametrize("factor", [1e-150, 1e150])
+def test_inputs_at_the_edge_of_floats_give_no_nan(factor):
+    X, y = make_data(10, 30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = ConformalGPRegressor("se", n_restarts=0).fit(factor * X, y)
+    assert np.isfinite(model.predict_interval(factor * X[:4], 0.8)).all()
+
+
+def test_a_test_row_very_far_away():
+    X, y = make_data(11, 20)
+    for name in ("se", "rq", "nn", "matern32", "matern52"):
+        model = fixed_model(name).fit(X, y)
+        intervals = model.predict_interval([[1e8, -1e8], [1e150, 0.0]], 0.8)
+        assert not np.isnan(intervals).any()
+
+
+@pytest.mark.parametrize("kernel", [RBF(1e6), ConstantKernel(1.0) * RBF(1e6) + WhiteKernel(1e-12)])
+def test_a_nearly_singular_kernel_is_refused(kernel):
+    X, y = make_data(12, 12, n_inputs=1)
+    with pytest.raises(ValueError, match=r"singular.*noise_variance of at least"):
+        fixed_model(kernel, 1e-10).fit(X, y)
+
+
+def test_a_poorly_conditioned_kernel_that_is_not_refused_is_right():
+    X, y = make_data(12, 12, n_inputs=1)
+    found = fixed_model(RBF(1e3), 1e-8).fit(X, y).predict_interval([[0.1]], 0.8)[0]
+    exact = oracle.region_mpmath(X, y, [0.1], "1", "1e3", 1e-8, Fraction(1, 5), 2.0)
+    assert tuple(found) == pytest.approx(oracle.hull(exact), rel=1e-6)

@@ -1,0 +1,243 @@
+"""A citizen of scikit-learn."""
+
+import io
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from cases import INF, fixed_model, make_data
+from conformal_gp import ConformalGPRegressor
+
+INPUTS = np.array([[0.1, 0.2], [1.0, -1.0], [3.0, 3.0]])
+
+
+@parametrize_with_checks(
+    [
+        ConformalGPRegressor(),
+        ConformalGPRegressor("se", mean="zero", gamma=1.0, n_restarts=0),
+        ConformalGPRegressor("nn", mean="constant", gamma=INF, n_restarts=1, scale_inputs=False),
+        ConformalGPRegressor(ConstantKernel(1.0) * RBF(1.0), tuning="fixed", noise_variance=0.1),
+        ConformalGPRegressor("matern32", mean="zero", tuning="fixed", noise_variance=0.5, scale_inputs=False),
+    ]
+)
+@pytest.mark.filterwarnings("ignore:.*ended on its:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:y is reproduced exactly:UserWarning")
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+def test_clone_keeps_parameters_and_forgets_the_fit():
+    X, y = make_data(1, 20)
+    model = fixed_model(ConstantKernel(2.0) * RBF([0.5, 1.0]), gamma=INF, mean="linear").fit(X, y)
+    copy = clone(model)
+    assert copy.get_params().keys() == model.get_params().keys()
+    assert copy.kernel == model.kernel
+    assert copy.gamma == INF
+    with pytest.raises(NotFittedError):
+        copy.predict(INPUTS)
+
+
+def test_parameters_are_those_of_the_contract_and_can_be_set():
+    model = ConformalGPRegressor()
+    assert model.get_params() == {
+        "kernel": "matern52",
+        "mean": "linear",
+        "noise_variance": None,
+        "gamma": 2.0,
+        "tuning": "train",
+        "scale_inputs": True,
+        "n_restarts": 3,
+        "random_state": None,
+        "n_jobs": None,
+    }
+    model.set_params(gamma=1.0, kernel=RBF(2.0))
+    assert model.gamma == 1.0
+    model.set_params(kernel__length_scale=3.0)
+    assert model.kernel.length_scale == 3.0
+    with pytest.raises(ValueError, match="gama"):
+        model.set_params(gama=1.0)
+
+
+def test_parameters_after_the_kernel_are_keywords():
+    with pytest.raises(TypeError):
+        ConformalGPRegressor("se", "linear")
+
+
+def test_grid_search_over_gamma_and_kernel():
+    X, y = make_data(2, 40)
+    grid = {"gamma": [1.0, 2.0, INF], "kernel": ["se", "matern32", ConstantKernel(1.0) * Matern([1.0, 1.0], nu=2.5)]}
+    search = GridSearchCV(ConformalGPRegressor(n_restarts=0, random_state=0), grid, cv=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search.fit(X, y)
+    assert len(search.cv_results_["mean_test_score"]) == 9
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.best_score_ > 0.5
+    assert search.best_estimator_.predict_interval(INPUTS, 0.8).shape == (3, 2)
+
+
+def test_pipeline():
+    X, y = make_data(3, 40)
+    units = np.array([1e3, 1e-3])
+    pipeline = make_pipeline(StandardScaler(), ConformalGPRegressor("se", scale_inputs=False, random_state=0))
+    pipeline.fit(X * units, y)
+    assert pipeline.score(X * units, y) > 0.7
+    plain = ConformalGPRegressor("se", random_state=0).fit(X, y)
+    np.testing.assert_allclose(pipeline.predict(INPUTS * units), plain.predict(INPUTS), rtol=1e-4)
+    scaled = pipeline[:-1].transform(INPUTS * units)
+    assert pipeline[-1].predict_interval(scaled, 0.8).shape == (3, 2)
+    search = GridSearchCV(Pipeline(pipeline.steps), {"conformalgpregressor__gamma": [1.0, 2.0]}, cv=2)
+    assert search.fit(X, y).best_score_ > 0.3
+
+
+def test_cross_validation():
+    X, y = make_data(4, 60)
+    model = ConformalGPRegressor("se", n_restarts=0)
+    scores = cross_val_score(model, X, y, cv=4)
+    assert scores.shape == (4,)
+    assert (scores > 0.3).all()
+    assert np.corrcoef(cross_val_predict(model, X, y, cv=4), y)[0, 1] > 0.8
+
+
+def test_score_is_r_squared():
+    X, y = make_data(5, 40)
+    model = fixed_model().fit(X, y)
+    residual = y - model.predict(X)
+    assert model.score(X, y) == pytest.approx(1 - residual @ residual / np.sum((y - y.mean()) ** 2))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_with_feature_names(frame):
+    X, y = make_data(6, 30)
+    named = frame({"width": X[:, 0], "height": X[:, 1]})
+    labels = {pd.DataFrame: pd.Series, pl.DataFrame: pl.Series}[frame](y)
+    inputs = frame({"width": INPUTS[:, 0], "height": INPUTS[:, 1]})
+    model = fixed_model(mean="linear").fit(named, labels)
+    plain = fixed_model(mean="linear").fit(X, y)
+    assert list(model.feature_names_in_) == ["width", "height"]
+    assert model.n_features_in_ == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(model.predict(inputs), plain.predict(INPUTS))
+        np.testing.assert_array_equal(model.predict_interval(inputs, 0.8), plain.predict_interval(INPUTS, 0.8))
+        for one, other in zip(model.predict_set(inputs, 0.8), plain.predict_set(INPUTS, 0.8), strict=True):
+            np.testing.assert_array_equal(one, other)
+        p = model.predict_p(inputs, labels[:3])
+    np.testing.assert_array_equal(p, plain.predict_p(INPUTS, y[:3]))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_with_other_names_or_another_order_are_refused(frame):
+    X, y = make_data(6, 30)
+    model = fixed_model().fit(frame({"width": X[:, 0], "height": X[:, 1]}), y)
+    with pytest.raises(ValueError, match="same order"):
+        model.predict_interval(frame({"height": X[:, 1], "width": X[:, 0]}))
+    with pytest.raises(ValueError, match="depth"):
+        model.predict(frame({"width": X[:, 0], "depth": X[:, 1]}))
+    with pytest.warns(UserWarning, match="valid feature names"):
+        model.predict(X)
+
+
+def test_a_missing_value_in_a_frame_is_found_by_name():
+    X, y = make_data(6, 30)
+    named = pd.DataFrame({"width": X[:, 0], "height": X[:, 1]})
+    model = fixed_model().fit(named, y)
+    named.loc[7, "height"] = np.nan
+    with pytest.raises(ValueError, match=r"X contains NaN in row 7, column 'height'"):
+        model.predict_interval(named)
+
+
+def test_a_frame_index_is_ignored():
+    X, y = make_data(6, 30)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]}, index=np.arange(30)[::-1])
+    model = fixed_model().fit(frame, pd.Series(y, index=np.arange(100, 130)))
+    np.testing.assert_array_equal(model.predict(frame), fixed_model().fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.int32, np.uint8, bool])
+def test_other_types_of_numbers_give_what_their_float64_values_give(dtype):
+    rng = np.random.default_rng(7)
+    X, y = rng.integers(0, 2 if dtype is bool else 9, (25, 3)).astype(dtype), rng.integers(0, 50, 25).astype(dtype)
+    model = fixed_model(mean="linear").fit(X, y)
+    plain = fixed_model(mean="linear").fit(X.astype(float), y.astype(float))
+    found = model.predict_interval(X, 0.8)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, plain.predict_interval(X.astype(float), 0.8))
+    np.testing.assert_array_equal(model.predict_p(X, y), plain.predict_p(X.astype(float), y.astype(float)))
+
+
+def test_lists_and_other_layouts_of_arrays():
+    X, y = make_data(8, 20)
+    expected = fixed_model(mean="linear").fit(X, y).predict_interval(INPUTS, 0.8)
+    strided = np.repeat(X, 2, axis=1)[:, ::2], np.repeat(y, 3)[::3]
+    for inputs, labels in ((X.tolist(), y.tolist()), (np.asfortranarray(X), y), strided):
+        model = fixed_model(mean="linear").fit(inputs, labels)
+        np.testing.assert_allclose(model.predict_interval(INPUTS.tolist(), 0.8), expected, rtol=1e-12)
+        np.testing.assert_allclose(model.predict_interval(np.asfortranarray(INPUTS), 0.8), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("tuning", ["fixed", "train"])
+def test_read_only_arrays(tuning):
+    X, y = make_data(9, 20)
+    inputs, labels = INPUTS.copy(), np.zeros(3)
+    for array in (X, y, inputs, labels):
+        array.flags.writeable = False
+    model = ConformalGPRegressor("se", tuning=tuning, noise_variance=0.1, n_restarts=0, scale_inputs=False).fit(X, y)
+    model.predict(inputs, return_std=True)
+    model.predict_interval(inputs, [0.5, 0.8])
+    model.predict_set(inputs, 0.8)
+    model.predict_p(inputs, labels, smoothing=True)
+
+
+def by_pickle(model):
+    return pickle.loads(pickle.dumps(model))
+
+
+def by_joblib(model):
+    buffer = io.BytesIO()
+    joblib.dump(model, buffer)
+    buffer.seek(0)
+    return joblib.load(buffer)
+
+
+def by_memory_map(model, path):
+    joblib.dump(model, path)
+    return joblib.load(path, mmap_mode="r")
+
+
+@pytest.mark.parametrize("kernel", ["se", "nn", ConstantKernel(2.0) * RBF([0.5, 1.0])])
+@pytest.mark.parametrize("tuning", ["fixed", "train"])
+@pytest.mark.parametrize("way", [by_pickle, by_joblib, by_memory_map])
+def test_round_trips_through_files(way, tuning, kernel, tmp_path):
+    X, y = make_data(10, 25)
+    model = ConformalGPRegressor(kernel, tuning=tuning, noise_variance=0.1, n_restarts=0).fit(X, y)
+    again = way(model, tmp_path / "model.joblib") if way is by_memory_map else way(model)
+    np.testing.assert_array_equal(again.predict_interval(INPUTS, 0.8), model.predict_interval(INPUTS, 0.8))
+    np.testing.assert_array_equal(again.predict_p(INPUTS, [0.0, 1.0, 2.0]), model.predict_p(INPUTS, [0.0, 1.0, 2.0]))
+    assert again.guarantee_ == model.guarantee_
+    assert again.kernel_ == model.kernel_
+
+
+def test_parallel_fits_give_the_same_as_one_after_the_other():
+    X, y = make_data(11, 30)
+    models = [ConformalGPRegressor("se", random_state=seed, n_restarts=1) for seed in range(4)]
+
+    def run(model):
+        return clone(model).fit(X, y).predict_interval(INPUTS, 0.8)
+
+    alone = [run(model) for model in models]
+    for backend in ("threading", "loky"):
+        together = joblib.Parallel(2, backend=backend)(joblib.delayed(run)(model) for model in models)
+        np.testing.assert_array_equal(together, alone)
