@@ -1,11 +1,14 @@
 """Kernels, models and data sets that several test modules share."""
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, RationalQuadratic
 
 from conformal_gp import ConformalGPRegressor
+from conformal_gp.gp.covariance import Pairs
+from conformal_gp.gp.inputs import NewInputs
 
 INF = np.inf
 GAMMAS = [1.0, 2.0, 3.0, 8.0, INF]
@@ -51,6 +54,17 @@ def fixed_model(kernel="se", noise_variance=0.1, **options):
     """A model that takes its hyperparameters and inputs as they are."""
     settings = {"mean": "zero", "tuning": "fixed", "scale_inputs": False, **options}
     return ConformalGPRegressor(kernel, noise_variance=noise_variance, **settings)
+
+
+def training(X, H=None):
+    """Training inputs as a posterior takes them, unscaled, with any mean basis."""
+    return SimpleNamespace(pairs=Pairs(X), H=np.empty((len(X), 0)) if H is None else H)
+
+
+def new_inputs(X_new, X, H_new=None):
+    """New inputs against training inputs ``X``, unscaled."""
+    H_new = np.empty((len(X_new), 0)) if H_new is None else H_new
+    return NewInputs(Pairs(X_new, X), H_new, np.zeros(len(X_new), dtype=bool))
 
 
 def make_basis(mean, X):

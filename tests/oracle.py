@@ -188,9 +188,7 @@ def _extend(
     rows = np.vstack([np.asarray(X, dtype=float), np.reshape(np.asarray(x_new, dtype=float), (1, -1))])
     if basis is None or basis_new is None:
         return rows, None
-    return rows, np.vstack(
-        [np.asarray(basis, dtype=float), np.reshape(np.asarray(basis_new, float), (1, -1))]
-    )
+    return rows, np.vstack([np.asarray(basis, dtype=float), np.reshape(np.asarray(basis_new, float), (1, -1))])
 
 
 def _ranked_rows(ranked: Sequence[int] | NDArray[np.intp] | None, rows: int) -> list[int]:

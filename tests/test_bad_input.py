@@ -168,7 +168,7 @@ def test_more_coefficients_than_rows_are_refused():
 def test_one_training_row_can_be_learnt_from():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = ConformalGPRegressor(mean="zero", random_state=0).fit([[0.3]], [1.5])
+        model = ConformalGPRegressor(tuning="train", mean="zero", random_state=0).fit([[0.3]], [1.5])
     assert not np.isnan(model.predict_interval([[0.3], [4.0]], 0.5)).any()
 
 
@@ -201,7 +201,7 @@ def test_constant_labels_with_zero_mean_are_ordinary_labels():
 def test_labels_on_a_plane_are_explained_by_the_linear_mean():
     X, _ = make_data(6, 20)
     with pytest.warns(UserWarning, match="no width"):
-        model = ConformalGPRegressor().fit(X, 3.0 + X @ [2.0, -1.0])
+        model = ConformalGPRegressor(tuning="train").fit(X, 3.0 + X @ [2.0, -1.0])
     np.testing.assert_allclose(model.predict_interval([[1.0, 1.0]], 0.9), [[4.0, 4.0]], rtol=1e-9)
 
 
@@ -209,7 +209,7 @@ def test_constant_inputs_leave_the_labels_to_noise():
     y = np.arange(20.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = ConformalGPRegressor("se", random_state=0).fit(np.ones((20, 2)), y)
+        model = ConformalGPRegressor("se", tuning="train", random_state=0).fit(np.ones((20, 2)), y)
     low, high = model.predict_interval([[1.0, 1.0]], 0.9)[0]
     assert low == pytest.approx(0, abs=1.5)
     assert high == pytest.approx(19, abs=1.5)
@@ -372,7 +372,10 @@ def test_labels_in_any_unit(factor, mean):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found, expected = (
-            ConformalGPRegressor("se", mean=mean, n_restarts=0).fit(X, c * y).predict_interval(inputs, 0.8) / c
+            ConformalGPRegressor("se", tuning="train", mean=mean, n_restarts=0)
+            .fit(X, c * y)
+            .predict_interval(inputs, 0.8)
+            / c
             for c in (factor, 1.0)
         )
     np.testing.assert_allclose(found, expected, atol=5e-3)
@@ -383,7 +386,7 @@ def test_inputs_at_the_edge_of_floats_give_no_nan(factor):
     X, y = make_data(10, 30)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        model = ConformalGPRegressor("se", n_restarts=0).fit(factor * X, y)
+        model = ConformalGPRegressor("se", tuning="train", n_restarts=0).fit(factor * X, y)
     assert np.isfinite(model.predict_interval(factor * X[:4], 0.8)).all()
 
 

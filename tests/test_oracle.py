@@ -153,9 +153,7 @@ def test_scores_of_two_rows_by_hand():
     # Left out: mean 2/5 with variance 6/5 at the first row, mean 1 with variance 3 at the second.
     np.testing.assert_allclose(oracle.scores(kernel, 1.0, X, y, INF), [3 / 5, 0.0], atol=1e-15)
     np.testing.assert_allclose(oracle.scores(kernel, 1.0, X, [1.0, 2.0], INF), [1 / 5, 1.0])
-    np.testing.assert_allclose(
-        oracle.scores(kernel, 1.0, X, [1.0, 2.0], 2.0), [1 / 5 / np.sqrt(6 / 5), 1 / np.sqrt(3)]
-    )
+    np.testing.assert_allclose(oracle.scores(kernel, 1.0, X, [1.0, 2.0], 2.0), [1 / 5 / np.sqrt(6 / 5), 1 / np.sqrt(3)])
 
 
 def test_a_constant_mean_with_a_vanishing_kernel_is_the_sample_mean():
@@ -166,9 +164,7 @@ def test_a_constant_mean_with_a_vanishing_kernel_is_the_sample_mean():
     rest = (16.0 - y) / 3
     np.testing.assert_allclose(oracle.scores(kernel, noise, X, y, INF, H), np.abs(y - rest))
     variance = noise * (1 + 1 / 3)
-    np.testing.assert_allclose(
-        oracle.scores(kernel, noise, X, y, 2.0, H), np.abs(y - rest) / np.sqrt(variance)
-    )
+    np.testing.assert_allclose(oracle.scores(kernel, noise, X, y, 2.0, H), np.abs(y - rest) / np.sqrt(variance))
 
 
 @pytest.mark.parametrize("gamma", GAMMAS[1:])
@@ -376,9 +372,7 @@ def test_gamma_2_gives_one_bounded_interval(basis):
         size = 3 + seed % 6
         X, y, x_new, regressors = make_problem(seed, size, basis)
         for k in range(1, size + 1):
-            pieces = oracle.region(
-                KERNELS["rbf"], 0.01, X, y, x_new, Fraction(k, size + 1), 2.0, **regressors
-            )
+            pieces = oracle.region(KERNELS["rbf"], 0.01, X, y, x_new, Fraction(k, size + 1), 2.0, **regressors)
             assert pieces.shape == (1, 2)
             assert np.isfinite(pieces).all()
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
 from cases import GAMMAS, MEANS, contains, fixed_model, make_data
-from conformal_gp import ConformalGPRegressor, regressor
+from conformal_gp import ConformalGPRegressor
+from conformal_gp.predictors import base
 
 pytestmark = pytest.mark.filterwarnings("ignore:confidence_level=.* needs at least:UserWarning")
 
@@ -187,7 +188,7 @@ def test_smoothed_p_values_lie_between_the_share_above_and_the_share_not_below(p
 
 
 def trained(X, y, **options):
-    settings = {"n_restarts": 1, "random_state": 0, **options}
+    settings = {"tuning": "train", "n_restarts": 1, "random_state": 0, **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ConformalGPRegressor(**settings).fit(X, y)
@@ -217,7 +218,8 @@ def test_learnt_models_follow_a_change_of_units_of_the_inputs(name):
 
 @pytest.mark.parametrize("gamma", GAMMAS)
 def test_blocks_and_threads_do_not_change_a_bit(gamma, monkeypatch):
-    monkeypatch.setattr(regressor, "BLOCK_ENTRIES", 1)  # blocks of 64 rows, the fewest
+    monkeypatch.setattr(base, "BLOCK_ENTRIES", 1)
+    monkeypatch.setattr(base, "BLOCK_ROWS", 64)
     X, y = make_data(7, 30)
     inputs, labels = make_data(8, 300)
     models = [fixed_model("nn", gamma=gamma, mean="linear", n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2, 5, None)]

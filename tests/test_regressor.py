@@ -60,7 +60,7 @@ def test_predict_with_a_flat_prior_is_universal_kriging():
 
 def test_learnt_model_agrees_with_scikit_learn_at_its_hyperparameters():
     X, y = make_data(4, 50)
-    model = ConformalGPRegressor("se", mean="zero", scale_inputs=False, n_restarts=0).fit(X, y)
+    model = ConformalGPRegressor("se", tuning="train", mean="zero", scale_inputs=False, n_restarts=0).fit(X, y)
     gp = GaussianProcessRegressor(model.kernel_ + WhiteKernel(model.noise_variance_), alpha=0.0, optimizer=None)
     gp.fit(X, y)
     assert model.log_marginal_likelihood_ == pytest.approx(gp.log_marginal_likelihood_value_, rel=1e-9)
@@ -75,7 +75,7 @@ def test_learning_finds_what_made_the_data():
     K = 4.0 * RBF(0.8)(X)
     y = 10.0 + 2.0 * X[:, 0] + np.linalg.cholesky(K + 1e-10 * np.eye(300)) @ rng.normal(size=300)
     y += rng.normal(0, 0.5, 300)
-    model = ConformalGPRegressor("se", scale_inputs=False, random_state=0).fit(X, y)
+    model = ConformalGPRegressor("se", tuning="train", scale_inputs=False, random_state=0).fit(X, y)
     assert model.noise_variance_ == pytest.approx(0.25, rel=0.25)
     assert model.kernel_.k2.length_scale == pytest.approx(0.8, rel=0.25)
     assert model.mean_coef_ == pytest.approx([10.0, 2.0], abs=2.5)
@@ -83,7 +83,10 @@ def test_learning_finds_what_made_the_data():
 
 def test_the_same_seed_gives_the_same_bits_whatever_n_jobs():
     X, y = make_data(5, 60)
-    models = [ConformalGPRegressor("rq", random_state=3, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2, 4, None, -1)]
+    models = [
+        ConformalGPRegressor("rq", tuning="train", random_state=3, n_jobs=n_jobs).fit(X, y)
+        for n_jobs in (1, 2, 4, None, -1)
+    ]
     for model in models[1:]:
         np.testing.assert_array_equal(model.kernel_.theta, models[0].kernel_.theta)
         assert model.noise_variance_ == models[0].noise_variance_
@@ -126,7 +129,7 @@ def test_levels_are_read_as_exact_fractions():
 def test_too_few_rows_for_a_level_give_the_whole_line_and_a_warning(gamma):
     X, y = make_data(8, 18)
     model = fixed_model(gamma=gamma).fit(X, y)
-    with pytest.warns(UserWarning, match=r"confidence_level=0\.95 needs at least 19 rows.*18"):
+    with pytest.warns(UserWarning, match=r"confidence_level=0\.95 needs at least 19 rows to rank.*18"):
         intervals = model.predict_interval(INPUTS, [0.95, 0.9])
     assert (intervals[:, 0, 0] == -INF).all()
     assert (intervals[:, 1, 0] == INF).all()
@@ -145,8 +148,8 @@ def test_warnings_point_at_the_line_of_the_user():
     X, y = make_data(9, 12)
     tight = ConstantKernel(1.0) * RBF(1.0, (0.99, 1.01))
     calls = [
-        lambda: ConformalGPRegressor(tight, scale_inputs=False, n_restarts=0).fit(X, y),
-        lambda: ConformalGPRegressor(tight, scale_inputs=False, n_restarts=2).fit(X, y),
+        lambda: ConformalGPRegressor(tight, tuning="train", scale_inputs=False, n_restarts=0).fit(X, y),
+        lambda: ConformalGPRegressor(tight, tuning="train", scale_inputs=False, n_restarts=2).fit(X, y),
         lambda: ConformalGPRegressor().fit(X, np.ones(12)),
         lambda: fixed_model().fit(X, y).predict_interval(X, 0.99),
     ]
@@ -162,16 +165,16 @@ def test_warnings_of_learning_name_the_hyperparameter():
     X, y = make_data(9, 30)
     tight = ConstantKernel(1.0) * RBF(1.0, (0.99, 1.01))
     with pytest.warns(ConvergenceWarning, match="k2__length_scale ended on its .* bound"):
-        ConformalGPRegressor(tight, random_state=0).fit(X, y)
+        ConformalGPRegressor(tight, tuning="train", random_state=0).fit(X, y)
 
 
 def test_noise_that_is_added_to_a_singular_matrix_is_reported():
     X = np.linspace(0, 1, 40)[:, None]
     kernel = ConstantKernel(1.0, "fixed") * RBF(1.0, (0.9, 1.1))
-    with pytest.warns(UserWarning, match=r"noise variance was raised by") as caught:
-        model = ConformalGPRegressor(kernel, mean="zero", noise_variance=1e-14, n_restarts=0, scale_inputs=False).fit(
-            X, 1e-4 * np.sin(9 * X[:, 0])
-        )
+    with pytest.warns(UserWarning, match=r"noise variance was raised from") as caught:
+        model = ConformalGPRegressor(
+            kernel, tuning="train", mean="zero", noise_variance=1e-14, n_restarts=0, scale_inputs=False
+        ).fit(X, 1e-4 * np.sin(9 * X[:, 0]))
     raised = [str(w.message).rsplit(" ", 1)[1] for w in caught if "raised" in str(w.message)]
     assert model.noise_variance_ >= float(raised[0].rstrip(".")) > 0
     assert np.isfinite(model.predict_interval([[0.5], [3.0]], 0.8)).all()
@@ -184,16 +187,27 @@ def test_the_guarantee_is_stated():
     scaled = fixed_model(scale_inputs=True).fit(X, y).guarantee_
     assert scaled.startswith("Not exact")
     assert "scale" in scaled
-    learnt = ConformalGPRegressor("se", n_restarts=0).fit(X, y).guarantee_
+    learnt = ConformalGPRegressor("se", tuning="train", n_restarts=0).fit(X, y).guarantee_
     assert learnt.startswith("Not exact")
     assert "training rows" in learnt
 
 
-@pytest.mark.parametrize("tuning", ["holdout", "augmented"])
-def test_ways_of_tuning_that_do_not_exist_yet_say_so(tuning):
-    X, y = make_data(11, 10)
-    with pytest.raises(NotImplementedError, match=rf"tuning='{tuning}'.*'train' or 'fixed'"):
-        ConformalGPRegressor(tuning=tuning).fit(X, y)
+@pytest.mark.parametrize(
+    ("settings", "l", "way"),
+    [
+        ({}, 30, "augmented"),
+        ({"kernel": ["se", "nn"]}, 30, "augmented"),
+        ({"kernel": RBF(1.0)}, 30, "holdout"),
+        ({"kernel": RBF(1.0), "candidates": [(RBF(1.0), 0.1)]}, 30, "augmented"),
+        ({"kernel": "se", "n_restarts": 0}, 1001, "holdout"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*ended on its:sklearn.exceptions.ConvergenceWarning")
+def test_the_default_is_exact_and_its_rule_looks_at_rows_and_kernel_alone(settings, l, way):
+    X, y = make_data(11, l)
+    model = ConformalGPRegressor(random_state=0, **settings).fit(X, y)
+    assert model.tuning_ == way
+    assert model.guarantee_.startswith("Exact")
 
 
 def test_collinear_and_constant_inputs_do_not_matter_to_the_linear_mean():
@@ -227,7 +241,7 @@ def test_fit_leaves_its_arguments_alone():
     X, y = make_data(15, 30)
     X_before, y_before, kernel = X.copy(), y.copy(), ConstantKernel(1.0) * RBF(1.0)
     theta = kernel.theta.copy()
-    model = ConformalGPRegressor(kernel, n_restarts=0).fit(X, y)
+    model = ConformalGPRegressor(kernel, tuning="train", n_restarts=0).fit(X, y)
     model.predict_interval(X)
     model.predict_p(X, y)
     np.testing.assert_array_equal(X, X_before)

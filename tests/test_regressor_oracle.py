@@ -237,7 +237,7 @@ def test_learnt_hyperparameters(name, mean):
     X, y = make_data(11, 30)
     X, inputs = 10 * X, 10 * INPUTS
     gamma = GAMMAS[(NAMES.index(name) + MEANS.index(mean)) % 5]
-    model = ConformalGPRegressor(name, mean=mean, gamma=gamma, n_restarts=1, random_state=0).fit(X, y)
+    model = ConformalGPRegressor(name, tuning="train", mean=mean, gamma=gamma, n_restarts=1, random_state=0).fit(X, y)
     amplitude, shape = model.kernel_.k1.constant_value, model.kernel_.k2
     reference = written_out(name, amplitude, shape.length_scale)
     if name == "rq":

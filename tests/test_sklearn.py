@@ -26,8 +26,9 @@ INPUTS = np.array([[0.1, 0.2], [1.0, -1.0], [3.0, 3.0]])
 @parametrize_with_checks(
     [
         ConformalGPRegressor(),
-        ConformalGPRegressor("se", mean="zero", gamma=1.0, n_restarts=0),
+        ConformalGPRegressor("se", mean="zero", gamma=1.0, tuning="train", n_restarts=0),
         ConformalGPRegressor("nn", mean="constant", gamma=INF, n_restarts=1, scale_inputs=False),
+        ConformalGPRegressor("matern32", tuning="holdout", mean="constant", n_restarts=0, random_state=0),
         ConformalGPRegressor(ConstantKernel(1.0) * RBF(1.0), tuning="fixed", noise_variance=0.1),
         ConformalGPRegressor("matern32", mean="zero", tuning="fixed", noise_variance=0.5, scale_inputs=False),
     ]
@@ -56,7 +57,9 @@ def test_parameters_are_those_of_the_contract_and_can_be_set():
         "mean": "linear",
         "noise_variance": None,
         "gamma": 2.0,
-        "tuning": "train",
+        "tuning": "auto",
+        "design": None,
+        "candidates": None,
         "scale_inputs": True,
         "n_restarts": 3,
         "random_state": None,
@@ -91,10 +94,12 @@ def test_grid_search_over_gamma_and_kernel():
 def test_pipeline():
     X, y = make_data(3, 40)
     units = np.array([1e3, 1e-3])
-    pipeline = make_pipeline(StandardScaler(), ConformalGPRegressor("se", scale_inputs=False, random_state=0))
+    pipeline = make_pipeline(
+        StandardScaler(), ConformalGPRegressor("se", tuning="train", scale_inputs=False, random_state=0)
+    )
     pipeline.fit(X * units, y)
     assert pipeline.score(X * units, y) > 0.7
-    plain = ConformalGPRegressor("se", random_state=0).fit(X, y)
+    plain = ConformalGPRegressor("se", tuning="train", random_state=0).fit(X, y)
     np.testing.assert_allclose(pipeline.predict(INPUTS * units), plain.predict(INPUTS), rtol=1e-4)
     scaled = pipeline[:-1].transform(INPUTS * units)
     assert pipeline[-1].predict_interval(scaled, 0.8).shape == (3, 2)
@@ -104,7 +109,7 @@ def test_pipeline():
 
 def test_cross_validation():
     X, y = make_data(4, 60)
-    model = ConformalGPRegressor("se", n_restarts=0)
+    model = ConformalGPRegressor("se", tuning="train", n_restarts=0)
     scores = cross_val_score(model, X, y, cv=4)
     assert scores.shape == (4,)
     assert (scores > 0.3).all()
@@ -232,7 +237,7 @@ def test_round_trips_through_files(way, tuning, kernel, tmp_path):
 
 def test_parallel_fits_give_the_same_as_one_after_the_other():
     X, y = make_data(11, 30)
-    models = [ConformalGPRegressor("se", random_state=seed, n_restarts=1) for seed in range(4)]
+    models = [ConformalGPRegressor("se", tuning="train", random_state=seed, n_restarts=1) for seed in range(4)]
 
     def run(model):
         return clone(model).fit(X, y).predict_interval(INPUTS, 0.8)

@@ -298,7 +298,7 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
         for level, k in zip(levels, ranks, strict=True):
             if k == 0:
                 warnings.warn(
-                    f"confidence_level={float(level):g} needs at least {rows_needed(level)} ranked rows, the model "
+                    f"confidence_level={float(level):g} needs at least {rows_needed(level)} rows to rank, the model "
                     f"has {n}; its intervals are infinite.",
                     UserWarning,
                     stacklevel=2,

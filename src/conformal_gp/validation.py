@@ -46,6 +46,9 @@ def check_labels(y: Any, X: Array) -> Array:
     y = column_or_1d(y, warn=True, dtype=np.float64)
     check_finite("y", y)
     check_consistent_length(X, y)
+    with np.errstate(over="ignore"):
+        if not np.isfinite(np.sum(y**2)):
+            raise ValueError(f"y reaches {np.abs(y).max():.1e}, whose square overflows; divide y by a constant.")
     return y
 
 

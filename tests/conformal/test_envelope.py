@@ -1,5 +1,7 @@
 """Lower envelopes against direct evaluation."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ def test_the_owner_of_a_stretch_is_lowest_on_it(seed):
     inner = np.clip(
         breaks, breaks[np.isfinite(breaks)].min(initial=0.0) - 9.0, breaks[np.isfinite(breaks)].max(initial=0.0) + 9.0
     )
-    y = np.concatenate([np.linspace(low, high, 9)[1:-1] for low, high in zip(inner[:-1], inner[1:], strict=True)])
+    y = np.concatenate([np.linspace(low, high, 9)[1:-1] for low, high in pairwise(inner)])
     values = base[:, None] + curvature[:, None] * (y - vertex[:, None]) ** 2
     of_owner = values[np.repeat(owner, 7), np.arange(y.size)]
     np.testing.assert_allclose(of_owner, values.min(axis=0), rtol=1e-9)

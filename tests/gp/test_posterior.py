@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
-from cases import make_basis, make_data
+from cases import make_basis, make_data, new_inputs, training
 from conformal_gp import NeuralNetwork
 from conformal_gp.gp.posterior import Posterior
 
@@ -34,8 +34,8 @@ def test_block_form_equals_the_dense_inverse_of_the_bag(name, mean):
     kernel = KERNELS[name]
     no_columns = np.empty((len(X), 0)), np.empty((2, 0))
     H, H_new = (make_basis(mean, X), make_basis(mean, inputs)) if mean != "zero" else no_columns
-    posterior = Posterior(kernel, NOISE, X, y, H, flat_prior=True)
-    weights, means, variances = posterior.predict(inputs, H_new)
+    posterior = Posterior(kernel, NOISE, training(X, H), y, flat_prior=True)
+    weights, means, variances = posterior.predict(new_inputs(inputs, X, H_new))
     for j in range(2):
         rows = np.vstack([X, inputs[j]])
         M = bag_inverse(kernel, rows, make_basis(mean, rows))
@@ -46,7 +46,7 @@ def test_block_form_equals_the_dense_inverse_of_the_bag(name, mean):
         # the mean is the label at which the new row's weighted residual is zero
         assert M[-1] @ np.append(y, means[j]) == pytest.approx(0.0, abs=1e-10)
         np.testing.assert_allclose(posterior.alpha, M[:-1] @ np.append(y, means[j]), rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(posterior.mean(inputs, H_new), means, rtol=1e-12)
+    np.testing.assert_allclose(posterior.mean(new_inputs(inputs, X, H_new)), means, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -54,12 +54,12 @@ def test_given_coefficients_are_subtracted_and_added_again(name):
     X, y = make_data(2, 12)
     inputs = np.array([[0.3, -0.2], [5.0, 8.0]])
     kernel, H, H_new = KERNELS[name], make_basis("linear", X), make_basis("linear", inputs)
-    given = Posterior(kernel, NOISE, X, y, H, flat_prior=False)
+    given = Posterior(kernel, NOISE, training(X, H), y, flat_prior=False)
     residual = y - H @ given.coefficients
-    plain = Posterior(kernel, NOISE, X, residual, H[:, :0])
+    plain = Posterior(kernel, NOISE, training(X, H[:, :0]), residual)
     np.testing.assert_allclose(given.alpha, plain.alpha, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(given.diagonal, plain.diagonal)
-    found, expected = given.predict(inputs, H_new), plain.predict(inputs, H_new[:, :0])
+    found, expected = given.predict(new_inputs(inputs, X, H_new)), plain.predict(new_inputs(inputs, X, H_new[:, :0]))
     np.testing.assert_allclose(found.weights, expected.weights)
     np.testing.assert_allclose(found.variance, expected.variance)
     np.testing.assert_allclose(found.mean, expected.mean + H_new @ given.coefficients)
@@ -72,7 +72,7 @@ def test_coefficients_are_generalised_least_squares():
     root = np.linalg.cholesky(kernel(X) + NOISE * np.eye(12))
     expected = np.linalg.lstsq(np.linalg.solve(root, H), np.linalg.solve(root, y), rcond=None)[0]
     for flat in (False, True):
-        posterior = Posterior(kernel, NOISE, X, y, H, flat_prior=flat)
+        posterior = Posterior(kernel, NOISE, training(X, H), y, flat_prior=flat)
         np.testing.assert_allclose(posterior.coefficients, expected, rtol=1e-9)
 
 
@@ -82,8 +82,8 @@ def test_zero_mean_agrees_with_scikit_learn(name):
     inputs, _ = make_data(5, 6)
     gp = GaussianProcessRegressor(KERNELS[name], alpha=NOISE, optimizer=None).fit(X, y)
     mean, std = gp.predict(inputs, return_std=True)
-    posterior = Posterior(KERNELS[name], NOISE, X, y, np.empty((20, 0)))
-    found = posterior.predict(inputs, np.empty((6, 0)))
+    posterior = Posterior(KERNELS[name], NOISE, training(X), y)
+    found = posterior.predict(new_inputs(inputs, X))
     np.testing.assert_allclose(found.mean, mean, rtol=1e-9)
     np.testing.assert_allclose(found.variance, std**2 + NOISE, rtol=1e-9)  # of a label, noise included
     assert posterior.log_marginal_likelihood == pytest.approx(gp.log_marginal_likelihood_value_)
@@ -92,9 +92,9 @@ def test_zero_mean_agrees_with_scikit_learn(name):
 def test_a_flat_prior_is_the_limit_of_a_wide_one():
     X, y = make_data(6, 12)
     inputs = np.array([[0.3, -0.2], [2.0, 3.0]])
-    flat = Posterior(RBF(0.9), NOISE, X, y, np.ones((12, 1)), flat_prior=True)
-    wide = Posterior(RBF(0.9) + ConstantKernel(1e5), NOISE, X, y, np.empty((12, 0)))
-    found, expected = flat.predict(inputs, np.ones((2, 1))), wide.predict(inputs, np.empty((2, 0)))
+    flat = Posterior(RBF(0.9), NOISE, training(X, np.ones((12, 1))), y, flat_prior=True)
+    wide = Posterior(RBF(0.9) + ConstantKernel(1e5), NOISE, training(X), y)
+    found, expected = flat.predict(new_inputs(inputs, X, np.ones((2, 1)))), wide.predict(new_inputs(inputs, X))
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
 
@@ -102,7 +102,7 @@ def test_a_flat_prior_is_the_limit_of_a_wide_one():
 def test_the_likelihood_with_a_flat_prior_integrates_the_coefficient_out():
     X, y = make_data(7, 8)
     column = np.full(8, 8**-0.5)
-    posterior = Posterior(RBF(0.9), NOISE, X, y, column[:, None], flat_prior=True)
+    posterior = Posterior(RBF(0.9), NOISE, training(X, column[:, None]), y, flat_prior=True)
     normal = multivariate_normal(cov=RBF(0.9)(X) + NOISE * np.eye(8))
     centre = posterior.coefficients[0]
     density, _ = quad(lambda beta: normal.pdf(y - beta * column), centre - 30, centre + 30, points=[centre])
@@ -113,7 +113,7 @@ def test_the_likelihood_with_a_flat_prior_integrates_the_coefficient_out():
 def test_labels_that_the_mean_explains_leave_residuals_of_exactly_zero(flat_prior):
     X, _ = make_data(8, 10)
     H = make_basis("linear", X)
-    posterior = Posterior(RBF(0.9), NOISE, X, H @ [3.0, -2.0, 0.7], H, flat_prior=flat_prior)
+    posterior = Posterior(RBF(0.9), NOISE, training(X, H), H @ [3.0, -2.0, 0.7], flat_prior=flat_prior)
     np.testing.assert_array_equal(posterior.alpha, 0.0)
     np.testing.assert_allclose(posterior.coefficients, [3.0, -2.0, 0.7], rtol=1e-9)
 
@@ -121,4 +121,4 @@ def test_labels_that_the_mean_explains_leave_residuals_of_exactly_zero(flat_prio
 def test_a_singular_matrix_is_an_error_that_says_what_to_do():
     X = np.array([[0.0], [0.0], [1.0]])
     with pytest.raises(np.linalg.LinAlgError, match=r"singular.*noise_variance of at least"):
-        Posterior(RBF(1.0), 0.0, X, np.arange(3.0), np.empty((3, 0)))
+        Posterior(RBF(1.0), 0.0, training(X), np.arange(3.0))

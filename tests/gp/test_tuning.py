@@ -16,7 +16,7 @@ from conformal_gp.kernels import kernel_from_name
 NAMES = ["se", "rq", "nn", "matern32", "matern52"]
 
 
-def tune(kernel, X, y, *, noise_variance=0.1, mean=None, n_restarts=2, seed=0, n_jobs=1, quiet=True):
+def tune(kernel, X, y, *, noise_variance=0.1, mean=None, n_restarts=2, seed=0, n_jobs=1, quiet=True, restricted=False):
     H = np.empty((len(y), 0)) if mean is None else make_basis(mean, X)
     with warnings.catch_warnings():
         if quiet:
@@ -28,6 +28,7 @@ def tune(kernel, X, y, *, noise_variance=0.1, mean=None, n_restarts=2, seed=0, n
             y,
             H,
             label_variance=float(np.var(y)),
+            restricted=restricted,
             n_restarts=n_restarts,
             random_state=np.random.RandomState(seed),
             n_jobs=n_jobs,

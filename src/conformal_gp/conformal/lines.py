@@ -62,7 +62,8 @@ def normalised_residual_lines(
     .. math::
         p_i = s \alpha_i / d_i, \qquad q_i = -v_i / d_i, \qquad d_i = (s\, C_{ii} + v_i^2)^{1 - 1/\gamma} .
 
-    So the centre is the mean :math:`\mu`, and for :math:`\gamma = 2` every :math:`|q_i| < 1`.
+    A row whose variance is infinite (:math:`C_{ii} = 0`) and which has no weight in the prediction has score zero, the
+    limit of ever vaguer priors. The centre is the mean :math:`\mu`; for :math:`\gamma = 2` every :math:`|q_i| < 1`.
 
     Parameters
     ----------
@@ -118,3 +119,7 @@ def _fill(
                 r = (s * diagonal[i] + v[i] * v[i]) ** -power
                 p[i] = s * alpha[i] * r
                 q[i] = -v[i] * r
+    for i in np.flatnonzero(diagonal == 0.0):
+        for j in range(variance.size):
+            if abs(weights[j, i]) < 1e-9 and variance[j] < np.inf:
+                offset[j, i] = slope[j, i] = 0.0

@@ -21,6 +21,9 @@ from conformal_gp.conformal.lines import Lines
 
 Array = NDArray[np.float64]
 
+# Slopes that differ from the test row's by less than this are equal to it: a ray has no end in the far distance.
+SLOPE_TIE = 1e-12
+
 
 def hulls(lines: Lines, ranks: Sequence[int]) -> Array:
     """Convex hulls of the regions of several ranks.
@@ -87,7 +90,7 @@ def _fill_reach(offset: Array, slope: Array, reach: Array, general: NDArray[np.b
             right = -p[i] / (1.0 + q[i])
             above[i] = max(left, right)
             below[i] = -min(left, right)
-            n_general += abs(q[i]) >= 1.0
+            n_general += abs(q[i]) >= 1.0 - SLOPE_TIE
         general[j] = n_general > 0
 
 
@@ -131,6 +134,8 @@ def _side(offset: Array, slope: Array, rank: int) -> Array:  # pragma: no cover
     enter = np.empty(n)
     for i in range(n):
         p, q = offset[i], slope[i]
+        if abs(abs(q) - 1.0) < SLOPE_TIE:
+            q = np.sign(q)
         if p < 0.0:
             p, q = -p, -q
         leave[i] = p / (1.0 - q) if q < 1.0 else np.inf

@@ -102,7 +102,8 @@ class Posterior:
             self.log_determinant += 2.0 * float(np.log(np.diagonal(information[0])).sum())
             self.degrees_of_freedom -= H.shape[1]
             self._information_inverse = cho_solve(information, np.eye(H.shape[1]))
-            self.diagonal -= np.einsum("ij,jk,ik->i", self._CH, self._information_inverse, self._CH)
+            lost = np.einsum("ij,jk,ik->i", self._CH, self._information_inverse, self._CH)
+            settle(self.alpha, self.diagonal, lost)
 
     @property
     def log_marginal_likelihood(self) -> float:
@@ -147,6 +148,18 @@ class Posterior:
 # intervals were within 1e-6 of a high-precision calculation (tests/gp/test_precision.py).
 _SMALLEST_CONDITION = 1e-10
 _SMALLEST_SHARE = 1e-10
+
+
+def settle(alpha: Array, diagonal: Array, lost: Array) -> None:
+    """Subtract from diag(C) what a flat prior takes away, in place, and settle rows of which it takes all.
+
+    The only row of its category, say, determines a coefficient by itself: left out, its label could be anything. Its
+    inverse leave-one-out variance and its weighted residual are zero, not what rounding leaves of them.
+    """
+    alone = diagonal - lost <= 1e-10 * diagonal
+    diagonal -= lost
+    diagonal[alone] = 0.0
+    alpha[alone] = 0.0
 
 
 def noise_floor(norm: float) -> float:

@@ -18,7 +18,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.factor import norm_of_lower
 from conformal_gp.gp.inputs import Inputs, NewInputs
-from conformal_gp.gp.posterior import check_resolved, noise_floor
+from conformal_gp.gp.posterior import check_resolved, noise_floor, settle
 
 Array = NDArray[np.float64]
 
@@ -90,7 +90,8 @@ class SpectralPosterior:
         self.degrees_of_freedom = y.size - H.shape[1]
         self._coefficient_weights = np.einsum("rpq,rlq->rpl", self._information_inverse, self._CH) @ self._U.T
         self.diagonal = self._inverse @ (self._U**2).T
-        self.diagonal -= np.einsum("rlp,rpl->rl", self._U @ self._CH, self._coefficient_weights)
+        lost = np.einsum("rlp,rpl->rl", self._U @ self._CH, self._coefficient_weights)
+        settle(self.alpha, self.diagonal, lost)
 
     def moments(self, new: NewInputs) -> Moments:
         """Means and variances for every noise variance."""

@@ -82,7 +82,7 @@ def maximise_likelihood(
         bounds = np.vstack([bounds, noise_bounds])
         start = np.append(start, np.clip(np.log(noise_variance), *noise_bounds))
     if start.size == 0:
-        return Optimum(kernel, noise_variance, -objective(start)[0])
+        return Optimum(kernel, noise_variance, _value(objective, start))
 
     drawn = start + START_SPREAD * random_state.standard_normal((n_restarts, start.size))
     starts = [start, *np.clip(drawn, bounds[:, 0], bounds[:, 1])]
@@ -103,6 +103,14 @@ def maximise_likelihood(
     _warn(kernel, best, bounds, learn_noise)
     tuned, noise_variance = objective.split(best.x)
     return Optimum(tuned, noise_variance, -(best.fun + offset))
+
+
+def _value(objective: NegativeLogLikelihood, theta: Array) -> float:
+    """Log likelihood; -inf where the covariance matrix is singular, which the posterior will say more about."""
+    try:
+        return -objective(theta)[0]
+    except LinAlgError:
+        return -np.inf
 
 
 def _minimise(objective: NegativeLogLikelihood, start: Array, bounds: Array, offset: float) -> OptimizeResult:

@@ -93,7 +93,9 @@ class Bag:
         if self._gamma != 2.0:
             return np.full(P.shape, np.inf)
         leverage = np.sqrt(np.maximum(1.0 / posterior.noise_variances[:, None] - P, 0.0))
-        reach = np.abs(posterior.alpha[:, self._ranked]) / P * (np.sqrt(P) + 2.0 * leverage)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            reach = np.abs(posterior.alpha[:, self._ranked]) / P * (np.sqrt(P) + 2.0 * leverage)
+        reach[P == 0.0] = np.inf  # a row that alone determines a coefficient may cover the whole line
         return (1.0 + 1e-9) * np.sort(reach, axis=1)[:, ::-1]  # a margin for rounding
 
     def choice(self) -> Choice:
