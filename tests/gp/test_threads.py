@@ -1,8 +1,11 @@
 """Work in threads: in order, with errors passed on, and BLAS given back as it was."""
 
-import pytest
+import threading
 
-from conformal_gp.gp.threads import ROWS_FOR_BLAS_THREADS, blas_threads, map_threads, one_blas_thread
+import pytest
+from threadpoolctl import threadpool_limits
+
+from conformal_gp.gp.threads import ROWS_FOR_BLAS_THREADS, _pool_size, blas_threads, map_threads, one_blas_thread
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 7, -1])
@@ -14,7 +17,7 @@ def test_results_come_in_order(n_jobs):
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_each_piece_of_work_has_one_blas_thread(n_jobs):
     before = blas_threads()
-    assert set(map_threads(lambda _: blas_threads(), range(6), n_jobs)) == {1}
+    assert set(map_threads(lambda _: _pool_size(), range(6), n_jobs)) == {1}
     assert blas_threads() == before
 
 
@@ -35,5 +38,36 @@ def test_only_small_matrices_are_held_to_one_blas_thread():
     with one_blas_thread(ROWS_FOR_BLAS_THREADS):
         assert blas_threads() == before
     with one_blas_thread(ROWS_FOR_BLAS_THREADS - 1):
-        assert blas_threads() == 1
+        assert _pool_size() == 1
+        assert blas_threads() == before  # what others may use, once they ask
     assert blas_threads() == before
+
+
+def test_callers_in_several_threads_share_the_limit_and_give_it_back():
+    before = blas_threads()
+    first_in, second_in, first_out = threading.Event(), threading.Event(), threading.Event()
+    inside = []
+
+    def first():
+        with one_blas_thread():
+            first_in.set()
+            second_in.wait(10)
+        first_out.set()
+
+    def second():
+        first_in.wait(10)
+        with one_blas_thread():
+            second_in.set()
+            first_out.wait(10)
+            inside.append(_pool_size())
+
+    workers = [threading.Thread(target=function) for function in (first, second)]
+    try:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert inside == [1]  # the first to leave does not lift the limit of the second
+        assert blas_threads() == before
+    finally:
+        threadpool_limits(before, user_api="blas")  # whatever happened, leave no trace for other tests

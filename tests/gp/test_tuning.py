@@ -1,5 +1,6 @@
 """Maximum likelihood: reproducible, at least as good as scikit-learn's, and honest about how it ended."""
 
+import threading
 import warnings
 
 import numpy as np
@@ -9,7 +10,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
 from cases import make_basis, make_data
+from conformal_gp import ConformalGPRegressor
+from conformal_gp.gp import tuning
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
+from conformal_gp.gp.threads import blas_threads
 from conformal_gp.gp.tuning import NOISE_RANGE, maximise_likelihood
 from conformal_gp.kernels import kernel_from_name
 
@@ -184,3 +188,20 @@ def test_a_kernel_that_is_singular_everywhere_is_an_error():
     X = np.zeros((5, 1))
     with pytest.raises(np.linalg.LinAlgError, match="noise_variance"):
         tune(ConstantKernel(1.0) * RBF(1.0), X, np.arange(5.0), noise_variance=0.0)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_restarts_of_a_small_fit_run_in_threads(n_jobs, monkeypatch):
+    monkeypatch.setattr("conformal_gp.gp.threads.effective_n_jobs", lambda n: n)
+    if n_jobs is None and blas_threads() < 2:
+        pytest.skip("BLAS has one thread here")
+    seen, minimise = set(), tuning._minimise
+
+    def spy(*args):
+        seen.add(threading.current_thread())
+        return minimise(*args)
+
+    monkeypatch.setattr(tuning, "_minimise", spy)
+    X, y = make_data(12, 60)
+    ConformalGPRegressor("se", tuning="train", n_restarts=3, random_state=0, n_jobs=n_jobs).fit(X, y)
+    assert threading.main_thread() not in seen

@@ -1,0 +1,1 @@
+"""Speed and memory, side by side with peers: ``python -m benchmarks`` (see ``--help``)."""
