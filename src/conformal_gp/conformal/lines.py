@@ -119,7 +119,7 @@ def _fill(
                 r = (s * diagonal[i] + v[i] * v[i]) ** -power
                 p[i] = s * alpha[i] * r
                 q[i] = -v[i] * r
-    for i in np.flatnonzero(diagonal == 0.0):
+    for alone in np.flatnonzero(diagonal == 0.0):
         for j in range(variance.size):
-            if abs(weights[j, i]) < 1e-9 and variance[j] < np.inf:
-                offset[j, i] = slope[j, i] = 0.0
+            if abs(weights[j, alone]) < 1e-9 and variance[j] < np.inf:
+                offset[j, alone] = slope[j, alone] = 0.0

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.linalg
+import threadpoolctl
 from joblib import effective_n_jobs
-from threadpoolctl import ThreadpoolController
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -26,11 +26,11 @@ ROWS_FOR_BLAS_THREADS = 800
 
 
 @cache
-def _controller() -> ThreadpoolController:
+def _controller() -> threadpoolctl.ThreadpoolController:
     # NumPy and SciPy may bring a BLAS each; load both before looking for them.
     np.dot(np.eye(2), np.eye(2))
     scipy.linalg.cholesky(np.eye(2))
-    return ThreadpoolController()
+    return threadpoolctl.ThreadpoolController()
 
 
 class _Limit:
@@ -57,11 +57,20 @@ class _Limit:
         with self._lock:
             self._holders -= 1
             if self._holders == 0:
+                _take_control()
                 self._limiter.restore_original_limits()
+                _take_control()
 
     @property
     def held(self) -> bool:
         return self._holders > 0
+
+
+def _take_control() -> None:
+    """Let any thread set limits: newer versions of threadpoolctl heed only the thread that was first."""
+    clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
 
 
 _limit = _Limit()
