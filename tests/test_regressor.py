@@ -258,3 +258,16 @@ def test_no_test_rows_in_the_last_block_are_lost():
     assert intervals.shape == (60_000, 2)
     np.testing.assert_allclose(intervals[-3:], model.predict_interval(inputs[-3:], 0.5), rtol=1e-9)
     np.testing.assert_array_equal(model.predict_p(inputs, labels)[-3:], model.predict_p(inputs[-3:], labels[-3:]))
+
+
+def test_training_row_tuning_says_what_coverage_to_expect_from_few_rows():
+    X, y = make_data(18, 20)
+    with pytest.warns(UserWarning, match=r"learns 6 numbers from 20 rows.*about 76%.*tuning='auto'"):
+        ConformalGPRegressor("se", tuning="train", n_restarts=0).fit(X, y)
+
+
+def test_training_row_tuning_with_many_rows_does_not_warn():
+    X, y = make_data(18, 120)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ConformalGPRegressor("se", tuning="train", n_restarts=0).fit(X, y)

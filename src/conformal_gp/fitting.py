@@ -32,6 +32,8 @@ T = TypeVar("T")
 # Largest number of rows at which "auto" tunes inside the bag; beyond, a design set costs less and loses little.
 ROWS_FOR_AUGMENTED = 1000
 DESIGN_SHARE = 1 / 3
+# Numbers learnt from the training rows, as a share of these, and coverage measured at nominal 90% (studies/coverage).
+MEASURED_COVERAGE = ((0.1, 0.88), (0.2, 0.84), (0.33, 0.74), (0.5, 0.66), (0.68, 0.54))
 
 
 @dataclass(frozen=True)
@@ -269,6 +271,17 @@ def _raised(optimum: Optimum, inputs: Inputs, n_rows: int) -> float:
 
 def _warn_if_few_rows(kernel: Kernel, inputs: Inputs, n_rows: int) -> None:
     """Say what to expect where training-row tuning is known to fall short."""
+    learnt = kernel.n_dims + 1 + inputs.H.shape[1]
+    share = learnt / n_rows
+    if share >= MEASURED_COVERAGE[0][0]:
+        shares, coverages = np.transpose(MEASURED_COVERAGE)
+        expected = float(np.interp(share, shares, coverages))
+        warnings.warn(
+            f"tuning='train' learns {learnt} numbers from {n_rows} rows; with such a share, intervals of nominal 90% "
+            f"held about {expected:.0%} of the labels in simulations (docs/guarantee.md). tuning='auto' keeps the level.",
+            UserWarning,
+            stacklevel=5,
+        )
 
 
 def _design_rows(settings: Settings, X: Array, rng: np.random.RandomState) -> Rows:
