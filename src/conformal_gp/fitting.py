@@ -278,7 +278,8 @@ def _warn_if_few_rows(kernel: Kernel, inputs: Inputs, n_rows: int) -> None:
         expected = float(np.interp(share, shares, coverages))
         warnings.warn(
             f"tuning='train' learns {learnt} numbers from {n_rows} rows; with such a share, intervals of nominal 90% "
-            f"held about {expected:.0%} of the labels in simulations (docs/guarantee.md). tuning='auto' keeps the level.",
+            f"held about {expected:.0%} of the labels in simulations (docs/guarantee.md). tuning='auto' keeps the "
+            "level.",
             UserWarning,
             stacklevel=5,
         )
