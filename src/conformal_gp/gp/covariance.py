@@ -188,7 +188,7 @@ def _by_rows(
     pull: Callable[[Block, Array], Array],
 ) -> Covariance:
     """Covariance from formulas for a block: its part of the matrix, and its part of the sums."""
-    K = np.zeros(pairs.shape)
+    K = np.zeros(pairs.shape) if pairs.square else np.empty(pairs.shape)
     for block in pairs.blocks():
         np.multiply(value(block), scale, out=K[block])
 
@@ -203,8 +203,8 @@ def _by_rows(
 class Profile(NamedTuple):
     r"""A stationary covariance as a function of :math:`r^2 = |x - z|^2 / \ell^2`, with unit amplitude."""
 
-    value: Callable[[Array], Array]
-    slope: Callable[[Array], Array]  # -2 dk / dr²
+    value: Callable[[Array], Array]  # its argument may be overwritten
+    slope: Callable[[Array], Array]  # -2 dk / dr²; its argument may not
 
 
 def _exp(exponent: Array) -> Array:
@@ -246,7 +246,7 @@ def _matern52_slope(r2: Array) -> Array:
     return factor
 
 
-_SQUARED_EXPONENTIAL = Profile(lambda r2: _exp(-0.5 * r2), lambda r2: _exp(-0.5 * r2))
+_SQUARED_EXPONENTIAL = Profile(lambda r2: _exp(np.multiply(r2, -0.5, out=r2)), lambda r2: _exp(-0.5 * r2))
 _MATERN = {
     1.5: Profile(_matern32_value, lambda r2: 3.0 * _exp(_minus_root(3.0, r2))),
     2.5: Profile(_matern52_value, _matern52_slope),

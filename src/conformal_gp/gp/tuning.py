@@ -21,6 +21,9 @@ Array = NDArray[np.float64]
 # end a covariance matrix in double precision can no longer tell the noise from rounding.
 NOISE_RANGE = (1e-8, 1e2)
 
+# Relative change of the likelihood, about one nat a row, at which a search stops: some 1e-5 nats.
+TOLERANCE = 1e-8
+
 # Random starts are log-normal about the given start: a factor of 3 either way is within one standard deviation.
 START_SPREAD = 1.1
 
@@ -121,7 +124,7 @@ def _minimise(objective: NegativeLogLikelihood, start: Array, bounds: Array, off
             return np.inf, np.zeros_like(theta)
         return value - offset, gradient
 
-    return minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    return minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": TOLERANCE})
 
 
 def _warn(kernel: Kernel, result: OptimizeResult, bounds: Array, learn_noise: bool) -> None:

@@ -16,7 +16,7 @@ Part = TypeVar("Part")
 
 # Test rows are taken in blocks: large enough for the matrix product, small enough for the cache. Memory does not grow
 # with the number of test rows.
-BLOCK_ROWS = 256
+BLOCK_ROWS = 512
 BLOCK_ENTRIES = 2**18
 
 
@@ -32,8 +32,9 @@ class Predictor(ABC):
 
     def map_blocks(self, function: Callable[[NDArray[np.int64]], Part], rows: NDArray[np.int64]) -> list[Part]:
         """Apply ``function`` to blocks of the indices ``rows``, in threads."""
-        step = max(BLOCK_ROWS, BLOCK_ENTRIES // self.n_rows)
-        return list(map_threads(function, [rows[i : i + step] for i in range(0, rows.size, step)], self.n_jobs))
+        most = max(BLOCK_ROWS, BLOCK_ENTRIES // self.n_rows)
+        blocks = np.array_split(rows, max(1, -(-rows.size // most)))
+        return list(map_threads(function, blocks, self.n_jobs))
 
     @abstractmethod
     def mean(self, X: Array) -> Array:
