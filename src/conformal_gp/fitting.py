@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.conformal.measure import narrowest_gamma
-from conformal_gp.gp.candidates import Candidate, around, lattice
+from conformal_gp.gp.candidates import Candidate, around, lattice, stretched
 from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.factor import norm_of_lower
 from conformal_gp.gp.inputs import Inputs
@@ -324,6 +324,8 @@ def _candidates(
     inputs = Inputs(X[design], scaling, settings.mean)
     optimum = _learn(settings, inputs, y[design], rng, restricted=True)
     if settings.candidates is None and len(named) < len(settings.kernels):
+        given = [kernel for kernel in settings.kernels if not isinstance(kernel, str)]
         candidates = candidates + around(optimum.kernel, inputs.pairs.X, rng)
+        candidates += [candidate for kernel in given for candidate in stretched(kernel, inputs.pairs.X)]
     gamma = _choose_gamma(settings, optimum.kernel, _raised(optimum, inputs, y.size), inputs, y[design])
     return candidates, gamma, scaling

@@ -81,10 +81,10 @@ def write_page(found: list[dict], out: Path, arguments: str) -> None:
 
 def _draw(rows: list[dict], path: Path) -> None:
     """Coverage minus nominal at 90% for every cell."""
-    figure, axes = plt.subplots(1, 2, figsize=(10, 6.2), sharex=True, layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(10, 7), sharex=True, layout="constrained")
     for ax, scales in zip(axes, ("one", "ARD"), strict=True):
         cells = [cell for cell in CELLS if cell.ard == (scales == "ARD")]
-        for method in ORDER:
+        for method in dict.fromkeys(r["method"] for r in rows):
             points = [r for r in rows if r["method"] == method and r["level"] == 0.9 and r["length scales"] == scales]
             place = [[cell.name for cell in cells].index(r["cell"]) for r in points]
             offset = 0.11 * (ORDER.index(method) - 3)
@@ -103,7 +103,7 @@ def _draw(rows: list[dict], path: Path) -> None:
         ax.set_yticks(range(len(cells)), [_label(cell) for cell in cells], fontsize=7)
         ax.invert_yaxis()
         ax.set_title("one length scale" if scales == "one" else "a length scale for each input", fontsize=10)
-        ax.set_xlabel("coverage at nominal 90% (bars: three standard errors)")
+        ax.set_xlabel("coverage at nominal 90% (± 3 se)")
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(axis="y", linewidth=0.3)
     axes[0].legend(fontsize=7, frameon=False, loc="lower left")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
-from conformal_gp.gp.candidates import LENGTH_SCALES, MIXTURE_SHAPES, NOISE_RATIOS, around, lattice
+from conformal_gp.gp.candidates import LENGTH_SCALES, MIXTURE_SHAPES, NOISE_RATIOS, around, lattice, stretched
 from conformal_gp.kernels import KERNEL_NAMES
 
 
@@ -29,3 +29,18 @@ def test_proposals_start_with_the_kernel_itself_and_stay_within_its_bounds():
         assert (candidate.kernel.theta >= candidate.kernel.bounds[:, 0] - 1e-12).all()
         assert (candidate.kernel.theta <= candidate.kernel.bounds[:, 1] + 1e-12).all()
     assert len({tuple(c.kernel.theta) for c in candidates}) == 16
+
+
+def test_stretched_kernels_keep_the_proportions_of_their_length_scales():
+    kernel = ConstantKernel(2.0) * Matern([1.0, 3.0]) + RBF(0.5, "fixed")
+    candidates = stretched(kernel, np.zeros((4, 2)))
+    assert len(candidates) == LENGTH_SCALES.size * NOISE_RATIOS.size
+    for candidate, factor in zip(candidates[:: NOISE_RATIOS.size], LENGTH_SCALES, strict=True):
+        np.testing.assert_allclose(candidate.kernel.k1.k2.length_scale, [factor, 3.0 * factor])
+        assert candidate.kernel.k1.k1.constant_value == pytest.approx(2.0)
+        assert candidate.kernel.k2.length_scale == 0.5
+
+
+def test_kernels_without_length_scales_vary_their_noise_only():
+    candidates = stretched(ConstantKernel(2.0), np.zeros((4, 2)))
+    assert len(candidates) == NOISE_RATIOS.size

@@ -40,6 +40,22 @@ def lattice(name: str, n_features: int) -> list[Candidate]:
     return [Candidate(kernel, float(ratio)) for kernel in kernels for ratio in NOISE_RATIOS]
 
 
+def stretched(kernel: Kernel, X: Array) -> list[Candidate]:
+    """A kernel as given, with all its length scales multiplied by common factors, on inputs like ``X``.
+
+    Where design rows are too few to tell length scales apart, candidates that keep their proportions are the better
+    ones; the likelihood of all rows decides.
+    """
+    free = [h for h in kernel.hyperparameters if not h.fixed]
+    is_length = np.repeat([h.name.endswith("length_scale") for h in free], [h.n_elements for h in free])
+    factors = LENGTH_SCALES if is_length.any() else np.ones(1)
+    return [
+        Candidate(scaled, float(noise))
+        for scaled in (kernel.clone_with_theta(kernel.theta + is_length * np.log(factor)) for factor in factors)
+        for noise in NOISE_RATIOS * scaled.diag(X).mean()
+    ]
+
+
 def around(kernel: Kernel, X: Array, rng: np.random.RandomState) -> list[Candidate]:
     """Candidates scattered about one kernel, on inputs like ``X``.
 
