@@ -108,7 +108,6 @@ def _draw(rows: list[dict], path: Path) -> None:
         ax.grid(axis="y", linewidth=0.3)
     axes[0].legend(fontsize=7, frameon=False, loc="lower left")
     figure.savefig(path)
-    figure.savefig(path.with_suffix(".png"), dpi=110)
 
 
 def _draw_widths(rows: list[dict], path: Path) -> None:
@@ -141,7 +140,6 @@ def _draw_widths(rows: list[dict], path: Path) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(fontsize=8, frameon=False)
     figure.savefig(path)
-    figure.savefig(path.with_suffix(".png"), dpi=110)
 
 
 def _label(cell: Cell) -> str:
