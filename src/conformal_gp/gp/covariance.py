@@ -14,7 +14,7 @@ Kernels are looked up by their exact type: a subclass may override the formula, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +38,16 @@ Array = NDArray[np.float64]
 Pullback = Callable[[Array], Array]
 Covariance = tuple[Array, Pullback]
 Block = tuple[slice, slice]
+
+
+@cache
+def _lower_ones(n: int) -> Array:
+    return np.tri(n)
+
+
+def keep_lower(square: Array) -> None:
+    """Set what is above the diagonal of a small square block to zero, in place."""
+    square *= _lower_ones(square.shape[0])
 
 
 class Pairs:
@@ -82,7 +92,7 @@ class Pairs:
         copy = np.zeros(self.shape)
         for rows, columns in self.blocks():
             copy[rows, columns] = K[rows, columns]
-            copy[rows, rows] = np.tril(copy[rows, rows])
+            keep_lower(copy[rows, rows])
         return copy
 
     def inner(self, Q: Array, K: Array) -> float:

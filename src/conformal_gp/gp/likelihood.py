@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.covariance import Pairs, covariance
+from conformal_gp.gp.covariance import Pairs, covariance, keep_lower
 from conformal_gp.gp.factor import Factor
 
 Array = NDArray[np.float64]
@@ -118,7 +118,7 @@ class NegativeLogLikelihood:
             left, right = np.hstack([left, CH]), np.vstack([right, cho_solve((R, lower), CH.T)])
         for rows, columns in self._pairs.blocks():
             Q[rows, columns] -= left[rows] @ right[:, columns]
-            Q[rows, rows] = np.tril(Q[rows, rows])
+            keep_lower(Q[rows, rows])
         # Off the diagonal each entry of the lower triangle stands for two, and half of each sum is wanted.
         Q.flat[:: l + 1] *= 0.5
         by_noise = [] if self._noise_variance is not None else [noise * np.trace(Q)]
