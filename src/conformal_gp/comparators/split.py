@@ -1,0 +1,127 @@
+"""Methods that hold rows out for calibration: a Gaussian process on the rest, its errors on them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval
+
+from conformal_gp.comparators.base import IntervalRegressor
+from conformal_gp.conformal.levels import read_levels
+from conformal_gp.regressor import ConformalGPRegressor
+
+Array = NDArray[np.float64]
+
+
+def calibration_rows(n_rows: int, share: float, random_state: int | np.random.RandomState | None) -> NDArray[np.bool_]:
+    """Mask of rows held out for calibration, drawn at random: ``round(share * n_rows)`` of them, at least one."""
+    held_out = min(max(round(share * n_rows), 1), n_rows - 1)
+    mask = np.zeros(n_rows, dtype=bool)
+    mask[check_random_state(random_state).permutation(n_rows)[:held_out]] = True
+    return mask
+
+
+class SplitRegressor(IntervalRegressor):
+    """A Gaussian process on one part of the rows, calibrated on the other.
+
+    Subclasses turn means, standard deviations and labels of the calibration rows into a rule for intervals. Where
+    these are at hand already, :meth:`calibrate` and :meth:`intervals` do without a fit.
+
+    Parameters
+    ----------
+    estimator : regressor with ``predict(X, return_std=True)``, or None, default=None
+        Its standard deviations are those of new labels. None is ``ConformalGPRegressor("se", tuning="train")``.
+    calibration_size : float in (0, 1), default=0.25
+        Share of the rows held out for calibration.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the split, and of whatever else is random.
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "calibration_size": [Interval(Real, 0, 1, closed="neither")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        calibration_size: float = 0.25,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.estimator = estimator
+        self.calibration_size = calibration_size
+        self.random_state = random_state
+
+    def _fit(self, X: Array, y: Array) -> None:
+        if y.size < 2:
+            raise ValueError(f"X must have at least 2 rows, one to fit and one to calibrate; got {y.size}.")
+        held_out = calibration_rows(y.size, self.calibration_size, self.random_state)
+        self.estimator_ = clone(
+            ConformalGPRegressor("se", tuning="train", random_state=self.random_state)
+            if self.estimator is None
+            else self.estimator
+        ).fit(X[~held_out], y[~held_out])
+        mean, std = self.estimator_.predict(X[held_out], return_std=True)
+        self.calibrate(mean, std, y[held_out])
+
+    def _predict(self, X: Array) -> Array:
+        return np.asarray(self.estimator_.predict(X))
+
+    def _intervals(self, X: Array, levels: Sequence[Fraction]) -> Array:
+        mean, std = self.estimator_.predict(X, return_std=True)
+        return self._ends(mean, std, levels)
+
+    def calibrate(self, mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> Self:
+        """Learn from calibration rows whose predictions are at hand.
+
+        Parameters
+        ----------
+        mean, std : array-like of shape (n_calibration,)
+            Predicted means and standard deviations of the labels.
+        y : array-like of shape (n_calibration,)
+            The labels.
+
+        Returns
+        -------
+        self : object
+            The calibrated method; :meth:`intervals` may be called.
+        """
+        self._calibrate(np.asarray(mean, float), np.asarray(std, float), np.asarray(y, float))
+        return self
+
+    def intervals(self, mean: ArrayLike, std: ArrayLike, confidence_level: float | ArrayLike = 0.95) -> Array:
+        """Intervals of test rows whose predictions are at hand.
+
+        Parameters
+        ----------
+        mean, std : array-like of shape (n_samples,)
+            Predicted means and standard deviations of their labels.
+        confidence_level : float or sequence of floats, default=0.95
+            Level or levels, each strictly between 0 and 1.
+
+        Returns
+        -------
+        intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels)
+            Lower and upper ends.
+        """
+        levels, single = read_levels(confidence_level)
+        ends = self._ends(np.asarray(mean, float), np.asarray(std, float), levels)
+        return ends[:, :, 0] if single else ends
+
+    @abstractmethod
+    def _calibrate(self, mean: Array, std: Array, y: Array) -> None:
+        """Learn from calibration rows."""
+
+    @abstractmethod
+    def _ends(self, mean: Array, std: Array, levels: Sequence[Fraction]) -> Array:
+        """Intervals of test rows with these predictions, (m, 2, levels)."""

@@ -1,0 +1,105 @@
+"""How good prediction intervals are: coverage, width, and the two in one number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from conformal_gp.conformal.levels import read_level
+
+__all__ = ["coverage", "interval_score", "mean_width", "miscoverage"]
+
+Array = NDArray[np.float64]
+
+
+def coverage(y_true: ArrayLike, intervals: ArrayLike) -> Any:
+    """Share of labels inside their closed intervals.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels.
+    intervals : array-like of shape (n_samples, 2) or (n_samples, 2, n_levels)
+        Lower and upper ends.
+
+    Returns
+    -------
+    coverage : float or ndarray of shape (n_levels,)
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from conformal_gp.metrics import coverage
+    >>> float(coverage([0.0, 1.0, 2.0, 3.0], [[-1, 0], [0, 2], [0, 1], [3, 5]]))
+    0.75
+    """
+    y, ends = _checked(y_true, intervals)
+    return np.mean((_like(y, ends) >= ends[:, 0]) & (_like(y, ends) <= ends[:, 1]), axis=0)
+
+
+def miscoverage(y_true: ArrayLike, intervals: ArrayLike) -> Any:
+    """Share of labels outside their intervals: 1 - :func:`coverage`."""
+    return 1.0 - coverage(y_true, intervals)
+
+
+def mean_width(intervals: ArrayLike) -> Any:
+    """Mean width of intervals, infinite when one of them is.
+
+    Examples
+    --------
+    >>> from conformal_gp.metrics import mean_width
+    >>> float(mean_width([[0, 1], [0, 3]]))
+    2.0
+    """
+    ends = np.asarray(intervals, dtype=np.float64)
+    return np.mean(ends[:, 1] - ends[:, 0], axis=0)
+
+
+def interval_score(y_true: ArrayLike, intervals: ArrayLike, confidence_level: float | ArrayLike) -> Any:
+    r"""Mean interval score (Gneiting and Raftery, 2007): width, and a fine for each miss; lower is better.
+
+    .. math:: (u - l) + \frac{2}{\delta} \max(l - y, 0) + \frac{2}{\delta} \max(y - u, 0), \qquad \delta = 1 - level .
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Labels.
+    intervals : array-like of shape (n_samples, 2) or (n_samples, 2, n_levels)
+        Lower and upper ends.
+    confidence_level : float or sequence of floats
+        The level of the intervals, or one for each.
+
+    Returns
+    -------
+    score : float or ndarray of shape (n_levels,)
+        Mean over the rows.
+
+    Examples
+    --------
+    >>> from conformal_gp.metrics import interval_score
+    >>> float(interval_score([0.5, 2.0], [[0, 1], [0, 1]], confidence_level=0.9))
+    11.0
+    """
+    y, ends = _checked(y_true, intervals)
+    delta = np.array([float(1 - read_level(level)) for level in np.ravel(confidence_level)])
+    if delta.size != (1 if ends.ndim == 2 else ends.shape[2]):
+        raise ValueError(f"confidence_level must have one level for each of intervals', got {confidence_level!r}.")
+    labels = _like(y, ends)
+    missed = np.maximum(ends[:, 0] - labels, 0.0) + np.maximum(labels - ends[:, 1], 0.0)
+    return np.mean(ends[:, 1] - ends[:, 0] + 2.0 / (delta if ends.ndim == 3 else delta[0]) * missed, axis=0)
+
+
+def _like(y: Array, ends: Array) -> Array:
+    return y if ends.ndim == 2 else y[:, None]
+
+
+def _checked(y_true: ArrayLike, intervals: ArrayLike) -> tuple[Array, Array]:
+    y = np.asarray(y_true, dtype=np.float64)
+    ends = np.asarray(intervals, dtype=np.float64)
+    if ends.ndim not in (2, 3) or ends.shape[1] != 2:
+        raise ValueError(f"intervals must have shape (n, 2) or (n, 2, levels), got {ends.shape}.")
+    if y.shape != (ends.shape[0],):
+        raise ValueError(f"y_true must have one label for each of the {ends.shape[0]} intervals, got shape {y.shape}.")
+    return y, ends
