@@ -1,0 +1,77 @@
+"""What methods that recalibrate a predictive distribution share: scores with ends, and rules for intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+INTERVAL_RULES = ("shortest", "central")
+# The search for the shortest interval: points of each of its two grids.
+GRID_POINTS = 100
+
+
+def extended_scores(scores: Array) -> Array:
+    """Sorted scores of q calibration rows, with one more at either end, the mean gap away.
+
+    Entry j of the q + 2 belongs to level j / (q + 1), so that levels outside the scores have a value too.
+
+    >>> extended_scores(np.array([0.3, 0.1, 0.2])).round(3)
+    array([0. , 0.1, 0.2, 0.3, 0.4])
+    """
+    if scores.size < 2:
+        raise ValueError(f"the calibration rows must be at least 2, to have a gap between scores; got {scores.size}.")
+    ordered = np.sort(scores)
+    gap = (ordered[-1] - ordered[0]) / (scores.size - 1)
+    return np.concatenate([[ordered[0] - gap], ordered, [ordered[-1] + gap]])
+
+
+def interval_levels(quantile: Callable[[Array], Array], delta: Fraction, rule: str) -> tuple[float, float]:
+    r"""Levels of the two ends of an interval that leaves out a share ``delta``.
+
+    "central" leaves out as much on either side. "shortest" is the interval from level c to :math:`c + 1 - \delta` of
+    the least width, with one c for all rows: on an even grid over :math:`[0, \delta]`, refined once between the
+    neighbours of the best point, the middle of the last bracket. It is chosen after the scores were seen, so it covers
+    a little less.
+
+    Parameters
+    ----------
+    quantile : callable
+        Quantiles at an array of levels, averaged over the rows; an increasing function.
+    delta : Fraction
+        Share to leave out.
+    rule : {"shortest", "central"}
+        The rule.
+
+    Returns
+    -------
+    low, high : float
+        Levels of the lower and of the upper end.
+
+    Examples
+    --------
+    >>> interval_levels(np.sqrt, Fraction(1, 10), "central")
+    (0.05, 0.95)
+    >>> low, high = interval_levels(np.sqrt, Fraction(1, 10), "shortest")
+    >>> round(low, 4), round(high, 4)
+    (0.1, 1.0)
+    """
+    if rule == "central":
+        return float(delta / 2), float(1 - delta / 2)
+    inside = float(1 - delta)
+    low, high = 0.0, float(delta)
+    for _ in range(2):
+        starts = np.linspace(low, high, GRID_POINTS)
+        with np.errstate(invalid="ignore"):
+            widths = quantile(np.minimum(starts + inside, 1.0)) - quantile(starts)
+        widths[np.isnan(widths)] = np.inf  # both ends at the same infinity
+        if np.isinf(widths).all():  # none is shorter than another
+            return interval_levels(quantile, delta, "central")
+        best = int(np.argmin(widths))
+        low, high = starts[max(best - 1, 0)], starts[min(best + 1, GRID_POINTS - 1)]
+    start = float(low + high) / 2
+    return start, min(start + inside, 1.0)
