@@ -1,0 +1,33 @@
+"""
+First intervals: fuel consumption of cars
+=========================================
+
+Fit, predict, and see whether the promise holds, on the bundled Auto-mpg data: 392 cars of the years 1970 to 1982, seven
+inputs, miles per gallon as the label.
+"""
+
+# %%
+# Rows in random order, 300 to learn from and 92 to check with. ``predict_interval`` takes any number of levels at once.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from conformal_gp import ConformalGPRegressor
+from conformal_gp.datasets import load_auto_mpg
+from conformal_gp.metrics import coverage, mean_width
+
+X, y = load_auto_mpg(return_X_y=True)
+X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=300, random_state=0)
+
+model = ConformalGPRegressor().fit(X_train, y_train)
+levels = [0.8, 0.9, 0.95]
+intervals = model.predict_interval(X_test, levels)
+for level, share, width in zip(levels, coverage(y_test, intervals), mean_width(intervals), strict=True):
+    print(f"level {level:.0%}: {share:.1%} of {y_test.size} labels inside, mean width {width:.1f} miles per gallon")
+
+# %%
+# The guarantee is about the long run: of 92 labels, the share inside still scatters by a few per cent. What kind of
+# guarantee a fit has, it says itself:
+
+print(model.guarantee_)
