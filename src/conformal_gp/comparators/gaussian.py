@@ -1,0 +1,67 @@
+"""Plain Gaussian process regression: quantiles of its predictive distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.utils._param_validation import HasMethods
+
+from conformal_gp.comparators.base import IntervalRegressor
+from conformal_gp.comparators.order import one_sided
+from conformal_gp.regressor import ConformalGPRegressor
+
+Array = NDArray[np.float64]
+
+
+class GaussianIntervals(IntervalRegressor):
+    r"""Intervals that hold the stated share of a Gaussian process's own predictive distribution (GPR in the paper).
+
+    .. math:: m(x) \pm \Phi^{-1}(1 - \delta/2)\, s(x),
+
+    with mean m and standard deviation s of a new label. They cover as they should where the model is right, and promise
+    nothing where it is not.
+
+    Parameters
+    ----------
+    estimator : regressor with ``predict(X, return_std=True)``, or None, default=None
+        Its standard deviations are those of new labels. None is ``ConformalGPRegressor(tuning="train",
+        random_state=0)``.
+
+    Attributes
+    ----------
+    estimator_ : regressor
+        The fitted Gaussian process.
+
+    Examples
+    --------
+    >>> from conformal_gp import ConformalGPRegressor
+    >>> from conformal_gp.comparators import GaussianIntervals
+    >>> base = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
+    >>> model = GaussianIntervals(base).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
+    >>> model.predict_interval([[1.0], [3.0]], confidence_level=0.9).round(2)
+    array([[ 0.1 ,  1.5 ],
+           [-1.71,  1.05]])
+    """
+
+    _parameter_constraints: dict = {"estimator": [HasMethods(["fit", "predict"]), None]}  # noqa: RUF012
+
+    def __init__(self, estimator: Any = None):
+        self.estimator = estimator
+
+    def _fit(self, X: Array, y: Array) -> None:
+        default = ConformalGPRegressor(tuning="train", random_state=0)
+        self.estimator_ = clone(default if self.estimator is None else self.estimator).fit(X, y)
+
+    def _predict(self, X: Array) -> Array:
+        return np.asarray(self.estimator_.predict(X))
+
+    def _intervals(self, X: Array, levels: Sequence[Fraction]) -> Array:
+        mean, std = self.estimator_.predict(X, return_std=True)
+        half = np.outer(std, norm.ppf([float(level) for level in one_sided(levels)]))
+        return np.stack([mean[:, None] - half, mean[:, None] + half], axis=1)

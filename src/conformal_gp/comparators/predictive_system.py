@@ -1,0 +1,83 @@
+"""Split conformal predictive system (Vovk, Petej, Nouretdinov, Manokhin and Gammerman, 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformal_gp.comparators.order import lower_end, one_sided, upper_end
+from conformal_gp.comparators.split import SplitRegressor
+
+Array = NDArray[np.float64]
+
+
+class SplitPredictiveSystem(SplitRegressor):
+    r"""Predictive distribution made of the signed errors on calibration rows (GPR-RC in the paper).
+
+    With scores :math:`r_j = (y_j - m_j) / s_j` of the q calibration rows, the labels :math:`C_{(j)} = m(x) + s(x)\,
+    r_{(j)}` cut the line into q + 1 parts, each with probability :math:`1 / (q + 1)`. The interval is
+
+    .. math:: [C_{(k)}, C_{(q + 1 - k)}], \qquad k = \lfloor \delta (q + 1) / 2 \rfloor,
+
+    infinite when k = 0. For exchangeable rows it misses with probability at most :math:`2 k / (q + 1) \le \delta`,
+    equally on both sides. Finite ends need :math:`q + 1 \ge 2 / \delta`.
+
+    Parameters
+    ----------
+    estimator, calibration_size, random_state
+        See :class:`~conformal_gp.comparators.SplitConformal`.
+    normalise : bool, default=True
+        Whether errors are divided by the predicted standard deviation.
+
+    Attributes
+    ----------
+    estimator_ : regressor
+        The Gaussian process, fitted to the rows that are not held out.
+    scores_ : ndarray of shape (n_calibration,)
+        Scores of the calibration rows.
+
+    References
+    ----------
+    V. Vovk, I. Petej, I. Nouretdinov, V. Manokhin, A. Gammerman, "Computationally efficient versions of conformal
+    predictive distributions", Neurocomputing 397, 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from conformal_gp.comparators import SplitPredictiveSystem
+    >>> model = SplitPredictiveSystem().calibrate(np.zeros(39), np.ones(39), np.arange(-19, 20))
+    >>> model.intervals([0.0], [1.0], confidence_level=[0.9, 0.95, 0.99])
+    array([[[-18., -19., -inf],
+            [ 18.,  19.,  inf]]])
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        **SplitRegressor._parameter_constraints,
+        "normalise": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        calibration_size: float = 0.25,
+        random_state: int | np.random.RandomState | None = None,
+        normalise: bool = True,
+    ):
+        super().__init__(estimator, calibration_size=calibration_size, random_state=random_state)
+        self.normalise = normalise
+
+    def _calibrate(self, mean: Array, std: Array, y: Array) -> None:
+        self.scores_ = (y - mean) / self._scale(std)
+
+    def _ends(self, mean: Array, std: Array, levels: Sequence[Fraction]) -> Array:
+        sides = one_sided(levels)
+        ends = np.stack([lower_end(self.scores_, sides), upper_end(self.scores_, sides)])
+        return mean[:, None, None] + self._scale(std)[:, None, None] * ends
+
+    def _scale(self, std: Array) -> Array:
+        return std if self.normalise else np.ones_like(std)
