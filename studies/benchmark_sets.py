@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 from conformal_gp import ConformalGPRegressor, datasets
-from studies.runner import run
+from conformal_gp.experiments.runner import run
 
 SETS = ("servo", "cpu", "auto_mpg", "boston")
 KERNELS = ("se", "matern52")

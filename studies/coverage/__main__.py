@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from studies.coverage.cells import CELLS, Cell
 from studies.coverage.methods import METHODS, gpyconform
 from studies.coverage.page import write_page
-from studies.runner import run
+from conformal_gp.experiments.runner import run
 
 GPYCONFORM_ROWS = (19, 39)
 
