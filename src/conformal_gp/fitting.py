@@ -1,9 +1,12 @@
-"""The ways to choose hyperparameters: each takes settings and training rows and gives a predictor."""
+"""The ways to choose hyperparameters: each takes settings and training rows and gives a predictor.
+
+What a way learns is a :class:`Recipe`; from it and the training rows :func:`rebuild` makes the predictor again.
+"""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -51,18 +54,42 @@ class Settings:
     candidates: list[Candidate] | None
 
 
+def _no_rows() -> Rows:
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What was learnt: with the training rows, all that a predictor is made of."""
+
+    candidates: list[Candidate]
+    """The one in use, or those to choose among inside the bag."""
+    mean: str
+    scaling: Scaling | None
+    """None is by all rows of the bag."""
+    gamma: float
+    guarantee: str
+    design: Rows = field(default_factory=_no_rows)
+    """Rows that are not ranked."""
+    inside_bag: bool = False
+    flat_prior: bool = True
+    """Whether the coefficients of the mean have a flat prior, or are given at their estimate."""
+
+    def ranked(self, n_rows: int) -> Rows | None:
+        """Rows that are ranked; None is all."""
+        return None if self.design.size == 0 else np.setdiff1d(np.arange(n_rows), self.design)
+
+
 @dataclass(frozen=True)
 class Fitted:
-    """What a way of tuning found."""
+    """A recipe carried out on its training rows."""
 
+    recipe: Recipe
     predictor: Predictor
     kernel: Kernel
     noise_variance: float
     mean_coef: Array
     log_marginal_likelihood: float
-    gamma: float
-    design: Rows
-    guarantee: str
 
 
 def automatic(settings: Settings, n_rows: int) -> str:
@@ -80,7 +107,8 @@ def fit_fixed(settings: Settings, X: Array, y: Array, rng: np.random.RandomState
         raise ValueError(
             "noise_variance must be a number with tuning='fixed', got None (0 if the kernel has its own noise)."
         )
-    inputs = Inputs(X, _scaling(settings, X), settings.mean)
+    scaling = _scaling(settings, X)
+    inputs = Inputs(X, scaling, settings.mean)
     kernel = kernel_from_name(kernel) if isinstance(kernel, str) else clone(kernel)
     _check_kernel(kernel, inputs)
     _warn_if_explained(inputs, y, settings.mean)
@@ -91,21 +119,24 @@ def fit_fixed(settings: Settings, X: Array, y: Array, rng: np.random.RandomState
         )
     else:
         guarantee = f"Exact: kernel and noise were fixed beforehand and all rows enter alike, so {_PROMISE}."
-    return _single(settings, inputs, y, kernel, settings.noise_variance, gamma, _NONE, guarantee, flat_prior=True)
+    chosen = [Candidate(kernel, settings.noise_variance)]
+    return _single(Recipe(chosen, settings.mean, scaling, gamma, guarantee), inputs, y, settings.n_jobs)
 
 
 def fit_train(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Fitted:
     """Everything learnt from the training rows, the paper's way."""
     gamma = _only(settings.gammas, "gamma", "train")
-    inputs = Inputs(X, _scaling(settings, X), settings.mean)
+    scaling = _scaling(settings, X)
+    inputs = Inputs(X, scaling, settings.mean)
     optimum = _learn(settings, inputs, y, rng, restricted=False)
-    noise = _raised(optimum, inputs, n_rows=y.size)
+    chosen = [Candidate(optimum.kernel, _raised(optimum, inputs, n_rows=y.size))]
     guarantee = (
         "Not exact: hyperparameters and mean function were learnt from the training rows alone, so coverage can fall "
         "below the level, most with few rows or many hyperparameters."
     )
     _warn_if_few_rows(optimum.kernel, inputs, y.size)
-    return _single(settings, inputs, y, optimum.kernel, noise, gamma, _NONE, guarantee, flat_prior=False)
+    recipe = Recipe(chosen, settings.mean, scaling, gamma, guarantee, flat_prior=False)
+    return _single(recipe, inputs, y, settings.n_jobs)
 
 
 def fit_holdout(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Fitted:
@@ -120,37 +151,36 @@ def fit_holdout(settings: Settings, X: Array, y: Array, rng: np.random.RandomSta
         f"Exact: scaling and hyperparameters were learnt from {design.size} design rows and the other "
         f"{y.size - design.size} are ranked, so {_PROMISE}."
     )
-    inputs = Inputs(X, scaling, settings.mean)
-    return _single(settings, inputs, y, optimum.kernel, noise, gamma, design, guarantee, flat_prior=True)
+    chosen = [Candidate(optimum.kernel, noise)]
+    return rebuild(Recipe(chosen, settings.mean, scaling, gamma, guarantee, design), X, y, settings.n_jobs)
 
 
 def fit_augmented(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Fitted:
     """Hyperparameters chosen inside the bag, from candidates that do not depend on the ranked rows."""
     named = [kernel for kernel in settings.kernels if isinstance(kernel, str)]
     proposes = settings.candidates is None and len(named) < len(settings.kernels)
-    design = _NONE
+    design = _no_rows()
     if proposes or settings.design is not None or len(settings.gammas) > 1:
         design = _design_rows(settings, X, rng)
     candidates, gamma, scaling = _candidates(settings, X, y, design, named, rng)
-    ranked = None if design.size == 0 else np.setdiff1d(np.arange(y.size), design)
-    predictor = AugmentedPredictor(candidates, X, y, scaling, settings.mean, ranked, gamma, settings.n_jobs)
-    _warn_if_explained(predictor.main.inputs, y, settings.mean)
-    best = predictor.main.choice()
     origin = "fixed beforehand" if design.size == 0 else f"proposed by {design.size} design rows, which are not ranked"
-    bounds = (1e-6 * best.amplitude, 1e6 * best.amplitude)
-    return Fitted(
-        predictor,
-        ConstantKernel(best.amplitude, bounds) * best.kernel,
-        best.noise_variance * best.amplitude,
-        best.coefficients,
-        best.log_likelihood,
-        gamma,
-        design,
-        f"Exact: hyperparameters are chosen inside the bag from {len(candidates)} candidates {origin}, so {_PROMISE}.",
+    guarantee = (
+        f"Exact: hyperparameters are chosen inside the bag from {len(candidates)} candidates {origin}, so {_PROMISE}."
     )
+    recipe = Recipe(candidates, settings.mean, scaling, gamma, guarantee, design, inside_bag=True)
+    _warn_if_explained(Inputs(X, scaling or Scaling.standard(X), settings.mean), y, settings.mean)
+    return rebuild(recipe, X, y, settings.n_jobs)
 
 
-_NONE = np.empty(0, dtype=np.int64)
+def rebuild(recipe: Recipe, X: Array, y: Array, n_jobs: int | None) -> Fitted:
+    """Carry out a recipe on its training rows; nothing is learnt."""
+    if recipe.inside_bag:
+        return _inside_bag(recipe, X, y, n_jobs)
+    if recipe.scaling is None:
+        raise ValueError("scaling must be given outside the bag, got None.")
+    return _single(recipe, Inputs(X, recipe.scaling, recipe.mean), y, n_jobs)
+
+
 _PROMISE = (
     "for exchangeable rows the region of level 1 - delta holds the label of a new row with probability at least "
     "1 - delta"
@@ -163,29 +193,40 @@ def _only(values: list[T], name: str, tuning: str) -> T:
     return values[0]
 
 
-def _single(
-    settings: Settings,
-    inputs: Inputs,
-    y: Array,
-    kernel: Kernel,
-    noise: float,
-    gamma: float,
-    design: Rows,
-    guarantee: str,
-    *,
-    flat_prior: bool,
-) -> Fitted:
-    posterior = Posterior(kernel, noise, inputs, y, flat_prior=flat_prior)
-    ranked = None if design.size == 0 else np.setdiff1d(np.arange(y.size), design)
+def _single(recipe: Recipe, inputs: Inputs, y: Array, n_jobs: int | None) -> Fitted:
+    ((kernel, noise),) = recipe.candidates
+    posterior = Posterior(kernel, noise, inputs, y, flat_prior=recipe.flat_prior)
     return Fitted(
-        SinglePredictor(inputs, posterior, ranked, gamma, settings.n_jobs),
+        recipe,
+        SinglePredictor(inputs, posterior, recipe.ranked(y.size), recipe.gamma, n_jobs),
         kernel,
         noise,
         inputs.coefficients(posterior.coefficients),
         posterior.log_marginal_likelihood,
-        gamma,
-        design,
-        guarantee,
+    )
+
+
+def _inside_bag(recipe: Recipe, X: Array, y: Array, n_jobs: int | None) -> Fitted:
+    stationary = all(candidate.kernel.is_stationary() for candidate in recipe.candidates)
+    predictor = AugmentedPredictor(
+        recipe.candidates,
+        X,
+        y,
+        SymmetricScaling(X, stationary) if recipe.scaling is None else recipe.scaling,
+        recipe.mean,
+        recipe.ranked(y.size),
+        recipe.gamma,
+        n_jobs,
+    )
+    best = predictor.main.choice()
+    bounds = (1e-6 * best.amplitude, 1e6 * best.amplitude)
+    return Fitted(
+        recipe,
+        predictor,
+        ConstantKernel(best.amplitude, bounds) * best.kernel,
+        best.noise_variance * best.amplitude,
+        best.coefficients,
+        best.log_likelihood,
     )
 
 
@@ -256,6 +297,9 @@ def _raised(optimum: Optimum, inputs: Inputs, n_rows: int) -> float:
 
     The size of that matrix is judged from the rows that taught the hyperparameters, so no other row has a say.
     """
+    most = n_rows * float(optimum.kernel.diag(inputs.pairs.X).max())  # no covariance exceeds the largest variance
+    if optimum.noise_variance >= noise_floor(most):
+        return optimum.noise_variance
     K = inputs.pairs.lower(covariance(optimum.kernel, inputs.pairs)[0])
     floor = noise_floor(norm_of_lower(K) * n_rows / K.shape[0])
     if optimum.noise_variance >= floor or optimum.noise_variance == 0.0:  # 0: the kernel has noise of its own
@@ -311,15 +355,12 @@ def _choose_gamma(settings: Settings, kernel: Kernel, noise: float, inputs: Inpu
 
 def _candidates(
     settings: Settings, X: Array, y: Array, design: Rows, named: list[str], rng: np.random.RandomState
-) -> tuple[list[Candidate], float, Scaling | SymmetricScaling]:
-    """Candidates, gamma and scaling of the augmented way."""
+) -> tuple[list[Candidate], float, Scaling | None]:
+    """Candidates, gamma and scaling of the augmented way; None scales by all rows of the bag."""
     candidates = settings.candidates or [c for name in named for c in lattice(name, X.shape[1])]
     gamma = settings.gammas[0]
     if design.size == 0:
-        if not settings.scale_inputs:
-            return candidates, gamma, Scaling.none(X)
-        stationary = all(candidate.kernel.is_stationary() for candidate in candidates)
-        return candidates, gamma, SymmetricScaling(X, stationary)
+        return candidates, gamma, None if settings.scale_inputs else Scaling.none(X)
     scaling = _scaling(settings, X[design])
     inputs = Inputs(X[design], scaling, settings.mean)
     optimum = _learn(settings, inputs, y[design], rng, restricted=True)

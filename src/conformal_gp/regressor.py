@@ -187,20 +187,26 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
         self : ConformalGPRegressor
             The fitted model.
         """
-        inputs = check_inputs(self, X, reset=True, y=y)
-        labels = check_labels(y, inputs)
+        inputs = check_inputs(self, X, reset=True, y=y).copy()  # they are kept: the caller may change his own
+        labels = check_labels(y, inputs).copy()
         settings = self._settings(labels.size)
         self.tuning_ = automatic(settings, labels.size) if self.tuning == "auto" else self.tuning
         with one_blas_thread(rows=labels.size):
             fitted = _WAYS[self.tuning_](settings, inputs, labels, check_random_state(self.random_state))
+        return self._take(fitted, inputs, labels)
+
+    def _take(self, fitted: Fitted, inputs: Array, labels: Array) -> Self:
+        """Make a fit one's own; the training rows are kept for :mod:`conformal_gp.persistence`."""
+        self._training_rows = inputs, labels
+        self._recipe = fitted.recipe
         self._predictor = fitted.predictor
         self.kernel_ = fitted.kernel
         self.noise_variance_ = fitted.noise_variance
         self.mean_coef_ = fitted.mean_coef
         self.log_marginal_likelihood_ = fitted.log_marginal_likelihood
-        self.gamma_ = fitted.gamma
-        self.design_ = fitted.design
-        self.guarantee_ = fitted.guarantee
+        self.gamma_ = fitted.recipe.gamma
+        self.design_ = fitted.recipe.design
+        self.guarantee_ = fitted.recipe.guarantee
         return self
 
     def _settings(self, n_rows: int) -> Settings:
