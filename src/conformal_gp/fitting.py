@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +92,17 @@ class Fitted:
     log_marginal_likelihood: float
 
 
+class Learnt(NamedTuple):
+    """What some rows taught, or what was given."""
+
+    scaling: Scaling
+    inputs: Inputs
+    """Those rows under the scaling."""
+    kernel: Kernel
+    noise_variance: float
+    gamma: float
+
+
 def automatic(settings: Settings, n_rows: int) -> str:
     """The way that ``tuning="auto"`` takes: it depends on the number of rows and on the kernel alone."""
     named = all(isinstance(kernel, str) for kernel in settings.kernels)
@@ -102,15 +113,7 @@ def automatic(settings: Settings, n_rows: int) -> str:
 
 def fit_fixed(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Fitted:
     """Kernel and noise as given."""
-    kernel, gamma = _only(settings.kernels, "kernel", "fixed"), _only(settings.gammas, "gamma", "fixed")
-    if settings.noise_variance is None:
-        raise ValueError(
-            "noise_variance must be a number with tuning='fixed', got None (0 if the kernel has its own noise)."
-        )
-    scaling = _scaling(settings, X)
-    inputs = Inputs(X, scaling, settings.mean)
-    kernel = kernel_from_name(kernel) if isinstance(kernel, str) else clone(kernel)
-    _check_kernel(kernel, inputs)
+    scaling, inputs, kernel, noise, gamma = as_given(settings, X)
     _warn_if_explained(inputs, y, settings.mean)
     if settings.scale_inputs:
         guarantee = (
@@ -118,8 +121,8 @@ def fit_fixed(settings: Settings, X: Array, y: Array, rng: np.random.RandomState
             "with scale_inputs=False it is exact."
         )
     else:
-        guarantee = f"Exact: kernel and noise were fixed beforehand and all rows enter alike, so {_PROMISE}."
-    chosen = [Candidate(kernel, settings.noise_variance)]
+        guarantee = f"Exact: kernel and noise were fixed beforehand and all rows enter alike, so {PROMISE}."
+    chosen = [Candidate(kernel, noise)]
     return _single(Recipe(chosen, settings.mean, scaling, gamma, guarantee), inputs, y, settings.n_jobs)
 
 
@@ -142,17 +145,38 @@ def fit_train(settings: Settings, X: Array, y: Array, rng: np.random.RandomState
 def fit_holdout(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Fitted:
     """Everything learnt from design rows; all rows predict, the others are ranked."""
     design = _design_rows(settings, X, rng)
-    scaling = _scaling(settings, X[design])
-    design_inputs = Inputs(X[design], scaling, settings.mean)
-    optimum = _learn(settings, design_inputs, y[design], rng, restricted=True)
-    noise = _raised(optimum, design_inputs, n_rows=y.size)
-    gamma = _choose_gamma(settings, optimum.kernel, noise, design_inputs, y[design])
+    learnt = learn_on_design(settings, X[design], y[design], y.size, rng)
     guarantee = (
         f"Exact: scaling and hyperparameters were learnt from {design.size} design rows and the other "
-        f"{y.size - design.size} are ranked, so {_PROMISE}."
+        f"{y.size - design.size} are ranked, so {PROMISE}."
     )
-    chosen = [Candidate(optimum.kernel, noise)]
-    return rebuild(Recipe(chosen, settings.mean, scaling, gamma, guarantee, design), X, y, settings.n_jobs)
+    chosen = [Candidate(learnt.kernel, learnt.noise_variance)]
+    recipe = Recipe(chosen, settings.mean, learnt.scaling, learnt.gamma, guarantee, design)
+    return rebuild(recipe, X, y, settings.n_jobs)
+
+
+def as_given(settings: Settings, X: Array) -> Learnt:
+    """Kernel and noise as the settings have them; only the scaling comes from the rows ``X``."""
+    kernel, gamma = _only(settings.kernels, "kernel", "fixed"), _only(settings.gammas, "gamma", "fixed")
+    if settings.noise_variance is None:
+        raise ValueError(
+            "noise_variance must be a number with tuning='fixed', got None (0 if the kernel has its own noise)."
+        )
+    scaling = _scaling(settings, X)
+    inputs = Inputs(X, scaling, settings.mean)
+    kernel = kernel_from_name(kernel) if isinstance(kernel, str) else clone(kernel)
+    _check_kernel(kernel, inputs)
+    return Learnt(scaling, inputs, kernel, settings.noise_variance, gamma)
+
+
+def learn_on_design(settings: Settings, X: Array, y: Array, n_rows: int, rng: np.random.RandomState) -> Learnt:
+    """Scaling, hyperparameters and gamma from design rows (X, y), for a model of ``n_rows`` rows."""
+    scaling = _scaling(settings, X)
+    inputs = Inputs(X, scaling, settings.mean)
+    optimum = _learn(settings, inputs, y, rng, restricted=True)
+    noise = _raised(optimum, inputs, n_rows)
+    gamma = _choose_gamma(settings, optimum.kernel, noise, inputs, y)
+    return Learnt(scaling, inputs, optimum.kernel, noise, gamma)
 
 
 def fit_augmented(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Fitted:
@@ -165,7 +189,7 @@ def fit_augmented(settings: Settings, X: Array, y: Array, rng: np.random.RandomS
     candidates, gamma, scaling = _candidates(settings, X, y, design, named, rng)
     origin = "fixed beforehand" if design.size == 0 else f"proposed by {design.size} design rows, which are not ranked"
     guarantee = (
-        f"Exact: hyperparameters are chosen inside the bag from {len(candidates)} candidates {origin}, so {_PROMISE}."
+        f"Exact: hyperparameters are chosen inside the bag from {len(candidates)} candidates {origin}, so {PROMISE}."
     )
     recipe = Recipe(candidates, settings.mean, scaling, gamma, guarantee, design, inside_bag=True)
     _warn_if_explained(Inputs(X, scaling or Scaling.standard(X), settings.mean), y, settings.mean)
@@ -181,7 +205,7 @@ def rebuild(recipe: Recipe, X: Array, y: Array, n_jobs: int | None) -> Fitted:
     return _single(recipe, Inputs(X, recipe.scaling, recipe.mean), y, n_jobs)
 
 
-_PROMISE = (
+PROMISE = (
     "for exchangeable rows the region of level 1 - delta holds the label of a new row with probability at least "
     "1 - delta"
 )

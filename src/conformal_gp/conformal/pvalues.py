@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 from conformal_gp.conformal.lines import Lines
 
 Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 # Scores that differ by less than this share of their size are tied: the ends of a region, computed and handed back,
 # must belong to it, and rows that are equal must tie, in spite of rounding.
 TIE = 1e-10
+LABEL_ROUNDING = 8.0 * np.finfo(float).eps
 
 
 def p_values(lines: Lines, y: Array, tie_breaks: Array | None = None) -> Array:
@@ -32,13 +34,21 @@ def p_values(lines: Lines, y: Array, tie_breaks: Array | None = None) -> Array:
         Share of the n + 1 rows, the test row included, whose score is at least the test row's; with tie breaks, ties
         count as that fraction.
     """
+    return shares(*counts(lines, y), lines.offset.shape[1], tie_breaks)
+
+
+def counts(lines: Lines, y: Array) -> tuple[Counts, Counts]:
+    """How many rows score at least as high as each test row, and how many score higher, by more than a tie."""
     t = (y - lines.centre)[:, None]
     own = np.abs(t)
     scores = np.abs(lines.offset + lines.slope * t)
     # The label itself is known to rounding only, and so then is t.
-    slack = TIE * (np.abs(lines.offset) + own) + 8.0 * np.finfo(float).eps * np.abs(y)[:, None]
-    at_least = (scores >= own - slack).sum(axis=1)
+    slack = TIE * (np.abs(lines.offset) + own) + LABEL_ROUNDING * np.abs(y)[:, None]
+    return (scores >= own - slack).sum(axis=1), (scores > own + slack).sum(axis=1)
+
+
+def shares(at_least: Counts, greater: Counts, n_ranked: int, tie_breaks: Array | None) -> Array:
+    """p-values from the counts of ``n_ranked`` rows."""
     if tie_breaks is None:
-        return (at_least + 1.0) / (scores.shape[1] + 1.0)
-    greater = (scores > own + slack).sum(axis=1)
-    return (greater + tie_breaks * (at_least - greater + 1.0)) / (scores.shape[1] + 1.0)
+        return (at_least + 1.0) / (n_ranked + 1.0)
+    return (greater + tie_breaks * (at_least - greater + 1.0)) / (n_ranked + 1.0)
