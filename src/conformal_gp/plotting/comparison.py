@@ -1,0 +1,149 @@
+"""A Gaussian process's own band beside the conformal one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from conformal_gp.conformal.levels import read_levels
+from conformal_gp.gp.error_bars import error_bars
+from conformal_gp.plotting.band import PredictionBandDisplay
+from conformal_gp.plotting.reading import one_input_varied
+from conformal_gp.plotting.style import BLUE, VERMILION, pyplot
+
+Array = NDArray[np.float64]
+
+
+class ComparisonDisplay:
+    """Error bars of a Gaussian process beside conformal intervals, along one input, on the same scale.
+
+    Made by :meth:`from_estimator` or :meth:`from_predictions`.
+
+    Parameters
+    ----------
+    plain, conformal : PredictionBandDisplay
+        The two bands.
+
+    Attributes
+    ----------
+    ax_ : ndarray of two matplotlib Axes
+        Where they were drawn, plain first.
+    figure_ : matplotlib Figure
+        Its figure.
+
+    Examples
+    --------
+    >>> from conformal_gp import ConformalGPRegressor
+    >>> from conformal_gp.datasets import load_auto_mpg
+    >>> from conformal_gp.plotting import ComparisonDisplay
+    >>> X, y = load_auto_mpg(return_X_y=True)
+    >>> model = ConformalGPRegressor(random_state=0).fit(X[:100], y[:100])
+    >>> display = ComparisonDisplay.from_estimator(model, X, feature=3)
+    >>> [ax.get_title(loc="left") for ax in display.ax_]
+    ['Gaussian process', 'Conformal']
+    """
+
+    def __init__(self, *, plain: PredictionBandDisplay, conformal: PredictionBandDisplay):
+        self.plain = plain
+        self.conformal = conformal
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        plain: Any = None,
+        feature: int | str = 0,
+        fixed: Mapping[int | str, float] | None = None,
+        confidence_level: float | ArrayLike = 0.95,
+        n_points: int = 200,
+        target_name: str | None = None,
+        ax: ArrayLike | None = None,
+    ) -> Self:
+        """Predict along one input and draw both bands.
+
+        Parameters
+        ----------
+        estimator : fitted regressor with ``predict_interval``
+            The conformal model.
+        X, y, feature, fixed, confidence_level, n_points, target_name
+            As in :meth:`PredictionBandDisplay.from_estimator`.
+        plain : fitted regressor with ``predict(X, return_std=True)``, or None, default=None
+            The plain model, whose standard deviations are those of new labels. None takes ``estimator``.
+        ax : sequence of two matplotlib Axes, or None, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : ComparisonDisplay
+            The display.
+        """
+        rows, grid, x, feature_name = one_input_varied(X, feature, fixed, n_points)
+        mean, std = (estimator if plain is None else plain).predict(rows, return_std=True)
+        return cls.from_predictions(
+            grid,
+            estimator.predict(rows),
+            error_bars(mean, std, read_levels(confidence_level)[0]),
+            estimator.predict_interval(rows, confidence_level),
+            confidence_level=confidence_level,
+            plain_prediction=mean,
+            x=None if y is None else x,
+            y=y,
+            feature_name=feature_name,
+            target_name=target_name,
+            ax=ax,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        grid: ArrayLike,
+        prediction: ArrayLike,
+        plain_intervals: ArrayLike,
+        conformal_intervals: ArrayLike,
+        *,
+        confidence_level: float | ArrayLike,
+        plain_prediction: ArrayLike | None = None,
+        x: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        feature_name: str | None = None,
+        target_name: str | None = None,
+        ax: ArrayLike | None = None,
+    ) -> Self:
+        """Draw predictions that are at hand; ``plain_prediction`` is ``prediction`` where it is not given."""
+        along: dict[str, Any] = {
+            "grid": grid,
+            "confidence_level": confidence_level,
+            "x": x,
+            "y": y,
+            "feature_name": feature_name,
+            "target_name": target_name,
+        }
+        means = prediction if plain_prediction is None else plain_prediction
+        return cls(
+            plain=PredictionBandDisplay(prediction=means, intervals=plain_intervals, **along),
+            conformal=PredictionBandDisplay(prediction=prediction, intervals=conformal_intervals, **along),
+        ).plot(ax)
+
+    def plot(self, ax: ArrayLike | None = None) -> Self:
+        """Draw into two axes, or into a new figure."""
+        plt = pyplot()
+        if ax is None:
+            ax = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")[1]
+        axes = np.ravel(np.asarray(ax, dtype=object))
+        if axes.size != 2:
+            raise ValueError(f"ax must be two axes, got {axes.size}.")
+        self.plain.plot(axes[0], color=VERMILION, hatch="///")
+        self.conformal.plot(axes[1], color=BLUE)
+        limits = np.array([display.limits() for display in (self.plain, self.conformal)])
+        for axis, title in zip(axes, ("Gaussian process", "Conformal"), strict=True):
+            axis.set_ylim(limits[:, 0].min(), limits[:, 1].max())
+            axis.set_title(title, loc="left")
+        axes[1].set_ylabel("")
+        self.ax_, self.figure_ = axes, axes[0].figure
+        return self

@@ -1,0 +1,201 @@
+"""p-values of every candidate label of one row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from conformal_gp.conformal.levels import read_levels
+from conformal_gp.plotting.infinite import NOTE, limits_of
+from conformal_gp.plotting.reading import like, vector
+from conformal_gp.plotting.style import BLUE, COLOURS, INK, LINES, axes_or_new, finish, nth, percent, tint
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+
+class PValueDisplay:
+    r"""The p-value of each label that a row might have, and the regions that follow.
+
+    The region of level :math:`1 - \delta` holds the labels whose p-value is greater than :math:`\delta`: where the
+    curve is above the line at height :math:`\delta`. All levels come from one curve.
+
+    Made by :meth:`from_estimator` or :meth:`from_predictions`.
+
+    Parameters
+    ----------
+    candidates : ndarray of shape (n_points,)
+        Labels, ascending.
+    p_values : ndarray of shape (n_points,)
+        Their p-values.
+    regions : list of ndarrays of shape (n_pieces, 2)
+        The exact region of each level.
+    confidence_level : float or sequence of floats
+        Level or levels, kept as the list ``levels``.
+    y : float or None, default=None
+        The row's true label, if known.
+    target_name : str or None
+        What the label is called.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    line_ : matplotlib Line2D
+        The p-values.
+    bars_ : list of matplotlib LineCollection
+        The region of each level, at height 1 - level.
+
+    Examples
+    --------
+    >>> from conformal_gp import ConformalGPRegressor
+    >>> from conformal_gp.datasets import load_auto_mpg
+    >>> from conformal_gp.plotting import PValueDisplay
+    >>> X, y = load_auto_mpg(return_X_y=True)
+    >>> model = ConformalGPRegressor(random_state=0).fit(X[:100], y[:100])
+    >>> display = PValueDisplay.from_estimator(model, X[100], y[100], confidence_level=[0.8, 0.9])
+    >>> [region.shape for region in display.regions]
+    [(1, 2), (1, 2)]
+    """
+
+    def __init__(
+        self,
+        *,
+        candidates: ArrayLike,
+        p_values: ArrayLike,
+        regions: Sequence[ArrayLike],
+        confidence_level: Any,
+        y: float | None = None,
+        target_name: str | None = None,
+    ):
+        self.candidates = np.ravel(np.asarray(candidates, dtype=float))
+        self.p_values = vector("p_values", p_values, self.candidates.size)
+        self.levels = [float(level) for level in read_levels(confidence_level)[0]]
+        self.regions = [np.reshape(np.asarray(region, dtype=float), (-1, 2)) for region in regions]
+        if len(self.regions) != len(self.levels):
+            raise ValueError(f"regions must be one for each of {len(self.levels)} levels, got {len(self.regions)}.")
+        self.y = y
+        self.target_name = target_name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        x: Any,
+        y: float | None = None,
+        *,
+        confidence_level: float | ArrayLike = (0.5, 0.8, 0.95),
+        candidates: ArrayLike | None = None,
+        n_points: int = 500,
+        target_name: str | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Compute p-values over candidate labels of one row and draw them.
+
+        Parameters
+        ----------
+        estimator : fitted ConformalGPRegressor
+            The model.
+        x : array-like of shape (n_features,) or (1, n_features), or data frame of one row
+            The row.
+        y : float or None, default=None
+            Its true label, to be marked.
+        confidence_level : float or sequence of floats, default=(0.5, 0.8, 0.95)
+            Levels whose regions are marked.
+        candidates : array-like of shape (n_points,) or None, default=None
+            Labels to try. None takes the widest finite region and a little more.
+        n_points : int, default=500
+            How many labels to try where ``candidates`` are not given.
+        target_name : str or None, default=None
+            What to call the label.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : PValueDisplay
+            The display.
+        """
+        row = x if np.ndim(x) == 2 else np.reshape(np.asarray(x, dtype=float), (1, -1))
+        if np.shape(row)[0] != 1:
+            raise ValueError(f"x must be one row, got {np.shape(row)[0]}.")
+        levels = read_levels(confidence_level)[0]
+        regions = [estimator.predict_set(row, level)[0] for level in levels]
+        if candidates is None:
+            mean, std = estimator.predict(row, return_std=True)
+            around = [mean - std, mean + std] if not np.isfinite(regions[0]).all() else []
+            shown = limits_of(*regions, *around, None if y is None else [y], margin=0.15)
+            candidates = np.linspace(*shown, n_points)
+        labels = np.asarray(candidates, dtype=float)
+        rows = like(row, np.repeat(np.asarray(row, dtype=float), labels.size, axis=0))
+        return cls.from_predictions(
+            labels,
+            estimator.predict_p(rows, labels),
+            regions,
+            confidence_level=levels,
+            y=y,
+            target_name=target_name,
+            ax=ax,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        candidates: ArrayLike,
+        p_values: ArrayLike,
+        regions: Sequence[ArrayLike],
+        *,
+        confidence_level: Any,
+        y: float | None = None,
+        target_name: str | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw p-values and regions that are at hand; parameters as in the class."""
+        return cls(
+            candidates=candidates,
+            p_values=p_values,
+            regions=regions,
+            confidence_level=confidence_level,
+            y=y,
+            target_name=target_name,
+        ).plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw into ``ax``, or into a new figure."""
+        ax = axes_or_new(ax)
+        edges = float(self.candidates[0]), float(self.candidates[-1])
+        ax.fill_between(self.candidates, self.p_values, step="mid", color=tint(BLUE, 0.18), linewidth=0)
+        (self.line_,) = ax.plot(self.candidates, self.p_values, drawstyle="steps-mid", color=BLUE, linewidth=1.2)
+        self.bars_ = []
+        note: str | None = NOTE
+        for number, (level, region) in enumerate(zip(self.levels, self.regions, strict=True)):
+            height = 1.0 - level
+            bars = ax.hlines(
+                np.full(len(region), height),
+                *np.clip(region, *edges).T,
+                color=nth(COLOURS[1:], number),
+                linestyle=nth(LINES, number),
+                linewidth=3,
+                label=f"{percent(level)}: {_written(region)}",
+            )
+            self.bars_.append(bars)
+            for end, edge, marker in ((region[:1, 0], edges[0], "<"), (region[-1:, 1], edges[1], ">")):
+                if np.isinf(end).any():
+                    ax.plot(edge, height, marker, color=INK, markersize=6, clip_on=False, linestyle="none", label=note)
+                    note = None
+        if self.y is not None:
+            ax.axvline(self.y, color=INK, linewidth=1, linestyle=":", label=f"true label: {self.y:.4g}")
+        ax.set(xlabel=self.target_name or "label", ylabel="p-value", xlim=edges, ylim=(0.0, 1.05))
+        finish(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _written(region: Array) -> str:
+    text = " and ".join(f"{low:.4g} to {high:.4g}" for low, high in region) or "none"
+    return text.replace("inf", "∞").replace("-", "\N{MINUS SIGN}")

@@ -1,0 +1,106 @@
+"""Arguments that several displays take, checked and brought into one form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array
+
+from conformal_gp.conformal.levels import read_levels
+
+Array = NDArray[np.float64]
+
+
+def stacked(intervals: ArrayLike, confidence_level: float | ArrayLike) -> tuple[Array, list[float]]:
+    """Intervals as (n, 2, levels) and their levels, checked against one another."""
+    levels = [float(level) for level in read_levels(confidence_level)[0]]
+    ends = np.asarray(intervals, dtype=float)
+    if ends.ndim == 2:
+        ends = ends[:, :, None]
+    if ends.ndim != 3 or ends.shape[1] != 2 or ends.shape[2] != len(levels):
+        raise ValueError(
+            f"intervals must have shape (n, 2, {len(levels)}) for confidence_level={confidence_level!r}, or (n, 2) for "
+            f"one level; got {np.shape(intervals)}."
+        )
+    return ends, levels
+
+
+def vector(name: str, values: ArrayLike, size: int) -> Array:
+    """``values`` as a vector of ``size`` numbers."""
+    array = np.asarray(values, dtype=float)
+    if array.shape != (size,):
+        raise ValueError(f"{name} must have shape ({size},), got {array.shape}.")
+    return array
+
+
+def named(things: Any, default: str) -> dict[str, Any]:
+    """A mapping of names as it is; anything else under the default name."""
+    if not isinstance(things, Mapping):
+        return {default: things}
+    if not things:
+        raise ValueError("estimator or intervals must not be an empty mapping.")
+    return {str(name): thing for name, thing in things.items()}
+
+
+def column(X: Any, feature: int | str, argument: str = "feature") -> int:
+    """Number of the column that ``feature`` names or counts."""
+    names = [str(name) for name in getattr(X, "columns", ())]
+    width = np.shape(X)[1]
+    if isinstance(feature, str) and feature in names:
+        return names.index(feature)
+    if isinstance(feature, int | np.integer) and not isinstance(feature, bool) and 0 <= feature < width:
+        return int(feature)
+    known = f" or one of {', '.join(map(repr, names))}" if names else ""
+    raise ValueError(f"{argument} must be a column number from 0 to {width - 1}{known}; got {feature!r}.")
+
+
+def one_input_varied(
+    X: Any, feature: int | str, fixed: Mapping[int | str, float] | None, n_points: int
+) -> tuple[Any, Array, Array, str]:
+    """Rows along one input, the others held.
+
+    Parameters
+    ----------
+    X : array-like or data frame of shape (n_samples, n_features)
+        Rows that give the range of the input and the medians of the others.
+    feature : int or str
+        The input that varies.
+    fixed : mapping of int or str to float, or None
+        Values of other inputs, where not their median.
+    n_points : int
+        Number of rows along the input.
+
+    Returns
+    -------
+    rows : of the kind of ``X``
+        ``n_points`` rows.
+    grid : ndarray of shape (n_points,)
+        The values of the input.
+    x : ndarray of shape (n_samples,)
+        That input in ``X``.
+    name : str
+        What to call it.
+    """
+    values = check_array(X, dtype=np.float64)
+    if n_points < 2:
+        raise ValueError(f"n_points must be at least 2, got {n_points}.")
+    j = column(X, feature)
+    at = np.median(values, axis=0)
+    for key, value in (fixed or {}).items():
+        at[column(X, key, "fixed")] = value
+    rows = np.tile(at, (n_points, 1))
+    grid = rows[:, j] = np.linspace(values[:, j].min(), values[:, j].max(), n_points)
+    name = str(X.columns[j]) if hasattr(X, "columns") else f"input {j}"
+    return like(X, rows), grid, values[:, j], name
+
+
+def like(X: Any, rows: Array) -> Any:
+    """``rows`` as a frame with the columns of ``X``, if it is one, so that feature names agree with those at fit."""
+    if hasattr(X, "iloc"):
+        return type(X)(rows, columns=X.columns)
+    if hasattr(X, "columns"):
+        return type(X)(rows, schema=list(X.columns))
+    return rows

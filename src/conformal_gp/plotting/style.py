@@ -1,0 +1,77 @@
+"""How displays look: axes, colours with a second sign for each, words for levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# The palette of Okabe and Ito (2008), told apart in the common kinds of colour blindness.
+BLUE, ORANGE, VERMILION, GREEN, PURPLE, SKY = "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
+INK, GREY = "#222222", "#8a8a8a"
+
+# Methods side by side: each differs from the others in every one of these, so greyscale loses nothing.
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
+HATCHES = ("", "///", "...", "xxx", "---", "\\\\\\")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
+
+
+def pyplot() -> Any:
+    """``matplotlib.pyplot``, or an error that says how to get it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "Pictures need Matplotlib, which is not installed: pip install 'conformal-gp[plot]'"
+        ) from error
+    return plt
+
+
+def axes_or_new(ax: Axes | None) -> Axes:
+    """``ax``, or the axes of a new figure."""
+    plt = pyplot()
+    if ax is not None:
+        return ax
+    return plt.subplots(layout="constrained")[1]
+
+
+def finish(ax: Axes, legend_at: str = "best") -> None:
+    """No frame where there is no scale, and a legend if something has a label."""
+    ax.spines[["top", "right"]].set_visible(False)
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(loc=legend_at, fontsize="small", framealpha=0.85, edgecolor="none")
+
+
+def tint(colour: str, strength: float) -> tuple[float, float, float]:
+    """``colour`` mixed with white: 0 is white, 1 the colour itself."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (1.0 - strength * (1.0 - part) for part in to_rgb(colour))
+    return red, green, blue
+
+
+def tints(colour: str, count: int) -> list[tuple[float, float, float]]:
+    """Steps from a light to a strong tint, one for each of ``count`` nested bands."""
+    return [tint(colour, 0.18 + 0.45 * step / max(count - 1, 1)) for step in range(count)]
+
+
+def nth(signs: Sequence[Any], number: int) -> Any:
+    """One of ``signs``, from the beginning again when there are more things than signs."""
+    return signs[number % len(signs)]
+
+
+def percent(level: float) -> str:
+    """A level as people write it.
+
+    >>> percent(0.95), percent(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100.0 * level:.10g}%"
+
+
+def titled(*parts: str | None) -> str:
+    """The parts that are there, as one phrase."""
+    return " ".join(part for part in parts if part)

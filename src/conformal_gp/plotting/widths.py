@@ -1,0 +1,195 @@
+"""The distribution of widths, as in the paper's boxplots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from conformal_gp.conformal.levels import read_levels
+from conformal_gp.plotting.infinite import arrowheads, limits_of
+from conformal_gp.plotting.reading import named, stacked
+from conformal_gp.plotting.style import COLOURS, HATCHES, INK, axes_or_new, finish, nth, percent, tint
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
+KEYS = ("whislo", "q1", "med", "q3", "whishi")  # what Matplotlib calls them
+
+
+class WidthDisplay:
+    """Boxplots of the widths of intervals, a section for each level and a box for each method.
+
+    As in the paper: the line is the median, the box ends at the quartiles and the whiskers at the deciles. A part that
+    is infinite goes to the upper edge and ends in an arrowhead.
+
+    Made by :meth:`from_estimator` or :meth:`from_predictions`.
+
+    Parameters
+    ----------
+    widths : mapping of str to ndarray of shape (n_samples, n_levels)
+        Widths, for each method.
+    confidence_level : float or sequence of floats
+        Level or levels, kept as the list ``levels``.
+    target_name : str or None, default=None
+        What the label is called.
+
+    Attributes
+    ----------
+    quantiles_ : dict of str to ndarray of shape (5, n_levels)
+        Lower decile, lower quartile, median, upper quartile and upper decile, for each method.
+    boxes_ : dict of str to list of matplotlib PathPatch
+        The boxes of each method, one for each level.
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from conformal_gp.plotting import WidthDisplay
+    >>> intervals = np.column_stack([np.zeros(11), np.arange(11)])
+    >>> display = WidthDisplay.from_predictions({"γ = 2": intervals}, confidence_level=0.9)
+    >>> display.quantiles_["γ = 2"][:, 0]
+    array([1. , 2.5, 5. , 7.5, 9. ])
+    """
+
+    def __init__(
+        self,
+        *,
+        widths: Mapping[str, Array],
+        confidence_level: float | ArrayLike,
+        target_name: str | None = None,
+    ):
+        self.widths = widths
+        self.levels = [float(level) for level in read_levels(confidence_level)[0]]
+        self.target_name = target_name
+        self.quantiles_ = {name: quantiles(np.asarray(values)) for name, values in widths.items()}
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        confidence_level: float | ArrayLike = (0.9, 0.95, 0.99),
+        target_name: str | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Predict rows and draw how wide their intervals are.
+
+        Parameters
+        ----------
+        estimator : fitted regressor with ``predict_interval``, or mapping of str to such
+            The model, or models under their names.
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows that the models have not seen.
+        confidence_level : float or sequence of floats, default=(0.9, 0.95, 0.99)
+            Level of each section.
+        target_name : str or None, default=None
+            What to call the label.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : WidthDisplay
+            The display.
+        """
+        intervals = {
+            name: model.predict_interval(X, confidence_level)
+            for name, model in named(estimator, default="conformal").items()
+        }
+        return cls.from_predictions(intervals, confidence_level=confidence_level, target_name=target_name, ax=ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        intervals: ArrayLike | Mapping[str, ArrayLike],
+        *,
+        confidence_level: float | ArrayLike,
+        target_name: str | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw how wide intervals at hand are.
+
+        Parameters
+        ----------
+        intervals : array-like of shape (n_samples, 2) or (n_samples, 2, n_levels), or mapping of str to such
+            Lower and upper ends, of one method or of several under their names.
+        confidence_level : float or sequence of floats
+            Levels of the intervals.
+        target_name, ax
+            As in :meth:`from_estimator`.
+
+        Returns
+        -------
+        display : WidthDisplay
+            The display.
+        """
+        widths = {}
+        for name, ends in named(intervals, default="conformal").items():
+            stack = stacked(ends, confidence_level)[0]
+            widths[name] = stack[:, 1] - stack[:, 0]
+        return cls(widths=widths, confidence_level=confidence_level, target_name=target_name).plot(ax)
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw into ``ax``, or into a new figure."""
+        ax = axes_or_new(ax)
+        top = limits_of(*self.quantiles_.values(), [0.0])[1]
+        section = len(self.quantiles_) + 1.0  # boxes, and one place of air
+        endless: list[float] = []
+        self.boxes_ = {}
+        for number, (name, values) in enumerate(self.quantiles_.items()):
+            places = number + section * np.arange(len(self.levels))
+            shown = np.minimum(values, top)
+            drawn = ax.bxp(
+                [dict(zip(KEYS, box, strict=True)) for box in shown.T],
+                positions=places,
+                widths=0.7,
+                showfliers=False,
+                patch_artist=True,
+                manage_ticks=False,
+                boxprops={
+                    "facecolor": tint(nth(COLOURS, number), 0.45),
+                    "edgecolor": INK,
+                    "hatch": nth(HATCHES, number),
+                },
+                medianprops={"color": INK, "linewidth": 2},
+                whiskerprops={"color": INK},
+                capprops={"color": INK},
+            )
+            self.boxes_[name] = drawn["boxes"]
+            if len(self.quantiles_) > 1:
+                drawn["boxes"][0].set_label(name)
+            endless.extend(places[np.isinf(values).any(axis=0)])
+        if endless:
+            arrowheads(ax, [], endless, (0.0, top))
+        ax.set_ylim(bottom=0.0)
+        middles = (section - 2.0) / 2.0 + section * np.arange(len(self.levels))
+        ax.set_xticks(middles, [percent(level) for level in self.levels])
+        ax.tick_params(axis="x", length=0)
+        for border in middles[1:] - section / 2.0:
+            ax.axvline(border, color="0.8", linewidth=0.8, zorder=0)
+        unit = f" of intervals for {self.target_name}" if self.target_name else " of intervals"
+        ax.set(xlabel="confidence level", ylabel=f"width{unit}", xlim=(-1.0, section * len(self.levels) - 1.0))
+        finish(ax, "upper left")  # widths grow with the level
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def quantiles(widths: Array) -> Array:
+    """Deciles, quartiles and median of each column, infinite where they lie between a finite width and infinity.
+
+    >>> quantiles(np.array([[1.0], [2.0], [np.inf]]))[:, 0]
+    array([1.2, 1.5, 2. , inf, inf])
+    """
+    finite = np.isfinite(widths)
+    greatest = np.max(widths, axis=0, where=finite, initial=0.0)
+    # A large number stands in for infinity, which does not interpolate (inf - inf is not a number).
+    values = np.quantile(np.where(finite, widths, 1e300), SHARES, axis=0)
+    return np.where(values > greatest, np.inf, values)
