@@ -32,6 +32,17 @@ def upper_end(values: Array, levels: Sequence[Fraction]) -> Array:
     return _padded(values)[..., [n + 1 - rank(level, n) for level in levels]]
 
 
+def scaled(ends: Array, scale: Array) -> Array:
+    """Ends for rows of different scales; an infinite end stays infinite at scale 0 too.
+
+    >>> scaled(np.array([1.0, np.inf]), np.array([[2.0], [0.0]]))
+    array([[ 2., inf],
+           [ 0., inf]])
+    """
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isinf(ends), ends, scale * ends)
+
+
 def one_sided(levels: Sequence[Fraction]) -> list[Fraction]:
     """Levels at which two one-sided ends make intervals of the given levels: half of δ on either side."""
     return [(1 + level) / 2 for level in levels]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conformal_gp.comparators.order import lower_end, one_sided, upper_end
+from conformal_gp.comparators.order import lower_end, one_sided, scaled, upper_end
 from conformal_gp.comparators.split import SplitRegressor
 
 Array = NDArray[np.float64]
@@ -77,7 +77,7 @@ class SplitPredictiveSystem(SplitRegressor):
     def _ends(self, mean: Array, std: Array, levels: Sequence[Fraction]) -> Array:
         sides = one_sided(levels)
         ends = np.stack([lower_end(self.scores_, sides), upper_end(self.scores_, sides)])
-        return mean[:, None, None] + self._scale(std)[:, None, None] * ends
+        return mean[:, None, None] + scaled(ends, self._scale(std)[:, None, None])
 
     def _scale(self, std: Array) -> Array:
         return std if self.normalise else np.ones_like(std)

@@ -13,10 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from conformal_gp.comparators.base import IntervalRegressor
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.regressor import ConformalGPRegressor
+from conformal_gp.validation import check_finite
 
 Array = NDArray[np.float64]
 
@@ -43,6 +45,13 @@ class SplitRegressor(IntervalRegressor):
         Share of the rows held out for calibration.
     random_state : int, RandomState instance or None, default=None
         Seed of the split, and of whatever else is random.
+
+    Attributes
+    ----------
+    estimator_ : regressor
+        The Gaussian process, fitted to the rows that are not held out.
+    n_calibration_ : int
+        Calibration rows.
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
@@ -96,7 +105,15 @@ class SplitRegressor(IntervalRegressor):
         self : object
             The calibrated method; :meth:`intervals` may be called.
         """
-        self._calibrate(np.asarray(mean, float), np.asarray(std, float), np.asarray(y, float))
+        means, stds = _predictions(mean, std)
+        labels = column_or_1d(y, dtype=np.float64)
+        check_consistent_length(means, labels)
+        for name, values in (("mean", means), ("std", stds), ("y", labels)):
+            check_finite(name, values)
+        if not stds.all():
+            raise ValueError(f"std must be positive in every calibration row, got 0 in row {int(np.argmin(stds))}.")
+        self._calibrate(means, stds, labels)
+        self.n_calibration_ = labels.size
         return self
 
     def intervals(self, mean: ArrayLike, std: ArrayLike, confidence_level: float | ArrayLike = 0.95) -> Array:
@@ -114,9 +131,14 @@ class SplitRegressor(IntervalRegressor):
         intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels)
             Lower and upper ends.
         """
+        check_is_fitted(self, "n_calibration_")
         levels, single = read_levels(confidence_level)
-        ends = self._ends(np.asarray(mean, float), np.asarray(std, float), levels)
+        ends = self._ends(*_predictions(mean, std), levels)
         return ends[:, :, 0] if single else ends
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """:meth:`calibrate` alone gives no predictions of one's own."""
+        return hasattr(self, "estimator_")
 
     @abstractmethod
     def _calibrate(self, mean: Array, std: Array, y: Array) -> None:
@@ -125,3 +147,12 @@ class SplitRegressor(IntervalRegressor):
     @abstractmethod
     def _ends(self, mean: Array, std: Array, levels: Sequence[Fraction]) -> Array:
         """Intervals of test rows with these predictions, (m, 2, levels)."""
+
+
+def _predictions(mean: ArrayLike, std: ArrayLike) -> tuple[Array, Array]:
+    """Means and standard deviations as two vectors of one length."""
+    means, stds = column_or_1d(mean, dtype=np.float64), column_or_1d(std, dtype=np.float64)
+    check_consistent_length(means, stds)
+    if (stds < 0.0).any():
+        raise ValueError(f"std must not be negative, got {stds.min():g}.")
+    return means, stds

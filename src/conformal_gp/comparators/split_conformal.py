@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
-from conformal_gp.comparators.order import upper_end
+from conformal_gp.comparators.order import scaled, upper_end
 from conformal_gp.comparators.split import SplitRegressor
 
 Array = NDArray[np.float64]
@@ -79,5 +79,5 @@ class SplitConformal(SplitRegressor):
         self.scores_ = np.abs(y - mean) / std ** (2.0 / self.gamma)
 
     def _ends(self, mean: Array, std: Array, levels: Sequence[Fraction]) -> Array:
-        half = np.outer(std ** (2.0 / self.gamma), upper_end(self.scores_, levels))
+        half = scaled(upper_end(self.scores_, levels), std[:, None] ** (2.0 / self.gamma))
         return np.stack([mean[:, None] - half, mean[:, None] + half], axis=1)

@@ -1,0 +1,109 @@
+"""Methods that score every training row by a model that has not seen it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import gen_batches
+from sklearn.utils._param_validation import HasMethods, Interval
+
+from conformal_gp.comparators.base import IntervalRegressor
+from conformal_gp.comparators.leave_out import ClosedForm, LeftOut, Refits
+from conformal_gp.comparators.order import lower_end, scaled, upper_end
+from conformal_gp.predictors.single import SinglePredictor
+from conformal_gp.regressor import ConformalGPRegressor
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+# Test rows are taken in blocks of this many pairs with training rows.
+BLOCK_ENTRIES = 2**20
+
+
+class HeldOutRegressor(IntervalRegressor):
+    r"""A Gaussian process on all rows, and the same without each fold of them.
+
+    Row i, predicted with mean and standard deviation :math:`m_i, s_i` by the model without its fold, has the score
+    :math:`t_i = |y_i - m_i| / s_i^{2/\gamma}`. Subclasses say which folds, and what follows from the scores.
+
+    Parameters
+    ----------
+    estimator : regressor or None, default=None
+        A :class:`~conformal_gp.ConformalGPRegressor` with ``tuning`` "train", "fixed" or "holdout"; with ``refit`` any
+        regressor with ``predict(X, return_std=True)``. None is ``ConformalGPRegressor(tuning="train",
+        random_state=0)``.
+    gamma : float in [1, inf]
+        Root of the predicted variance by which errors are divided. 2 divides by the standard deviation, ``np.inf``
+        does not divide.
+    refit : bool, default=False
+        Whether to fit anew without each fold. Otherwise the models without folds follow from the one fit in closed
+        form, with its hyperparameters (see :mod:`conformal_gp.comparators.leave_out`).
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "gamma": [Interval(Real, 1, None, closed="both")],
+        "refit": ["boolean"],
+    }
+
+    estimator: Any
+    gamma: float
+    refit: bool
+
+    def _fit(self, X: Array, y: Array) -> None:
+        folds = self._folds(X, y)
+        default = ConformalGPRegressor(tuning="train", random_state=0)
+        estimator = default if self.estimator is None else self.estimator
+        self.estimator_ = clone(estimator).fit(X, y)
+        self.left_out_: LeftOut = (
+            Refits(estimator, X, y, folds) if self.refit else ClosedForm(_single_predictor(self.estimator_), folds)
+        )
+        if not self.left_out_.std.all():
+            raise ValueError("estimator must predict positive standard deviations, got 0 for a row left out.")
+        self.scores_ = np.abs(self.left_out_.residual) / self._scale(self.left_out_.std)
+
+    def _predict(self, X: Array) -> Array:
+        return np.asarray(self.estimator_.predict(X))
+
+    def _intervals(self, X: Array, levels: Sequence[Fraction]) -> Array:
+        blocks = gen_batches(X.shape[0], max(1, BLOCK_ENTRIES // self.scores_.size))
+        return np.concatenate([self._block_intervals(X[block], levels) for block in blocks])
+
+    def _row_intervals(self, X: Array) -> tuple[Array, Array]:
+        """Lower and upper ends, (m, l): labels that would score no more than row i under the model without its fold."""
+        mean, std = (part[:, self.left_out_.fold] for part in self.left_out_.predict(X))
+        half = scaled(self.scores_, self._scale(std))
+        return mean - half, mean + half
+
+    def _scale(self, std: Array) -> Array:
+        return std ** (2.0 / self.gamma)
+
+    @abstractmethod
+    def _folds(self, X: Array, y: Array) -> list[Rows]:
+        """Rows of each fold."""
+
+    @abstractmethod
+    def _block_intervals(self, X: Array, levels: Sequence[Fraction]) -> Array:
+        """Intervals of a block of test rows, (m, 2, levels)."""
+
+
+def plus_intervals(lower: Array, upper: Array, levels: Sequence[Fraction]) -> Array:
+    """Intervals of jackknife+ and CV+: the order statistics of the rows' lower and upper ends, (m, 2, levels)."""
+    return np.stack([lower_end(lower, levels), upper_end(upper, levels)], axis=1)
+
+
+def _single_predictor(estimator: Any) -> SinglePredictor:
+    predictor = getattr(estimator, "_predictor", None)
+    if not isinstance(predictor, SinglePredictor):
+        raise ValueError(
+            "estimator must be a ConformalGPRegressor with tuning='train', 'fixed' or 'holdout', unless refit=True; "
+            f"got {estimator!r}."
+        )
+    return predictor

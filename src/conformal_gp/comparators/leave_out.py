@@ -1,0 +1,169 @@
+r"""A Gaussian process without some of its training rows: from one fit, or from a fit each.
+
+With :math:`P` the inverse covariance matrix of the l training labels and :math:`\alpha = P y` (see
+:mod:`conformal_gp.gp.posterior`), the labels of a fold S, given all other rows, have
+
+.. math:: \text{residuals } R_S = P_{SS}^{-1} \alpha_S, \qquad \text{covariance } P_{SS}^{-1},
+
+and for a new input with weights v, mean μ and variance s, mean and variance without the fold are
+
+.. math:: \mu - v_S' R_S, \qquad s + v_S' P_{SS}^{-1} v_S .
+
+What the first fit learnt is held: kernel, noise, scaling of the inputs and, with ``tuning="train"``, the coefficients
+of the mean. With ``tuning="fixed"`` or "holdout" these have a flat prior and so are estimated without the fold.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from sklearn.base import clone
+
+from conformal_gp.gp.posterior import Posterior
+from conformal_gp.predictors.single import SinglePredictor
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+# Smallest squared pivot of a block of P, scaled to a unit diagonal, at which its rows are not alone in determining a
+# coefficient of the mean; as for single rows in gp/posterior.py.
+_SMALLEST_PIVOT = 1e-10
+
+
+class LeftOut(ABC):
+    """Predictions with each fold of the training rows left out.
+
+    Attributes
+    ----------
+    fold : ndarray of shape (l,)
+        Number of each training row's fold.
+    residual : ndarray of shape (l,)
+        Label of each row less its mean without the row's fold; infinite where that leaves the mean undetermined.
+    std : ndarray of shape (l,)
+        Standard deviation of each label without the row's fold.
+    """
+
+    fold: Rows
+    residual: Array
+    std: Array
+
+    @abstractmethod
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Means and standard deviations of the labels of m new inputs without each fold, each (m, folds)."""
+
+
+class ClosedForm(LeftOut):
+    """Everything from the fit to all rows.
+
+    Parameters
+    ----------
+    predictor : SinglePredictor
+        That of a fitted regressor.
+    folds : sequence of ndarray of int
+        Rows of each fold; they part the training rows.
+    """
+
+    def __init__(self, predictor: SinglePredictor, folds: Sequence[Rows]):
+        self._predictor = predictor
+        self._folds = folds
+        posterior = predictor._posterior
+        self.fold = fold_of_rows(folds)
+        self.residual = np.full(self.fold.size, np.inf)
+        self.std = np.ones(self.fold.size)
+        self._roots: list[Array | None] = []
+        for rows in folds:
+            root = _inverse_root(_precision(posterior, rows))
+            self._roots.append(root)
+            if root is not None:
+                self.residual[rows] = root.T @ (root @ posterior.alpha[rows])
+                self.std[rows] = np.sqrt(np.einsum("ij,ij->j", root, root))
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """See LeftOut."""
+        blocks = self._predictor.map_blocks(lambda rows: self._predict(X[rows]), np.arange(X.shape[0]))
+        mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        return mean, np.sqrt(variance)
+
+    def _predict(self, X: Array) -> tuple[Array, Array]:
+        weights, mean, variance = self._predictor._posterior.predict(self._predictor._inputs.new(X))
+        means, variances = (np.tile(part[:, None], len(self._folds)) for part in (mean, variance))
+        for j, (rows, root) in enumerate(zip(self._folds, self._roots, strict=True)):
+            if root is not None:
+                means[:, j] -= weights[:, rows] @ self.residual[rows]
+                variances[:, j] += np.sum((weights[:, rows] @ root.T) ** 2, axis=1)
+        return means, variances
+
+
+class Refits(LeftOut):
+    """A regressor fitted anew without each fold.
+
+    Parameters
+    ----------
+    estimator : regressor with ``predict(X, return_std=True)``
+        It is cloned for each fit.
+    X : ndarray of shape (l, d)
+        Training inputs.
+    y : ndarray of shape (l,)
+        Training labels.
+    folds : sequence of ndarray of int
+        Rows of each fold; they part the training rows.
+    """
+
+    def __init__(self, estimator: Any, X: Array, y: Array, folds: Sequence[Rows]):
+        self.fold = fold_of_rows(folds)
+        self.residual, self.std = np.empty_like(y), np.empty_like(y)
+        self._estimators = []
+        for rows in folds:
+            others = np.setdiff1d(np.arange(y.size), rows)
+            model = clone(estimator).fit(X[others], y[others])
+            mean, self.std[rows] = model.predict(X[rows], return_std=True)
+            self.residual[rows] = y[rows] - mean
+            self._estimators.append(model)
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """See LeftOut."""
+        predictions = [model.predict(X, return_std=True) for model in self._estimators]
+        means, stds = (np.stack(part, axis=1) for part in zip(*predictions, strict=True))
+        return means, stds
+
+
+def fold_of_rows(folds: Sequence[Rows]) -> Rows:
+    """Number of the fold that each row is in.
+
+    >>> fold_of_rows([np.array([0, 2]), np.array([1, 3, 4])])
+    array([0, 1, 0, 1, 1])
+    """
+    fold = np.empty(sum(rows.size for rows in folds), dtype=np.int64)
+    for number, rows in enumerate(folds):
+        fold[rows] = number
+    return fold
+
+
+def _precision(posterior: Posterior, rows: Rows) -> Array:
+    """Block of P among some rows."""
+    columns = posterior._root[:, rows]
+    block = columns.T @ columns
+    if posterior._information_inverse is not None:
+        CH = posterior._CH[rows]
+        block -= CH @ posterior._information_inverse @ CH.T
+        block.flat[:: rows.size + 1] = posterior.diagonal[rows]  # settled, where rounding is all that is left
+    return block
+
+
+def _inverse_root(block: Array) -> Array | None:
+    """L^-1 with block^-1 = L^-T L^-1; None where the block is singular but for rounding."""
+    scale = np.sqrt(np.diagonal(block))
+    if not scale.all():
+        return None
+    try:
+        L = cholesky(block / np.outer(scale, scale), lower=True)
+    except LinAlgError:
+        return None
+    if np.diagonal(L).min() ** 2 < _SMALLEST_PIVOT:
+        return None
+    return solve_triangular(L, np.diag(1.0 / scale), lower=True)
