@@ -1,0 +1,122 @@
+"""The file itself: a zip archive of a JSON document and arrays, with a checksum for each."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+FORMAT = "conformal-gp model"
+FORMAT_VERSION = 1
+
+_DOCUMENT = "model.json"
+_CHECKSUMS = "SHA256SUMS"
+_ZIP_SIGNATURE = b"PK"
+
+Target = str | os.PathLike[str] | BinaryIO
+
+
+class ModelFileError(ValueError):
+    """A file that is not a model, or not one that can be read."""
+
+
+def write_archive(target: Target, document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a document and arrays; the same content gives the same bytes. A file is replaced whole or not at all."""
+    members = {_DOCUMENT: json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False).encode()}
+    for name, array in arrays.items():
+        buffer = io.BytesIO()
+        np.save(buffer, array, allow_pickle=False)
+        members[f"{name}.npy"] = buffer.getvalue()
+    sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in members.items())
+    members[_CHECKSUMS] = sums.encode()
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        for name, content in members.items():
+            # ZipInfo's fixed date, rather than today's, keeps the bytes reproducible
+            file.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    if isinstance(target, str | os.PathLike):
+        path = Path(target)
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+        try:
+            unfinished.write_bytes(archive.getvalue())
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    else:
+        target.write(archive.getvalue())
+
+
+def read_archive(source: Target) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Document and arrays of a file that :func:`write_archive` wrote.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is foreign, newer than this package, truncated or damaged.
+    """
+    name, content = _content(source)
+    if not content:
+        raise ModelFileError(f"{name} is empty, not a conformal-gp model.")
+    if not content.startswith(_ZIP_SIGNATURE):
+        raise ModelFileError(f"{name} is not a conformal-gp model: it is no zip archive.")
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as file:
+            members = {member: file.read(member) for member in file.namelist()}
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
+        raise ModelFileError(f"{name} is truncated or damaged ({error}).") from error
+    document = _document(name, members)
+    _check_sums(name, members)
+    try:
+        arrays = {
+            member.removesuffix(".npy"): np.load(io.BytesIO(data), allow_pickle=False)
+            for member, data in members.items()
+            if member.endswith(".npy")
+        }
+    except (ValueError, EOFError, OSError) as error:
+        raise ModelFileError(f"{name} holds an array that cannot be read ({error}).") from error
+    return document, arrays
+
+
+def _content(source: Target) -> tuple[str, bytes]:
+    if isinstance(source, str | os.PathLike):
+        return str(source), Path(source).read_bytes()
+    return getattr(source, "name", "the stream"), source.read()
+
+
+def _document(name: str, members: Mapping[str, bytes]) -> dict[str, Any]:
+    """The JSON document, if it is one of ours and not newer than this package."""
+    try:
+        document = json.loads(members.get(_DOCUMENT, b""))
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ModelFileError(f"{name} is a zip archive, but not a conformal-gp model.")
+    version = document.get("format_version")
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise ModelFileError(
+            f"{name} has model format {version!r}, written by conformal-gp {document.get('package_version')}; this "
+            f"version reads formats up to {FORMAT_VERSION}. Upgrade conformal-gp to read it."
+        )
+    return document
+
+
+def _check_sums(name: str, members: Mapping[str, bytes]) -> None:
+    lines = members.get(_CHECKSUMS, b"").decode(errors="replace").splitlines()
+    stated = {member: digest for digest, _, member in (line.partition("  ") for line in lines)}
+    actual = {
+        member: hashlib.sha256(content).hexdigest() for member, content in members.items() if member != _CHECKSUMS
+    }
+    wrong = sorted(
+        member for member in stated.keys() | actual.keys() if stated.get(member, "") != actual.get(member, "")
+    )
+    if wrong:
+        raise ModelFileError(f"{name} is damaged: the checksum of {', '.join(wrong)} does not match.")

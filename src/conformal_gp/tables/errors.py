@@ -1,0 +1,32 @@
+"""What goes wrong with tables, in words for whoever made them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+
+class TableError(ValueError):
+    """A file or a table that cannot be used as it is; the message says where and what to do."""
+
+
+def listed(names: Iterable[str], most: int = 12) -> str:
+    """Names for a sentence, cut short when there are many.
+
+    >>> listed(["a", "b"]), listed("abcd", most=2)
+    ("'a', 'b'", "'a', 'b' and 2 more")
+    """
+    names = list(names)
+    text = ", ".join(f"'{name}'" for name in names[:most])
+    return text if len(names) <= most else f"{text} and {len(names) - most} more"
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """A question that names the nearest known names, or nothing.
+
+    >>> did_you_mean("MPG", ["mpg", "weight"])
+    " Did you mean 'mpg'?"
+    """
+    folded = {candidate.casefold(): candidate for candidate in reversed(known)}
+    near = get_close_matches(name.casefold(), list(folded), n=3, cutoff=0.55)
+    return f" Did you mean {' or '.join(repr(folded[candidate]) for candidate in near)}?" if near else ""
