@@ -1,0 +1,279 @@
+r"""Recalibration by a monotone neural flow: modular conformal calibration (Marx, Zhao, Neiswanger and Ermon, 2022).
+
+Scores of the calibration rows are sorted and given the levels j / (q + 1); an increasing function of the level is
+fitted to these pairs, and quantiles of a new label are read from it. Here that function is one layer of a neural
+autoregressive flow with H units,
+
+.. math::
+    N(u) = \operatorname{logit} \sum_h p_h s_h, \quad
+    s_h = \operatorname{sigmoid}(e^{v_h} u + b_h), \quad p = \operatorname{softmax}(w),
+
+increasing in u whatever its parameters v, b and w are. With :math:`\bar s = \sum_h p_h s_h` its gradient is
+
+.. math::
+    \frac{\partial N}{\partial b_h} = \frac{p_h s_h (1 - s_h)}{\bar s (1 - \bar s)}, \quad
+    \frac{\partial N}{\partial v_h} = \frac{\partial N}{\partial b_h} e^{v_h} u, \quad
+    \frac{\partial N}{\partial w_h} = \frac{p_h (s_h - \bar s)}{\bar s (1 - \bar s)}.
+
+The authors' code (TorchUQ) trains a second flow, from scores to levels, at the same time. Intervals do not use it, but
+its error counts when the step size is halved and the training stopped. It is left out here: on folds of two data sets
+mean widths changed by no more than they do from one random start to another, 5%, at less than half the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import exp, log, sqrt
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.special import log_expit, log_softmax, logsumexp, ndtr, ndtri
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from conformal_gp.comparators.recalibration import INTERVAL_RULES, extended_scores, interval_levels
+from conformal_gp.comparators.split import SplitRegressor
+
+Array = NDArray[np.float64]
+
+# Probabilities are kept this far from 0 and 1, as in the authors' code: 4.75 standard deviations.
+LEAST_PROBABILITY = 1e-6
+# Spread of the log slopes at the start: most units are steps, or nearly constant.
+LOG_SLOPE_SPREAD = 5.0
+# Every so many steps the loss is looked at; when it has not fallen by this share for longer than the patience, the step
+# size is halved. Training ends when the step size or the loss is this small.
+LOOK_EVERY = 100
+LEAST_GAIN = 1e-2
+PATIENCE = 2
+LEAST_STEP_SIZE = 1e-5
+LEAST_LOSS = 1e-5
+# Adam: decay of the two running means, and what keeps the division safe.
+DECAY, SQUARE_DECAY, SAFE_DIVISION = 0.9, 0.999, 1e-8
+
+
+def flow(parameters: Array, levels: Array) -> Array:
+    """N at each of the levels.
+
+    Parameters
+    ----------
+    parameters : ndarray of shape (3, units)
+        Log slopes v, offsets b and log weights w.
+    levels : ndarray of shape (n,)
+        Where to evaluate.
+
+    Returns
+    -------
+    values : ndarray of shape (n,)
+        Values on the whole real line, increasing with the level.
+
+    Examples
+    --------
+    One unit is the line :math:`e^v u + b`:
+
+    >>> flow(np.array([[0.0], [0.25], [3.0]]), np.array([0.0, 0.5, 1.0])).round(6)
+    array([0.25, 0.75, 1.25])
+    """
+    log_slopes, offsets, log_weights = parameters
+    arguments = np.exp(log_slopes) * levels[:, None] + offsets
+    weights = log_softmax(log_weights)
+    return logsumexp(weights + log_expit(arguments), axis=1) - logsumexp(weights + log_expit(-arguments), axis=1)
+
+
+def train_flow(
+    start: Array, levels: Array, scores: Array, step_size: float, max_steps: int
+) -> tuple[Array, int, float]:
+    """Fit a flow to scores at levels in [0, 1] by Adam on the mean squared error of all of them.
+
+    Parameters
+    ----------
+    start : ndarray of shape (3, units)
+        Parameters to start from.
+    levels, scores : ndarray of shape (n,)
+        What to fit.
+    step_size : float
+        Adam's step size at the start, halved when progress stalls.
+    max_steps : int
+        Steps at most.
+
+    Returns
+    -------
+    parameters : ndarray of shape (3, units)
+        Where training ended.
+    n_steps : int
+        Steps taken.
+    loss : float
+        Mean squared error before the last of them.
+    """
+    parameters = start.copy()
+    n_steps, loss = _train(parameters, levels, scores, step_size, max_steps)
+    return parameters, n_steps, loss
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+def _loss_and_gradient(parameters: Array, levels: Array, scores: Array, gradient: Array) -> float:  # pragma: no cover
+    """Mean squared error, and its gradient into ``gradient``."""
+    units = parameters.shape[1]
+    slopes, offsets = np.exp(parameters[0]), parameters[1]
+    weights = np.exp(parameters[2] - parameters[2].max())
+    weights /= weights.sum()
+    on, off = np.empty(units), np.empty(units)
+    gradient[:] = 0.0
+    loss = 0.0
+    for j in range(levels.size):
+        for h in range(units):
+            # Levels are not negative, so neither is the first term: no overflow.
+            away = exp(-(slopes[h] * levels[j] + offsets[h]))
+            on[h] = 1.0 / (1.0 + away)
+            off[h] = away * on[h]
+        mean_on, mean_off = 0.0, 0.0
+        for h in range(units):
+            mean_on += weights[h] * on[h]
+            mean_off += weights[h] * off[h]
+        error = log(mean_on / mean_off) - scores[j]
+        loss += error * error
+        pull = 2.0 * error / (levels.size * mean_on * mean_off)
+        for h in range(units):
+            gradient[1, h] += pull * on[h] * off[h]
+            gradient[0, h] += pull * on[h] * off[h] * levels[j]
+            gradient[2, h] += pull * (on[h] - mean_on)
+    gradient *= weights
+    gradient[0] *= slopes
+    return loss / levels.size
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _train(
+    parameters: Array, levels: Array, scores: Array, step_size: float, max_steps: int
+) -> tuple[int, float]:  # pragma: no cover
+    """Train ``parameters`` in place; steps taken and the last loss."""
+    gradient = np.empty_like(parameters)
+    mean, square = np.zeros_like(parameters), np.zeros_like(parameters)
+    best, stalled = np.inf, 0
+    step, loss = 0, np.inf
+    while step < max_steps:
+        step += 1
+        loss = _loss_and_gradient(parameters, levels, scores, gradient)
+        move = step_size / (1.0 - DECAY**step)
+        correction = 1.0 / sqrt(1.0 - SQUARE_DECAY**step)
+        for a in range(parameters.shape[0]):
+            for h in range(parameters.shape[1]):
+                g = gradient[a, h]
+                mean[a, h] = DECAY * mean[a, h] + (1.0 - DECAY) * g
+                square[a, h] = SQUARE_DECAY * square[a, h] + (1.0 - SQUARE_DECAY) * g * g
+                parameters[a, h] -= move * mean[a, h] / (correction * sqrt(square[a, h]) + SAFE_DIVISION)
+        if step % LOOK_EVERY == 0:
+            if loss < best * (1.0 - LEAST_GAIN):
+                best, stalled = loss, 0
+            else:
+                stalled += 1
+            if stalled > PATIENCE:
+                step_size, stalled = step_size / 2.0, 0
+            if step_size < LEAST_STEP_SIZE or loss < LEAST_LOSS:
+                break
+    return step, loss
+
+
+class FlowRecalibration(SplitRegressor):
+    r"""Modular conformal calibration with a neural autoregressive flow (GPR-RM in the paper).
+
+    Quantiles of a new label with predicted mean m and standard deviation s are :math:`m + s h(u)`, where h comes from
+    the flow N, fitted to the scores of the calibration rows: :math:`h(u) = \Phi^{-1}(N(u) + 1/2)` for "cdf" scores
+    :math:`\Phi((y - m) / s) - 1/2`, and N itself for "z" scores :math:`(y - m) / s`. They are finite at all levels,
+    and have no guarantee: the flow smooths the scores.
+
+    Training follows the authors' code: Adam from a random start, step sizes halved when the loss stalls, until they or
+    the loss are below 1e-5. Two things differ: it is in double precision, and the flow from scores to levels, which
+    intervals do not need, is not trained (see the module's text).
+
+    Parameters
+    ----------
+    estimator, calibration_size, random_state
+        See :class:`~conformal_gp.comparators.SplitConformal`. The seed is also that of the flow's start.
+    scores : {"cdf", "z"}, default="cdf"
+        What is ranked. With "cdf" no end is further than 4.75 standard deviations from the mean.
+    interval : {"shortest", "central"}, default="shortest"
+        Which interval of a level to take: the narrowest on average, or the one with equal tails.
+    units : int, default=200
+        Units H of the flow.
+    step_size : float, default=1e-3
+        Adam's step size at the start.
+    max_steps : int, default=50_000
+        Training steps at most.
+
+    Attributes
+    ----------
+    estimator_ : regressor
+        The Gaussian process, fitted to the rows that are not held out.
+    parameters_ : ndarray of shape (3, units)
+        Log slopes, offsets and log weights of the flow.
+    n_steps_ : int
+        Training steps taken.
+    loss_ : float
+        Mean squared error of the scores.
+
+    References
+    ----------
+    C. Marx, S. Zhao, W. Neiswanger, S. Ermon, "Modular Conformal Calibration", ICML 2022.
+
+    Examples
+    --------
+    Scores that are normal quantiles need no recalibration:
+
+    >>> from scipy.stats import norm
+    >>> from conformal_gp.comparators.flow import FlowRecalibration
+    >>> method = FlowRecalibration(interval="central", units=50, random_state=0)
+    >>> method = method.calibrate(np.zeros(49), np.ones(49), norm.ppf(np.arange(1, 50) / 50))
+    >>> method.intervals([0.0], [1.0], 0.9).round(1)
+    array([[-1.6,  1.6]])
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        **SplitRegressor._parameter_constraints,
+        "scores": [StrOptions({"cdf", "z"})],
+        "interval": [StrOptions(set(INTERVAL_RULES))],
+        "units": [Interval(Integral, 1, None, closed="left")],
+        "step_size": [Interval(Real, 0, None, closed="neither")],
+        "max_steps": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        calibration_size: float = 0.25,
+        random_state: int | np.random.RandomState | None = None,
+        scores: str = "cdf",
+        interval: str = "shortest",
+        units: int = 200,
+        step_size: float = 1e-3,
+        max_steps: int = 50_000,
+    ):
+        super().__init__(estimator, calibration_size=calibration_size, random_state=random_state)
+        self.scores = scores
+        self.interval = interval
+        self.units = units
+        self.step_size = step_size
+        self.max_steps = max_steps
+
+    def _calibrate(self, mean: Array, std: Array, y: Array) -> None:
+        residuals = (y - mean) / std
+        scores = extended_scores(ndtr(residuals) - 0.5 if self.scores == "cdf" else residuals)
+        start = check_random_state(self.random_state).standard_normal((3, self.units))
+        start[0] *= LOG_SLOPE_SPREAD
+        levels = np.linspace(0.0, 1.0, scores.size)
+        self.parameters_, self.n_steps_, self.loss_ = train_flow(start, levels, scores, self.step_size, self.max_steps)
+
+    def _ends(self, mean: Array, std: Array, levels: Sequence[Fraction]) -> Array:
+        ends = [self._quantile(np.array(interval_levels(self._quantile, 1 - level, self.interval))) for level in levels]
+        return mean[:, None, None] + std[:, None, None] * np.transpose(ends)
+
+    def _quantile(self, levels: Array) -> Array:
+        """h: quantiles of a new label whose predicted mean is 0 and standard deviation 1."""
+        scores = flow(self.parameters_, levels)
+        if self.scores == "z":
+            return scores
+        return ndtri(np.clip(scores + 0.5, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY))
