@@ -358,15 +358,20 @@ def _design_rows(settings: Settings, X: Array, rng: np.random.RandomState) -> Ro
     l, d = X.shape
     if isinstance(settings.design, np.ndarray):
         return settings.design
-    coefficients = {"zero": 0, "constant": 1, "linear": 1 + d}[settings.mean]
     share = DESIGN_SHARE if settings.design is None else settings.design
-    size = max(int(np.ceil(share * l)), coefficients + 3)
-    if size >= l:
+    return draw_design(settings.mean, int(np.ceil(share * l)), l, d, rng)
+
+
+def draw_design(mean: str, size: int, n_rows: int, n_features: int, rng: np.random.RandomState) -> Rows:
+    """Design rows at random: so many, or as many as the mean function needs."""
+    coefficients = {"zero": 0, "constant": 1, "linear": 1 + n_features}[mean]
+    size = max(size, coefficients + 3)
+    if size >= n_rows:
         raise ValueError(
-            f"mean={settings.mean!r} has {coefficients} coefficients and needs {coefficients + 3} design rows, which "
-            f"leaves none to rank of n_samples={l}; use mean='constant' or mean='zero'."
+            f"mean={mean!r} has {coefficients} coefficients and needs {coefficients + 3} design rows, which "
+            f"leaves none to rank of n_samples={n_rows}; use mean='constant' or mean='zero'."
         )
-    return np.sort(rng.permutation(l)[:size])
+    return np.sort(rng.permutation(n_rows)[:size])
 
 
 def _choose_gamma(settings: Settings, kernel: Kernel, noise: float, inputs: Inputs, y: Array) -> float:

@@ -72,6 +72,12 @@ class Pairs:
         """Squared Euclidean distances."""
         return cdist(self.X, self.Z, "sqeuclidean")
 
+    def squares(self, block: Block) -> Array:
+        """Squared distances of a block; those between different sets of rows are not kept, unless they are already."""
+        if self.square or "squared_distances" in self.__dict__:
+            return self.squared_distances[block]
+        return cdist(self.X[block[0]], self.Z[block[1]], "sqeuclidean")
+
     def take(self, rows: NDArray[np.int64]) -> Pairs:
         """Some rows of X against all of Z, with the distances that are known already."""
         taken = Pairs(self.X[rows], self.Z)
@@ -285,7 +291,7 @@ def _stationary(kernel: Kernel, pairs: Pairs, scale: float, profile: Profile) ->
         inverse_square = float(np.ravel(kernel.length_scale)[0]) ** -2.0
 
         def r2(block: Block) -> Array:
-            return pairs.squared_distances[block] * inverse_square
+            return pairs.squares(block) * inverse_square
 
         def pull_one(block: Block, Q: Array) -> Array:
             squares = r2(block)
@@ -319,7 +325,7 @@ def _rational_quadratic(kernel: RationalQuadratic, pairs: Pairs, scale: float) -
     learnt = [not kernel.hyperparameter_alpha.fixed, not kernel.hyperparameter_length_scale.fixed]
 
     def u(block: Block) -> Array:
-        return 1.0 + pairs.squared_distances[block] * (0.5 / (alpha * ell**2))  # 1 + r²/(2 alpha)
+        return 1.0 + pairs.squares(block) * (0.5 / (alpha * ell**2))  # 1 + r²/(2 alpha)
 
     def pull(block: Block, Q: Array) -> Array:
         u_block = u(block)

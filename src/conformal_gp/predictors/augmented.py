@@ -119,6 +119,7 @@ class Bag:
 
     def moments(self, new: NewInputs) -> list[Moments]:
         """Means and variances of new labels, kernel by kernel."""
+        new.pairs.squared_distances  # noqa: B018 (shared by all kernels)
         return [posterior.moments(new) for posterior in self.posteriors]
 
     def parabolas(self, moments: list[Moments]) -> tuple[Array, Array, Array]:
