@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # One BLAS thread a test process: the processes are what runs in parallel.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: demo test test-slow lint bench study clean
+.PHONY: demo test test-slow lint docs bench bench-scale study reproduce clean
 
 demo: $(VENV)/.demo  ## fit to the bundled Auto-mpg data, print a table, save a picture
 	@echo "== Fitting and predicting (ten folds)"
@@ -30,12 +30,26 @@ bench: $(VENV)/.bench  ## speed beside scikit-learn, gpyconform and GPyTorch; wr
 	@echo "== Benchmarks: leave the machine alone until they are done"
 	$(BIN)/python -m benchmarks
 
+bench-scale: $(VENV)/.bench  ## ten thousand to a million rows beside peers; writes docs/scale.md
+	@echo "== Scale: leave the machine alone until it is done"
+	$(BIN)/python -m benchmarks.scale
+
+docs: $(VENV)/.docs  ## the documentation site, in build/docs; offline, warnings are errors
+	@echo "== Documentation (runs the gallery's examples: a few minutes)"
+	$(BIN)/python -m sphinx -q -W --keep-going docs build/docs
+	@echo "Open build/docs/index.html"
+
+reproduce: $(VENV)/.test  ## the paper's whole evaluation; writes docs/paper/
+	@echo "== The paper, re-run; an interrupted run goes on where it stopped"
+	$(BIN)/conformal-gp reproduce all
+
 study: $(VENV)/.test  ## coverage after tuning, and the four benchmark data sets; writes docs/guarantee/
 	@echo "== Studies: about an hour on two cores; an interrupted run goes on where it stopped"
 	$(BIN)/python -m studies.coverage
 	$(BIN)/python -m studies.benchmark_sets
 
 clean:  ## remove the environment and what was built
+	rm -rf docs/gallery docs/api docs/sg_execution_times.rst
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
@@ -56,4 +70,9 @@ $(VENV)/.bench: pyproject.toml | $(BIN)/python
 	@echo "== Installing conformal-gp with the peers it is measured against"
 	$(PIP) torch==2.13.0
 	$(PIP) -e '.[bench]'
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	@echo "== Installing conformal-gp with what its documentation needs"
+	$(PIP) -e '.[docs]'
 	@touch $@
