@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from conformal_gp.conformal.levels import rank, read_levels, rows_needed
+from conformal_gp.base import IntervalRegressor
 from conformal_gp.fitting import Fitted, Settings, automatic, fit_augmented, fit_fixed, fit_holdout, fit_train
 from conformal_gp.gp.mean import MEAN_NAMES
 from conformal_gp.gp.threads import one_blas_thread
@@ -34,7 +32,7 @@ _WAYS: dict[str, Callable[..., Fitted]] = {
 }
 
 
-class ConformalGPRegressor(RegressorMixin, BaseEstimator):
+class ConformalGPRegressor(IntervalRegressor):
     r"""Gaussian process regression whose prediction intervals have guaranteed coverage.
 
     Full (transductive) conformal prediction on exact Gaussian process regression, after Papadopoulos (2024): for rows
@@ -211,19 +209,7 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
 
     def _settings(self, n_rows: int) -> Settings:
         """Parameters as one checked value."""
-        kernels = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel]
-        gammas = [float(gamma) for gamma in np.ravel(self.gamma)]
-        for kernel in kernels:
-            if not isinstance(kernel, Kernel) and kernel not in KERNEL_NAMES:
-                raise ValueError(
-                    f"kernel must be one of {', '.join(KERNEL_NAMES)}, a scikit-learn kernel, or a list of these; "
-                    f"got {kernel!r}."
-                )
-        if not kernels or not gammas:
-            raise ValueError("kernel and gamma must not be empty.")
-        for gamma in gammas:
-            if not gamma >= 1.0:
-                raise ValueError(f"gamma must be at least 1 (infinity is allowed), got {gamma!r}.")
+        kernels, gammas = self._kernels_and_gammas()
         return Settings(
             kernels,
             self.mean,
@@ -235,152 +221,3 @@ class ConformalGPRegressor(RegressorMixin, BaseEstimator):
             check_design(self.design, n_rows),
             check_candidates(self.candidates),
         )
-
-    def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Plain Gaussian process prediction, without the guarantee.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Test inputs.
-        return_std : bool, default=False
-            Also return the standard deviation of a new label, noise included.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_samples,)
-            Predictive mean.
-        std : ndarray of shape (n_samples,)
-            Predictive standard deviation; only with ``return_std``.
-
-        Examples
-        --------
-        >>> from conformal_gp import ConformalGPRegressor
-        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
-        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
-        >>> mean, std = model.predict([[1.0], [3.0]], return_std=True)
-        >>> mean.round(3), std.round(3)
-        (array([ 0.802, -0.333]), array([0.424, 0.84 ]))
-        """
-        inputs = self._test_inputs(X)
-        if not return_std:
-            return self._predictor.mean(inputs)
-        mean, variance = self._predictor.mean_and_variance(inputs)
-        return mean, np.sqrt(variance)
-
-    def predict_interval(self, X: ArrayLike, confidence_level: float | ArrayLike = 0.95) -> Array:
-        """Prediction intervals: the convex hull of each row's region.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Test inputs.
-        confidence_level : float or sequence of floats, default=0.95
-            Level or levels, each strictly between 0 and 1.
-
-        Returns
-        -------
-        intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels)
-            Lower and upper ends; three-dimensional when a sequence of levels is given. Ends are infinite where the
-            training rows cannot support the level.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from conformal_gp import ConformalGPRegressor
-        >>> X = np.linspace(0, 3, 40)[:, None]
-        >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0])
-        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.01, scale_inputs=False).fit(X, y)
-        >>> model.predict_interval([[1.0], [2.0]], confidence_level=0.9).round(2)
-        array([[ 0.8 ,  1.02],
-               [-0.87, -0.65]])
-        >>> model.predict_interval([[1.0]], confidence_level=[0.8, 0.9]).shape
-        (1, 2, 2)
-        """
-        inputs = self._test_inputs(X)
-        levels, single = read_levels(confidence_level)
-        n = self._predictor.n_ranked
-        ranks = [rank(level, n) for level in levels]
-        for level, k in zip(levels, ranks, strict=True):
-            if k == 0:
-                warnings.warn(
-                    f"confidence_level={float(level):g} needs at least {rows_needed(level)} rows to rank, the model "
-                    f"has {n}; its intervals are infinite.",
-                    UserWarning,
-                    stacklevel=2,
-                )
-        intervals = self._predictor.hulls(inputs, ranks)
-        return intervals[:, :, 0] if single else intervals
-
-    def predict_set(self, X: ArrayLike, confidence_level: float = 0.95) -> list[Array]:
-        """Exact prediction regions, holes and all.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Test inputs.
-        confidence_level : float, default=0.95
-            One level strictly between 0 and 1.
-
-        Returns
-        -------
-        regions : list of ndarrays of shape (n_pieces, 2)
-            For each row its region as sorted, disjoint, closed intervals. With ``gamma=2`` there is always one.
-
-        Examples
-        --------
-        >>> from conformal_gp import ConformalGPRegressor
-        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
-        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
-        >>> [region.round(2) for region in model.predict_set([[1.0]], confidence_level=0.5)]
-        [array([[0.51, 1.22]])]
-        """
-        inputs = self._test_inputs(X)
-        levels, single = read_levels(confidence_level)
-        if not single:
-            raise ValueError(f"confidence_level must be one number for predict_set, got {confidence_level!r}.")
-        return self._predictor.regions(inputs, rank(levels[0], self._predictor.n_ranked))
-
-    def predict_p(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        smoothing: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> Array:
-        """p-values of labels: how well each fits in with the training rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Test inputs.
-        y : array-like of shape (n_samples,)
-            One candidate label for each row.
-        smoothing : bool, default=False
-            Break ties at random: p-values of true labels are then exactly uniform, where without they are a little
-            larger.
-        random_state : int, RandomState instance or None, default=None
-            Seed of the tie breaks.
-
-        Returns
-        -------
-        p : ndarray of shape (n_samples,)
-            The label ``y[i]`` is in the region of level ``1 - delta`` of ``X[i]`` exactly when ``p[i] > delta``
-            (without smoothing).
-
-        Examples
-        --------
-        >>> from conformal_gp import ConformalGPRegressor
-        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
-        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
-        >>> model.predict_p([[1.0], [1.0]], [0.8, 5.0])
-        array([1.  , 0.25])
-        """
-        inputs = self._test_inputs(X)
-        labels = check_labels(y, inputs)
-        ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else None
-        return self._predictor.p_values(inputs, labels, ties)
-
-    def _test_inputs(self, X: ArrayLike) -> Array:
-        check_is_fitted(self)
-        return check_inputs(self, X, reset=False)

@@ -16,14 +16,16 @@ from conformal_gp.gp.candidates import Candidate
 Array = NDArray[np.float64]
 
 
-def check_finite(name: str, values: NDArray[Any], feature_names: NDArray[Any] | None = None) -> None:
-    """Raise a ValueError that names the first NaN or infinite entry."""
+def check_finite(
+    name: str, values: NDArray[Any], feature_names: NDArray[Any] | None = None, first_row: int = 0
+) -> None:
+    """Raise a ValueError that names the first NaN or infinite entry; ``first_row`` is the number of the first row."""
     wrong = np.argwhere(~np.isfinite(values))
     if wrong.size == 0:
         return
     place = tuple(int(i) for i in wrong[0])
     kind = "NaN" if np.isnan(values[place]) else "infinity (inf)"
-    where = f"row {place[0]}"
+    where = f"row {first_row + place[0]}"
     if len(place) > 1:
         where += f", column {place[1]}" if feature_names is None else f", column {feature_names[place[1]]!r}"
     raise ValueError(f"{name} contains {kind} in {where}; all values must be finite.")
@@ -52,17 +54,17 @@ def check_labels(y: Any, X: Array) -> Array:
     return y
 
 
-def check_design(design: Any, n_rows: int) -> float | NDArray[np.int64] | None:
-    """``design`` as None, a share, or sorted row numbers."""
+def check_design(design: Any, n_rows: int, name: str = "design") -> float | NDArray[np.int64] | None:
+    """``design`` as None, a share, or sorted row numbers; ``name`` is the parameter's."""
     if design is None or np.ndim(design) == 0:
         return None if design is None else float(design)
     rows = np.asarray(design)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.size == 0:
-        raise ValueError(f"design must be a share between 0 and 1 or a list of row numbers, got {design!r}.")
+        raise ValueError(f"{name} must be a share between 0 and 1 or a list of row numbers, got {design!r}.")
     if rows.min() < 0 or rows.max() >= n_rows or np.unique(rows).size < rows.size:
-        raise ValueError(f"design must hold distinct row numbers from 0 to {n_rows - 1}, got {design!r}.")
+        raise ValueError(f"{name} must hold distinct row numbers from 0 to {n_rows - 1}, got {design!r}.")
     if rows.size == n_rows:
-        raise ValueError(f"design holds all {n_rows} rows; some must be left to rank.")
+        raise ValueError(f"{name} holds all {n_rows} rows; some must be left to rank.")
     return np.sort(rows).astype(np.int64)
 
 

@@ -1,0 +1,122 @@
+"""Inducing inputs: the few inputs through which a low-rank Gaussian process sees all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.gaussian_process.kernels import Exponentiation, Kernel, Product, Sum, WhiteKernel
+
+from conformal_gp.gp.covariance import Pairs, covariance
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+# An input whose variance given those chosen before is below this share of the largest variance adds nothing but
+# rounding; the covariance matrix of the chosen ones then needs no jitter.
+LEAST_SHARE = 1e-8
+
+
+def shared_variance(kernel: Kernel, X: Array) -> Array:
+    """Variance at each row of ``X`` without white noise: the covariance of two labels at the same input.
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> shared_variance(RBF() + WhiteKernel(0.5), np.zeros((2, 1)))
+    array([1., 1.])
+    """
+    if isinstance(kernel, WhiteKernel):
+        return np.zeros(X.shape[0])
+    if isinstance(kernel, Sum):
+        return shared_variance(kernel.k1, X) + shared_variance(kernel.k2, X)
+    if isinstance(kernel, Product):
+        return shared_variance(kernel.k1, X) * shared_variance(kernel.k2, X)
+    if isinstance(kernel, Exponentiation):
+        return shared_variance(kernel.kernel, X) ** kernel.exponent
+    return kernel.diag(X)
+
+
+def greedy(kernel: Kernel, X: Array, n_inducing: int) -> Rows:
+    """Rows of ``X``, each the one of largest variance given those before: pivots of a Cholesky factorisation.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Covariance function.
+    X : ndarray of shape (n, d)
+        Inputs to choose from.
+    n_inducing : int
+        How many to choose; fewer are chosen where the others would be known without noise from them.
+
+    Returns
+    -------
+    rows : ndarray of int
+        Row numbers, in the order of choice.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> greedy(RBF(1.0), np.array([[0.0], [0.1], [5.0], [0.0]]), 3)
+    array([0, 2, 1])
+    """
+    left = shared_variance(kernel, X)
+    least = LEAST_SHARE * left.max()
+    factor = np.empty((min(n_inducing, X.shape[0]), X.shape[0]))
+    chosen: list[int] = []
+    for row in factor:
+        pivot = int(np.argmax(left))
+        if left[pivot] <= least:
+            break
+        earlier = factor[: len(chosen)]
+        row[:] = covariance(kernel, Pairs(X[pivot : pivot + 1], X))[0][0] - earlier[:, pivot] @ earlier
+        row /= np.sqrt(left[pivot])
+        left -= row**2
+        left[pivot] = 0.0
+        chosen.append(pivot)
+    return np.array(chosen, dtype=np.int64)
+
+
+def _by_greed(kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomState) -> Array:
+    return X[greedy(kernel, X, n_inducing)]
+
+
+def _by_means(kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomState) -> Array:
+    n_clusters = min(n_inducing, np.unique(X, axis=0).shape[0])
+    return KMeans(n_clusters, n_init=1, random_state=rng).fit(X).cluster_centers_
+
+
+def _at_random(kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomState) -> Array:
+    return X[rng.permutation(X.shape[0])[:n_inducing]]
+
+
+SELECTIONS: dict[str, Callable[[Kernel, Array, int, np.random.RandomState], Array]] = {
+    "greedy": _by_greed,
+    "kmeans": _by_means,
+    "random": _at_random,
+}
+
+
+def select(name: str, kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomState) -> Array:
+    """Inducing inputs for rows like ``X``.
+
+    Parameters
+    ----------
+    name : {"greedy", "kmeans", "random"}
+        The row of largest conditional variance next, centres of k-means, or rows at random.
+    kernel, X, n_inducing
+        As in :func:`greedy`.
+    rng : numpy.random.RandomState
+        Draws rows, or the start of k-means.
+
+    Returns
+    -------
+    Z : ndarray of shape (at most n_inducing, d)
+        Inducing inputs, none of them known from the others but for rounding.
+    """
+    return independent(kernel, SELECTIONS[name](kernel, X, n_inducing, rng))
+
+
+def independent(kernel: Kernel, Z: Array) -> Array:
+    """Those of some inputs that are not known from the others but for rounding, as pivots in order."""
+    return Z[greedy(kernel, Z, Z.shape[0])]

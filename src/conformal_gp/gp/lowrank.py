@@ -1,0 +1,281 @@
+r"""Gaussian process regression in a low-rank model, as sums over rows.
+
+Inducing inputs Z give each input features :math:`\phi(x) = L^{-1} k(Z, x)` with :math:`L L' = K_{ZZ}`, and labels are
+
+.. math:: y_i = h_i' \beta + \phi_i' u + \epsilon_i, \qquad u \sim N(0, I), \quad \epsilon_i \sim N(0, \lambda_i),
+
+where :math:`\lambda_i = \sigma^2` (DTC), or :math:`\sigma^2 + k(x_i, x_i) - |\phi_i|^2` (FITC), which keeps the
+variance of every label what it is under the kernel. White noise inside the kernel counts as noise. The coefficients
+:math:`\beta` of the mean have a flat prior: they are features too, of prior precision zero. With
+:math:`f_i = (\phi_i, h_i)` and D the diagonal prior precision (ones, then zeros), let
+
+.. math:: B = D + \sum_i f_i f_i' / \lambda_i = R R', \qquad g_i = R^{-1} f_i, \quad w = R^{-1} f(x) .
+
+Woodbury's identity, in the limit of ever vaguer priors on :math:`\beta`, gives the inverse P over the rows (see
+:mod:`conformal_gp.gp.posterior`) and the prediction at x:
+
+.. math::
+    P_{ij} = \delta_{ij} / \lambda_i - g_i' g_j / (\lambda_i \lambda_j), \quad
+    \alpha_i = (y_i - f_i' \theta) / \lambda_i, \quad v_i = g_i' w / \lambda_i, \quad s = \lambda(x) + |w|^2,
+
+with :math:`\theta = B^{-1} \sum_i f_i y_i / \lambda_i` and mean :math:`f(x)' \theta`. The determinant is
+:math:`|K + \sigma^2 I| |H'CH| = |B| \prod_i \lambda_i`. So a fit costs :math:`O(l m^2)` as sums over blocks of rows,
+and nothing of size l x m need be kept.
+
+The columns of H are the directions that the *design* rows determine. These rows stay in the model, so no other row ever
+determines a coefficient by itself, and B is always positive definite.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import Kernel
+
+from conformal_gp.gp.covariance import Pairs, covariance
+from conformal_gp.gp.factor import Factor, norm_of_lower
+from conformal_gp.gp.inducing import shared_variance
+from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.lapack import multiply_triangle
+
+Array = NDArray[np.float64]
+
+APPROXIMATIONS = ("fitc", "dtc")
+
+# Smallest reciprocal condition number of B, its diagonal scaled to ones, at which intervals are trusted.
+_SMALLEST_CONDITION = 1e-12
+
+
+class Features(NamedTuple):
+    """A block of n rows as the model sees them."""
+
+    F: Array
+    """(n, m + p): features of the kernel, then of the mean."""
+    noise: Array
+    """(n,): variance that the features leave over."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over rows; those of two blocks add up to those of both."""
+
+    information: Array
+    """Sum of f f' / λ."""
+    moment: Array
+    """Sum of f y / λ."""
+    square: float
+    """Sum of y² / λ."""
+    log_noise: float
+    """Sum of log λ."""
+    gram: Array
+    """H'H, the unweighted sum."""
+    n_rows: int
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(
+            self.information + other.information,
+            self.moment + other.moment,
+            self.square + other.square,
+            self.log_noise + other.log_noise,
+            self.gram + other.gram,
+            self.n_rows + other.n_rows,
+        )
+
+
+class LowRankPrior:
+    """The model before it has seen its rows.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Covariance function.
+    noise_variance : float
+        Noise variance of each label.
+    inputs : Inputs
+        Design rows: they bring the scaling and the mean basis.
+    y : ndarray of shape (n_design,)
+        Their labels, from which a first fit of the mean is taken, for the sake of rounding alone.
+    Z : ndarray of shape (m, d)
+        Inducing inputs, scaled.
+    approximation : {"fitc", "dtc"}
+        What becomes of the variance that the features leave over: noise, or nothing.
+    """
+
+    def __init__(
+        self, kernel: Kernel, noise_variance: float, inputs: Inputs, y: Array, Z: Array, approximation: str
+    ):
+        self._kernel = kernel
+        self._noise_variance = noise_variance
+        self._inputs = inputs
+        self._first_fit = inputs.H.T @ y  # least squares: H has orthonormal columns
+        self._Z = Z
+        self._fitc = approximation == "fitc"
+        self._root = Factor(np.tril(covariance(kernel, Pairs(Z, Z))[0])).inverse_root()
+
+    @property
+    def n_inducing(self) -> int:
+        """Number m of inducing inputs."""
+        return self._Z.shape[0]
+
+    def features(self, X: Array) -> Features:
+        """Features and noise of rows ``X``, unscaled."""
+        new = self._inputs.new(X)
+        scaled = new.pairs.X
+        phi = np.ascontiguousarray(covariance(self._kernel, Pairs(scaled, self._Z))[0])
+        multiply_triangle(self._root, phi, transposed=False)
+        shared = shared_variance(self._kernel, scaled)
+        noise = self._noise_variance + self._kernel.diag(scaled) - shared
+        if self._fitc:
+            noise += np.maximum(shared - np.einsum("ij,ij->i", phi, phi), 0.0)
+        if not (noise > 0.0).all():
+            raise LinAlgError(
+                f"the low-rank model has rows without noise: give a noise_variance above {self._noise_variance:g}."
+            )
+        return Features(np.hstack([phi, new.H]), noise)
+
+    def sums(self, X: Array, y: Array) -> Sums:
+        """Sums over a block of rows."""
+        F, noise = self.features(X)
+        H = F[:, self.n_inducing :]
+        gram = H.T @ H
+        residual = self.residual(F, y) / np.sqrt(noise)
+        F /= np.sqrt(noise)[:, None]
+        return Sums(F.T @ F, F.T @ residual, float(residual @ residual), float(np.log(noise).sum()), gram, y.size)
+
+    def residual(self, F: Array, y: Array) -> Array:
+        """Labels less the first fit of the mean: a flat prior does not notice, but rounding does."""
+        return y - F[:, self.n_inducing :] @ self._first_fit
+
+    def mean_coef(self, theta: Array) -> Array:
+        """Coefficients on the columns of the mean function, from those of all features."""
+        return self._inputs.coefficients(self._first_fit + theta[self.n_inducing :])
+
+    def first_fit(self, F: Array) -> Array:
+        """The first fit of the mean at rows of these features."""
+        return F[:, self.n_inducing :] @ self._first_fit
+
+
+class RowState(NamedTuple):
+    """What a block of n training rows brings into the comparison with test rows."""
+
+    alpha: Array
+    """(n,): weighted residuals."""
+    diagonal: Array
+    """(n,): inverse leave-one-out variances, the diagonal of P."""
+    noise: Array
+    """(n,): λ."""
+    G: Array
+    """(n, m + p): rows g."""
+
+    @property
+    def bound(self) -> Array:
+        """(n,): |g| / λ; the weight of a row in a prediction is at most this times |w|."""
+        return np.sqrt(np.einsum("ij,ij->i", self.G, self.G)) / self.noise
+
+    def weights(self, W: Array) -> Array:
+        """(k, n): weights v in the predictions at k inputs with rows ``W``."""
+        weights = W @ self.G.T
+        weights /= self.noise
+        return weights
+
+
+class NewRows(NamedTuple):
+    """A block of k new inputs."""
+
+    W: Array
+    """(k, m + p): rows w."""
+    mean: Array
+    """(k,): mean of a new label."""
+    variance: Array
+    """(k,): its variance, noise included."""
+
+    @property
+    def size(self) -> Array:
+        """(k,): |w|, to which the weights of training rows are in proportion."""
+        return np.sqrt(np.einsum("ij,ij->i", self.W, self.W))
+
+
+class LowRankPosterior:
+    """The model given the sums over its training rows.
+
+    Parameters
+    ----------
+    prior : LowRankPrior
+        The model.
+    sums : Sums
+        Over all training rows.
+
+    Attributes
+    ----------
+    mean_coef : ndarray of shape (p,)
+        Coefficients of the mean function.
+    log_marginal_likelihood : float
+        Restricted log likelihood of the labels, in a mean basis that is orthonormal over the training rows.
+    """
+
+    def __init__(self, prior: LowRankPrior, sums: Sums):
+        self._prior = prior
+        B = sums.information.copy()
+        m, p = prior.n_inducing, sums.gram.shape[0]
+        B.flat[: m * B.shape[0] : B.shape[0] + 1] += 1.0
+        # Scaled to a diagonal of ones, B is as well conditioned as scaling can make it.
+        scale = 1.0 / np.sqrt(np.diagonal(B))
+        factor = _trustworthy(np.tril(B * scale * scale[:, None]))
+        log_determinant = factor.log_determinant() - 2.0 * float(np.log(scale).sum())
+        self._root = factor.inverse_root() * scale
+        whitened = self._root @ sums.moment
+        self._theta = whitened @ self._root
+        self.mean_coef = prior.mean_coef(self._theta)
+        quadratic = sums.square - float(whitened @ whitened)
+        log_determinant += sums.log_noise - float(np.linalg.slogdet(sums.gram)[1])
+        self.log_marginal_likelihood = -0.5 * (
+            quadratic + log_determinant + (sums.n_rows - p) * float(np.log(2.0 * np.pi))
+        )
+
+    def mean(self, X: Array) -> Array:
+        """Means of new labels."""
+        return self._mean(self._prior.features(X).F)
+
+    def _mean(self, F: Array) -> Array:
+        return self._prior.first_fit(F) + F @ self._theta
+
+    def new(self, X: Array) -> NewRows:
+        """New inputs ``X``, unscaled."""
+        F, noise = self._prior.features(X)
+        mean = self._mean(F)
+        multiply_triangle(self._root, F, transposed=False)
+        return NewRows(F, mean, noise + np.einsum("ij,ij->i", F, F))
+
+    def rows(self, X: Array, y: Array) -> RowState:
+        """State of training rows, unscaled, that are among the sums."""
+        F, noise = self._prior.features(X)
+        alpha = (self._prior.residual(F, y) - F @ self._theta) / noise
+        multiply_triangle(self._root, F, transposed=False)
+        left = 1.0 - np.einsum("ij,ij->i", F, F) / noise
+        if not (left > 0.0).all():
+            raise LinAlgError("a training row's noise is lost in rounding; give a larger noise_variance.")
+        return RowState(alpha, left / noise, noise, F)
+
+    def summary(self, X: Array, y: Array) -> Array:
+        """(3, n): alpha, diagonal and bound of training rows."""
+        state = self.rows(X, y)
+        return np.stack([state.alpha, state.diagonal, state.bound])
+
+
+def _trustworthy(B: Array) -> Factor:
+    norm = norm_of_lower(B)
+    try:
+        factor = Factor(B)
+        condition = factor.reciprocal_condition(norm)
+    except LinAlgError:
+        condition = 0.0
+    if condition < _SMALLEST_CONDITION:
+        raise LinAlgError(
+            f"the low-rank model is numerically singular (reciprocal condition {condition:.1e}); give a larger "
+            "noise_variance, a shorter length scale or fewer inducing inputs."
+        )
+    return factor

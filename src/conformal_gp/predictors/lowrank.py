@@ -1,0 +1,233 @@
+"""Full conformal prediction in a low-rank model, with any number of training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformal_gp.conformal.lines import Lines, normalised_residual_lines
+from conformal_gp.conformal.pruning import Ranking, Windows
+from conformal_gp.conformal.pvalues import counts, shares
+from conformal_gp.conformal.regions import hulls, regions
+from conformal_gp.gp.lowrank import LowRankPosterior, NewRows
+from conformal_gp.gp.threads import map_threads
+from conformal_gp.predictors.base import Predictor
+from conformal_gp.rows import Rows, slices
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+BATCH_ROWS = 4096
+"""Test rows whose windows are found together."""
+GROUP_ENTRIES = 2**25
+"""Most weights (training rows times test rows) that are held at a time: a quarter of a gigabyte."""
+PIECE_ENTRIES = 2**18
+"""Most weights whose lines are held by a thread."""
+CHUNK_ROWS = 2048
+"""Training rows whose features are held by a thread."""
+GATHERED_ROWS = 2**20
+"""Most training rows that are brought together for a batch of test rows."""
+
+
+class Sight(NamedTuple):
+    """One test row piece's view of the rows that matter for one level."""
+
+    lines: Lines
+    above: int
+    """Rows not looked at, which cover every candidate in question."""
+
+
+class Group(NamedTuple):
+    """Test rows that look at the same training rows."""
+
+    members: Numbers
+    """Places in the batch."""
+    start: Numbers
+    """(levels,): windows that hold those of all members."""
+    stop: Numbers
+
+
+class LowRankPredictor(Predictor):
+    """Answers from a low-rank posterior, looking only at the training rows that can decide.
+
+    Parameters
+    ----------
+    posterior : LowRankPosterior
+        The Gaussian process given all training rows.
+    rows : Rows
+        The training rows.
+    design : ndarray of int
+        Those that are not ranked, ascending.
+    gamma : float
+        Root of the variance in the nonconformity measure.
+    n_jobs : int or None
+        Threads over blocks of rows.
+    """
+
+    def __init__(self, posterior: LowRankPosterior, rows: Rows, design: Numbers, gamma: float, n_jobs: int | None):
+        self._posterior = posterior
+        self._rows = rows
+        self._gamma = gamma
+        self.n_jobs = n_jobs
+        self.n_rows = rows.n_rows
+        self.n_ranked = rows.n_rows - design.size
+        self._ranked = np.delete(np.arange(rows.n_rows), design)
+        alpha, diagonal, bound = np.delete(rows.each(posterior.summary, "scores"), design, axis=1)
+        self._ranking = Ranking(alpha, diagonal, bound, gamma)
+
+    def mean(self, X: Array) -> Array:
+        """See Predictor."""
+        return np.concatenate(self._map(lambda block: self._posterior.mean(X[block]), X.shape[0]))
+
+    def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
+        """See Predictor."""
+        blocks = self._map(lambda block: self._posterior.new(X[block])[1:], X.shape[0])
+        mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        return mean, variance
+
+    def _map(self, function: Callable[[slice], Array | tuple[Array, Array]], n_rows: int) -> list:
+        return list(map_threads(function, slices(n_rows, CHUNK_ROWS), self.n_jobs))
+
+    def hulls(self, X: Array, ranks: Sequence[int]) -> Array:
+        """See Predictor."""
+        ends = np.tile([[-np.inf], [np.inf]], (X.shape[0], 1, len(ranks)))
+        levels = [level for level, rank in enumerate(ranks) if rank > 0]
+
+        def fill(members: Numbers, sights: list[Sight]) -> None:
+            for level, (lines, above) in zip(levels, sights, strict=True):
+                ends[members, :, level] = hulls(lines, [ranks[level] - above])[:, :, 0]
+
+        self._answer(X, partial(self._for_ranks, [ranks[level] for level in levels]), fill)
+        return ends
+
+    def regions(self, X: Array, rank: int) -> list[Array]:
+        """See Predictor."""
+        found = [np.array([[-np.inf, np.inf]])] * X.shape[0]
+
+        def fill(members: Numbers, sights: list[Sight]) -> None:
+            ((lines, above),) = sights
+            for member, region in zip(members, regions(lines, rank - above), strict=True):
+                found[member] = region
+
+        if rank > 0:
+            self._answer(X, partial(self._for_ranks, [rank]), fill)
+        return found
+
+    def p_values(self, X: Array, y: Array, tie_breaks: Array | None) -> Array:
+        """See Predictor."""
+        at_least, greater = np.empty((2, y.size), dtype=np.int64)
+
+        def fill(members: Numbers, sights: list[Sight]) -> None:
+            ((lines, above),) = sights
+            at_least[members], greater[members] = (above + part for part in counts(lines, y[members]))
+
+        def for_labels(new: NewRows, batch: slice) -> list[Windows]:
+            return [self._ranking.for_label(y[batch], new.mean, new.variance, new.size)]
+
+        self._answer(X, for_labels, fill)
+        return shares(at_least, greater, self.n_ranked, tie_breaks)
+
+    def _for_ranks(self, ranks: list[int], new: NewRows, batch: slice) -> list[Windows]:
+        return [self._ranking.for_rank(rank, new.variance, new.size) for rank in ranks]
+
+    def _answer(
+        self,
+        X: Array,
+        windows: Callable[[NewRows, slice], list[Windows]],
+        fill: Callable[[Numbers, list[Sight]], None],
+    ) -> None:
+        """Let each test row see the training rows in its windows: ``fill`` is called with test rows and their sights."""
+        for batch in slices(X.shape[0], BATCH_ROWS):
+            new = self._new(X[batch])
+            found = windows(new, batch)
+            if not found:
+                continue
+            groups = list(self._groups(found))
+            rows = self._gathered(groups)
+            for group in groups:
+                self._show(new, batch.start, group, rows, fill)
+
+    def _new(self, X: Array) -> NewRows:
+        blocks = self._map(lambda block: self._posterior.new(X[block]), X.shape[0])
+        return NewRows(*(np.concatenate(part) for part in zip(*blocks, strict=True)))
+
+    def _groups(self, windows: list[Windows]) -> Iterator[Group]:
+        """Test rows of similar windows, so many that their weights can be held."""
+        start = np.stack([window.start for window in windows], axis=1)
+        stop = np.stack([window.stop for window in windows], axis=1)
+        span = (stop - start).sum(axis=1) + self._ranking.loud.size
+        order = np.argsort(span, kind="stable")
+        first = 0
+        while first < order.size:
+            least = max(1, span[order[first]])
+            last = first + 1
+            while last < order.size:
+                widest = span[order[last]]
+                if widest > 2 * least + CHUNK_ROWS or widest * (last + 1 - first) > GROUP_ENTRIES:
+                    break
+                last += 1
+            members = order[first:last]
+            yield Group(members, start[members].min(axis=0), stop[members].max(axis=0))
+            first = last
+
+    def _places(self, group: Group) -> Numbers:
+        """Quiet rows, by their place in order, that any level of a group looks at."""
+        ranges = [np.arange(*window) for window in zip(group.start, group.stop, strict=True)]
+        return np.unique(np.concatenate(ranges))
+
+    def _gathered(self, groups: list[Group]) -> Rows:
+        """The training rows, of which those that the groups look at are at hand, if they are not too many."""
+        places = np.unique(np.concatenate([self._places(group) for group in groups]))
+        if places.size + self._ranking.loud.size > GATHERED_ROWS:
+            return self._rows
+        return self._rows.gather(np.sort(self._numbers(places)))
+
+    def _numbers(self, places: Numbers) -> Numbers:
+        """Row numbers of the loud rows, and of quiet rows by their place in order."""
+        return self._ranked[np.concatenate([self._ranking.loud, self._ranking.quiet[places]])]
+
+    def _show(
+        self, new: NewRows, offset: int, group: Group, rows: Rows, fill: Callable[[Numbers, list[Sight]], None]
+    ) -> None:
+        places = self._places(group)
+        numbers = self._numbers(places)
+        W = new.W[group.members]
+        weights = np.empty((group.members.size, numbers.size))
+        alpha, diagonal = np.empty((2, numbers.size))
+
+        def weigh(chunk: slice) -> None:
+            state = self._posterior.rows(*rows.take(numbers[chunk]))
+            alpha[chunk], diagonal[chunk] = state.alpha, state.diagonal
+            weights[:, chunk] = state.weights(W)
+
+        loud = self._ranking.loud.size
+        columns = [
+            np.r_[0:loud, loud + np.searchsorted(places, start) : loud + np.searchsorted(places, stop)]
+            for start, stop in zip(group.start, group.stop, strict=True)
+        ]
+
+        def look(piece: slice) -> None:
+            members = group.members[piece]
+            sights = [
+                Sight(
+                    normalised_residual_lines(
+                        alpha[seen],
+                        diagonal[seen],
+                        weights[piece][:, seen],
+                        new.mean[members],
+                        new.variance[members],
+                        self._gamma,
+                    ),
+                    int(above),
+                )
+                for seen, above in zip(columns, group.start, strict=True)
+            ]
+            fill(offset + members, sights)
+
+        list(map_threads(weigh, slices(numbers.size, CHUNK_ROWS), self.n_jobs))
+        step = max(1, PIECE_ENTRIES // max(1, numbers.size))
+        list(map_threads(look, slices(group.members.size, step), self.n_jobs))
