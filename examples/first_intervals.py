@@ -2,20 +2,21 @@
 First intervals: fuel consumption of cars
 =========================================
 
-Fit, predict, and see whether the promise holds, on the bundled Auto-mpg data: 392 cars of the years 1970 to 1982, seven
-inputs, miles per gallon as the label.
+Fit, predict, and see whether the promise holds, on the bundled Auto-mpg data: 392 cars of the years 1970 to 1982,
+seven inputs, miles per gallon as the label.
 """
 
 # %%
-# Rows in random order, 300 to learn from and 92 to check with. ``predict_interval`` takes any number of levels at once.
+# Rows in random order, 300 to learn from and 92 to check with. ``predict_interval`` takes any number of levels at
+# once.
 
 import matplotlib.pyplot as plt
-import numpy as np
 from sklearn.model_selection import train_test_split
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.datasets import load_auto_mpg
 from conformal_gp.metrics import coverage, mean_width
+from conformal_gp.plotting import CoverageDisplay, IntervalDisplay
 
 X, y = load_auto_mpg(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=300, random_state=0)
@@ -27,7 +28,19 @@ for level, share, width in zip(levels, coverage(y_test, intervals), mean_width(i
     print(f"level {level:.0%}: {share:.1%} of {y_test.size} labels inside, mean width {width:.1f} miles per gallon")
 
 # %%
-# The guarantee is about the long run: of 92 labels, the share inside still scatters by a few per cent. What kind of
-# guarantee a fit has, it says itself:
+# The 90% intervals of all test cars, sorted by prediction. Labels outside are marked: about one in ten.
+
+IntervalDisplay.from_estimator(model, X_test, y_test, confidence_level=0.9, target_name="miles per gallon")
+
+# %%
+# One fit holds all levels. The share of labels inside follows the level, up to the scatter of 92 labels, which the
+# band shows.
+
+CoverageDisplay.from_estimator(model, X_test, y_test)
+
+# %%
+# What kind of guarantee a fit has, it says itself:
 
 print(model.guarantee_)
+
+plt.show()

@@ -1,0 +1,49 @@
+r"""
+What gamma does
+===============
+
+A score is a leave-one-out residual over a root of its variance, :math:`|y_i - \hat y_{-i}| \,/\,
+(\hat\sigma_{-i}^2)^{1/\gamma}`. With :math:`\gamma = 2` residuals are divided by their standard deviations, with
+:math:`\gamma = \infty` not at all; so :math:`\gamma` sets how much widths vary from row to row. Shown on the bundled
+CPU data, where a few machines are far from all others.
+"""
+
+# %%
+# Ten-fold cross-validation with each :math:`\gamma`.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.model_selection import KFold
+
+from conformal_gp import ConformalGPRegressor
+from conformal_gp.datasets import load_cpu
+from conformal_gp.metrics import coverage, mean_width
+from conformal_gp.plotting import WidthDisplay
+
+X, y = load_cpu(return_X_y=True)
+levels = (0.9, 0.95, 0.99)
+intervals = {}
+for gamma in (1, 2, 4, np.inf):
+    name = rf"$\gamma = {gamma}$".replace("inf", r"\infty")
+    intervals[name] = np.empty((y.size, 2, len(levels)))
+    for train, test in KFold(10, shuffle=True, random_state=0).split(X):
+        model = ConformalGPRegressor("se", gamma=gamma).fit(X[train], y[train])
+        intervals[name][test] = model.predict_interval(X[test], levels)
+
+for name, ends in intervals.items():
+    print(f"{name:18}", end="")
+    for level, share, width in zip(levels, coverage(y, ends), mean_width(ends), strict=True):
+        print(f"   {level:.0%}: {share:6.1%} inside, mean width {width:6.1f}", end="")
+    print()
+
+# %%
+# All hold their level; they differ in width. At :math:`\gamma = 2` every interval is bounded once there are rows enough
+# for the level: that is a theorem, and one reason for the default. At :math:`\gamma = 1` and :math:`\gamma = \infty` a
+# machine unlike all others can get the whole line, and one such makes the mean infinite. Boxes are quartiles, whiskers
+# deciles. At 90 and 95%, :math:`\gamma = 2` gives widths that differ most: wide where the process is unsure, narrow
+# where it is not. At 99% the others pay for treating all machines alike.
+
+bounded = {name: ends for name, ends in intervals.items() if "= 1" not in name}
+WidthDisplay.from_predictions(bounded, confidence_level=levels, target_name="relative performance")
+
+plt.show()

@@ -1,0 +1,57 @@
+r"""
+p-values: labels that do not fit
+================================
+
+``predict_p`` gives the p-value of a label: the share of rows that fit in with the others no better than it does. Of
+honest labels, at most a share :math:`\delta` have :math:`p \le \delta`, whatever the model. So a p-value is an alarm
+whose rate of false alarms is known beforehand.
+"""
+
+# %%
+# Two hundred new cars arrive, and twenty of their labels are in litres per 100 km instead of miles per gallon.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from conformal_gp import ConformalGPRegressor
+from conformal_gp.datasets import load_auto_mpg
+from conformal_gp.plotting import PValueDisplay
+
+X, y = load_auto_mpg(return_X_y=True)
+rng = np.random.default_rng(0)
+rows = rng.permutation(y.size)
+train, new = rows[:192], rows[192:]
+labels = y[new].copy()
+wrong = np.zeros(new.size, dtype=bool)
+wrong[rng.choice(new.size, 20, replace=False)] = True
+labels[wrong] = 235.215 / labels[wrong]
+
+model = ConformalGPRegressor().fit(X[train], y[train])
+p = model.predict_p(X[new], labels)
+for delta in (0.01, 0.05):
+    flagged = p <= delta
+    found, alarms = np.sum(flagged & wrong), np.sum(flagged & ~wrong)
+    print(f"p <= {delta}: {found} of {wrong.sum()} wrong labels found, {alarms} of {np.sum(~wrong)} right ones flagged")
+
+# %%
+# With 192 rows no p-value is below 1/193. A wrong label near the right one cannot be found: 235 / 15.3 is 15.3.
+
+figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+ax.axhspan(0, 0.01, color="0.9")
+ax.semilogy(y[new][~wrong], p[~wrong], "o", color="0.55", markersize=4, label="right label")
+ax.semilogy(y[new][wrong], p[wrong], "X", color="black", markersize=8, label="in litres per 100 km")
+ax.text(46, 0.011, "p = 0.01", ha="right", va="bottom", fontsize=9)
+ax.set_xlabel("true miles per gallon")
+ax.set_ylabel("p-value of the label given")
+ax.legend(frameon=False)
+ax.spines[["top", "right"]].set_visible(False)
+
+# %%
+# The p-value of every label that one of the wrongly labelled cars could have had. Where the profile is above 1 minus
+# a level lies the region of that level: all levels are in it. The mark is its true label, which fits; the one that
+# was given does not.
+
+worst = np.flatnonzero(wrong)[np.argmin(p[wrong])]
+PValueDisplay.from_estimator(model, X[new][worst], y[new][worst], target_name="miles per gallon")
+
+plt.show()
