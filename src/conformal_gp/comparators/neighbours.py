@@ -46,6 +46,30 @@ def nearest(distances: Array, k: int) -> Rows:
     return np.argsort(distances, axis=1, kind="stable")[:, :k]
 
 
+def _finite_distances(X: Array, Z: Array) -> Array:
+    distances = cdist(X, Z)
+    if not np.isfinite(distances).all():
+        raise ValueError(f"X reaches {np.abs(X).max():.1e}, too far for squared distances; divide X by a constant.")
+    return distances
+
+
+def neighbourhoods(X: Array, y: Array, k: int) -> Neighbourhoods:
+    """Neighbourhoods of the rows (X, y) among themselves; of rows at the same distance, the first are nearest."""
+    near = np.empty((y.size, k), dtype=np.int64)
+    far = np.empty((y.size, k))
+    for rows in gen_batches(y.size, max(1, BLOCK_ENTRIES // y.size)):
+        distances = _finite_distances(X[rows], X)
+        distances[np.arange(distances.shape[0]), np.arange(rows.start, rows.stop)] = np.inf  # not its own neighbour
+        near[rows] = nearest(distances, k)
+        far[rows] = np.take_along_axis(distances, near[rows], axis=1)
+
+    def sums(values: Array) -> Array:
+        but_last = values[:, :-1].sum(axis=1)
+        return np.column_stack([but_last, but_last + values[:, -1]])
+
+    return Neighbourhoods(near[:, -1], far[:, -1], sums(y[near]), sums(far))
+
+
 def best_n_neighbors(
     X: Array,
     y: Array,
@@ -94,8 +118,8 @@ def best_n_neighbors(
 class ConformalNeighbours(FullConformalRegressor):
     r"""Full conformal prediction on nearest neighbours regression, with normalised residuals.
 
-    The prediction is the mean label of the k nearest rows. With :math:`d` the sum of a row's distances to its k
-    nearest neighbours and :math:`\lambda = d / \mathrm{median}(d)`, its score is
+    The prediction is the mean label of the k nearest rows. With :math:`d` the sum of a row's distances to its k nearest
+    neighbours and :math:`\lambda = d / \mathrm{median}(d)`, its score is
 
     .. math:: \frac{|y - \hat y|}{\gamma + \lambda}, \qquad |y - \hat y|
         \qquad\text{or}\qquad \frac{|y - \hat y|}{\exp(\gamma \lambda)} ,
@@ -197,45 +221,26 @@ class ConformalNeighbours(FullConformalRegressor):
             if self.n_neighbors is None
             else int(self.n_neighbors)
         )
-        self._training = self._neighbourhoods()
-
-    def _neighbourhoods(self) -> Neighbourhoods:
-        """Neighbourhoods of the training rows among themselves."""
-        k = self.n_neighbors_
-        near = np.empty((self._n_rows, k), dtype=np.int64)
-        far = np.empty((self._n_rows, k))
-        for rows in gen_batches(self._n_rows, max(1, BLOCK_ENTRIES // self._n_rows)):
-            distances = self._distances(self._X[rows])
-            distances[np.arange(distances.shape[0]), np.arange(rows.start, rows.stop)] = np.inf
-            near[rows] = nearest(distances, k)
-            far[rows] = np.take_along_axis(distances, near[rows], axis=1)
-
-        def sums(values: Array) -> Array:
-            but_last = values[:, :-1].sum(axis=1)
-            return np.column_stack([but_last, but_last + values[:, -1]])
-
-        return Neighbourhoods(near[:, -1], far[:, -1], sums(self._y[near]), sums(far))
-
-    def _distances(self, X: Array) -> Array:
-        distances = cdist(X, self._X)
-        if not np.isfinite(distances).all():
-            raise ValueError(f"X reaches {np.abs(X).max():.1e}, too far for squared distances; divide X by a constant.")
-        return distances
+        self._training = neighbourhoods(self._X, self._y, self.n_neighbors_)
 
     def _predict(self, X: Array) -> Array:
-        scaled = self._scaling.transform(X)
         blocks = gen_batches(X.shape[0], max(1, BLOCK_ENTRIES // self._n_rows))
-        near = [nearest(self._distances(scaled[rows]), self.n_neighbors_) for rows in blocks]
-        return self._y[np.concatenate(near)].mean(axis=1)
+        return np.concatenate([self._nearest_to(self._distances(X[rows]))[0] for rows in blocks])
+
+    def _distances(self, X: Array) -> Array:
+        """Distances of test rows, unscaled, to training rows."""
+        return _finite_distances(self._scaling.transform(X), self._X)
+
+    def _nearest_to(self, distances: Array) -> tuple[Array, Array]:
+        """Predictions of test rows at these distances, and the sums of their distances to the nearest, each (m,)."""
+        near = nearest(distances, self.n_neighbors_)
+        return self._y[near].mean(axis=1), np.take_along_axis(distances, near, axis=1).sum(axis=1)
 
     def _lines(self, X: Array) -> Lines:
         """Lines by what the test row changes: it may push the farthest neighbour of a training row out."""
         k, training = self.n_neighbors_, self._training
-        distances = self._distances(self._scaling.transform(X))
-        near = nearest(distances, k)
-        centre = self._y[near].mean(axis=1)
-        test_sum = np.take_along_axis(distances, near, axis=1).sum(axis=1)
-
+        distances = self._distances(X)
+        centre, test_sum = self._nearest_to(distances)
         wins_ties = training.last >= self._rows_before_test
         joins = np.where(wins_ties, distances <= training.reach, distances < training.reach)
         a = self._y - np.where(joins, training.labels[:, 0], training.labels[:, 1]) / k
