@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ def axes_or_new(ax: Axes | None) -> Axes:
     return plt.subplots(layout="constrained")[1]
 
 
-def finish(ax: Axes, legend_at: str = "best") -> None:
+def finish(ax: Axes, legend_at: Literal["best", "upper left"] = "best") -> None:
     """No frame where there is no scale, and a legend if something has a label."""
     ax.spines[["top", "right"]].set_visible(False)
     if ax.get_legend_handles_labels()[0]:

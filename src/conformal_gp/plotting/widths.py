@@ -177,7 +177,7 @@ class WidthDisplay:
             ax.axvline(border, color="0.8", linewidth=0.8, zorder=0)
         unit = f" of intervals for {self.target_name}" if self.target_name else " of intervals"
         ax.set(xlabel="confidence level", ylabel=f"width{unit}", xlim=(-1.0, section * len(self.levels) - 1.0))
-        finish(ax, "upper left")  # widths grow with the level
+        finish(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

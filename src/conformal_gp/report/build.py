@@ -1,0 +1,140 @@
+"""The report page, put together."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from conformal_gp.regressor import ConformalGPRegressor
+from conformal_gp.report.chart import as_json, chart_data
+from conformal_gp.report.held_out import Progress, cross_validate, folds
+from conformal_gp.report.tables import coverage_table, data_table, guarantee, model_table, verdict, width_table
+from conformal_gp.validation import check_inputs, check_labels
+
+MODEL_METHODS = ("fit", "predict", "predict_interval", "predict_p")
+
+
+def build_report(
+    X: Any,
+    y: ArrayLike,
+    *,
+    feature_names: Sequence[str] | None = None,
+    target_name: str = "y",
+    title: str | None = None,
+    model: Any = None,
+    cv: Any = 10,
+    max_chart_rows: int = 200,
+    random_state: int | None = 0,
+    progress: Progress | None = None,
+) -> str:
+    """One HTML page: the data, the model, its guarantee, how its intervals held, and a chart to play with.
+
+    Every row is predicted by a model that has not seen it, in cross-validation, at every whole percent from 50 to 99.
+    The page opens offline, asks nothing of the network, and runs no script but its own.
+
+    Parameters
+    ----------
+    X : array-like or data frame of shape (n_samples, n_features)
+        Inputs.
+    y : array-like of shape (n_samples,)
+        Labels.
+    feature_names : sequence of str or None, default=None
+        Names of the inputs. None takes the columns of a data frame, or x0, x1 and so on.
+    target_name : str, default="y"
+        Name of the label.
+    title : str or None, default=None
+        Title of the page.
+    model : ConformalGPRegressor or None, default=None
+        Model to report on; it is cloned for every fit. None is ``ConformalGPRegressor(random_state=random_state)``.
+    cv : int or splitter, default=10
+        Number of shuffled folds, or a scikit-learn splitter that holds out every row once.
+    max_chart_rows : int, default=200
+        Rows in the chart, drawn at random. Tables, coverage and widths are always over all rows.
+    random_state : int or None, default=0
+        Seed of the folds, of the rows in the chart, and of the default model.
+    progress : callable or None, default=None
+        Called with the number of fits done and of all fits after each.
+
+    Returns
+    -------
+    page : str
+        The HTML.
+
+    Examples
+    --------
+    >>> from conformal_gp.datasets import load_servo
+    >>> from conformal_gp.report import build_report
+    >>> X, y = load_servo(return_X_y=True)
+    >>> page = build_report(X[:60], y[:60], target_name="rise time", cv=3)
+    >>> page.startswith("<!doctype html>"), "rise time" in page
+    (True, True)
+    """
+    if model is None:
+        model = ConformalGPRegressor(random_state=random_state)
+    missing = [method for method in MODEL_METHODS if not hasattr(model, method)]
+    if missing:
+        raise ValueError(f"model must be a ConformalGPRegressor, got {type(model).__name__} without {missing[0]}.")
+    if max_chart_rows < 1:
+        raise ValueError(f"max_chart_rows must be at least 1, got {max_chart_rows}.")
+    fitted = clone(model)
+    inputs = check_inputs(fitted, X, reset=True, y=y)
+    labels = check_labels(y, inputs)
+    names = _names(feature_names, fitted, inputs.shape[1])
+    n_folds = folds(cv, labels.size, random_state).get_n_splits(inputs, labels)
+
+    def done(fits: int, _: int) -> None:
+        if progress is not None:
+            progress(fits, n_folds + 1)
+
+    held_out = cross_validate(model, inputs, labels, cv=cv, random_state=random_state, progress=done)
+    fitted.fit(X, y)
+    done(n_folds + 1, 0)
+
+    chart = chart_data(inputs, held_out, names, target_name, max_rows=max_chart_rows, random_state=random_state)
+    style, script = _part("style.css"), _part("script.js")
+    return Template(_part("page.html")).substitute(
+        title=escape(title or f"Prediction intervals for {target_name}"),
+        target=escape(target_name),
+        policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; "
+        "form-action 'none'",
+        style=style,
+        script=script,
+        json=as_json(chart),
+        n_rows=labels.size,
+        n_chart=len(chart["rows"]),
+        last_row=len(chart["rows"]) - 1,
+        middle_row=len(chart["rows"]) // 2,
+        n_folds=n_folds,
+        verdict=verdict(held_out),
+        guarantee=guarantee(fitted),
+        coverage_table=coverage_table(held_out),
+        width_table=width_table(held_out),
+        data_table=data_table(inputs, labels, names, target_name),
+        model_table=model_table(fitted),
+    )
+
+
+def _names(given: Sequence[str] | None, fitted: Any, n_features: int) -> list[str]:
+    """Names of the inputs: as given, as in the data frame, or numbers."""
+    known = getattr(fitted, "feature_names_in_", [f"x{j}" for j in range(n_features)])
+    names = [str(name) for name in (known if given is None else given)]
+    if len(names) != n_features:
+        raise ValueError(f"feature_names must have one name for each of {n_features} inputs, got {len(names)}.")
+    return names
+
+
+def _part(name: str) -> str:
+    return files("conformal_gp.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """Name of an inline script or style in a content security policy: only what has this digest may run."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,55 @@
+"""Numbers as the page writes them: to a thousandth of the labels' spread, the same in the tables and in the chart."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How many decimals labels, ends and widths have."""
+
+    decimals: int
+
+    @classmethod
+    def of(cls, labels: Array) -> Rounding:
+        """Decimals to a thousandth of the spread of ``labels``, none for whole thousands."""
+        spread = float(np.std(labels))
+        return cls(min(max(0, 3 - math.floor(math.log10(spread))), 12) if spread > 0.0 else 3)
+
+    def text(self, value: float) -> str:
+        """A number as people read it.
+
+        >>> Rounding(2).text(3.14159), Rounding(2).text(-np.inf)
+        ('3.14', '−∞')
+        """
+        return f"{value:.{self.decimals}f}".replace("inf", "∞").replace("-", "\N{MINUS SIGN}")
+
+    def plain(self, value: float) -> float | None:
+        """A number for JSON, which has no infinity: None stands for it."""
+        return round(float(value), self.decimals) if math.isfinite(value) else None
+
+
+def percent(share: float) -> str:
+    """A share in percent, to a tenth.
+
+    >>> percent(0.9541)
+    '95.4%'
+    """
+    return f"{100.0 * share:.1f}%"
+
+
+def general(value: Any) -> str:
+    """A number of unknown size.
+
+    >>> general(1234567.0), general(0.00012), general(3.0)
+    ('1.23457e+06', '0.00012', '3')
+    """
+    return f"{float(value):.6g}"

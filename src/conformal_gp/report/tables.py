@@ -1,0 +1,142 @@
+"""The page's tables and sentences, with every value from the data escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformal_gp import __version__
+from conformal_gp.metrics import mean_width
+from conformal_gp.report.held_out import PERCENTS, HeldOut
+from conformal_gp.report.numbers import Rounding, general, percent
+
+Array = NDArray[np.float64]
+
+TABLE_PERCENTS = (50, 80, 90, 95, 99)
+COLUMNS_SHOWN = 200
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, kind: str = "numbers") -> str:
+    """An HTML table of plain text, of the kind "numbers" or "words"; the first cell of each row is its heading."""
+    top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+    body = "".join(
+        f'<tr><th scope="row">{escape(first)}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in rest) + "</tr>"
+        for first, *rest in rows
+    )
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table class="{kind}">'
+        f"<caption>{escape(caption)}</caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def data_table(X: Array, y: Array, names: Sequence[str], target_name: str) -> str:
+    """Least, middle and greatest value of the label and of each input."""
+    columns = [(f"{target_name} (label)", y), *zip(names, X.T, strict=True)]
+    rows = [
+        (name, general(values.min()), general(np.median(values)), general(values.max()), str(np.unique(values).size))
+        for name, values in columns[: COLUMNS_SHOWN + 1]
+    ]
+    left = len(columns) - len(rows)
+    caption = f"{y.size} rows, {len(names)} inputs" + (f"; {left} more inputs not listed" if left else "")
+    return table(("column", "least", "median", "greatest", "different values"), rows, caption=caption)
+
+
+def model_table(model: Any) -> str:
+    """The fitted model's settings and what it learnt."""
+    facts = [
+        ("method", type(model).__name__),
+        ("kernel", getattr(model, "kernel_", None)),
+        ("noise variance", _maybe(general, getattr(model, "noise_variance_", None))),
+        ("mean function", getattr(model, "mean", None)),
+        ("gamma", _maybe(general, getattr(model, "gamma_", None))),
+        ("tuning", getattr(model, "tuning_", None)),
+        ("inputs standardised", _maybe({True: "yes", False: "no"}.get, getattr(model, "scale_inputs", None))),
+        ("log marginal likelihood", _maybe(general, getattr(model, "log_marginal_likelihood_", None))),
+        ("made by", f"conformal-gp {__version__}"),
+    ]
+    rows = [(name, str(value)) for name, value in facts if value is not None]
+    return table(("setting", "value"), rows, caption="The model, fitted to all rows", kind="words")
+
+
+def coverage_table(held_out: HeldOut) -> str:
+    """Labels inside at some levels, beside what chance allows."""
+    conformal, plain, chance = held_out.coverage(), held_out.plain_coverage(), held_out.chance()
+    rows = [
+        (f"{PERCENTS[k]}%", percent(conformal[k]), percent(plain[k]), " to ".join(percent(end) for end in chance[k]))
+        for k in _columns()
+    ]
+    return table(
+        ("level", "conformal", "Gaussian process", "chance allows"), rows, caption="Labels inside their intervals"
+    )
+
+
+def width_table(held_out: HeldOut) -> str:
+    """Mean and median widths at some levels."""
+    rounding = Rounding.of(held_out.y)
+    summaries = []
+    for ends in (held_out.intervals, held_out.plain):
+        widths = ends[:, 1] - ends[:, 0]
+        # the lower of two middle values: infinity has no half-way
+        summaries += [mean_width(ends), np.quantile(widths, 0.5, axis=0, method="lower")]
+    rows = [(f"{PERCENTS[k]}%", *(rounding.text(values[k]) for values in summaries)) for k in _columns()]
+    head = ("level", "conformal, mean", "median", "Gaussian process, mean", "median")
+    return table(head, rows, caption="Widths of intervals")
+
+
+def verdict(held_out: HeldOut) -> str:
+    """In plain words: which intervals held what they say."""
+    sentences = []
+    for name, shares in (
+        ("The conformal intervals", held_out.coverage()),
+        ("The Gaussian process's own error bars", held_out.plain_coverage()),
+    ):
+        parts = [_judged(PERCENTS[k], shares[k], held_out.chance()[k]) for k in _columns() if PERCENTS[k] >= 90]
+        sentences.append(f"<p>{name} held {'; '.join(parts)}.</p>")
+    return "".join(sentences) + _infinite(held_out)
+
+
+def guarantee(model: Any) -> str:
+    """What the model's coverage rests on, in plain words and in its own."""
+    text = str(model.guarantee_)
+    if text.startswith("Exact"):
+        opening = "These intervals are guaranteed."
+        meaning = (
+            "Ask for 95%, and of new rows like these at least 95 in 100 have their label inside, on average over data "
+            "sets and rows. It does not matter whether the model is right: a poor model gives wide intervals, not "
+            "false ones."
+        )
+    else:
+        opening = "These intervals are not exactly guaranteed."
+        meaning = (
+            "Ask for 95%, and of new rows like these about 95 in 100 should have their label inside, but it can be "
+            "fewer. Other ways of tuning give the full guarantee: the default is one of them."
+        )
+    words = f"<p><strong>{opening}</strong> {meaning}</p>"
+    return f"{words}<p>In the words of the fitted model: <q>{escape(text)}</q></p>"
+
+
+def _judged(level: int, share: float, chance: Array) -> str:
+    word = "fewer than" if share < chance[0] else "more than" if share > chance[1] else "within what"
+    return f"{percent(share)} of labels at {level}% ({word} chance allows)"
+
+
+def _infinite(held_out: HeldOut) -> str:
+    endless = np.isinf(held_out.intervals).any(axis=(0, 1))
+    if not endless.any():
+        return ""
+    return (
+        f"<p>From {PERCENTS[int(np.argmax(endless))]}% on, some intervals have no finite ends: there are too few rows "
+        "to rule any label out at these levels. More rows make them finite.</p>"
+    )
+
+
+def _columns() -> list[int]:
+    return [PERCENTS.index(level) for level in TABLE_PERCENTS]
+
+
+def _maybe(write: Any, value: Any) -> Any:
+    return None if value is None else write(value)
