@@ -73,7 +73,7 @@ class SplitRegressor(IntervalRegressor):
 
     def _fit(self, X: Array, y: Array) -> None:
         if y.size < 2:
-            raise ValueError(f"X must have at least 2 rows, one to fit and one to calibrate; got {y.size}.")
+            raise ValueError(f"X must have at least 2 rows, one to fit and one to calibrate; got n_samples={y.size}.")
         held_out = calibration_rows(y.size, self.calibration_size, self.random_state)
         self.estimator_ = clone(
             ConformalGPRegressor("se", tuning="train", random_state=self.random_state)
