@@ -19,6 +19,8 @@ from conformal_gp.tables.cells import MISSING_MARKS, as_numbers, is_date, is_lik
 from conformal_gp.tables.errors import TableError, did_you_mean, listed
 
 if TYPE_CHECKING:
+    import pandas
+
     from conformal_gp.tables.reading import Table
 
 Array = NDArray[np.float64]
@@ -146,6 +148,11 @@ class Columns:
         columns = tuple(_learn_column(table, name, marks, missing, category_inputs) for name in used)
         return cls(table.name, target, columns, category_inputs, missing, tuple(missing_marks), (*leave_out, *unnamed))
 
+    @classmethod
+    def of_numbers(cls, source: str, target: str, names: Iterable[str]) -> Self:
+        """Columns that are inputs as they are."""
+        return cls(source, target, tuple(Column(name, None, 0.0) for name in names), "onehot", "error", (), ())
+
     @property
     def input_names(self) -> list[str]:
         """Names of the inputs."""
@@ -195,6 +202,12 @@ class Columns:
         if self.missing == "impute":
             values[absent] = fill
         return values
+
+    def frame(self, X: Array) -> pandas.DataFrame:
+        """Inputs with their names."""
+        import pandas
+
+        return pandas.DataFrame(X, columns=self.input_names)
 
     def labels(self, table: Table) -> Array:
         """Labels of a table's rows, NaN where one is missing (an error, unless ``missing`` is "drop")."""

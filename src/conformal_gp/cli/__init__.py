@@ -1,0 +1,23 @@
+"""The command ``conformal-gp``: guaranteed intervals from a table in a file, without Python.
+
+Exit codes: 0 all went well; 1 a fault in the program; 2 something to mend in the command, a file or the data; 130
+stopped by the keyboard.
+"""
+
+from __future__ import annotations
+
+import sys
+
+EXTRA = "conformal-gp[cli]"
+
+
+def main() -> None:
+    """Run the command; without its extra, say which it is."""
+    try:
+        from conformal_gp.cli.app import app
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("conformal_gp"):
+            raise
+        print(f"conformal-gp needs {error.name}: install it with pip install '{EXTRA}'", file=sys.stderr)
+        sys.exit(2)
+    app()

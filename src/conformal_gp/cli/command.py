@@ -1,0 +1,96 @@
+"""What all commands have in common: levels one after the other, and errors in words."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import traceback
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from conformal_gp.cli import EXTRA
+
+PROGRAM_FAULT = 1
+USER_MISTAKE = 2
+INTERRUPTED = 130
+
+_LEVEL = re.compile(r"\d*\.?\d+\s?%?")
+
+
+def spread_levels(arguments: list[str]) -> list[str]:
+    """Repeat ``--confidence`` before each level, as the option parser wants it.
+
+    >>> spread_levels(["a.csv", "--confidence", "0.9", "95%", "-o", "b.csv"])
+    ['a.csv', '--confidence', '0.9', '--confidence', '95%', '-o', 'b.csv']
+    """
+    spread: list[str] = []
+    for argument in arguments:
+        follows_level = len(spread) > 1 and spread[-2] == "--confidence" and _LEVEL.fullmatch(spread[-1])
+        if follows_level and _LEVEL.fullmatch(argument):
+            spread.append("--confidence")
+        spread.append("--confidence" if argument == "-c" else argument)
+    return spread
+
+
+class Command(TyperCommand):
+    """A command that never shows a traceback for a mistake in what it was given."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments; levels may follow one another."""
+        return super().parse_args(ctx, spread_levels(args))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; errors become a message and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # whoever read our output has had enough
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the interpreter flushes it when it ends)
+            raise typer.Exit from None
+        except KeyboardInterrupt:
+            _say(ctx, "stopped.")
+            raise typer.Exit(INTERRUPTED) from None
+        except ModuleNotFoundError as error:
+            if error.name is None or error.name.startswith("conformal_gp"):
+                raise
+            _say(ctx, f"this needs {error.name}: pip install '{EXTRA}'")
+            raise typer.Exit(USER_MISTAKE) from None
+        except (ValueError, OSError, MemoryError) as error:
+            _say(ctx, _words(error))
+            _show_traceback_if_asked()
+            raise typer.Exit(USER_MISTAKE) from None
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            if not type(error).__module__.startswith(("typer", "click")):
+                _say(
+                    ctx,
+                    f"a fault in conformal-gp, not in your data: {type(error).__name__}: {error}. Please report it "
+                    "with what CONFORMAL_GP_DEBUG=1 conformal-gp ... prints.",
+                )
+                _show_traceback_if_asked()
+                raise typer.Exit(PROGRAM_FAULT) from None
+            raise
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory for this many rows ({error})."
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}."
+    return str(error)
+
+
+def _say(ctx: Any, message: str) -> None:
+    """Errors go to standard error, and with ``--json`` also to standard output as JSON."""
+    print(f"error: {message}", file=sys.stderr)
+    if ctx.params.get("as_json"):
+        print(json.dumps({"error": message}))
+
+
+def _show_traceback_if_asked() -> None:
+    if os.environ.get("CONFORMAL_GP_DEBUG"):
+        traceback.print_exc()

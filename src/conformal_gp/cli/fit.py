@@ -1,0 +1,64 @@
+"""``conformal-gp fit``: a model in a file, for later predictions."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from conformal_gp.cli import options
+from conformal_gp.cli.output import Output
+from conformal_gp.cli.training import ModelChoice, Reading, read_training, tuning_of
+from conformal_gp.persistence import save_model
+
+
+def fit(
+    data: options.Data,
+    target: options.Target,
+    out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="File for the model; - is stdout.")],
+    kernel: options.Kernel = "matern52",
+    mean: options.Mean = "auto",
+    tuning: options.Tuning = "auto",
+    gamma: options.Gamma = 2.0,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    missing: options.Missing = "error",
+    categories: options.Categories = "onehot",
+    drop: options.Drop = None,
+    na: options.Na = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    sample: options.Sample = None,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Fit a model to DATA and save it; predict --model uses it.
+
+    The file holds no code, and the training rows: whoever has it can read them.
+    """
+    output = Output(quiet=quiet, as_json=as_json)
+    reading = Reading(separator, decimal, missing, categories, drop or (), na or (), sample)
+    if as_json and out == "-":
+        raise ValueError("--json and the model cannot both go to standard output; give --out a file.")
+    X, y, columns = read_training(data, target, reading, seed, output)
+    with output.warnings_as_notices():
+        model = ModelChoice(kernel, mean, tuning, gamma, seed, jobs).model(*X.shape).fit(columns.frame(X), y)
+    save_model(model, sys.stdout.buffer if out == "-" else out, columns=columns)
+    if as_json:
+        output.document(
+            {
+                "model": out,
+                "target": target,
+                "training_rows": y.size,
+                "inputs": columns.input_names,
+                "tuning": tuning_of(model),
+                "kernel": str(model.kernel_),
+                "guarantee": model.guarantee_,
+            }
+        )
+        return
+    output.info(f"Fitted to {y.size} rows and {X.shape[1]} inputs, kernel {model.kernel_}, tuning {tuning_of(model)}.")
+    output.info(model.guarantee_)
+    if out != "-":
+        output.info(f"Saved to {out}.")

@@ -1,0 +1,86 @@
+"""What a command says: results to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+
+class Output:
+    """A command's voice.
+
+    Parameters
+    ----------
+    quiet : bool
+        Say nothing but results and errors.
+    as_json : bool
+        Results are one JSON document; notices become part of it.
+    """
+
+    def __init__(self, *, quiet: bool, as_json: bool):
+        self.quiet = quiet
+        self.as_json = as_json
+        self.notices: list[str] = []
+        self._errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+        self._results = Console(highlight=False, markup=False)
+
+    def notice(self, text: str) -> None:
+        """Say something that the user should know."""
+        if text in self.notices:
+            return
+        self.notices.append(text)
+        self.info(f"note: {text}")
+
+    def info(self, text: str) -> None:
+        """Say how things go."""
+        if not self.quiet:
+            self._errors.print(text)
+
+    def result(self, *renderables: Any) -> None:
+        """Print a result for people."""
+        for renderable in renderables:
+            self._results.print(renderable, soft_wrap=isinstance(renderable, str))
+
+    def document(self, document: dict[str, Any]) -> None:
+        """Print a result for machines: strict JSON, null for numbers that are not finite."""
+        print(json.dumps(_strict(document | {"notices": self.notices}), allow_nan=False, ensure_ascii=False))
+
+    @contextmanager
+    def warnings_as_notices(self) -> Iterator[None]:
+        """Turn warnings of the library into notices."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        for warning in caught:
+            if issubclass(warning.category, UserWarning):
+                self.notice(str(warning.message))
+
+    @contextmanager
+    def progress(self, label: str) -> Iterator[Callable[[int, int], None]]:
+        """A bar on a terminal; yields a function of how much is done and of how much."""
+        if self.quiet or not sys.stderr.isatty():
+            yield lambda done, total: None
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=self._errors, transient=True) as bar:
+            task = bar.add_task(label, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_strict(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

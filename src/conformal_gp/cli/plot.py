@@ -1,0 +1,199 @@
+"""``conformal-gp plot``: pictures of intervals on your data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import typer
+
+from conformal_gp.cli import options
+from conformal_gp.cli.evaluate import curve, methods, training_size
+from conformal_gp.cli.held_out import HeldOut, cross_validate
+from conformal_gp.cli.levels import parse_levels
+from conformal_gp.cli.output import Output
+from conformal_gp.cli.training import ModelChoice, Reading, Training, read_training
+from conformal_gp.tables import TableError
+from conformal_gp.tables.errors import did_you_mean, listed
+
+
+class Job(NamedTuple):
+    """All that a picture is drawn from."""
+
+    training: Training
+    choice: ModelChoice
+    levels: list[Fraction]
+    folds: int
+    input_name: str | None
+    row: int
+    output: Output
+
+    def held_out(self, levels: list[Fraction], *, compare: bool) -> HeldOut:
+        """Cross-validated intervals of the guaranteed method, or of all three."""
+        X, y, _ = self.training
+        compared = methods(self.choice, training_size(y.size, self.folds), X.shape[1])
+        chosen = compared if compare else dict([next(iter(compared.items()))])
+        with self.output.progress("cross-validating") as progress, self.output.warnings_as_notices():
+            return cross_validate(chosen, X, y, levels, folds=self.folds, seed=self.choice.seed, progress=progress)
+
+    def fitted(self, without: int | None = None) -> Any:
+        """The model on all rows, or on all but one."""
+        X, y, _ = self.training
+        rows = [i for i in range(y.size) if i != without]
+        with self.output.warnings_as_notices():
+            return self.choice.model(len(rows), X.shape[1]).fit(self.training.columns.frame(X[rows]), y[rows])
+
+    @property
+    def feature(self) -> int:
+        """Number of the input that a band goes over."""
+        names = self.training.columns.input_names
+        if self.input_name is None:
+            return 0
+        if self.input_name not in names:
+            raise TableError(
+                f"there is no input '{self.input_name}'.{did_you_mean(self.input_name, names)} Inputs are "
+                f"{listed(names)}."
+            )
+        return names.index(self.input_name)
+
+
+def _floats(levels: list[Fraction]) -> list[float]:
+    return [float(level) for level in levels]
+
+
+def _intervals(job: Job) -> Any:
+    from conformal_gp.plotting import IntervalDisplay
+
+    held_out = job.held_out(job.levels[-1:], compare=False)
+    ((name, ends),) = held_out.intervals.items()
+    return IntervalDisplay.from_predictions(
+        job.training.y,
+        held_out.prediction[name],
+        ends[:, :, 0],
+        confidence_level=float(job.levels[-1]),
+        name=name,
+        target_name=job.training.columns.target,
+    )
+
+
+def _coverage(job: Job) -> Any:
+    from conformal_gp.plotting import CoverageDisplay
+
+    levels = curve(training_size(job.training.y.size, job.folds)) or job.levels
+    held_out = job.held_out(levels, compare=True)
+    return CoverageDisplay.from_predictions(job.training.y, held_out.intervals, confidence_level=_floats(levels))
+
+
+def _widths(job: Job) -> Any:
+    from conformal_gp.plotting import WidthDisplay
+
+    held_out = job.held_out(job.levels, compare=True)
+    return WidthDisplay.from_predictions(
+        held_out.intervals, confidence_level=_floats(job.levels), target_name=job.training.columns.target
+    )
+
+
+def _band(job: Job) -> Any:
+    from conformal_gp.plotting import PredictionBandDisplay
+
+    X, y, columns = job.training
+    return PredictionBandDisplay.from_estimator(
+        job.fitted(),
+        columns.frame(X),
+        y,
+        feature=job.feature,
+        confidence_level=_floats(job.levels),
+        target_name=columns.target,
+    )
+
+
+def _comparison(job: Job) -> Any:
+    from conformal_gp.plotting import ComparisonDisplay
+
+    X, y, columns = job.training
+    return ComparisonDisplay.from_estimator(
+        job.fitted(),
+        columns.frame(X),
+        y,
+        feature=job.feature,
+        confidence_level=float(job.levels[-1]),
+        target_name=columns.target,
+    )
+
+
+def _p_values(job: Job) -> Any:
+    from conformal_gp.plotting import PValueDisplay
+
+    X, y, columns = job.training
+    if not 1 <= job.row <= y.size:
+        raise TableError(f"--row must lie between 1 and {y.size}, got {job.row}.")
+    row = job.row - 1
+    return PValueDisplay.from_estimator(
+        job.fitted(without=row),
+        columns.frame(X[[row]]),
+        y[row],
+        confidence_level=_floats(job.levels),
+        target_name=columns.target,
+    )
+
+
+Kind = Literal["intervals", "coverage", "widths", "band", "comparison", "p-values"]
+_KINDS: dict[Kind, Callable[[Job], Any]] = {
+    "intervals": _intervals,
+    "coverage": _coverage,
+    "widths": _widths,
+    "band": _band,
+    "comparison": _comparison,
+    "p-values": _p_values,
+}
+
+
+def plot(
+    data: options.Data,
+    target: options.Target,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The picture: .png, .svg or .pdf.")],
+    kind: Annotated[
+        Kind,
+        typer.Option(
+            help="Held-out intervals (of the highest level), coverage, widths; a band over one input, plain and "
+            "conformal bands side by side; or the p-values of one row's labels."
+        ),
+    ] = "intervals",
+    input_name: Annotated[
+        str | None, typer.Option("--input", metavar="COL", help="Input of a band.  [default: the first]")
+    ] = None,
+    row: Annotated[int, typer.Option(metavar="N", help="Row of the p-values, from 1.")] = 1,
+    confidence: options.Confidence = ["80%", "95%"],  # noqa: B006 (typer copies it)
+    folds: options.Folds = 10,
+    kernel: options.Kernel = "matern52",
+    mean: options.Mean = "auto",
+    tuning: options.Tuning = "auto",
+    gamma: options.Gamma = 2.0,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    missing: options.Missing = "error",
+    categories: options.Categories = "onehot",
+    drop: options.Drop = None,
+    na: options.Na = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    sample: options.Sample = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Draw intervals for DATA."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    output = Output(quiet=quiet, as_json=False)
+    levels = parse_levels(confidence)
+    endings = ("png", "svg", "pdf")
+    if out.suffix.lower().lstrip(".") not in endings:
+        raise TableError(f"--out must end in {', '.join(f'.{ending}' for ending in endings)}; got {out}.")
+    reading = Reading(separator, decimal, missing, categories, drop or (), na or (), sample)
+    training = read_training(data, target, reading, seed, output)
+    choice = ModelChoice(kernel, mean, tuning, gamma, seed, jobs)
+    display = _KINDS[kind](Job(training, choice, levels, folds, input_name, row, output))
+    display.figure_.savefig(out, dpi=150, bbox_inches="tight")
+    output.info(f"Picture: {out}")

@@ -1,0 +1,96 @@
+"""``conformal-gp predict``: a table of new rows, with means and intervals."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from conformal_gp.cli import options
+from conformal_gp.cli.levels import parse_levels
+from conformal_gp.cli.output import Output
+from conformal_gp.cli.prediction import Prediction
+from conformal_gp.cli.training import ModelChoice, Reading, read_training
+from conformal_gp.persistence import load_columns
+from conformal_gp.regressor import ConformalGPRegressor
+from conformal_gp.tables import Columns, TableError, write_table
+
+
+def predict(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="[TRAIN] NEW", help="Tables (CSV, TSV, Parquet; - is stdin). TRAIN, or --model."),
+    ],
+    target: Annotated[str | None, typer.Option("--target", "-t", metavar="COL", help="Column with the labels.")] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", metavar="FILE", help="A model that fit saved.")] = None,
+    confidence: options.Confidence = ["90%", "95%", "99%"],  # noqa: B006 (typer copies it)
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="OUT", help="Where NEW goes with its predictions; - is stdout.")
+    ] = "-",
+    prefix: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What new columns begin with.  [default: COL_]")
+    ] = None,
+    regions: Annotated[
+        bool, typer.Option("--regions", help="Add the exact regions too: several pieces where there are holes.")
+    ] = False,
+    kernel: options.Kernel = "matern52",
+    mean: options.Mean = "auto",
+    tuning: options.Tuning = "auto",
+    gamma: options.Gamma = 2.0,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    missing: options.Missing = "error",
+    categories: options.Categories = "onehot",
+    drop: options.Drop = None,
+    na: options.Na = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    sample: options.Sample = None,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Predict NEW from TRAIN: its rows, with mean and interval ends for each level.
+
+    Columns are matched by name. Columns of text are categories. New columns are COL_mean, COL_lower_95, COL_upper_95
+    and so on; an interval without end is written inf.
+    """
+    output = Output(quiet=quiet, as_json=as_json)
+    levels = parse_levels(confidence)
+    reading = Reading(separator, decimal, missing, categories, drop or (), na or (), sample)
+    if [*files, model].count("-") > 1:
+        raise TableError("only one file can be read from standard input (-).")
+    if model is not None:
+        if len(files) != 1:
+            raise TableError(f"with --model, give one table (NEW), not {len(files)}.")
+        fitted, columns = _load(model, target)
+        if reading.missing != "error":
+            columns = replace(columns, missing=reading.missing)
+    else:
+        if len(files) != 2 or target is None:
+            raise TableError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
+        X, y, columns = read_training(files[0], target, reading, seed, output)
+        with output.warnings_as_notices():
+            fitted = ModelChoice(kernel, mean, tuning, gamma, seed, jobs).model(*X.shape).fit(columns.frame(X), y)
+    table = reading.table(files[-1])
+    prediction = Prediction(fitted, columns, table, levels, output)
+    if as_json:
+        output.document(prediction.document())
+        if out == "-":
+            return
+    write_table(table, prediction.added(f"{columns.target}_" if prefix is None else prefix, regions), out)
+    output.info(prediction.summary())
+
+
+def _load(path: str, target: str | None) -> tuple[ConformalGPRegressor, Columns]:
+    """A saved model and its columns; one saved from Python has inputs with names, or cannot be used here."""
+    fitted, columns = load_columns(sys.stdin.buffer if path == "-" else path)
+    if columns is None:
+        names = getattr(fitted, "feature_names_in_", None)
+        if names is None:
+            raise TableError(f"{path} was fitted to inputs without names, so columns cannot be matched to them.")
+        columns = Columns.of_numbers(path, target or "y", [str(name) for name in names])
+    if target is not None and target != columns.target:
+        raise TableError(f"{path} predicts '{columns.target}', not '{target}'.")
+    return fitted, columns

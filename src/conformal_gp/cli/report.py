@@ -1,0 +1,65 @@
+"""``conformal-gp report``: one page about intervals on your data."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformal_gp.cli import options
+from conformal_gp.cli.evaluate import training_size
+from conformal_gp.cli.output import Output
+from conformal_gp.cli.training import ModelChoice, Reading, read_training
+
+
+def report(
+    data: options.Data,
+    target: options.Target,
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The page, HTML; - is stdout.")],
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
+    folds: options.Folds = 10,
+    kernel: options.Kernel = "matern52",
+    mean: options.Mean = "auto",
+    tuning: options.Tuning = "auto",
+    gamma: options.Gamma = 2.0,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    missing: options.Missing = "error",
+    categories: options.Categories = "onehot",
+    drop: options.Drop = None,
+    na: options.Na = None,
+    separator: options.Separator = None,
+    decimal: options.Decimal = None,
+    sample: options.Sample = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write a page about DATA: coverage and width at every level, and a chart with a slider for the level.
+
+    The page is one HTML file that opens without a network.
+    """
+    from conformal_gp.report import build_report
+
+    output = Output(quiet=quiet, as_json=False)
+    reading = Reading(separator, decimal, missing, categories, drop or (), na or (), sample)
+    X, y, columns = read_training(data, target, reading, seed, output)
+    choice = ModelChoice(kernel, mean, tuning, gamma, seed, jobs)
+    folds = min(folds, y.size)
+    with output.progress("cross-validating") as progress, output.warnings_as_notices():
+        page = build_report(
+            X,
+            y,
+            feature_names=columns.input_names,
+            target_name=target,
+            title=title,
+            model=choice.model(training_size(y.size, folds), X.shape[1]),
+            cv=folds,
+            random_state=seed,
+            progress=progress,
+        )
+    if out == "-":
+        sys.stdout.write(page)
+    else:
+        Path(out).write_text(page, encoding="utf-8")
+        output.info(f"Page: {out}")
