@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
@@ -91,6 +93,21 @@ def test_sweep_counts_closed_intervals():
     np.testing.assert_array_equal(hull(labels, depth, 3), [[1, 1]])
     np.testing.assert_array_equal(hull(labels, depth, 4), [[1, 1]])  # empty: the deepest label
     np.testing.assert_array_equal(hull(labels, depth, 0), [[-INF, INF]])
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=8), st.integers(1, 8))
+def test_pieces_and_hull_by_counting(starts_and_lengths, k):
+    lower, length = np.array(starts_and_lengths, dtype=float).T
+    upper = lower + length  # many ties
+    labels, depth = sweep(lower[None], upper[None])
+    grid = np.arange(-2, 22) / 2
+    count = ((lower <= grid[:, None]) & (grid[:, None] <= upper)).sum(axis=1)
+    found = pieces(labels[0], depth[0], k)
+    np.testing.assert_array_equal([contains(found, label) for label in grid], count >= k)
+    assert (found[1:, 0] > found[:-1, 1]).all()  # disjoint, in order
+    deepest = grid[count >= min(k, count.max())]
+    np.testing.assert_array_equal(hull(labels, depth, k), [[deepest.min(), deepest.max()]])
 
 
 def test_sweep_with_infinite_intervals():

@@ -1,14 +1,20 @@
 """Methods that conformal Gaussian process regression is compared with, each a regressor with ``predict_interval``."""
 
 from .cross_conformal import CrossConformal
+from .flow import FlowRecalibration
 from .gaussian import GaussianIntervals
 from .isotonic import IsotonicRecalibration
 from .jackknife import Jackknife, JackknifePlus
+from .neighbours import ConformalNeighbours
 from .predictive_system import SplitPredictiveSystem
+from .ridge import ConformalRidge
 from .split_conformal import SplitConformal
 
 __all__ = [
+    "ConformalNeighbours",
+    "ConformalRidge",
     "CrossConformal",
+    "FlowRecalibration",
     "GaussianIntervals",
     "IsotonicRecalibration",
     "Jackknife",
