@@ -29,8 +29,8 @@ class CrossConformal(HeldOutRegressor):
     .. math:: p(y) = \frac{1 + \#\{i : |y - m_i(x)| / s_i(x)^{2/\gamma} \le t_i\}}{l + 1},
 
     and the region holds the labels with :math:`p(y) > \delta`. There is no exact guarantee: for exchangeable rows and
-    models fitted anew, a label is missed with probability at most :math:`2 \delta` and a little more (Vovk et al.,
-    2018), and usually about :math:`\delta`.
+    models fitted anew, a label is missed with probability at most :math:`2 \delta` and a little more (Barber et al.,
+    2021), and usually about :math:`\delta`.
 
     Parameters
     ----------
@@ -63,7 +63,8 @@ class CrossConformal(HeldOutRegressor):
     ----------
     V. Vovk, "Cross-conformal predictors", Annals of Mathematics and Artificial Intelligence 74, 2015.
 
-    V. Vovk, I. Nouretdinov, V. Manokhin, A. Gammerman, "Cross-conformal predictive distributions", COPA 2018.
+    R. F. Barber, E. J. Candès, A. Ramdas, R. J. Tibshirani, "Predictive inference with the jackknife+", Annals of
+    Statistics 49, 2021.
 
     Examples
     --------
