@@ -1,12 +1,16 @@
 """Headless Chromium over a pipe, by its DevTools protocol: messages are JSON, each ended by a zero byte."""
 
+import fcntl
 import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
+# Chromium reads commands from descriptor 3 and writes answers to 4.
+LAUNCH = "import os, sys; a = sys.argv; os.dup2(int(a[1]), 3); os.dup2(int(a[2]), 4); os.execv(a[3], a[3:])"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -15,18 +19,26 @@ def find():
     return next(filter(None, map(shutil.which, (os.environ.get("CHROMIUM", ""), *NAMES))), None)
 
 
+def pipe():
+    """A pipe whose descriptors are clear of 3 and 4."""
+    ends = os.pipe()
+    moved = tuple(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends)
+    for end in ends:
+        os.close(end)
+    return moved
+
+
 class Chromium:
     """One browser with one tab; a context manager."""
 
     def __init__(self, profile):
-        read_commands, self._commands = os.pipe()
-        self._answers, write_answers = os.pipe()
+        read_commands, self._commands = pipe()
+        self._answers, write_answers = pipe()
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe"]
         quiet = ["--no-first-run", "--disable-extensions", "--disable-background-networking", "--hide-scrollbars"]
-        # Chromium reads commands from descriptor 3 and writes answers to 4.
-        shell = f'exec "$@" 3<&{read_commands} 4>&{write_answers}'
+        command = [find(), *flags, *quiet, f"--user-data-dir={profile}", "about:blank"]
         self._process = subprocess.Popen(
-            ["sh", "-c", shell, "sh", find(), *flags, *quiet, f"--user-data-dir={profile}", "about:blank"],
+            [sys.executable, "-c", LAUNCH, str(read_commands), str(write_answers), *command],
             pass_fds=(read_commands, write_answers),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

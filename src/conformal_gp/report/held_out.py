@@ -65,7 +65,7 @@ def folds(cv: Any, n_rows: int, random_state: int | None) -> Any:
         if not 2 <= cv <= n_rows:
             raise ValueError(f"cv must lie between 2 and the number of rows, {n_rows}; got {cv}.")
         return KFold(int(cv), shuffle=True, random_state=random_state)
-    if hasattr(cv, "split"):
+    if hasattr(cv, "get_n_splits"):
         return cv
     raise ValueError(f"cv must be a number of folds or a scikit-learn splitter, got {cv!r}.")
 

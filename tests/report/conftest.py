@@ -1,0 +1,26 @@
+"""One report that several tests read: hostile names, and too few rows for the highest levels."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cases import fixed_model
+from conformal_gp.report import build_report
+from conformal_gp.report.held_out import cross_validate
+
+NAMES = ["<script>window.broken = true</script>", "\"quoted\" & 'so'", "</script><img src=x onerror=alert(1)>"]
+TARGET = "<b>label</b>"
+
+
+@pytest.fixture(scope="session")
+def report():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3))
+    y = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.3 * rng.standard_t(3, size=90)
+    model = fixed_model()
+    options = {"model": model, "cv": 5, "random_state": 0}
+    page = build_report(X, y, feature_names=NAMES, target_name=TARGET, title="A <i>title</i>", **options)
+    model = options.pop("model")
+    held_out = cross_validate(model, X, y, **options)
+    return SimpleNamespace(X=X, y=y, names=NAMES, target=TARGET, page=page, held_out=held_out)

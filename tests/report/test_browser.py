@@ -1,0 +1,179 @@
+"""The report in a real browser: sliders, keys, pointer and touch, screens, and the network left alone."""
+
+import re
+
+import numpy as np
+import pytest
+
+import chromium
+from conformal_gp.metrics import coverage, mean_width
+from conformal_gp.report.held_out import PERCENTS
+from conformal_gp.report.numbers import Rounding, percent
+
+pytestmark = pytest.mark.skipif(
+    chromium.find() is None, reason="needs Chromium (Debian: apt install chromium), or its path in CHROMIUM"
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with chromium.Chromium(tmp_path_factory.mktemp("profile")) as running:
+        yield running
+
+
+@pytest.fixture
+def opened(browser, report, tmp_path):
+    """The report, open in a window of common size."""
+    path = tmp_path / "report.html"
+    path.write_text(report.page, encoding="utf-8")
+    browser.screen(1200, 900)
+    browser.open(path)
+    return browser
+
+
+def text(browser, name):
+    return browser.run(f"document.getElementById('{name}').textContent")
+
+
+def set_slider(browser, name, value):
+    browser.run(
+        f"(() => {{ const slider = document.getElementById('{name}'); slider.value = {value};"
+        " slider.dispatchEvent(new Event('input')); })()"
+    )
+
+
+def bars(browser):
+    """Heights of the intervals as drawn, (rows, 2): upper and lower, in pixels from the top."""
+    paths = browser.run("[...document.querySelectorAll('#chart .bar')].map((path) => path.getAttribute('d'))")
+    ends = np.array([[float(number) for number in re.match(r"M\S+ (\S+?)V([\d.]+)", path).groups()] for path in paths])
+    return ends[:, ::-1]
+
+
+def middle(browser, name):
+    box = browser.run(f"document.getElementById('{name}').getBoundingClientRect().toJSON()")
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_page_numbers_are_the_library_s_at_every_level(opened, report):
+    shares, plain = coverage(report.y, report.held_out.intervals), coverage(report.y, report.held_out.plain)
+    widths, plain_widths = mean_width(report.held_out.intervals), mean_width(report.held_out.plain)
+    write = Rounding.of(report.y).text
+    for k, level in enumerate(PERCENTS):
+        set_slider(opened, "level", level)
+        assert text(opened, "level-text") == f"{level}%"
+        assert text(opened, "coverage") == percent(shares[k])
+        assert text(opened, "width") == write(widths[k])
+        assert text(opened, "plain-coverage") == percent(plain[k])
+        assert text(opened, "plain-width") == write(plain_widths[k])
+        missed = opened.run("document.querySelectorAll('#chart .out').length")
+        assert missed == round(90 * (1 - shares[k]))  # all 90 rows are in the chart
+
+
+def test_slider_moves_the_intervals(opened, report):
+    order = np.argsort(report.held_out.prediction, kind="stable")
+    drawn = {}
+    for level in (50, 80):
+        set_slider(opened, "level", level)
+        drawn[level] = bars(opened)
+    assert (drawn[80][:, 0] <= drawn[50][:, 0] + 1e-6).all()
+    assert (drawn[80][:, 1] >= drawn[50][:, 1] - 1e-6).all()
+    for level, pixels in drawn.items():
+        low, high = report.held_out.intervals[order, :, PERCENTS.index(level)].T
+        heights = pixels[:, 1] - pixels[:, 0]
+        scale = np.median(heights / (high - low))
+        cut = np.abs(heights - scale * (high - low)) > 0.5  # beyond the chart: an arrow
+        assert cut.mean() < 0.1
+        assert len(heights) == 90
+
+
+def test_infinite_intervals_reach_both_edges(opened):
+    set_slider(opened, "level", 99)
+    pixels = bars(opened)
+    assert np.ptp(pixels[:, 0]) == np.ptp(pixels[:, 1]) == 0
+    assert text(opened, "width") == "∞"
+    assert "\N{MINUS SIGN}∞ to ∞" in text(opened, "detail")
+
+
+def test_detail_of_a_row(opened, report):
+    order = np.argsort(report.held_out.prediction, kind="stable")
+    write = Rounding.of(report.y).text
+    set_slider(opened, "level", 90)
+    set_slider(opened, "row", 17)
+    i = order[17]
+    low, high = report.held_out.intervals[i, :, PERCENTS.index(90)]
+    found = report.held_out.prediction[i]
+    side = "inside" if low <= report.y[i] <= high else "outside"
+    detail = opened.run("[...document.querySelectorAll('#detail p')].map((line) => line.textContent)")
+    assert detail[0] == f"Row {i + 1}: {report.target} {write(report.y[i])}, predicted {write(found)}"
+    assert detail[1] == f"90% interval: {write(low)} to {write(high)}, label {side}"
+    assert detail[2] == f"p-value of the label: {report.held_out.p_values[i]:.4g}"
+    assert opened.run("document.getElementById('row').getAttribute('aria-valuetext')").startswith(f"Row {i + 1}:")
+
+
+def test_keyboard(opened):
+    opened.run("document.getElementById('level').focus()")
+    opened.press("ArrowRight")
+    assert text(opened, "level-text") == "96%"
+    opened.press("Home")
+    assert text(opened, "level-text") == "50%"
+    opened.press("Tab")
+    assert opened.run("document.activeElement.id") == "row"
+    before = text(opened, "detail")
+    opened.press("ArrowRight")
+    assert text(opened, "detail") != before
+
+
+def test_pointer_and_touch(opened, tmp_path):
+    opened.run("document.getElementById('chart').scrollIntoView()")
+    x, y = middle(opened, "chart")
+    opened.move(x - 300, y)
+    left = text(opened, "detail")
+    opened.move(x + 300, y)
+    assert text(opened, "detail") != left
+    opened.screen(390, 844, phone=True)
+    opened.open(tmp_path / "report.html")
+    opened.run("document.getElementById('chart').scrollIntoView()")
+    before = text(opened, "detail")
+    x, y = middle(opened, "chart")
+    opened.tap(x - 120, y)
+    assert text(opened, "detail") != before
+
+
+def test_names_stay_text_and_nothing_is_asked_for(opened, report):
+    assert opened.run("window.broken === undefined")
+    assert text(opened, "detail").count(report.names[0]) == 1
+    assert report.names[2] in opened.run("document.body.innerText")
+    assert opened.run("document.images.length") == 0
+    opened.run("document.getElementById('theme').click()")
+    assert len(opened.requests()) == 1
+    assert opened.requests()[0].startswith("file://")
+    assert opened.complaints() == []
+
+
+def test_policy_refuses_scripts_and_requests_that_are_not_the_page_s(opened):
+    opened.run(
+        "(() => { const script = document.createElement('script'); script.textContent = 'window.broken = true';"
+        " document.body.append(script); })()"
+    )
+    assert opened.run("window.broken === undefined")
+    assert opened.run("fetch('https://example.org').then(() => 'sent', () => 'refused')") == "refused"
+    assert len(opened.complaints()) >= 2
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1200])
+def test_nothing_sticks_out_at_any_width(opened, tmp_path, width):
+    opened.screen(width, 844, phone=width < 500)
+    opened.open(tmp_path / "report.html")
+    assert opened.run("document.documentElement.scrollWidth") == width
+
+
+def test_light_and_dark(opened):
+    paper = "getComputedStyle(document.body).backgroundColor"
+    ink = "getComputedStyle(document.body).color"
+    light = opened.run(paper), opened.run(ink)
+    opened.screen(1200, 900, dark=True)
+    dark = opened.run(paper), opened.run(ink)
+    assert light == ("rgb(255, 255, 255)", "rgb(27, 31, 36)")
+    assert dark == ("rgb(20, 24, 29)", "rgb(231, 234, 238)")
+    opened.run("document.getElementById('theme').click()")
+    assert (opened.run(paper), opened.run(ink)) == light
