@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from sklearn.base import clone
 
-from conformal_gp.gp.posterior import Posterior
 from conformal_gp.predictors.single import SinglePredictor
 
 Array = NDArray[np.float64]
@@ -71,13 +70,13 @@ class ClosedForm(LeftOut):
     def __init__(self, predictor: SinglePredictor, folds: Sequence[Rows]):
         self._predictor = predictor
         self._folds = folds
-        posterior = predictor._posterior
+        posterior = predictor.posterior
         self.fold = fold_of_rows(folds)
         self.residual = np.full(self.fold.size, np.inf)
         self.std = np.ones(self.fold.size)
         self._roots: list[Array | None] = []
         for rows in folds:
-            root = _inverse_root(_precision(posterior, rows))
+            root = _inverse_root(posterior.precision(rows))
             self._roots.append(root)
             if root is not None:
                 self.residual[rows] = root.T @ (root @ posterior.alpha[rows])
@@ -90,7 +89,7 @@ class ClosedForm(LeftOut):
         return mean, np.sqrt(variance)
 
     def _predict(self, X: Array) -> tuple[Array, Array]:
-        weights, mean, variance = self._predictor._posterior.predict(self._predictor._inputs.new(X))
+        weights, mean, variance = self._predictor.posterior.predict(self._predictor.inputs.new(X))
         means, variances = (np.tile(part[:, None], len(self._folds)) for part in (mean, variance))
         for j, (rows, root) in enumerate(zip(self._folds, self._roots, strict=True)):
             if root is not None:
@@ -142,17 +141,6 @@ def fold_of_rows(folds: Sequence[Rows]) -> Rows:
     for number, rows in enumerate(folds):
         fold[rows] = number
     return fold
-
-
-def _precision(posterior: Posterior, rows: Rows) -> Array:
-    """Block of P among some rows."""
-    columns = posterior._root[:, rows]
-    block = columns.T @ columns
-    if posterior._information_inverse is not None:
-        CH = posterior._CH[rows]
-        block -= CH @ posterior._information_inverse @ CH.T
-        block.flat[:: rows.size + 1] = posterior.diagonal[rows]  # settled, where rounding is all that is left
-    return block
 
 
 def _inverse_root(block: Array) -> Array | None:

@@ -110,6 +110,16 @@ class Posterior:
         """Log density of the labels; with a flat prior, the restricted one, in the basis given."""
         return -0.5 * (self.quadratic + self.log_determinant + self.degrees_of_freedom * np.log(2.0 * np.pi))
 
+    def precision(self, rows: NDArray[np.int64]) -> Array:
+        """Block of P or C among some of the training rows: the inverse of their covariance given the others."""
+        columns = self._root[:, rows]
+        block = columns.T @ columns
+        if self._information_inverse is not None:
+            CH = self._CH[rows]
+            block -= CH @ self._information_inverse @ CH.T
+            block.flat[:: rows.size + 1] = self.diagonal[rows]  # settled, where rounding is all that is left
+        return block
+
     def predict(self, new: NewInputs) -> Prediction:
         """Weights, means and variances of the labels of new inputs."""
         K, _ = covariance(self.kernel, new.pairs)

@@ -48,8 +48,8 @@ class SinglePredictor(Predictor):
         gamma: float,
         n_jobs: int | None,
     ):
-        self._inputs = inputs
-        self._posterior = posterior
+        self.inputs = inputs
+        self.posterior = posterior
         self._ranked: Rows | slice = slice(None) if ranked is None else ranked
         self._gamma = gamma
         self.n_jobs = n_jobs
@@ -64,11 +64,11 @@ class SinglePredictor(Predictor):
 
     def mean(self, X: Array) -> Array:
         """See Predictor."""
-        return np.concatenate(self.map_blocks(lambda rows: self._posterior.mean(self._inputs.new(X[rows])), _all(X)))
+        return np.concatenate(self.map_blocks(lambda rows: self.posterior.mean(self.inputs.new(X[rows])), _all(X)))
 
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
         """See Predictor."""
-        blocks = self.map_blocks(lambda rows: self._posterior.predict(self._inputs.new(X[rows]))[1:], _all(X))
+        blocks = self.map_blocks(lambda rows: self.posterior.predict(self.inputs.new(X[rows]))[1:], _all(X))
         mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return mean, variance
 
@@ -102,8 +102,8 @@ class SinglePredictor(Predictor):
 
     def _lines(self, X: Array, rows: Rows) -> Iterator[tuple[Rows, Lines]]:
         """Lines for the test rows ``X[rows]``, in pieces: some of the rows, and their lines."""
-        weights, mean, variance = self._posterior.predict(self._inputs.new(X[rows]))
-        alpha, diagonal = self._posterior.alpha[self._ranked], self._posterior.diagonal[self._ranked]
+        weights, mean, variance = self.posterior.predict(self.inputs.new(X[rows]))
+        alpha, diagonal = self.posterior.alpha[self._ranked], self.posterior.diagonal[self._ranked]
         step = max(1, PIECE_ENTRIES // self.n_rows)
         for start in range(0, rows.size, step):
             piece = slice(start, start + step)
