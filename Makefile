@@ -41,7 +41,7 @@ docs: $(VENV)/.docs  ## the documentation site, in build/docs; offline, warnings
 
 reproduce: $(VENV)/.test  ## the paper's whole evaluation; writes docs/paper/
 	@echo "== The paper, re-run; an interrupted run goes on where it stopped"
-	$(BIN)/conformal-gp reproduce all
+	$(BIN)/conformal-gp reproduce all --out docs/paper --raw build/paper/folds.jsonl
 
 study: $(VENV)/.test  ## coverage after tuning, and the four benchmark data sets; writes docs/guarantee/
 	@echo "== Studies: about an hour on two cores; an interrupted run goes on where it stopped"
