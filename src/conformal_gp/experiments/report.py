@@ -1,0 +1,169 @@
+"""Write what came out: tables, figures, the runs behind them, and a page that says how far they agree."""
+
+from __future__ import annotations
+
+import csv
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from conformal_gp import __version__
+from conformal_gp.experiments import figures, tables
+from conformal_gp.experiments.checks import Agreement, agreement, claims
+from conformal_gp.experiments.methods import COVARIANCES, LEVELS
+from conformal_gp.experiments.paper import Row
+from conformal_gp.experiments.protocol import TABLES
+from conformal_gp.experiments.results import Results, summarise
+
+GROUPS = {
+    "GPR": ("GPR",),
+    "GPR-CP": ("GPR-CP",),
+    "GPR and GPR-CP": ("GPR", "GPR-CP"),
+    "GPR-RI": ("GPR-RI",),
+    "GPR-RB": ("GPR-RB",),
+    "GPR-RM": ("GPR-RM",),
+    "GPR-RC": ("GPR-RC",),
+    "RR-CP": ("RR-CP",),
+    "kNNR-CP": ("kNNR-CP",),
+}
+"""Methods whose cells are counted together."""
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
+SAMPLE = "**Only a sample:** a few folds of one run, to see that everything works. Do not compare these numbers."
+
+
+def write(
+    folds: Sequence[dict],
+    out: Path,
+    *,
+    selection: Sequence[str],
+    draw: bool,
+    command: str,
+    minutes: float,
+    sample: bool,
+) -> str:
+    """Write everything into a folder and return the page that sums it up.
+
+    Parameters
+    ----------
+    folds : sequence of dict
+        Results of :func:`conformal_gp.experiments.protocol.one_fold`.
+    out : Path
+        The folder.
+    selection : sequence of str
+        Tables to write.
+    draw : bool
+        Whether to draw figures.
+    command : str
+        The command that this is the result of.
+    minutes : float
+        Time it took.
+    sample : bool
+        Whether this is only a sample.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    results = summarise(folds)
+    for table in selection:
+        for ending, written in tables.FORMATS.items():
+            text = written(TABLES[table], results)
+            if ending == "md":
+                text = f"# Table {table[-1]} of the paper\n\n" + (f"{SAMPLE}\n\n" if sample else "") + text
+            (out / f"{table}.{ending}").write_text(text, encoding="utf-8")
+    _write_runs(results, out / "runs.csv")
+    pictures = figures.draw(results, out) if draw else []
+    page = "\n".join(
+        ["# The paper, run again: results", ""]
+        + ([SAMPLE, ""] if sample else [])
+        + _made_by(command, minutes, folds)
+        + ["", "Tables: " + ", ".join(f"[{table}]({table}.md)" for table in selection) + ".", ""]
+        + _agreement_lines(results)
+        + _claim_lines(results)
+        + _likelihood_lines(results)
+        + [f"\n![{path.stem}]({path.name})" for path in pictures]
+    )
+    (out / "results.md").write_text(page + "\n", encoding="utf-8")
+    return page
+
+
+def _made_by(command: str, minutes: float, folds: Sequence[dict]) -> list[str]:
+    versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
+    spent: dict[str, float] = {}
+    count: dict[str, int] = {}
+    for fold in folds:
+        unit = "GPR and GPR-CP" if fold["unit"] in COVARIANCES else fold["unit"]
+        spent[unit] = spent.get(unit, 0.0) + fold["seconds"]
+        count[unit] = count.get(unit, 0) + 1
+    return [
+        f"Made by `{command}` with conformal-gp {__version__}, Python {platform.python_version()}, {versions}. "
+        f"This call took {minutes:.1f} minutes; what was on disk already was not run again. All of it, on one core:",
+        "",
+        "| methods | fits | core minutes |",
+        "|---|--:|--:|",
+        *(f"| {unit} | {count[unit]} | {seconds / 60:.1f} |" for unit, seconds in spent.items()),
+    ]
+
+
+def _agreement_lines(results: Results) -> list[str]:
+    lines = [
+        "## Agreement with the paper",
+        "",
+        "Cells whose mean width is within 3, 8, 10 or 20% of the paper's, of those finite in the paper; infinite cells "
+        "that are infinite here too; cells whose share outside is within three standard errors of the difference.",
+        "",
+        "| methods | runs | 3% | 8% | 10% | 20% | infinite | share outside |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for title, methods in GROUPS.items():
+        counts = agreement(methods, results)
+        if counts.cells:
+            lines.append(f"| {title} | {_runs(methods, results)} | {_shares(counts)} |")
+    return [*lines, ""]
+
+
+def _runs(methods: Sequence[str], results: Results) -> str:
+    return ", ".join(sorted({str(len(found.misses)) for (_, row), found in results.items() if row.method in methods}))
+
+
+def _shares(counts: Agreement) -> str:
+    cells = [f"{100 * within / counts.finite:.0f}%" if counts.finite else "" for within in counts.within.values()]
+    cells.append(f"{counts.infinite_too} of {counts.infinite}" if counts.infinite else "")
+    cells.append(f"{100 * counts.miscoverage / counts.cells:.0f}%")
+    return " | ".join(cells)
+
+
+def _claim_lines(results: Results) -> list[str]:
+    lines = ["## The paper's claims", "", "| | claim | in our run |", "|---|---|---|"]
+    for check in claims(results):
+        lines.append(f"| {'holds' if check.passed else '**fails**'} | {check.claim} | {check.evidence} |")
+    return [*lines, ""]
+
+
+def _likelihood_lines(results: Results) -> list[str]:
+    names = [name for name, row in results if row == Row("GPR", "SE")]
+    lines = [
+        "## Log marginal likelihoods",
+        "",
+        "Of the training labels, mean over folds.",
+        "",
+        "| data set | " + " | ".join(COVARIANCES) + " |",
+        "|---|" + "--:|" * len(COVARIANCES),
+    ]
+    for name in names:
+        found = [results.get((name, Row("GPR", covariance))) for covariance in COVARIANCES]
+        values = ["" if each is None else f"{each.log_likelihood:.2f}" for each in found]
+        lines.append(f"| {tables.TITLES[name]} | " + " | ".join(values) + " |")
+    return lines
+
+
+def _write_runs(results: Results, path: Path) -> None:
+    """A line for each row of a table and run: mean widths and miscoverage at all levels."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        percents = [f"{100 * level:g}" for level in LEVELS]
+        head = ["data_set", "method", "covariance", "gamma", "run"]
+        writer.writerow(head + [f"width_{p}" for p in percents] + [f"outside_{p}" for p in percents])
+        for (data_set, row), outcome in results.items():
+            gamma = "" if row.gamma is None else f"{row.gamma:g}"
+            for run, (widths, misses) in enumerate(zip(outcome.widths, outcome.misses, strict=True)):
+                numbers = [f"{width:.6g}" for width in widths] + [f"{miss:.4g}" for miss in misses]
+                writer.writerow([data_set, row.method, row.covariance, gamma, run, *numbers])
