@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from conformal_gp.experiments.runner import run
 from studies.coverage.cells import CELLS, Cell
 from studies.coverage.methods import METHODS, gpyconform
 from studies.coverage.page import write_page
-from conformal_gp.experiments.runner import run
 
 GPYCONFORM_ROWS = (19, 39)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import NamedTuple
 
@@ -53,15 +53,22 @@ def gaussian_process(covariance: str) -> Unit:
     """GPR and GPR-CP with a covariance function: one fit serves both, and every gamma."""
 
     def unit(fold: Fold) -> Iterator[Found]:
-        model = _regressor(fold, covariance).fit(fold.X, fold.y)
-        plain = GaussianIntervals(FrozenEstimator(model)).fit(fold.X, fold.y)
-        intervals = plain.predict_interval(fold.X_test, LEVELS)
-        yield Found(Row("GPR", covariance), intervals, model.log_marginal_likelihood_)
-        for gamma in MORE_GAMMAS if covariance == "SE" and fold.data_set not in OUTLIERS else GAMMAS:
-            intervals = _with_gamma(model, gamma).predict_interval(fold.X_test, LEVELS)
-            yield Found(Row("GPR-CP", covariance, gamma), intervals)
+        gammas = MORE_GAMMAS if covariance == "SE" and fold.data_set not in OUTLIERS else GAMMAS
+        return plain_and_conformal(_regressor(fold, covariance).fit(fold.X, fold.y), fold, covariance, gammas)
 
     return unit
+
+
+def plain_and_conformal(
+    model: ConformalGPRegressor, fold: Fold, covariance: str, gammas: Sequence[float]
+) -> Iterator[Found]:
+    """GPR and GPR-CP from one fitted model."""
+    plain = GaussianIntervals(FrozenEstimator(model)).fit(fold.X, fold.y)
+    intervals = plain.predict_interval(fold.X_test, LEVELS)
+    yield Found(Row("GPR", covariance), intervals, model.log_marginal_likelihood_)
+    for gamma in gammas:
+        intervals = _with_gamma(model, gamma).predict_interval(fold.X_test, LEVELS)
+        yield Found(Row("GPR-CP", covariance, gamma), intervals)
 
 
 def _regressor(fold: Fold, covariance: str) -> ConformalGPRegressor:
