@@ -1,6 +1,5 @@
 """Headless Chromium over a pipe, by its DevTools protocol: messages are JSON, each ended by a zero byte."""
 
-import fcntl
 import json
 import os
 import shutil
@@ -16,11 +15,15 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 def find():
     """Path of a Chromium, or None; the environment variable CHROMIUM goes first."""
+    if os.name != "posix":  # descriptors are handed over in another way
+        return None
     return next(filter(None, map(shutil.which, (os.environ.get("CHROMIUM", ""), *NAMES))), None)
 
 
 def pipe():
     """A pipe whose descriptors are clear of 3 and 4."""
+    import fcntl  # not on Windows
+
     ends = os.pipe()
     moved = tuple(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends)
     for end in ends:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import chromium
+from cases import fixed_model
 from conformal_gp.metrics import coverage, mean_width
+from conformal_gp.report import build_report
 from conformal_gp.report.held_out import PERCENTS
 from conformal_gp.report.numbers import Rounding, percent
 
@@ -158,6 +160,14 @@ def test_policy_refuses_scripts_and_requests_that_are_not_the_page_s(opened):
     assert opened.run("window.broken === undefined")
     assert opened.run("fetch('https://example.org').then(() => 'sent', () => 'refused')") == "refused"
     assert len(opened.complaints()) >= 2
+
+
+def test_labels_that_are_all_the_same(browser, report, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(build_report(report.X, np.full(90, 0.1), model=fixed_model(), cv=2), encoding="utf-8")
+    browser.open(path)
+    assert text(browser, "detail").startswith("Row")
+    assert browser.complaints() == []
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1200])

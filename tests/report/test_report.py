@@ -60,7 +60,8 @@ def test_tables_have_the_library_s_numbers(report):
         assert width_cells[0] == cells[0]
         assert [width_cells[1], width_cells[3]] == [text(means[k]), text(plain_means[k])]
     assert widths[-1][1:3] == ["∞", "∞"]  # 72 rows to rank cannot support 99%
-    assert "some intervals have no finite ends" in report.page
+    assert "no interval has finite ends: there are too few rows" in report.page
+    assert "of some rows" not in report.page
 
 
 def test_chart_has_the_library_s_numbers(report):
@@ -125,8 +126,24 @@ def test_too_few_held_labels_are_said_to_be_too_few():
     X, y = rng.normal(size=(200, 1)), rng.normal(size=200)
     overconfident = fixed_model(noise_variance=1e-2, kernel="se")
     page = build_report(X, y, model=overconfident, cv=2)
-    assert re.search(r"own error bars held [\d.]+% of labels at 90% \(fewer than chance allows\)", page)
-    assert re.search(r"conformal intervals held [\d.]+% of labels at 90% \(within what chance allows\)", page)
+    conformal, plain = re.findall(r"<p>(The [^<]* held [^<]*)</p>", page)
+    assert conformal.endswith("That is within what chance allows.")
+    assert "fewer than chance allows at 90%, 95% and 99%: these promise more than they hold." in plain
+
+
+def test_too_many_held_labels_are_said_to_be_too_many():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 1)), 0.1 * rng.normal(size=200)
+    page = build_report(X, y, model=fixed_model(noise_variance=1.0), cv=2)
+    assert "more than chance allows at 90% and 95%: these are wider than they need be." in page
+
+
+def test_intervals_of_some_rows_may_be_endless():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] + rng.normal(size=60)
+    page = build_report(X, y, model=fixed_model(gamma=1.0, noise_variance=0.01), cv=3)
+    assert re.search(r"From \d\d% on, the intervals of some rows have no finite ends", page)
 
 
 def test_a_sample_of_the_rows_is_drawn(report):

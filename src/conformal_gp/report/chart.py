@@ -70,7 +70,7 @@ def view(held_out: HeldOut, rounding: Rounding) -> list[float | None]:
         values += [np.quantile(low_ends, [0.05]), np.quantile(high_ends, [0.95])]
     everything = np.concatenate(values)
     low, high = float(everything.min()), float(everything.max())
-    room = 0.04 * (high - low) or 1.0
+    room = max(0.04 * (high - low), 10.0**-rounding.decimals)
     return [rounding.plain(low - room), rounding.plain(high + room)]
 
 

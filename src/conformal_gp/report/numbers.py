@@ -20,9 +20,15 @@ class Rounding:
 
     @classmethod
     def of(cls, labels: Array) -> Rounding:
-        """Decimals to a thousandth of the spread of ``labels``, none for whole thousands."""
+        """Decimals to a thousandth of the spread of ``labels``, and none where that is more than one.
+
+        >>> Rounding.of(np.array([10.0, 30.0])), Rounding.of(np.array([0.0, 1e6])), Rounding.of(np.full(3, 0.1))
+        (Rounding(decimals=2), Rounding(decimals=0), Rounding(decimals=3))
+        """
         spread = float(np.std(labels))
-        return cls(min(max(0, 3 - math.floor(math.log10(spread))), 12) if spread > 0.0 else 3)
+        if spread <= 1e-12 * float(np.abs(labels).max()):  # all the same, but for rounding
+            return cls(3)
+        return cls(max(0, 3 - math.floor(math.log10(spread))))
 
     def text(self, value: float) -> str:
         """A number as people read it.

@@ -89,14 +89,9 @@ def width_table(held_out: HeldOut) -> str:
 
 def verdict(held_out: HeldOut) -> str:
     """In plain words: which intervals held what they say."""
-    sentences = []
-    for name, shares in (
-        ("The conformal intervals", held_out.coverage()),
-        ("The Gaussian process's own error bars", held_out.plain_coverage()),
-    ):
-        parts = [_judged(PERCENTS[k], shares[k], held_out.chance()[k]) for k in _columns() if PERCENTS[k] >= 90]
-        sentences.append(f"<p>{name} held {'; '.join(parts)}.</p>")
-    return "".join(sentences) + _infinite(held_out)
+    conformal = _judged("The conformal intervals", held_out.coverage(), held_out.chance())
+    plain = _judged("The Gaussian process's own error bars", held_out.plain_coverage(), held_out.chance())
+    return f"<p>{conformal}</p><p>{plain}</p>" + _infinite(held_out)
 
 
 def guarantee(model: Any) -> str:
@@ -119,19 +114,45 @@ def guarantee(model: Any) -> str:
     return f"{words}<p>In the words of the fitted model: <q>{escape(text)}</q></p>"
 
 
-def _judged(level: int, share: float, chance: Array) -> str:
-    word = "fewer than" if share < chance[0] else "more than" if share > chance[1] else "within what"
-    return f"{percent(share)} of labels at {level}% ({word} chance allows)"
+def _judged(name: str, shares: Array, chance: Array) -> str:
+    """What a method held at 90%, 95% and 99%, and whether chance explains it."""
+    high = [k for k in _columns() if PERCENTS[k] >= 90]
+    held = _listed([f"{percent(shares[k])} of labels at {PERCENTS[k]}%" for k in high])
+    too_few = [f"{PERCENTS[k]}%" for k in high if shares[k] < chance[k, 0]]
+    too_many = [f"{PERCENTS[k]}%" for k in high if shares[k] > chance[k, 1]]
+    findings = []
+    if too_few:
+        findings.append(f"That is fewer than chance allows at {_listed(too_few)}: these promise more than they hold.")
+    if too_many:
+        findings.append(f"That is more than chance allows at {_listed(too_many)}: these are wider than they need be.")
+    return " ".join([f"{name} held {held}.", *(findings or ["That is within what chance allows."])])
 
 
 def _infinite(held_out: HeldOut) -> str:
-    endless = np.isinf(held_out.intervals).any(axis=(0, 1))
-    if not endless.any():
-        return ""
-    return (
-        f"<p>From {PERCENTS[int(np.argmax(endless))]}% on, some intervals have no finite ends: there are too few rows "
-        "to rule any label out at these levels. More rows make them finite.</p>"
-    )
+    """Where intervals have no finite ends, and why."""
+    endless = np.isinf(held_out.intervals).any(axis=1)
+    sentences = []
+    all_rows, some_rows = endless.all(axis=0), endless.any(axis=0)
+    if some_rows.any() and not np.array_equal(all_rows, some_rows):
+        sentences.append(
+            f"From {PERCENTS[int(np.argmax(some_rows))]}% on, the intervals of some rows have no finite ends: "
+            "there are too few rows, or gamma is not 2."
+        )
+    if all_rows.any():
+        sentences.append(
+            f"From {PERCENTS[int(np.argmax(all_rows))]}% on, no interval has finite ends: there are too few rows to "
+            "rule any label out at these levels. More rows make them finite."
+        )
+    return f"<p>{' '.join(sentences)}</p>" if sentences else ""
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Words as people list them.
+
+    >>> _listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def _columns() -> list[int]:
