@@ -2,6 +2,7 @@
 
 from conformal_gp.kernels import NeuralNetwork
 from conformal_gp.regressor import ConformalGPRegressor
+from conformal_gp.sparse import SparseConformalGPRegressor
 
-__all__ = ["ConformalGPRegressor", "NeuralNetwork"]
+__all__ = ["ConformalGPRegressor", "NeuralNetwork", "SparseConformalGPRegressor"]
 __version__ = "0.1.0"

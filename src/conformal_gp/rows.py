@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial, reduce
+from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -21,8 +22,15 @@ Result = TypeVar("Result")
 BlockFunction = Callable[[Array, Array], Result]
 
 
-class Rows(Protocol):
-    """Rows (X, y), wherever they are."""
+class RowTaker(Protocol):
+    """Rows (X, y) that can be had by their numbers."""
+
+    def take(self, numbers: Numbers) -> tuple[Array, Array]:
+        """Rows by their numbers."""
+
+
+class Rows(RowTaker, Protocol):
+    """All training rows, wherever they are."""
 
     n_rows: int
 
@@ -32,21 +40,18 @@ class Rows(Protocol):
     def each(self, function: BlockFunction[Array], label: str) -> Array:
         """Arrays ``function(X, y)`` of blocks of rows, joined in order along the last axis."""
 
-    def take(self, numbers: Numbers) -> tuple[Array, Array]:
-        """Rows by their numbers."""
-
-    def gather(self, numbers: Numbers) -> Rows:
-        """The same rows, of which only those with ascending ``numbers`` will be taken, perhaps many times."""
+    def gather(self, numbers: Numbers) -> RowTaker:
+        """Rows with these ascending numbers, to be taken from many times."""
 
 
 def slices(n_rows: int, block_rows: int) -> list[slice]:
     """Blocks of nearly equal size, of at most ``block_rows``.
 
     >>> slices(5, 2)
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 5, None)]
     """
     edges = np.linspace(0, n_rows, -(-n_rows // block_rows) + 1).round().astype(int).tolist()
-    return [slice(start, stop) for start, stop in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
 def watched(items: Iterable[Result], n_items: int, label: str, verbose: bool) -> Iterator[Result]:
@@ -114,7 +119,7 @@ class ArrayRows:
         check_finite("X", X, self._names)
         return X, self._y[numbers]
 
-    def gather(self, numbers: Numbers) -> Rows:
+    def gather(self, numbers: Numbers) -> RowTaker:
         """See Rows: they are at hand already."""
         return self
 
@@ -122,8 +127,7 @@ class ArrayRows:
 class GatheredRows:
     """Some rows of a larger set, held in memory under their numbers there."""
 
-    def __init__(self, numbers: Numbers, X: Array, y: Array, n_rows: int):
-        self.n_rows = n_rows
+    def __init__(self, numbers: Numbers, X: Array, y: Array):
         self._numbers = numbers
         self._X = X
         self._y = y

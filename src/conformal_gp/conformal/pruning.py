@@ -43,6 +43,7 @@ LARGEST_SLOPE = 0.5
 # for p-values, from what counts as a tie).
 MARGIN = 1e-6
 ABSOLUTE_MARGIN = 1e-12
+TINY = np.finfo(float).tiny
 
 
 class Windows(NamedTuple):
@@ -117,11 +118,9 @@ class Ranking:
             With the loud rows, all that must be looked at; ``start`` is to be taken off the rank.
         """
         lower, upper = self._factors(variance, size)
-        useful = lower > 0.0
-        low, high = np.zeros_like(lower), np.full_like(upper, np.inf)
-        np.multiply(self._base(rank), np.divide(lower, upper), out=low, where=useful)
-        np.multiply(self._base(rank - self.loud.size), np.divide(upper, lower, where=useful), out=high, where=useful)
-        return self._between(low, high)
+        with np.errstate(divide="ignore"):
+            ratio = upper / lower
+        return self._between(self._base(rank) / ratio, max(self._base(rank - self.loud.size), TINY) * ratio)
 
     def _base(self, place: int) -> float:
         """Base score at a place among the quiet, counted from 1; infinite before the first, 0 after the last."""
@@ -145,7 +144,8 @@ class Ranking:
         lower, upper = self._factors(variance, size)
         unit = variance ** (1.0 - self._power)
         distance, rounding = np.abs(y - mean), 2.0 * LABEL_ROUNDING * np.abs(y)
-        high = np.divide((distance + rounding) / unit, lower, out=np.full_like(lower, np.inf), where=lower > 0.0)
+        with np.errstate(divide="ignore"):
+            high = np.maximum((distance + rounding) / unit, TINY) / lower
         return self._between((distance - rounding) / unit / upper, high)
 
 

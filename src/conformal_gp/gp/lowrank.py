@@ -105,9 +105,7 @@ class LowRankPrior:
         What becomes of the variance that the features leave over: noise, or nothing.
     """
 
-    def __init__(
-        self, kernel: Kernel, noise_variance: float, inputs: Inputs, y: Array, Z: Array, approximation: str
-    ):
+    def __init__(self, kernel: Kernel, noise_variance: float, inputs: Inputs, y: Array, Z: Array, approximation: str):
         self._kernel = kernel
         self._noise_variance = noise_variance
         self._inputs = inputs

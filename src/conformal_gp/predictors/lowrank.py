@@ -15,8 +15,8 @@ from conformal_gp.conformal.pvalues import counts, shares
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.lowrank import LowRankPosterior, NewRows
 from conformal_gp.gp.threads import map_threads
-from conformal_gp.predictors.base import Predictor
-from conformal_gp.rows import Rows, slices
+from conformal_gp.predictors.base import Part, Predictor
+from conformal_gp.rows import Rows, RowTaker, slices
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -89,7 +89,7 @@ class LowRankPredictor(Predictor):
         mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return mean, variance
 
-    def _map(self, function: Callable[[slice], Array | tuple[Array, Array]], n_rows: int) -> list:
+    def _map(self, function: Callable[[slice], Part], n_rows: int) -> list[Part]:
         return list(map_threads(function, slices(n_rows, CHUNK_ROWS), self.n_jobs))
 
     def hulls(self, X: Array, ranks: Sequence[int]) -> Array:
@@ -140,7 +140,7 @@ class LowRankPredictor(Predictor):
         windows: Callable[[NewRows, slice], list[Windows]],
         fill: Callable[[Numbers, list[Sight]], None],
     ) -> None:
-        """Let each test row see the training rows in its windows: ``fill`` is called with test rows and their sights."""
+        """Let each test row see the rows in its windows: ``fill`` is called with test rows and their sights."""
         for batch in slices(X.shape[0], BATCH_ROWS):
             new = self._new(X[batch])
             found = windows(new, batch)
@@ -159,27 +159,27 @@ class LowRankPredictor(Predictor):
         """Test rows of similar windows, so many that their weights can be held."""
         start = np.stack([window.start for window in windows], axis=1)
         stop = np.stack([window.stop for window in windows], axis=1)
-        span = (stop - start).sum(axis=1) + self._ranking.loud.size
-        order = np.argsort(span, kind="stable")
-        first = 0
-        while first < order.size:
-            least = max(1, span[order[first]])
-            last = first + 1
-            while last < order.size:
-                widest = span[order[last]]
-                if widest > 2 * least + CHUNK_ROWS or widest * (last + 1 - first) > GROUP_ENTRIES:
-                    break
-                last += 1
-            members = order[first:last]
+        left = np.lexsort((start[:, 0], stop[:, 0]))
+        while left.size:
+            n_members = self._fitting(start[left], stop[left])
+            members, left = left[:n_members], left[n_members:]
             yield Group(members, start[members].min(axis=0), stop[members].max(axis=0))
-            first = last
+
+    def _fitting(self, start: Numbers, stop: Numbers) -> int:
+        """How many test rows, from the first on, may share windows that hold all of theirs."""
+        shared = np.maximum.accumulate(stop) - np.minimum.accumulate(start)
+        looked_at = shared.sum(axis=1) + self._ranking.loud.size
+        fits = (looked_at <= 2 * looked_at[0] + CHUNK_ROWS) & (
+            looked_at * np.arange(1, looked_at.size + 1) <= GROUP_ENTRIES
+        )
+        return max(1, int(fits.sum()))
 
     def _places(self, group: Group) -> Numbers:
         """Quiet rows, by their place in order, that any level of a group looks at."""
         ranges = [np.arange(*window) for window in zip(group.start, group.stop, strict=True)]
         return np.unique(np.concatenate(ranges))
 
-    def _gathered(self, groups: list[Group]) -> Rows:
+    def _gathered(self, groups: list[Group]) -> RowTaker:
         """The training rows, of which those that the groups look at are at hand, if they are not too many."""
         places = np.unique(np.concatenate([self._places(group) for group in groups]))
         if places.size + self._ranking.loud.size > GATHERED_ROWS:
@@ -191,7 +191,7 @@ class LowRankPredictor(Predictor):
         return self._ranked[np.concatenate([self._ranking.loud, self._ranking.quiet[places]])]
 
     def _show(
-        self, new: NewRows, offset: int, group: Group, rows: Rows, fill: Callable[[Numbers, list[Sight]], None]
+        self, new: NewRows, offset: int, group: Group, rows: RowTaker, fill: Callable[[Numbers, list[Sight]], None]
     ) -> None:
         places = self._places(group)
         numbers = self._numbers(places)

@@ -1,0 +1,264 @@
+"""Full conformal prediction for very many rows: a low-rank Gaussian process behind the same front door."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import _fit_context
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from conformal_gp.base import IntervalRegressor
+from conformal_gp.fitting import PROMISE, Learnt, Settings, as_given, draw_design, learn_on_design
+from conformal_gp.gp.inducing import SELECTIONS, independent, select
+from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.lowrank import APPROXIMATIONS, LowRankPosterior, LowRankPrior
+from conformal_gp.gp.mean import MEAN_NAMES
+from conformal_gp.gp.threads import one_blas_thread
+from conformal_gp.kernels import KERNEL_NAMES
+from conformal_gp.predictors.lowrank import LowRankPredictor
+from conformal_gp.rows import ArrayRows, Rows
+from conformal_gp.validation import check_design, check_inputs, check_labels
+
+__all__ = ["SparseConformalGPRegressor"]
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+# Design rows where none are asked for, and how many of them teach the hyperparameters (measured: docs/scale.md).
+DESIGN_ROWS = 4000
+DESIGN_SHARE = 1 / 3
+LEARNING_ROWS = 2000
+
+
+class SparseConformalGPRegressor(IntervalRegressor):
+    r"""Gaussian process regression with guaranteed prediction intervals, for up to millions of rows.
+
+    Full conformal prediction in a low-rank model: a Gaussian process that sees all inputs through a few *inducing
+    inputs*. Every row trains; every row but the design rows also calibrates. Scaling, hyperparameters and inducing
+    inputs come from the design rows alone, which stay in the model, so coverage is exact: for rows that are
+    exchangeable, a region of confidence level :math:`1 - \delta` holds a new label with probability at least
+    :math:`1 - \delta`.
+
+    A fit reads all rows twice and costs :math:`O(l m^2)` for l rows and m inducing inputs. A prediction looks only at
+    the rows that can decide it, some m of them. Rows are read in blocks: from arrays, memory maps, or Dask arrays and
+    dataframes.
+
+    Parameters
+    ----------
+    kernel, mean, noise_variance, gamma, scale_inputs, n_restarts, random_state
+        As in :class:`ConformalGPRegressor`; several kernels or gammas are chosen among by the design rows.
+    n_inducing : int, default=512
+        Number of inducing inputs; fewer are taken where the design rows have no more to say.
+    inducing : {"greedy", "kmeans", "random"} or array-like of shape (n_inducing, n_features), default="greedy"
+        How to take them from the design rows: the row of largest variance given those before, centres of k-means, or
+        at random. Or the inputs themselves, which may not come from rows that are ranked.
+    approximation : {"fitc", "dtc"}, default="fitc"
+        What becomes of the variance at an input that the inducing inputs do not explain: noise of its own, or nothing.
+    tuning : {"holdout", "fixed"}, default="holdout"
+        Hyperparameters by maximum likelihood on design rows, or as ``kernel`` and ``noise_variance`` have them.
+    n_design : int, float in (0, 1), array-like of int, or None, default=None
+        Design rows: how many, which share, or their row numbers. None takes 4000, or a third of the rows if that is
+        less. At most 2000 of them teach the hyperparameters; all are candidates for inducing inputs.
+    block_rows : int, default=8192
+        Training rows that a thread works on at a time: memory is in proportion. Results agree to rounding.
+    n_jobs : int or None, default=None
+        Threads over blocks of rows. None takes as many as BLAS would; -1 takes all cores. Results do not depend on it.
+    verbose : bool, default=False
+        Show progress over blocks of rows on the standard error stream.
+
+    Attributes
+    ----------
+    kernel_, noise_variance_, mean_coef_, log_marginal_likelihood_, gamma_, design_, guarantee_, n_features_in_, \
+feature_names_in_
+        As in :class:`ConformalGPRegressor`; the likelihood is that of the low-rank model.
+    inducing_ : ndarray of shape (at most n_inducing, n_features)
+        Inducing inputs, on inputs scaled as ``scale_inputs`` says.
+
+    See Also
+    --------
+    ConformalGPRegressor : The exact Gaussian process, for up to some ten thousand rows.
+
+    Notes
+    -----
+    NumPy arrays are copied. Memory maps and Dask collections are read again by the predict methods, so they have to
+    stay as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from conformal_gp import SparseConformalGPRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(5000, 2))
+    >>> y = np.sin(X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(5000)
+    >>> model = SparseConformalGPRegressor(n_inducing=50, n_design=200, n_restarts=0, random_state=0).fit(X, y)
+    >>> model.predict_interval([[1.0, 1.0]], confidence_level=[0.9, 0.99]).round(1)
+    array([[[0.7, 0.6],
+            [1. , 1.1]]])
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel, list, tuple],
+        "n_inducing": [Interval(Integral, 1, None, closed="left")],
+        "inducing": [StrOptions(set(SELECTIONS)), "array-like"],
+        "approximation": [StrOptions(set(APPROXIMATIONS))],
+        "mean": [StrOptions(set(MEAN_NAMES))],
+        "noise_variance": [Interval(Real, 0, None, closed="left"), None],
+        "gamma": [Interval(Real, 1, None, closed="both"), "array-like"],
+        "tuning": [StrOptions({"holdout", "fixed"})],
+        "n_design": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+            "array-like",
+            None,
+        ],
+        "scale_inputs": ["boolean"],
+        "n_restarts": [Interval(Integral, 0, None, closed="left")],
+        "block_rows": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        kernel: str | Kernel | Sequence[str | Kernel] = "matern52",
+        *,
+        n_inducing: int = 512,
+        inducing: str | ArrayLike = "greedy",
+        approximation: str = "fitc",
+        mean: str = "linear",
+        noise_variance: float | None = None,
+        gamma: float | Sequence[float] = 2.0,
+        tuning: str = "holdout",
+        n_design: int | float | ArrayLike | None = None,
+        scale_inputs: bool = True,
+        n_restarts: int = 3,
+        block_rows: int = 8192,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ):
+        self.kernel = kernel
+        self.n_inducing = n_inducing
+        self.inducing = inducing
+        self.approximation = approximation
+        self.mean = mean
+        self.noise_variance = noise_variance
+        self.gamma = gamma
+        self.tuning = tuning
+        self.n_design = n_design
+        self.scale_inputs = scale_inputs
+        self.n_restarts = n_restarts
+        self.block_rows = block_rows
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to training rows.
+
+        Parameters
+        ----------
+        X : array-like, memory map, Dask array or Dask dataframe of shape (n_samples, n_features)
+            Inputs.
+        y : array-like, Dask array or Dask series of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self : SparseConformalGPRegressor
+            The fitted model.
+        """
+        rows = self._rows(X, y)
+        rng = check_random_state(self.random_state)
+        design = self._design_rows(rows.n_rows, rng)
+        X_design, y_design = rows.take(design)
+        learnt = self._learn(X_design, y_design, rows.n_rows, rng)
+        inputs = Inputs(X_design, learnt.scaling, self.mean)
+        Z = self._inducing_inputs(learnt, inputs, rng)
+        prior = LowRankPrior(learnt.kernel, learnt.noise_variance, inputs, y_design, Z, self.approximation)
+        posterior = LowRankPosterior(prior, rows.total(prior.sums, "fit"))
+        self._predictor = LowRankPredictor(posterior, rows, design, learnt.gamma, self.n_jobs)
+        self.kernel_ = learnt.kernel
+        self.noise_variance_ = learnt.noise_variance
+        self.mean_coef_ = posterior.mean_coef
+        self.log_marginal_likelihood_ = posterior.log_marginal_likelihood
+        self.gamma_ = learnt.gamma
+        self.design_ = design
+        self.inducing_ = Z
+        self.guarantee_ = self._guarantee(rows.n_rows)
+        return self
+
+    def _rows(self, X: Any, y: Any) -> Rows:
+        """Training rows as something that is read in blocks."""
+        if _is_dask(X):
+            from conformal_gp.dask_rows import dask_rows
+
+            return dask_rows(self, X, y, self.block_rows, bool(self.verbose))
+        if isinstance(X, np.memmap):  # not read as a whole: only the first rows are looked at here
+            check_inputs(self, X[:2], reset=True, y=y)
+            inputs: NDArray[Any] = X
+        else:
+            inputs = check_inputs(self, X, reset=True, y=y).copy()
+        labels = check_labels(y, inputs).copy()
+        names = getattr(self, "feature_names_in_", None)
+        return ArrayRows(inputs, labels, self.block_rows, self.n_jobs, bool(self.verbose), names)
+
+    def _design_rows(self, n_rows: int, rng: np.random.RandomState) -> Numbers:
+        """Design rows: given, or at random."""
+        if isinstance(self.n_design, Integral):
+            size = int(self.n_design)
+            if size >= n_rows:
+                raise ValueError(f"n_design must leave rows to rank: got {size} of n_samples={n_rows} rows.")
+        else:
+            checked = check_design(self.n_design, n_rows, name="n_design")
+            if isinstance(checked, np.ndarray):
+                return checked
+            size = int(np.ceil((checked or DESIGN_SHARE) * n_rows))
+            if checked is None:
+                size = min(DESIGN_ROWS, size)
+        return draw_design(self.mean, size, n_rows, self.n_features_in_, rng)
+
+    def _learn(self, X: Array, y: Array, n_rows: int, rng: np.random.RandomState) -> Learnt:
+        """Scaling, hyperparameters and gamma from the design rows."""
+        kernels, gammas = self._kernels_and_gammas()
+        noise = None if self.noise_variance is None else float(self.noise_variance)
+        settings = Settings(
+            kernels, self.mean, noise, gammas, self.scale_inputs, self.n_restarts, self.n_jobs, None, None
+        )
+        if self.tuning == "fixed":
+            return as_given(settings, X)
+        some = rng.permutation(y.size)[:LEARNING_ROWS]
+        with one_blas_thread():
+            return learn_on_design(settings, X[some], y[some], n_rows, rng)
+
+    def _inducing_inputs(self, learnt: Learnt, inputs: Inputs, rng: np.random.RandomState) -> Array:
+        if isinstance(self.inducing, str):
+            return select(self.inducing, learnt.kernel, inputs.pairs.X, self.n_inducing, rng)
+        Z = validate_data(self, self.inducing, reset=False, dtype=np.float64)
+        return independent(learnt.kernel, learnt.scaling.transform(Z))
+
+    def _guarantee(self, n_rows: int) -> str:
+        given = not isinstance(self.inducing, str)
+        condition = ", if the inducing inputs given do not come from the latter" if given else ""
+        return (
+            f"Exact: everything that was learnt comes from {self.design_.size} design rows and the other "
+            f"{n_rows - self.design_.size} are ranked, so {PROMISE}{condition}."
+        )
+
+    def _test_inputs(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return check_inputs(self, X.compute() if _is_dask(X) else X, reset=False)
+
+
+def _is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection; Dask itself is not imported for that."""
+    return hasattr(X, "__dask_graph__")
