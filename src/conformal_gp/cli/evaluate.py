@@ -10,7 +10,9 @@ from typing import Annotated
 import numpy as np
 import typer
 from numpy.typing import NDArray
+from rich import box
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from conformal_gp.cli import options
 from conformal_gp.cli.held_out import HeldOut, cross_validate
@@ -129,12 +131,13 @@ def methods(choice: ModelChoice, n_rows: int, n_inputs: int) -> dict[str, object
 
 
 def _table(findings: Sequence[Finding], target: str, n_rows: int, folds: int) -> RichTable:
-    table = RichTable(title=f"{target}: {n_rows} rows, each held out once in {folds} folds", title_justify="left")
+    title = f"{target}: {n_rows} rows, each held out once in {folds} folds"
+    table = RichTable(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("level", justify="right")
-    table.add_column("method")
-    for heading in ("outside", "promised", "mean width", "median width"):
+    table.add_column("method", no_wrap=True)
+    for heading in ("outside", "promised", "mean width"):
         table.add_column(heading, justify="right")
-    table.add_column("judgement")
+    table.add_column("promise")
     for i, finding in enumerate(findings):
         new_level = i == 0 or finding.level != findings[i - 1].level
         if new_level and i:
@@ -144,11 +147,17 @@ def _table(findings: Sequence[Finding], target: str, n_rows: int, folds: int) ->
             finding.method,
             f"{finding.outside:.1%}",
             f"{percent(1 - finding.level)}%",
-            f"{finding.mean_width:.4g}",
-            f"{finding.median_width:.4g}",
+            _width(finding),
             finding.judgement,
         )
     return table
+
+
+def _width(finding: Finding) -> str:
+    """Mean width; where some intervals are infinite, how many, and the median."""
+    if 0 < finding.n_infinite < finding.n_rows:
+        return f"{finding.n_infinite} infinite, median {finding.median_width:.4g}"
+    return f"{finding.mean_width:.4g}"
 
 
 def _draw(held_out: HeldOut, y: Array, target: str, levels: Sequence[Fraction], path: Path) -> None:

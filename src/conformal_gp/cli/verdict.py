@@ -16,10 +16,11 @@ from conformal_gp.metrics import mean_width, miscoverage
 
 Array = NDArray[np.float64]
 
-# Misses count as wrong when chance alone would give as many, or as few, less than once in a hundred times.
-SIGNIFICANCE = 0.01
+# Misses are put down to the method when chance alone would give as many, or as few, this rarely.
+WRONG = 0.01
+DOUBTFUL = 0.05
 
-TOO_NARROW, FITTING, TOO_WIDE, INFINITE = "too narrow", "as promised", "wider than needed", "infinite"
+TOO_NARROW, IN_DOUBT, KEPT, TOO_WIDE, INFINITE = "too narrow", "in doubt", "kept", "too wide", "infinite"
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,10 @@ class Finding:
         """Whether the misses are in keeping with the promise, by an exact binomial test."""
         if self.n_infinite == self.n_rows:
             return INFINITE
-        if self._chance("greater") < SIGNIFICANCE:
-            return TOO_NARROW
-        return TOO_WIDE if self._chance("less") < SIGNIFICANCE else FITTING
+        as_many, as_few = self._chance("greater"), self._chance("less")
+        if as_few < WRONG:
+            return TOO_WIDE
+        return TOO_NARROW if as_many < WRONG else IN_DOUBT if as_many < DOUBTFUL else KEPT
 
     def _chance(self, alternative: str) -> float:
         return float(binomtest(self.misses, self.n_rows, self.promised, alternative=alternative).pvalue)
@@ -92,43 +94,38 @@ def verdict(findings: Sequence[Finding]) -> list[str]:
 
 
 def _on_method(findings: Sequence[Finding]) -> str:
-    name = findings[0].method
-    narrow = [finding for finding in findings if finding.judgement == TOO_NARROW]
-    wide = [finding for finding in findings if finding.judgement == TOO_WIDE]
-    infinite = [finding for finding in findings if finding.judgement == INFINITE]
+    """One sentence, what is wrong first."""
     parts = []
-    if narrow:
-        parts.append(f"its error bars were wrong, too narrow: {_list(narrow)}")
-    if wide:
-        parts.append(f"wider than needed: {_list(wide)}")
-    if infinite:
-        parts.append(f"infinite, with too few rows to promise {_levels(infinite)}")
-    kept = [finding for finding in findings if finding.judgement == FITTING]
-    if kept:
-        parts.append(f"in keeping with the promise at {_levels(kept)}")
-    return f"{name}: {'; '.join(parts)}."
+    for judgement, words in (
+        (TOO_NARROW, "error bars were wrong, too narrow, at"),
+        (IN_DOUBT, "in doubt, perhaps too narrow, at"),
+        (TOO_WIDE, "wider than they need be at"),
+    ):
+        misses = [_misses(finding) for finding in findings if finding.judgement == judgement]
+        if misses:
+            parts.append(f"{words} {', '.join(misses)}")
+    for judgement, words in ((INFINITE, "infinite, for want of rows, at"), (KEPT, "kept the promise at")):
+        levels = [f"{percent(finding.level)}%" for finding in findings if finding.judgement == judgement]
+        if levels:
+            parts.append(f"{words} {', '.join(levels)}")
+    return f"{findings[0].method}: {'; '.join(parts)}."
 
 
-def _list(findings: Sequence[Finding]) -> str:
-    return ", ".join(
-        f"{finding.outside:.1%} of labels outside at {percent(finding.level)}%, "
-        f"{finding.outside / finding.promised:.1f} times the {percent(1 - finding.level)}% promised"
-        for finding in findings
+def _misses(finding: Finding) -> str:
+    times = finding.outside / finding.promised
+    return (
+        f"{percent(finding.level)}% ({finding.outside:.1%} of labels outside, {times:.1f} times the "
+        f"{percent(1 - finding.level)}% promised)"
     )
 
 
-def _levels(findings: Sequence[Finding]) -> str:
-    return ", ".join(f"{percent(finding.level)}%" for finding in findings)
-
-
 def _price(findings: Sequence[Finding]) -> list[str]:
-    """How much wider the first method's intervals are than the second's."""
-    first, *others = dict.fromkeys(finding.method for finding in findings)
-    found = []
-    for finding in findings:
-        if finding.method != first or not np.isfinite(finding.mean_width):
-            continue
-        for other in findings:
-            if other.method == others[0] and other.level == finding.level and np.isfinite(other.mean_width):
-                found.append(f"{finding.mean_width / other.mean_width - 1:+.0%} at {percent(finding.level)}%")
-    return [f"Width of {first} beside {others[0]}: {', '.join(found)}."] if found else []
+    """How much wider the first method's intervals are than the second's, where both are finite."""
+    first, second, *_ = dict.fromkeys(finding.method for finding in findings)
+    widths = {(finding.method, finding.level): finding.mean_width for finding in findings}
+    found = [
+        f"{width / widths[second, level] - 1:+.0%} at {percent(level)}%"
+        for (method, level), width in widths.items()
+        if method == first and np.isfinite(width) and 0.0 < widths[second, level] < np.inf
+    ]
+    return [f"Mean width of {first}, beside {second}: {', '.join(found)}."] if found else []

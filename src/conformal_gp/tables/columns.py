@@ -189,16 +189,15 @@ class Columns:
 
     def _values(self, table: Table, column: Column) -> Array:
         """A column as numbers, NaN only for rows to drop."""
-        cells = table.cells(column.name)
-        absent = np.array([is_missing(cell, self._marks) for cell in cells], dtype=bool)
-        if absent.any() and self.missing == "error":
-            raise _missing_value(table, column.name, absent)
         if column.categories is None:
             values = _numbers(table, column.name, self._marks)
             fill = float(column.fill)
         else:
             values = _codes(table, column, self._marks, self.source)
             fill = float(column.categories.index(str(column.fill)))
+        absent = np.isnan(values)
+        if absent.any() and self.missing == "error":
+            raise _missing_value(table, column.name, absent)
         if self.missing == "impute":
             values[absent] = fill
         return values
@@ -274,46 +273,42 @@ def _counts_rows(table: Table) -> bool:
 
 def _learn_column(table: Table, name: str, marks: frozenset[str], missing: str, category_inputs: str) -> Column:
     cells = table.cells(name)
-    present = [cell for cell in cells if not is_missing(cell, marks)]
-    if not present:
+    numbers = as_numbers(cells, table.dialect, marks)
+    absent = np.array([is_missing(cell, marks) for cell in cells]) if numbers is None else np.isnan(numbers)
+    if absent.all():
         raise TableError(f"{table.name}: column '{name}' is empty; leave it out with --drop '{name}'.")
-    if len(present) < len(cells) and missing == "error":
-        raise _missing_value(table, name, np.array([is_missing(cell, marks) for cell in cells]))
-    dates = sum(map(is_date, present))
-    if dates > len(present) / 2:
-        row = next(i for i, cell in enumerate(cells) if not is_missing(cell, marks) and is_date(cell))
+    if absent.any() and missing == "error":
+        raise _missing_value(table, name, absent)
+    present = [] if numbers is not None else [cells[row] for row in np.flatnonzero(~absent)]
+    if sum(map(is_date, present)) > len(present) / 2:
+        row = next(int(row) for row in np.flatnonzero(~absent) if is_date(cells[row]))
         raise TableError(
             f"{table.name}: column '{name}' holds dates ({table.place(row)}: {cells[row]}), which are no inputs. Turn "
             f"it into a number (day of the year, age in days), or leave it out with --drop '{name}'. Beware: rows in "
             "order of time are rarely exchangeable."
         )
-    if as_numbers(present, table.dialect, marks) is not None or _meant_as_numbers(present):
+    if numbers is not None or sum(map(is_like_a_number, present)) > len(present) / 2:
         numbers = _numbers(table, name, marks)
-        median = float(np.nanmedian(numbers))
-        return Column(name, None, median, constant=bool(np.nanmax(numbers) == np.nanmin(numbers)))
-    counts = Counter(str(cell) for cell in present)
+        return Column(name, None, float(np.nanmedian(numbers)), bool(np.nanmax(numbers) == np.nanmin(numbers)))
+    counts = Counter(map(str, present))
     if category_inputs == "onehot" and len(counts) > max(2, min(MOST_CATEGORIES, len(present) / 2)):
         raise TableError(
             f"{table.name}: column '{name}' holds text with {len(counts)} different values in {len(present)} rows; it "
             f"looks like names rather than categories. Leave it out with --drop '{name}', or number the values "
             "alphabetically with --categories codes."
         )
-    return Column(name, tuple(sorted(counts)), counts.most_common(1)[0][0], constant=len(counts) == 1)
-
-
-def _meant_as_numbers(present: Sequence[Any]) -> bool:
-    return sum(map(is_like_a_number, present)) > len(present) / 2
+    return Column(name, tuple(sorted(counts)), counts.most_common(1)[0][0], len(counts) == 1)
 
 
 def _numbers(table: Table, name: str, marks: frozenset[str], *, is_target: bool = False) -> Array:
     """A column of numbers, NaN where a cell holds nothing."""
     cells = table.cells(name)
+    values = as_numbers(cells, table.dialect, marks)
+    if values is not None and not np.isinf(values).any():
+        return values
     what = "the target" if is_target else "column"
-    values = np.full(len(cells), np.nan)
     for row, cell in enumerate(cells):
-        if is_missing(cell, marks):
-            continue
-        value = number(cell, table.dialect)
+        value = 0.0 if is_missing(cell, marks) else number(cell, table.dialect)
         if value is None:
             hint = "dates are not numbers" if is_date(cell) else f"if it means a missing value, say --na '{cell}'"
             if isinstance(cell, str) and ("," in cell or "." in cell) and is_like_a_number(cell) and not is_date(cell):
@@ -321,8 +316,7 @@ def _numbers(table: Table, name: str, marks: frozenset[str], *, is_target: bool 
             raise TableError(f"{table.name}: {what} '{name}', {table.place(row)}: '{cell}' is not a number ({hint}).")
         if not np.isfinite(value):
             raise TableError(f"{table.name}: {what} '{name}', {table.place(row)}: '{cell}' is not finite.")
-        values[row] = value
-    return values
+    raise AssertionError("a column that is not all finite numbers has a cell that is none")
 
 
 def _codes(table: Table, column: Column, marks: frozenset[str], source: str) -> Array:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from conformal_gp.tables.errors import TableError
 
-SEPARATORS = (",", ";", "\t", "|")
+# In order of trust: a comma may also stand in a number or a name.
+SEPARATORS = ("\t", ";", "|", ",")
 _SEPARATOR_NAMES = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|"}
 _SAMPLE_LINES = 100
 _SAMPLE_ROWS = 1000
@@ -77,17 +78,18 @@ def read_separator(separator: str) -> str:
 
 
 def guess_separator(text: str) -> str:
-    r"""The separator that splits the first lines into the most columns, the same number in each.
+    r"""The separator that splits each of the first lines into as many columns as the others.
 
     >>> guess_separator("a;b\n1,5;2,5\n"), guess_separator("a\tb c\n1\t2\n")
     (';', '\t')
     """
     lines = [line for line in text.splitlines()[:_SAMPLE_LINES] if line.strip()]
     widths = {separator: [len(row) for row in csv.reader(lines, delimiter=separator)] for separator in SEPARATORS}
-    even = {separator: row[0] for separator, row in widths.items() if row and len(set(row)) == 1 and row[0] > 1}
-    # If no separator fits every line, the header's speaks, and the reader names the line that differs.
-    split = even or {separator: row[0] for separator, row in widths.items() if row and row[0] > 1}
-    return max(split, key=lambda separator: split[separator], default=",")
+    for separator, row in widths.items():
+        if row and len(set(row)) == 1 and row[0] > 1:
+            return separator
+    # No separator fits every line: the header's speaks, and the reader names the line that differs.
+    return max(widths, key=lambda separator: widths[separator][:1])
 
 
 def guess_decimal(rows: Iterable[list[str]]) -> str:

@@ -1,0 +1,118 @@
+"""``conformal-gp evaluate``, ``plot``, ``report`` and ``demo``."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from cli_cases import rows
+from conformal_gp.cli.verdict import Finding, verdict
+
+PNG = b"\x89PNG"
+
+
+def finding(method="GPR-CP", level=0.9, misses=10, n=100, width=1.0, infinite=0):
+    return Finding(method, Fraction(str(level)), n, misses, width, width, infinite)
+
+
+@pytest.mark.parametrize(
+    ("misses", "judgement"), [(10, "kept"), (17, "in doubt"), (20, "too narrow"), (3, "too wide"), (0, "too wide")]
+)
+def test_judgement(misses, judgement):
+    assert finding(misses=misses).judgement == judgement
+
+
+def test_findings_count_rows_outside():
+    y = np.arange(4.0)
+    intervals = np.array([[0, 1], [2, 3], [1, 2], [-np.inf, np.inf]])
+    found = Finding.of("m", Fraction(9, 10), y, intervals)
+    assert (found.misses, found.n_infinite, found.mean_width) == (1, 1, np.inf)
+
+
+def test_verdict_says_which_error_bars_were_wrong_and_by_how_much():
+    sentences = verdict(
+        [
+            finding("GPR-CP", 0.9, 11, width=2.0),
+            finding("plain GPR", 0.9, 30, width=1.0),
+            finding("GPR-CP", 0.99, 0, width=np.inf, infinite=100),
+            finding("plain GPR", 0.99, 1, width=1.5),
+        ]
+    )
+    assert sentences == [
+        "GPR-CP: infinite, for want of rows, at 99%; kept the promise at 90%.",
+        "plain GPR: error bars were wrong, too narrow, at 90% (30.0% of labels outside, 3.0 times the 10% promised); "
+        "kept the promise at 99%.",
+        "Mean width of GPR-CP, beside plain GPR: +100% at 90%.",
+    ]
+
+
+def test_evaluate(command_line, train):
+    result = command_line("evaluate", train, "--target", "y", "--confidence", "80%", "90%", "--folds", "4")
+    for word in ("GPR-CP", "plain GPR", "split conformal", "promised", "y: 60 rows, each held out once in 4 folds"):
+        assert word in result.stdout
+    assert (command_line.folder / "train-evaluation.png").read_bytes().startswith(PNG)
+
+
+def test_evaluate_json_is_the_same_every_time(command_line, train):
+    arguments = ("evaluate", train, "-t", "y", "-c", "80%", "--folds", "3")
+    document = command_line.json(*arguments)
+    assert document | {"picture": "p.svg"} == command_line.json(*arguments, "--picture", "p.svg")
+    assert (command_line.folder / "p.svg").read_text().startswith("<?xml")
+    assert [finding["method"] for finding in document["findings"]] == ["GPR-CP", "plain GPR", "split conformal"]
+    for found in document["findings"]:
+        assert found["miscoverage"] == found["outside"] / found["rows"]
+    assert list(command_line.folder.glob("*.png")) == []
+
+
+def test_evaluate_sees_that_error_bars_are_wrong(command_line):
+    # Noise with heavy tails and few rows: a Gaussian's 99% error bars are too narrow.
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-2, 2, size=300)
+    y = np.sin(x) + 0.1 * rng.standard_t(1.5, size=300)
+    table = "x,y\n" + "".join(f"{a},{b}\n" for a, b in zip(x.tolist(), y.tolist(), strict=True))
+    path = command_line.write("tails.csv", table)
+    document = command_line.json("evaluate", path, "-t", "y", "-c", "50%", "95%", "--folds", "3")
+    judgement = {(found["method"], found["level"]): found["judgement"] for found in document["findings"]}
+    assert judgement["GPR-CP", 0.95] == "kept"
+    assert judgement["GPR-CP", 0.5] == "kept"
+    assert judgement["plain GPR", 0.5] == "too wide"
+
+
+@pytest.mark.parametrize("kind", ["intervals", "coverage", "widths", "band", "comparison", "p-values"])
+def test_plot(command_line, train, kind):
+    result = command_line("plot", train, "-t", "y", "--kind", kind, "-o", "p.png", "--folds", "2")
+    assert "Picture: p.png" in result.stderr
+    assert (command_line.folder / "p.png").read_bytes().startswith(PNG)
+
+
+def test_plot_mistakes(command_line, train):
+    common = ("plot", train, "-t", "y")
+    assert "--out must end in .png" in command_line.error(*common, "-o", "p.xyz")
+    wrong_input = command_line.error(*common, "-o", "p.png", "--kind", "band", "--input", "kind")
+    assert "there is no input 'kind'" in wrong_input
+    assert "'kind=low'" in wrong_input
+    assert "between 1 and 60" in command_line.error(*common, "-o", "p.png", "--kind", "p-values", "--row", "61")
+
+
+def test_report(command_line, train):
+    command_line("report", train, "-t", "y", "-o", "r.html", "--folds", "2", "-q")
+    page = (command_line.folder / "r.html").read_text(encoding="utf-8")
+    assert page.lstrip().lower().startswith("<!doctype html")
+    assert command_line("report", train, "-t", "y", "-o", "-", "--folds", "2").stdout.strip() == page.strip()
+
+
+def test_report_escapes_names(command_line):
+    path = command_line.write("odd.csv", rows(30).replace("a,b,kind,y", "<script>alert(1)</script>,b,kind,y"))
+    page = command_line("report", path, "-t", "y", "-o", "-", "--folds", "2").stdout
+    assert "<script>alert(1)" not in page
+
+
+def test_demo_and_what_it_proposes_next(command_line):
+    result = command_line("demo", "--folds", "2")
+    assert "GPR-CP" in result.stdout
+    folder = command_line.folder / "conformal-gp-demo"
+    assert (folder / "evaluation.png").read_bytes().startswith(PNG)
+    proposed = [line.split()[1:] for line in result.stderr.splitlines() if line.startswith("  conformal-gp")]
+    assert [words[0] for words in proposed] == ["predict", "report", "--help"]
+    command_line(*proposed[0])
+    assert len((folder / "predicted.csv").read_text().splitlines()) == 41
