@@ -20,7 +20,7 @@ from conformal_gp.validation import check_inputs, check_labels
 Array = NDArray[np.float64]
 
 
-class IntervalRegressor(RegressorMixin, BaseEstimator):
+class ConformalRegressor(RegressorMixin, BaseEstimator):
     """A regressor whose ``fit`` leaves a predictor, which answers all questions."""
 
     kernel: str | Kernel | Sequence[str | Kernel]
@@ -133,7 +133,8 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         Returns
         -------
         regions : list of ndarrays of shape (n_pieces, 2)
-            For each row its region as sorted, disjoint, closed intervals. With ``gamma=2`` there is always one.
+            For each row its region as sorted, disjoint, closed intervals. With ``gamma=2`` there is always one,
+            unless hyperparameters are chosen inside the bag (``tuning_`` is "augmented"), where gaps can occur.
 
         Examples
         --------

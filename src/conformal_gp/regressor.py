@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from conformal_gp.base import IntervalRegressor
+from conformal_gp.base import ConformalRegressor
 from conformal_gp.fitting import Fitted, Settings, automatic, fit_augmented, fit_fixed, fit_holdout, fit_train
 from conformal_gp.gp.mean import MEAN_NAMES
 from conformal_gp.gp.threads import one_blas_thread
@@ -32,7 +32,7 @@ _WAYS: dict[str, Callable[..., Fitted]] = {
 }
 
 
-class ConformalGPRegressor(IntervalRegressor):
+class ConformalGPRegressor(ConformalRegressor):
     r"""Gaussian process regression whose prediction intervals have guaranteed coverage.
 
     Full (transductive) conformal prediction on exact Gaussian process regression, after Papadopoulos (2024): for rows
@@ -55,8 +55,8 @@ class ConformalGPRegressor(IntervalRegressor):
         used where candidates bring their own.
     gamma : float in [1, inf] or list of such, default=2.0
         Root of the leave-one-out variance by which residuals are divided. 2 divides by the standard deviation, and
-        always gives one bounded interval. ``np.inf`` does not divide; 1 takes the plain residual of a fit to all rows.
-        Of several, the design rows choose the one of narrowest intervals.
+        for given hyperparameters always gives one bounded interval. ``np.inf`` does not divide; 1 takes the plain
+        residual of a fit to all rows. Of several, the design rows choose the one of narrowest intervals.
     tuning : {"auto", "augmented", "holdout", "train", "fixed"}, default="auto"
         How hyperparameters are chosen.
 

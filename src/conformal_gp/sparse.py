@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from conformal_gp.base import IntervalRegressor
+from conformal_gp.base import ConformalRegressor
 from conformal_gp.fitting import PROMISE, Learnt, Settings, as_given, draw_design, learn_on_design
 from conformal_gp.gp.inducing import SELECTIONS, independent, select
 from conformal_gp.gp.inputs import Inputs
@@ -37,7 +37,7 @@ DESIGN_SHARE = 1 / 3
 LEARNING_ROWS = 2000
 
 
-class SparseConformalGPRegressor(IntervalRegressor):
+class SparseConformalGPRegressor(ConformalRegressor):
     r"""Gaussian process regression with guaranteed prediction intervals, for up to millions of rows.
 
     Full conformal prediction in a low-rank model: a Gaussian process that sees all inputs through a few *inducing

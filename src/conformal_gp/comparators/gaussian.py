@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods
 
 from conformal_gp.comparators.base import IntervalRegressor
-from conformal_gp.comparators.order import one_sided
+from conformal_gp.gp.error_bars import error_bars
 from conformal_gp.regressor import ConformalGPRegressor
 
 Array = NDArray[np.float64]
@@ -63,5 +62,4 @@ class GaussianIntervals(IntervalRegressor):
 
     def _intervals(self, X: Array, levels: Sequence[Fraction]) -> Array:
         mean, std = self.estimator_.predict(X, return_std=True)
-        half = np.outer(std, norm.ppf([float(level) for level in one_sided(levels)]))
-        return np.stack([mean[:, None] - half, mean[:, None] + half], axis=1)
+        return error_bars(mean, std, levels)
