@@ -18,6 +18,7 @@ from conformal_gp.rows import BlockFunction, GatheredRows, RowTaker, slices
 from conformal_gp.validation import check_finite, check_inputs, check_labels
 
 try:
+    from dask import array
     from dask.base import compute
     from dask.delayed import delayed
     from dask.diagnostics.progress import ProgressBar
@@ -149,8 +150,7 @@ def _client() -> Any:
 def _chunks(X: Any) -> tuple[list[Any], list[int], Any]:
     """Chunks of rows, their lengths, and the names of the inputs."""
     if hasattr(X, "columns"):
-        parts = X.to_delayed()
-        return parts, list(compute(*map(delayed(len), parts))), np.asarray(X.columns)
+        return *_partitions(X), np.asarray(X.columns)
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, one row for each sample, got shape {X.shape}.")
     if np.isnan(X.shape[0]):
@@ -159,13 +159,23 @@ def _chunks(X: Any) -> tuple[list[Any], list[int], Any]:
     return list(X.to_delayed().ravel()), list(X.chunks[0]), None
 
 
+def _partitions(frame: Any) -> tuple[list[Any], list[int]]:
+    """Partitions of a dataframe or series, and their lengths, for which they are computed."""
+    parts = frame.to_delayed()
+    return parts, list(compute(*map(delayed(len), parts)))
+
+
 def _labels(y: Any, n_rows: int, lengths: list[int]) -> list[Any]:
     """Chunks of labels that match those of the inputs."""
     if not hasattr(y, "__dask_graph__"):
         checked = check_labels(y, np.empty((n_rows, 0)))
         return np.split(checked, np.cumsum(lengths)[:-1])
-    if hasattr(y, "to_dask_array"):
-        y = y.to_dask_array(lengths=True)
+    if hasattr(y, "npartitions") and not hasattr(y, "chunks"):
+        parts = [
+            array.from_delayed(part, (length, *y.shape[1:]), dtype=float)
+            for part, length in zip(*_partitions(y), strict=True)
+        ]
+        y = array.concatenate(parts)
     if np.isnan(y.shape[0]):
         y = y.compute_chunk_sizes()
     if y.ndim == 2 and y.shape[1] == 1:

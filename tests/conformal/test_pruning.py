@@ -1,0 +1,98 @@
+"""Looking at some rows gives what looking at all gives."""
+
+import numpy as np
+import pytest
+
+from conformal_gp.conformal.lines import normalised_residual_lines
+from conformal_gp.conformal.pruning import Ranking
+from conformal_gp.conformal.pvalues import counts
+from conformal_gp.conformal.regions import regions
+
+GAMMAS = [1.0, 1.5, 2.0, 3.0, np.inf]
+
+
+class Problem:
+    """Rows of random features with their exact weights in a few predictions.
+
+    ``n_heavy`` rows have weights so large that, for some gamma, regions have holes and rays.
+    """
+
+    def __init__(self, seed, n=4000, n_features=5, n_heavy=3, n_tests=6):
+        rng = np.random.default_rng(seed)
+        self.alpha = rng.standard_normal(n) * (rng.uniform(size=n) < 0.95)
+        self.diagonal = rng.uniform(0.3, 2.0, n)
+        G = rng.standard_normal((n, n_features)) / np.sqrt(n)
+        G[rng.choice(n, n_heavy, replace=False)] *= 40.0
+        W = rng.standard_normal((n_tests, n_features)) * rng.uniform(0.1, 1.0, (n_tests, 1))
+        self.weights = W @ G.T
+        self.bound, self.size = np.linalg.norm(G, axis=1), np.linalg.norm(W, axis=1)
+        self.mean = rng.standard_normal(n_tests)
+        self.variance = rng.uniform(0.5, 2.0, n_tests)
+
+    def ranking(self, gamma):
+        return Ranking(self.alpha, self.diagonal, self.bound, gamma)
+
+    def lines(self, gamma, j, rows=slice(None)):
+        weights = self.weights[[j]][:, rows]
+        chosen = self.mean[[j]], self.variance[[j]]
+        return normalised_residual_lines(self.alpha[rows], self.diagonal[rows], weights, *chosen, gamma)
+
+    def looked_at(self, ranking, windows, j):
+        return np.concatenate([ranking.loud, ranking.quiet[windows.start[j] : windows.stop[j]]])
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+@pytest.mark.parametrize("rank", [1, 3, 40, 400, 2000, 3700, 4000])
+def test_regions_are_those_of_all_rows(rank, gamma):
+    several = 0
+    for seed in range(4):
+        problem = Problem(seed)
+        ranking = problem.ranking(gamma)
+        windows = ranking.for_rank(rank, problem.variance, problem.size)
+        for j in range(problem.mean.size):
+            (expected,) = regions(problem.lines(gamma, j), rank)
+            rows = problem.looked_at(ranking, windows, j)
+            (found,) = regions(problem.lines(gamma, j, rows), rank - windows.start[j])
+            np.testing.assert_array_equal(found, expected)
+            several += len(expected) > 1
+    if gamma == 1.0 and rank == 1:
+        assert several > 0  # holes were among them
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_counts_are_those_of_all_rows(gamma):
+    for seed in range(4):
+        problem = Problem(seed)
+        ranking = problem.ranking(gamma)
+        for label in (-3.0, -0.2, 0.0, 1.0, 30.0):
+            y = np.full(problem.mean.size, label)
+            windows = ranking.for_label(y, problem.mean, problem.variance, problem.size)
+            for j in range(y.size):
+                rows = problem.looked_at(ranking, windows, j)
+                found = np.array(counts(problem.lines(gamma, j, rows), y[[j]])) + windows.start[j]
+                np.testing.assert_array_equal(found, counts(problem.lines(gamma, j), y[[j]]))
+
+
+def test_few_rows_are_looked_at():
+    problem = Problem(0, n=100_000, n_heavy=5)
+    ranking = problem.ranking(2.0)
+    assert 5 <= ranking.loud.size < 300
+    for rank in (10_000, 1000):
+        windows = ranking.for_rank(rank, problem.variance, 0.1 * problem.size)
+        assert (windows.stop - windows.start).max() < 1000
+
+
+def test_the_label_at_the_mean_is_below_all_rows_that_are_not_zero():
+    problem = Problem(1)
+    ranking = problem.ranking(2.0)
+    windows = ranking.for_label(problem.mean, problem.mean, problem.variance, problem.size)
+    n_positive = np.count_nonzero(problem.alpha)
+    assert (windows.stop + ranking.loud.size >= problem.alpha.size).all()
+    assert (windows.start >= n_positive - ranking.loud.size).all()
+
+
+def test_weights_that_may_be_large_leave_all_rows_in():
+    problem = Problem(2)
+    windows = problem.ranking(2.0).for_rank(100, problem.variance, 1e6 * problem.size)
+    assert (windows.start == 0).all()
+    assert (windows.stop == problem.ranking(2.0).quiet.size).all()

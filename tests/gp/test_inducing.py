@@ -1,0 +1,68 @@
+"""Inducing inputs."""
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
+
+from conformal_gp.gp.inducing import SELECTIONS, greedy, independent, select, shared_variance
+
+
+def conditional_variance(kernel, X, Z):
+    """Variance at the rows of X given the values at Z."""
+    cross = kernel(X, Z)
+    return kernel.diag(X) - np.einsum("ij,ji->i", cross, np.linalg.solve(kernel(Z, Z), cross.T))
+
+
+def test_each_choice_has_the_largest_variance_given_those_before():
+    kernel = ConstantKernel(2.0) * Matern(0.8, nu=1.5) + 0.1 * DotProduct(1.0)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    chosen = greedy(kernel, X, 12)
+    assert chosen[0] == np.argmax(kernel.diag(X))
+    for n in range(1, 12):
+        assert chosen[n] == np.argmax(conditional_variance(kernel, X, X[chosen[:n]]))
+
+
+def test_inputs_that_add_nothing_are_left_out():
+    X = np.random.default_rng(1).normal(size=(20, 2))
+    assert sorted(greedy(RBF(0.3), np.vstack([X, X]), 40) % 20) == list(range(20))
+    smooth = greedy(RBF(50.0), X, 20)
+    assert len(smooth) < 20
+    assert np.linalg.cond(RBF(50.0)(X[smooth])) < 1e12
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_selections_give_as_many_inputs_as_asked_for(name):
+    X = np.random.default_rng(2).normal(size=(100, 3))
+    Z = select(name, RBF(0.5), X, 15, np.random.RandomState(0))
+    assert Z.shape == (15, 3)
+    assert select(name, RBF(0.5), X[:6], 15, np.random.RandomState(0)).shape == (6, 3)
+    repeated = np.repeat(X[:4], 10, axis=0)
+    assert select(name, RBF(0.5), repeated, 15, np.random.RandomState(0)).shape[0] <= 4
+
+
+def test_chosen_inputs_explain_more_than_random_ones():
+    X = np.random.default_rng(3).normal(size=(500, 4))
+    kernel = RBF(1.5)
+    left = {
+        name: conditional_variance(kernel, X, select(name, kernel, X, 60, np.random.RandomState(0)))
+        for name in SELECTIONS
+    }
+    assert left["greedy"].max() < 0.7 * left["random"].max()
+    assert left["kmeans"].mean() < 0.9 * left["random"].mean()
+
+
+def test_near_duplicates_are_dropped():
+    Z = np.array([[0.0], [1.0], [1.0 + 1e-9], [2.0]])
+    assert len(independent(RBF(1.0), Z)) == 3
+
+
+def test_shared_variance_is_the_covariance_with_an_equal_input():
+    X = np.random.default_rng(4).normal(size=(5, 2))
+    for kernel in (
+        RBF(1.0),
+        RBF(1.0) + WhiteKernel(0.3),
+        (RBF(1.0) + WhiteKernel(0.3)) * DotProduct(1.0),
+        (0.5 * DotProduct(1.0) + WhiteKernel(0.1)) ** 2,
+    ):
+        expected = [kernel(x[None], x[None])[0, 0] for x in X]
+        np.testing.assert_allclose(shared_variance(kernel, X), expected)

@@ -1,0 +1,187 @@
+"""Rows in memory and in memory maps, design rows, progress, and bad input."""
+
+import io
+import pickle
+import re
+from contextlib import redirect_stderr
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from cases import INF, make_data
+from conformal_gp import SparseConformalGPRegressor
+from conformal_gp.rows import ArrayRows, slices
+
+INPUTS, LABELS = make_data(99, 6)
+
+
+def small(**options):
+    return SparseConformalGPRegressor(**{"n_inducing": 15, "n_restarts": 0, "random_state": 0, **options})
+
+
+@parametrize_with_checks(
+    [
+        SparseConformalGPRegressor(n_restarts=0, random_state=0, mean="constant"),
+        SparseConformalGPRegressor("se", approximation="dtc", mean="zero", gamma=1.0, n_inducing=60, n_restarts=0),
+    ]
+)
+@pytest.mark.filterwarnings("ignore:.*ended on its:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:y is reproduced exactly:UserWarning")
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+# Rows
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_memory_maps_are_read_in_blocks(tmp_path, dtype, monkeypatch):
+    X, y = make_data(1, 500)
+    X = X.astype(dtype)
+    mapped = np.memmap(tmp_path / "X", dtype=dtype, mode="w+", shape=X.shape)
+    mapped[:] = X
+    read = []
+    inner = ArrayRows._apply
+    monkeypatch.setattr(ArrayRows, "_apply", lambda self, f, block: read.append(block) or inner(self, f, block))
+    model = small(block_rows=64).fit(np.memmap(tmp_path / "X", dtype=dtype, mode="r", shape=X.shape), y)
+    assert max(block.stop - block.start for block in read) <= 64
+    expected = small().fit(X.astype(np.float64), y).predict_interval(INPUTS, [0.5, 0.9])
+    np.testing.assert_allclose(model.predict_interval(INPUTS, [0.5, 0.9]), expected, rtol=1e-10)
+
+
+def test_a_memory_map_that_is_not_finite_is_refused_with_its_row(tmp_path):
+    X, y = make_data(1, 500)
+    mapped = np.memmap(tmp_path / "X", dtype=float, mode="w+", shape=X.shape)
+    mapped[:] = X
+    mapped[321, 1] = np.nan
+    with pytest.raises(ValueError, match=r"X contains NaN in row 321, column 1"):
+        small(block_rows=100, n_design=np.arange(100)).fit(mapped, y)
+
+
+def test_a_fitted_model_does_not_notice_changes_of_the_arrays_it_was_given():
+    X, y = make_data(1, 300)
+    model = small().fit(X, y)
+    before = model.predict_interval(INPUTS, 0.9)
+    X += 1.0
+    y[:] = 0.0
+    np.testing.assert_array_equal(model.predict_interval(INPUTS, 0.9), before)
+
+
+def test_pickles_answer_alike():
+    model = small().fit(*make_data(1, 300))
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict_interval(INPUTS, 0.9), model.predict_interval(INPUTS, 0.9))
+
+
+def test_dataframes_bring_names():
+    X, y = make_data(1, 300)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    model = small().fit(frame, pd.Series(y))
+    np.testing.assert_array_equal(model.feature_names_in_, ["a", "b"])
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict_interval(frame[["b", "a"]])
+
+
+@pytest.mark.parametrize(("n_rows", "block_rows"), [(1, 1), (10, 3), (10, 10), (10, 50), (1000, 7)])
+def test_blocks_hold_every_row_once(n_rows, block_rows):
+    blocks = slices(n_rows, block_rows)
+    np.testing.assert_array_equal(np.concatenate([np.arange(n_rows)[block] for block in blocks]), np.arange(n_rows))
+    assert all(0 < block.stop - block.start <= block_rows for block in blocks)
+
+
+def test_progress_is_shown():
+    shown = io.StringIO()
+    with redirect_stderr(shown):
+        small(verbose=True, block_rows=100).fit(*make_data(1, 300))
+    assert re.search(r"fit: 3 of 3 blocks of rows", shown.getvalue())
+    assert re.search(r"scores: 3 of 3 blocks of rows", shown.getvalue())
+    with redirect_stderr(shown := io.StringIO()):
+        small(block_rows=100).fit(*make_data(1, 300))
+    assert shown.getvalue() == ""
+
+
+# Design rows
+
+
+@pytest.mark.parametrize(("n_design", "size"), [(50, 50), (0.25, 75), ([5, 1, 2, 7, 11, 13], 6), (None, 100)])
+def test_design_rows_by_number_share_or_name(n_design, size):
+    model = small(n_design=n_design).fit(*make_data(1, 300))
+    assert model.design_.size == size
+    assert (np.diff(model.design_) > 0).all()
+    assert f"{size} design rows and the other {300 - size} are ranked" in model.guarantee_
+    assert model.guarantee_.startswith("Exact")
+
+
+def test_given_inducing_inputs_put_a_condition_on_the_guarantee():
+    X, y = make_data(1, 300)
+    model = small(inducing=X[:20]).fit(X, y)
+    assert model.inducing_.shape == (20, 2)
+    assert "if the inducing inputs given do not come from" in model.guarantee_
+
+
+@pytest.mark.parametrize("inducing", ["greedy", "kmeans", "random"])
+def test_every_selection_fits(inducing):
+    model = small(inducing=inducing).fit(*make_data(1, 300))
+    assert model.inducing_.shape == (15, 2)
+    assert model.score(*make_data(2, 300)) > 0.7
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_design": 300}, "n_design must leave rows to rank: got 300 of n_samples=300"),
+        ({"n_design": np.arange(300)}, "n_design holds all 300 rows"),
+        ({"n_design": [0, 0, 1]}, "n_design must hold distinct row numbers"),
+        ({"n_design": 1.5}, "'n_design' parameter"),
+        ({"n_design": 0}, "'n_design' parameter"),
+        ({"n_inducing": 0}, "'n_inducing' parameter"),
+        ({"inducing": "magic"}, "'inducing' parameter"),
+        ({"inducing": np.zeros((3, 5))}, "5 features"),
+        ({"approximation": "vfe"}, "'approximation' parameter"),
+        ({"kernel": "rbf"}, "'kernel' parameter"),
+        ({"kernel": ["se", "rbf"]}, "kernel must be one of"),
+        ({"kernel": RBF([1.0, 1.0, 1.0])}, "does not take 2 inputs"),
+        ({"gamma": 0.5}, "'gamma' parameter"),
+        ({"gamma": [2.0, 0.5]}, "gamma must be at least 1"),
+        ({"noise_variance": -1.0}, "'noise_variance' parameter"),
+        ({"tuning": "train"}, "'tuning' parameter"),
+        ({"tuning": "fixed"}, "noise_variance must be a number"),
+        ({"block_rows": 0}, "'block_rows' parameter"),
+        ({"tuning": "fixed", "noise_variance": 0.0, "kernel": "se"}, "noise"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(options, message):
+    with pytest.raises((ValueError, np.linalg.LinAlgError), match=message):
+        small(**options).fit(*make_data(1, 300))
+
+
+@pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (INF, "infinity")])
+def test_rows_that_are_not_finite_are_refused(value, word):
+    X, y = make_data(1, 300)
+    X[200, 1] = value
+    with pytest.raises(ValueError, match=rf"X contains {word}.* in row 200, column 1"):
+        small().fit(X, y)
+    X, y = make_data(1, 300)
+    y[200] = value
+    with pytest.raises(ValueError, match=rf"y contains {word}.* in row 200"):
+        small().fit(X, y)
+
+
+def test_predicting_before_fitting_and_wrong_test_rows():
+    with pytest.raises(NotFittedError, match="SparseConformalGPRegressor"):
+        small().predict_interval(INPUTS)
+    model = small().fit(*make_data(1, 300))
+    with pytest.raises(ValueError, match=r"X has 3 features.*expecting 2"):
+        model.predict_interval(np.zeros((4, 3)))
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
+        model.predict_interval(INPUTS, 95)
+    with pytest.warns(UserWarning, match="needs at least 999 rows to rank, the model has 200"):
+        assert np.isinf(model.predict_interval(INPUTS, 0.999)).all()
+    assert np.isfinite(model.predict_interval(INPUTS, [0.5, 0.9])).all()
