@@ -12,6 +12,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
 from conformal_gp import ConformalGPRegressor
+from conformal_gp.comparators.beta import BetaRecalibration
+from conformal_gp.comparators.flow import FlowRecalibration
 from conformal_gp.comparators.gaussian import GaussianIntervals
 from conformal_gp.comparators.isotonic import IsotonicRecalibration
 from conformal_gp.comparators.neighbours import ConformalNeighbours
@@ -133,6 +135,8 @@ def neighbours(fold: Fold) -> Iterator[Found]:
 
 UNITS: dict[str, Unit] = {name: gaussian_process(name) for name in COVARIANCES} | {
     "GPR-RI": recalibration("GPR-RI", IsotonicRecalibration),
+    "GPR-RB": recalibration("GPR-RB", BetaRecalibration),
+    "GPR-RM": recalibration("GPR-RM", FlowRecalibration),
     "GPR-RC": recalibration("GPR-RC", SplitPredictiveSystem),
     "RR-CP": ridge,
     "kNNR-CP": neighbours,
