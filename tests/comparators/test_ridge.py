@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.comparators.ams import SmoothedLeaveOneOut, search
 from conformal_gp.comparators.ridge import ConformalRidge
-from conformal_gp.datasets import load_servo
+from conformal_gp.datasets import load_cpu, load_servo
 from conformal_gp.gp.covariance import Pairs
 
 X3, Y3 = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 2.0, 0.0])
@@ -58,7 +58,9 @@ def criterion(X, y, **options):
     return SmoothedLeaveOneOut(Pairs(X), y, settings.pop("centre"), **settings)
 
 
-@parametrize_with_checks([ConformalRidge(), ConformalRidge(1.0, 0.1, bias=False, scale_inputs=False)])
+@parametrize_with_checks(
+    [ConformalRidge(), ConformalRidge(bounded=True), ConformalRidge(1.0, 0.1, bias=False, scale_inputs=False)]
+)
 def test_estimator_checks(estimator, check):
     check(estimator)
 
@@ -205,9 +207,12 @@ def test_far_from_the_centre_only_the_penalty_counts():
     np.testing.assert_allclose(gradient, [0.4, -0.3])
 
 
-def test_the_search_ends_at_a_minimum():
+@pytest.mark.parametrize("bounded", [True, False])
+def test_the_search_ends_at_a_minimum(bounded):
     X, y = make_rows(16, 60)
-    length_scale, ridge = search(Pairs(X), y, length_scale=None, ridge=None, bias=True, eta=0.1, penalty=0.01)
+    length_scale, ridge = search(
+        Pairs(X), y, length_scale=None, ridge=None, bias=True, eta=0.1, penalty=0.01, bounded=bounded
+    )
     centre = np.array([0.5 * np.log(0.3 * X.var(axis=0).sum()), 0.0])
     objective = criterion(X, y, centre=centre)
     found = np.array([np.log(length_scale), -np.log(ridge)])
@@ -216,6 +221,16 @@ def test_the_search_ends_at_a_minimum():
     assert value < objective(centre)[0]
     for step in ([0.1, 0.0], [-0.1, 0.0], [0.0, 0.1], [0.0, -0.1]):
         assert value < objective(found + step)[0]
+
+
+def test_bounds_keep_the_search_from_running_off():
+    X, y = load_cpu(return_X_y=True)
+    train, _ = next(KFold(10, shuffle=True, random_state=0).split(X))
+    published = ConformalRidge().fit(X[train], y[train])
+    bounded = ConformalRidge(bounded=True).fit(X[train], y[train])
+    assert published.ridge_ < 1e-5
+    assert 1.0 < bounded.length_scale_ < 50.0
+    assert 1e-4 < bounded.ridge_ < 1.0
 
 
 @pytest.mark.parametrize("given", [{"length_scale": 0.9}, {"ridge": 1e-6}, {"length_scale": 2.0, "ridge": 0.4}])

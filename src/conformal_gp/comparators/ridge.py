@@ -47,6 +47,9 @@ class ConformalRidge(FullConformalRegressor):
         Smoothing of the leave-one-out error that the search minimises; 0 is none.
     penalty : float >= 0, default=0.01
         Weight, in the search, of the mean square distance of the logarithms of σ and λ from where they start.
+    bounded : bool, default=False
+        Whether to keep the search within a factor of exp(10) of its start. Without, it is the published one, which
+        for large labels may run off to values that mean nothing.
     scale_inputs : bool, default=True
         Standardise inputs to mean 0 and standard deviation 1 over the training rows.
 
@@ -87,6 +90,7 @@ class ConformalRidge(FullConformalRegressor):
         "bias": ["boolean"],
         "eta": [Interval(Real, 0, None, closed="left")],
         "penalty": [Interval(Real, 0, None, closed="left")],
+        "bounded": ["boolean"],
         "scale_inputs": ["boolean"],
     }
 
@@ -98,6 +102,7 @@ class ConformalRidge(FullConformalRegressor):
         bias: bool = True,
         eta: float = 0.1,
         penalty: float = 0.01,
+        bounded: bool = False,
         scale_inputs: bool = True,
     ):
         self.length_scale = length_scale
@@ -105,6 +110,7 @@ class ConformalRidge(FullConformalRegressor):
         self.bias = bias
         self.eta = eta
         self.penalty = penalty
+        self.bounded = bounded
         self.scale_inputs = scale_inputs
 
     def _fit(self, X: Array, y: Array) -> None:
@@ -122,6 +128,7 @@ class ConformalRidge(FullConformalRegressor):
                 bias=self.bias,
                 eta=self.eta,
                 penalty=self.penalty,
+                bounded=self.bounded,
             )
             try:
                 self._posterior = Posterior(RBF(self.length_scale_), self.ridge_, self._inputs, y, flat_prior=True)
