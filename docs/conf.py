@@ -24,6 +24,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
     "mathml",
+    "command_help",
 ]
 exclude_patterns = ["_ext"]
 
@@ -42,7 +43,7 @@ autodoc_default_options = {
 }
 napoleon_google_docstring = False
 napoleon_use_rtype = False
-napoleon_use_ivar = True
+napoleon_custom_sections = [("Attributes", "params_style")]  # keeps the underscore at the end of their names
 
 # Examples: every script is run
 sphinx_gallery_conf = {
@@ -81,3 +82,4 @@ html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False

@@ -24,17 +24,15 @@ X, y = load_cpu(return_X_y=True)
 levels = (0.9, 0.95, 0.99)
 intervals = {}
 for gamma in (1, 2, 4, np.inf):
-    name = rf"$\gamma = {gamma}$".replace("inf", r"\infty")
+    name = f"gamma {gamma}"
     intervals[name] = np.empty((y.size, 2, len(levels)))
     for train, test in KFold(10, shuffle=True, random_state=0).split(X):
         model = ConformalGPRegressor("se", gamma=gamma).fit(X[train], y[train])
         intervals[name][test] = model.predict_interval(X[test], levels)
 
 for name, ends in intervals.items():
-    print(f"{name:18}", end="")
-    for level, share, width in zip(levels, coverage(y, ends), mean_width(ends), strict=True):
-        print(f"   {level:.0%}: {share:6.1%} inside, mean width {width:6.1f}", end="")
-    print()
+    shares, widths = coverage(y, ends), mean_width(ends)
+    print(name, "inside:", *(f"{share:6.1%}" for share in shares), " mean width:", *(f"{w:6.1f}" for w in widths))
 
 # %%
 # All hold their level; they differ in width. At :math:`\gamma = 2` every interval is bounded once there are rows enough
@@ -43,7 +41,7 @@ for name, ends in intervals.items():
 # deciles. At 90 and 95%, :math:`\gamma = 2` gives widths that differ most: wide where the process is unsure, narrow
 # where it is not. At 99% the others pay for treating all machines alike.
 
-bounded = {name: ends for name, ends in intervals.items() if "= 1" not in name}
+bounded = {name: ends for name, ends in intervals.items() if name != "gamma 1"}
 WidthDisplay.from_predictions(bounded, confidence_level=levels, target_name="relative performance")
 
 plt.show()

@@ -1,6 +1,6 @@
-r"""Formulas as MathML, which browsers draw themselves: no script, no fonts, nothing fetched from outside.
+r"""Formulas as MathML, which browsers draw themselves: no script, nothing fetched from outside.
 
-Docutils brings the converter; this connects it to Sphinx, and adds ``\tag``.
+latex2mathml converts; this connects it to Sphinx and sets ``\tag`` where equation numbers stand.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 
 from docutils import nodes
-from docutils.utils.math import MathError
-from docutils.utils.math.latex2mathml import tex2mathml
+from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
@@ -17,16 +16,15 @@ from sphinx.writers.html5 import HTML5Translator
 logger = logging.getLogger(__name__)
 
 
-def _mathml(node: nodes.Element, tex: str, *, as_block: bool) -> str:
-    try:
-        return tex2mathml(tex, as_block=as_block)
-    except MathError as error:
-        logger.warning("no MathML for %r: %s", tex, error, location=node)
-        return ""
+def _mathml(node: nodes.Element, tex: str, display: str) -> str:
+    mathml = convert(tex, display=display)
+    if "\\" in mathml:  # a command that the converter does not know is left as it is
+        logger.warning("no MathML for %r", tex, location=node)
+    return mathml
 
 
 def _inline(self: HTML5Translator, node: nodes.math) -> None:
-    self.body.append(_mathml(node, node.astext(), as_block=False))
+    self.body.append(_mathml(node, node.astext(), "inline"))
     raise nodes.SkipNode
 
 
@@ -35,7 +33,7 @@ def _display(self: HTML5Translator, node: nodes.math_block) -> None:
     self.body.append(self.starttag(node, "div", CLASS="math"))
     if tags:
         self.body.append(f'<span class="eqno">({self.encode(tags[0])})</span>')
-    self.body.append(_mathml(node, tex, as_block=True) + "</div>\n")
+    self.body.append(_mathml(node, tex, "block") + "</div>\n")
     raise nodes.SkipNode
 
 

@@ -8,10 +8,10 @@ import io
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,11 +24,13 @@ PAGES = [
 ]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+# The source tree comes first, so that a run from elsewhere tests it; and pictures need no screen.
+ENVIRONMENT = os.environ | {"MPLBACKEND": "Agg", "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), *sys.path])}
 
 FENCE = re.compile(r"^```(?P<info>[^\n]*)\n(?P<body>.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
 PEER = "{code-block} python"  # runs where the packages that it imports are installed
-NOT_CODE = {"", "text", "math", "{toctree}"}
+NOT_RUN = {"", "text", "console", "{toctree}", "{command-help}"}
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,9 @@ class Block:
 
     def missing(self) -> list[str]:
         """Packages that the block imports and that are not installed."""
-        nodes = ast.walk(ast.parse(self.code))
+        nodes = list(ast.walk(ast.parse(self.code)))
         names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-        names |= {node.module for node in ast.walk(ast.parse(self.code)) if isinstance(node, ast.ImportFrom) and node.module}
+        names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
         return sorted(top for top in {name.partition(".")[0] for name in names} if find_spec(top) is None)
 
 
@@ -72,12 +74,13 @@ def assert_alike(printed: str, said: str) -> None:
     assert [float(n) for n in numbers] == pytest.approx([float(n) for n in expected], rel=0.02, abs=0.02), printed
 
 
-def has_code(page: Path) -> bool:
-    """Whether there is something to run."""
-    return any(block.info in {"python", PEER} for block in blocks(page))
+def pages_with(*kinds: str) -> list:
+    """Pages with blocks of these kinds, as parameters."""
+    pages = [page for page in PAGES if any(block.info in kinds for block in blocks(page))]
+    return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages]
 
 
-@pytest.mark.parametrize("page", filter(has_code, PAGES), ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", pages_with("python", PEER))
 def test_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)  # pages save pictures and models
     pytest.importorskip("matplotlib", reason="pages draw").use("Agg")
@@ -99,18 +102,39 @@ def test_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.M
         pytest.skip(f"all but the blocks that need {', '.join(sorted(left_out))} ran")
 
 
+@pytest.mark.parametrize("page", pages_with("shell"))
+def test_shell_of_a_page_runs(page: Path, tmp_path: Path):
+    pytest.importorskip("typer", reason="the command line needs the extra cli")
+    command = tmp_path / "bin" / "conformal-gp"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -c "from conformal_gp.cli import main; main()" "$@"\n')
+    command.chmod(0o755)
+    environment = ENVIRONMENT | {
+        "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONIOENCODING": "utf8",
+    }
+    for block in blocks(page):
+        if block.info == "shell":
+            run = ["bash", "-e", "-o", "pipefail", "-c", block.code]
+            done = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            if block.output is not None:
+                assert_alike(done.stdout, block.output)
+
+
 def test_every_kind_of_block_is_known():
     for page in PAGES:
-        kinds = {block.info for block in blocks(page)}
-        assert kinds <= {"python", PEER, "shell", *NOT_CODE}, page
+        kinds = {block.info if block.info == PEER else block.info.partition(" ")[0] for block in blocks(page)}
+        assert kinds <= {"python", PEER, "shell", *NOT_RUN}, page
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
 def test_example_runs(example: Path, tmp_path: Path):
     pytest.importorskip("matplotlib", reason="examples draw")
     pytest.importorskip("pandas", reason="examples use frames")
-    environment = {**os.environ, "MPLBACKEND": "Agg"}
-    subprocess.run([sys.executable, str(example)], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    run = [sys.executable, str(example)]
+    done = subprocess.run(run, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
@@ -127,6 +151,17 @@ def test_notebook_runs(notebook: Path, tmp_path: Path, monkeypatch: pytest.Monke
             exec("".join(cell["source"]), namespace)
         said = "".join("".join(output["text"]) for output in cell["outputs"] if output["output_type"] == "stream")
         assert_alike(printed.getvalue(), said)
+
+
+def test_every_public_name_is_in_the_reference():
+    reference = (ROOT / "docs" / "api.rst").read_text()
+    listed = set(re.findall(r"^   ([\w.]+)$", reference, flags=re.MULTILINE))
+    for module in ("", "comparators", "datasets", "kernels", "metrics", "persistence", "plotting", "report"):
+        public = import_module(f"conformal_gp.{module}".rstrip(".")).__all__
+        missing = (
+            {f"{module}.{name}".lstrip(".") for name in public} - listed - {"NeuralNetwork", "kernels.KERNEL_NAMES"}
+        )
+        assert not missing
 
 
 def test_the_readme_says_what_it_gives():
