@@ -111,7 +111,11 @@ def read_training(source: str, target: str, reading: Reading, seed: int, output:
         output.notice(notice)
     X, y = columns.training_rows(table)
     if y.size < len(table):
-        output.notice(f"{len(table) - y.size} of {len(table)} rows of {table.name} lack a value and were dropped")
+        name, count = columns.emptiest(table)
+        output.notice(
+            f"{len(table) - y.size} of {len(table)} rows of {table.name} lack a value and were dropped; column "
+            f"'{name}' alone lacks {count}"
+        )
     if reading.missing == "impute":
         output.notice(
             "missing inputs are filled in from the training rows, so new rows are not treated quite alike: the "

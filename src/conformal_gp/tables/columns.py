@@ -8,9 +8,9 @@ in alphabetical order. Columns are matched by name; their order does not matter.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,15 @@ if TYPE_CHECKING:
     from conformal_gp.tables.reading import Table
 
 Array = NDArray[np.float64]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 CATEGORY_INPUTS = ("onehot", "codes")
 MISSING_RULES = ("error", "drop", "impute")
 # More categories than this, or than half the rows, and a column looks like names rather than kinds.
 MOST_CATEGORIES = 50
+# Columns whose troubles are told at once.
+MOST_ERRORS = 5
 
 
 class Design(NamedTuple):
@@ -145,7 +149,7 @@ class Columns:
             raise TableError(f"{table.name} has a column without a name; give it one in the header.")
         if not used:
             raise TableError(f"{table.name} has no column besides the target '{target}' to predict it from.")
-        columns = tuple(_learn_column(table, name, marks, missing, category_inputs) for name in used)
+        columns = tuple(_each(used, lambda name: _learn_column(table, name, marks, missing, category_inputs)))
         return cls(table.name, target, columns, category_inputs, missing, tuple(missing_marks), (*leave_out, *unnamed))
 
     @classmethod
@@ -180,15 +184,13 @@ class Columns:
         if absent:
             hint = did_you_mean(absent[0], self.extra(table)) if len(absent) == 1 else ""
             raise TableError(f"{table.name} lacks {listed(absent)}, which {self.source} has.{hint}")
-        values = {column.name: self._values(table, column) for column in self.columns}
-        keep = np.ones(len(table), dtype=bool)
-        if self.missing == "drop":
-            keep = ~np.any([np.isnan(value) for value in values.values()], axis=0)
-        X = np.hstack([column.design(values[column.name][keep], self.category_inputs) for column in self.columns])
-        return Design(X, np.flatnonzero(keep))
+        values = np.array(_each(self.columns, lambda column: self._values(table, column)))
+        rows = np.flatnonzero(~np.isnan(values).any(axis=0))  # NaN only in rows to drop
+        inputs = zip(self.columns, values[:, rows], strict=True)
+        return Design(np.hstack([column.design(value, self.category_inputs) for column, value in inputs]), rows)
 
     def _values(self, table: Table, column: Column) -> Array:
-        """A column as numbers, NaN only for rows to drop."""
+        """A column as numbers or codes, NaN only where a row is to be dropped."""
         if column.categories is None:
             values = _numbers(table, column.name, self._marks)
             fill = float(column.fill)
@@ -223,6 +225,12 @@ class Columns:
         if not np.isfinite(y).any():
             raise TableError(f"{table.name} has no row without missing values.")
         return X[np.isfinite(y)], y[np.isfinite(y)]
+
+    def emptiest(self, table: Table) -> tuple[str, int]:
+        """The column that lacks the most values, and how many."""
+        names = [self.target, *(column.name for column in self.columns)]
+        absent = {name: sum(is_missing(cell, self._marks) for cell in table.cells(name)) for name in names}
+        return max(absent.items(), key=lambda item: item[1])
 
     def notices(self) -> list[str]:
         """What was done to the columns, for whoever wrote the table."""
@@ -259,6 +267,20 @@ class Columns:
         for name in ("missing_marks", "left_out"):
             values[name] = tuple(values[name])
         return cls(**values)
+
+
+def _each(items: Sequence[Item], function: Callable[[Item], Result]) -> list[Result]:
+    """Results for all items, or one error that names what is wrong with each, so that all can be mended at once."""
+    results, errors = [], []
+    for item in items:
+        try:
+            results.append(function(item))
+        except TableError as error:
+            errors.append(str(error))
+    if errors:
+        more = [f"{len(errors) - MOST_ERRORS} more columns have such troubles."] if len(errors) > MOST_ERRORS else []
+        raise TableError("\n".join([*errors[:MOST_ERRORS], *more]))
+    return results
 
 
 def _short(categories: Sequence[str]) -> str:
@@ -338,7 +360,7 @@ def _codes(table: Table, column: Column, marks: frozenset[str], source: str) -> 
 
 def _missing_value(table: Table, name: str, absent: NDArray[np.bool_], *, is_target: bool = False) -> TableError:
     rows = np.flatnonzero(absent)
-    others = f", and {rows.size - 1} more rows" if rows.size > 1 else ""
+    others = f" and {rows.size - 1} more" if rows.size > 1 else ""
     what, way = (
         ("the target", "--missing drop leaves out such rows; labels are not imputed")
         if is_target
