@@ -51,6 +51,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
     "ignore_pattern": r"auto_mpg\.py$",  # what `make demo` runs: a command, with arguments
+    "capture_repr": (),  # what is worth showing is printed
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
