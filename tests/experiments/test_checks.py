@@ -6,11 +6,17 @@ from conformal_gp.experiments.checks import agreement, claims
 from conformal_gp.experiments.paper import Row
 from experiments.printed_results import as_results
 
-METHODS = ("GPR", "GPR-CP", "GPR-RI", "GPR-RB", "GPR-RM", "GPR-RC", "RR-CP", "kNNR-CP")
+
+def anything(data_set: str, row: Row) -> bool:
+    return True
+
+
+def isotonic(data_set: str, row: Row) -> bool:
+    return row.method == "GPR-RI"
 
 
 def test_the_papers_own_numbers_agree_with_the_paper():
-    counts = agreement(METHODS, as_results())
+    counts = agreement(anything, as_results())
     assert counts.cells == counts.finite + counts.infinite == counts.miscoverage == 372
     assert counts.infinite_too == counts.infinite == 13
     assert set(counts.within.values()) == {counts.finite}
@@ -18,7 +24,7 @@ def test_the_papers_own_numbers_agree_with_the_paper():
 
 def test_deviations_are_counted_at_their_size():
     results = {key: dataclasses.replace(found, widths=1.05 * found.widths) for key, found in as_results().items()}
-    counts = agreement(["GPR-RI"], results)
+    counts = agreement(isotonic, results)
     assert counts.within == {3: 0, 8: 12, 10: 12, 20: 12}
 
 
@@ -26,14 +32,14 @@ def test_miscoverage_is_judged_by_its_standard_error():
     key = "servo", Row("GPR-RI", "SE")
     results = as_results()
     results[key].misses[0] += 1.0  # two runs that differ by 1: mean 0.5 off, standard error 0.5
-    assert agreement(["GPR-RI"], results).miscoverage == 12
+    assert agreement(isotonic, results).miscoverage == 12
     results[key].misses[:] += 2.5
-    assert agreement(["GPR-RI"], results).miscoverage == 9
+    assert agreement(isotonic, results).miscoverage == 9
 
 
 def test_missing_methods_are_left_out():
     results = {key: found for key, found in as_results().items() if key[1].method in {"GPR", "GPR-CP"}}
-    assert agreement(METHODS, results).cells == 300
+    assert agreement(anything, results).cells == 300
     assert not any("RR-CP" in check.claim or "recalibration" in check.claim for check in claims(results))
 
 
