@@ -5,13 +5,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("typer", reason="the command line is an extra: pip install 'conformal-gp[cli]'")
-pytest.importorskip("pandas", reason="the command line is an extra: pip install 'conformal-gp[cli]'")
-
-from typer.testing import CliRunner
-
 from cli_cases import rows
-from conformal_gp.cli.app import app
 
 
 class CommandLine:
@@ -21,6 +15,11 @@ class CommandLine:
         self.folder = folder
 
     def __call__(self, *arguments, stdin=None, code=0):
+        # Imported here, so that tests skip, and do not fail, where the extra is not installed.
+        from typer.testing import CliRunner
+
+        from conformal_gp.cli.app import app
+
         result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
         assert result.exit_code == code, f"exit code {result.exit_code}\n{result.stdout}\n{result.stderr}"
         assert "Traceback" not in result.stdout + result.stderr

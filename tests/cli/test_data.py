@@ -3,10 +3,14 @@
 import io
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from cli_cases import rows
+
+pytest.importorskip("typer", reason="the command line is an extra: pip install 'conformal-gp[cli]'")
+
+import pandas as pd
+
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.cli import training
 
@@ -93,6 +97,14 @@ def test_a_thousand_columns(command_line):
     assert "too many for" in command_line.error("predict", "wide.csv", "new.csv", "-t", "y", "--mean", "linear")
 
 
+@pytest.mark.parametrize("command", ["evaluate", "plot", "report"])
+def test_other_commands_with_many_rows(command_line, monkeypatch, command):
+    monkeypatch.setattr(training, "MOST_EXACT_ROWS", 100)
+    many = command_line.write("many.csv", rows(300))
+    command_line(command, many, "-t", "y", "--folds", "2", "--picture" if command == "evaluate" else "-o", "out.png")
+    assert (command_line.folder / "out.png").stat().st_size > 1000
+
+
 def test_many_rows_take_the_low_rank_model(command_line, new, monkeypatch):
     monkeypatch.setattr(training, "MOST_EXACT_ROWS", 500)
     many = command_line.write("many.csv", rows(600))
@@ -100,6 +112,7 @@ def test_many_rows_take_the_low_rank_model(command_line, new, monkeypatch):
     assert "600 rows are too many for the exact Gaussian process (up to 500)" in result.stderr
     assert np.isfinite(pd.read_csv(io.StringIO(result.stdout))["y_upper_90"]).all()
     assert "--sample 500" in command_line.error("predict", many, new, "-t", "y", "--tuning", "train")
+    assert "cannot be saved" in command_line.error("fit", many, "-t", "y", "-o", "m")
     sampled = command_line("predict", many, new, "-t", "y", "-c", "90%", "--sample", "100")
     assert "100 of 600 rows, drawn at random" in sampled.stderr
 

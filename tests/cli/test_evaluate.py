@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from cli_cases import rows
+
+pytest.importorskip("typer", reason="the command line is an extra: pip install 'conformal-gp[cli]'")
+
 from conformal_gp.cli.verdict import Finding, verdict
 
 PNG = b"\x89PNG"

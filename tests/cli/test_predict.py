@@ -4,10 +4,14 @@ import io
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from cli_cases import rows
+
+pytest.importorskip("typer", reason="the command line is an extra: pip install 'conformal-gp[cli]'")
+
+import pandas as pd
+
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.persistence import load_model, save_model
 from conformal_gp.tables import Columns, read_table

@@ -8,6 +8,8 @@ from typing import get_args
 
 import pytest
 
+pytest.importorskip("typer", reason="the command line is an extra: pip install 'conformal-gp[cli]'")
+
 import conformal_gp
 from conformal_gp.cli import options
 from conformal_gp.gp.mean import MEAN_NAMES
@@ -46,6 +48,12 @@ def test_help_has_examples_and_exit_codes(command_line):
 
 def test_completion_is_offered(command_line):
     assert "--install-completion" in command_line("--help").stdout
+
+
+def test_completion_completes():
+    words = {"_CONFORMAL_GP_COMPLETE": "complete_bash", "COMP_WORDS": "conformal-gp eva", "COMP_CWORD": "1"}
+    result = run(before=f"import os; os.environ.update({words})\n")
+    assert result.stdout.split() == [b"evaluate"]
 
 
 def test_choices_are_the_librarys():

@@ -20,4 +20,4 @@ def main() -> None:
             raise
         print(f"conformal-gp needs {error.name}: install it with pip install '{EXTRA}'", file=sys.stderr)
         sys.exit(2)
-    app()
+    app(prog_name="conformal-gp")

@@ -56,7 +56,9 @@ def evaluate(
     """Cross-validate the error bars: how many labels lie outside, and how wide they are.
 
     Full conformal prediction (GPR-CP) beside plain Gaussian process regression and split conformal prediction, with a
-    verdict, a table and a picture. With --json there is a picture only if --picture says where.
+    verdict, a table and a picture. Error bars are called too narrow or too wide when chance alone would put as many,
+    or as few, labels outside less than once in a hundred times (in doubt: once in twenty; binomial test). With --json
+    there is a picture only if --picture says where.
     """
     output = Output(quiet=quiet, as_json=as_json)
     reading = Reading(separator, decimal, missing, categories, drop or (), na or (), sample)

@@ -65,6 +65,15 @@ class Output:
                 self.notice(str(warning.message))
 
     @contextmanager
+    def working(self, label: str) -> Iterator[None]:
+        """A sign of life on a terminal, where nobody knows how long it will take."""
+        if self.quiet or not sys.stderr.isatty():
+            yield
+            return
+        with self._errors.status(label):
+            yield
+
+    @contextmanager
     def progress(self, label: str) -> Iterator[Callable[[int, int], None]]:
         """A bar on a terminal; yields a function of how much is done and of how much."""
         if self.quiet or not sys.stderr.isatty():

@@ -71,10 +71,11 @@ def predict(
         if len(files) != 2 or target is None:
             raise TableError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
         X, y, columns = read_training(files[0], target, reading, seed, output)
-        with output.warnings_as_notices():
+        with output.working(f"fitting to {y.size} rows"), output.warnings_as_notices():
             fitted = ModelChoice(kernel, mean, tuning, gamma, seed, jobs).model(*X.shape).fit(columns.frame(X), y)
     table = reading.table(files[-1])
-    prediction = Prediction(fitted, columns, table, levels, output)
+    with output.working(f"predicting {len(table)} rows"):
+        prediction = Prediction(fitted, columns, table, levels, output)
     if as_json:
         output.document(prediction.document())
         if out == "-":
