@@ -197,7 +197,9 @@ def test_the_guarantee_is_stated():
     [
         ({}, 30, "augmented"),
         ({"kernel": ["se", "nn"]}, 30, "augmented"),
-        ({"kernel": RBF(1.0)}, 30, "holdout"),
+        ({"kernel": RBF(1.0)}, 30, "augmented"),
+        ({"kernel": RBF(1.0) + WhiteKernel(0.1), "noise_variance": 0.0}, 30, "holdout"),
+        ({"kernel": RBF(1.0), "n_restarts": 0}, 201, "holdout"),
         ({"kernel": RBF(1.0), "candidates": [(RBF(1.0), 0.1)]}, 30, "augmented"),
         ({"kernel": "se", "n_restarts": 0}, 1001, "holdout"),
     ],
@@ -208,6 +210,21 @@ def test_the_default_is_exact_and_its_rule_looks_at_rows_and_kernel_alone(settin
     model = ConformalGPRegressor(random_state=0, **settings).fit(X, y)
     assert model.tuning_ == way
     assert model.guarantee_.startswith("Exact")
+
+
+@pytest.mark.parametrize("mean", ["zero", "constant", "linear"])
+@pytest.mark.parametrize("l", [12, 25, 59, 60, 99, 150, 201])
+@pytest.mark.parametrize("tuning", ["holdout", "augmented"])
+@pytest.mark.filterwarnings("ignore:.*ended on its:sklearn.exceptions.ConvergenceWarning")
+def test_so_many_rows_are_ranked_that_the_usual_levels_are_met_exactly(tuning, l, mean):
+    X, y = make_data(13, l)
+    model = ConformalGPRegressor(RBF(1.0), mean=mean, tuning=tuning, n_restarts=0, random_state=0).fit(X, y)
+    ranked = l - model.design_.size
+    step = 20 if l >= 60 else 10
+    if l >= 19:
+        assert (ranked + 1) % step == 0
+        assert abs(ranked - l * (0.5 if tuning == "holdout" else 0.8)) <= step
+    assert model.design_.size >= 3 + {"zero": 0, "constant": 1, "linear": 1 + X.shape[1]}[mean]
 
 
 def test_collinear_and_constant_inputs_do_not_matter_to_the_linear_mean():

@@ -63,14 +63,16 @@ class ConformalGPRegressor(ConformalRegressor):
         - "augmented": inside the bag of training rows and test row, anew for every label, from a finite set of
           candidates. Exact.
         - "holdout": on design rows, by maximum likelihood; all rows predict, the others are ranked. Exact.
-        - "auto": "augmented" for named kernels and up to 1000 rows, or where ``candidates`` are given; else "holdout".
+        - "auto": "augmented" for named kernels and up to 1000 rows, for kernel objects and up to 200 rows, or where
+          ``candidates`` are given; else "holdout".
         - "train": by maximum likelihood on the training rows, the paper's way. Not exact.
         - "fixed": ``kernel`` and ``noise_variance`` as they are. Exact with ``scale_inputs=False``.
 
         In the exact ways the coefficients of the mean have a flat prior inside the bag.
     design : float in (0, 1), array-like of int, or None, default=None
-        Design rows, as a share drawn at random or as row numbers. None takes a third where they are needed: with
-        "holdout", and with "augmented" for kernel objects without ``candidates`` or several ``gamma``.
+        Design rows, as a share drawn at random or as row numbers. None takes about half with "holdout", and about a
+        fifth with "augmented" for kernel objects without ``candidates`` or several ``gamma``: so many that the number
+        of ranked rows, and one, is a multiple of 20 (of 10 for few rows), which meets the usual levels exactly.
     candidates : list of (kernel, noise variance) pairs, or None, default=None
         Candidates for "augmented"; each counts up to a common factor of signal and noise. They may not come from the
         training rows. None takes a lattice of length scales and noise ratios for named kernels, and proposals of the

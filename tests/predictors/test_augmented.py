@@ -129,8 +129,8 @@ def test_design_rows_propose_candidates_for_kernel_objects_and_are_not_ranked():
     X, y, X_new = problem(5, l=30)
     kernel = ConstantKernel(1.0) * Matern([1.0, 1.0], (1e-2, 1e2), nu=1.5) + RBF(2.0)
     model = ConformalGPRegressor(kernel, tuning="augmented", random_state=0, n_restarts=0).fit(X, y)
-    assert model.design_.size == 10
-    assert model._predictor.n_ranked == 20
+    assert model.design_.size == 11
+    assert model._predictor.n_ranked == 19
     ranked = np.setdiff1d(np.arange(30), model.design_)
     mean, deviation = X[model.design_].mean(axis=0), X[model.design_].std(axis=0)
     scaled, scaled_new = (X - mean) / deviation, (X_new - mean) / deviation

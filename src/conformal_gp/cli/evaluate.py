@@ -116,7 +116,7 @@ def training_size(n_rows: int, folds: int) -> int:
 
 
 def curve(n_train: int) -> list[Fraction]:
-    """Levels from 50% on that so many rows support, even where a third of them are design rows."""
+    """Levels from 50% on that so many rows support, even where half of them are design rows."""
     levels = [Fraction(percents, 100) for percents in range(50, 100, 2)]
     return [level for level in levels if rows_needed(level) <= n_train // 2]
 

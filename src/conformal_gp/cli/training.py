@@ -20,7 +20,7 @@ Model = ConformalGPRegressor | SparseConformalGPRegressor
 # An exact Gaussian process keeps matrices of rows times rows: 200 MB each at this many. More go to the low-rank one.
 MOST_EXACT_ROWS = 5000
 FEWEST_ROWS = 3
-# With a linear mean, rows for each of its coefficients; a third of them are enough to learn it from (tuning="holdout").
+# With a linear mean, rows for each of its coefficients; half of them are enough to learn it from (tuning="holdout").
 ROWS_PER_COEFFICIENT = 6
 
 
