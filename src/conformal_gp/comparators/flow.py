@@ -223,8 +223,9 @@ class FlowRecalibration(SplitRegressor):
     --------
     Scores that are normal quantiles need no recalibration:
 
+    >>> import numpy as np
     >>> from scipy.stats import norm
-    >>> from conformal_gp.comparators.flow import FlowRecalibration
+    >>> from conformal_gp.comparators import FlowRecalibration
     >>> method = FlowRecalibration(interval="central", units=50, random_state=0)
     >>> method = method.calibrate(np.zeros(49), np.ones(49), norm.ppf(np.arange(1, 50) / 50))
     >>> method.intervals([0.0], [1.0], 0.9).round(1)
