@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,15 @@ STYLES: dict[str, dict[str, Any]] = {
 """Lines of the methods; colours that the colour-blind can tell apart."""
 
 
-def draw(results: Results, folder: Path) -> list[Path]:
+class Picture(NamedTuple):
+    """A figure as saved."""
+
+    path: Path
+    """The PNG file; the SVG file is beside it."""
+    caption: str
+
+
+def draw(results: Results, folder: Path) -> list[Picture]:
     """Draw what the results at hand allow, each figure as PNG and SVG.
 
     Parameters
@@ -41,8 +49,8 @@ def draw(results: Results, folder: Path) -> list[Path]:
 
     Returns
     -------
-    paths : list of Path
-        The PNG files.
+    pictures : list of Picture
+        What was drawn.
     """
     drawn = []
     names = [name for name in BENCHMARKS if (name, Row("GPR-CP", "SE", 2.0)) in results]
@@ -50,7 +58,7 @@ def draw(results: Results, folder: Path) -> list[Path]:
         with _figure(f"widths-{name}", folder, 1, 1, (7.0, 3.6)) as (figure, axes, path):
             _boxes(axes[0, 0], [results[name, Row("GPR-CP", "SE", gamma)] for gamma in MORE_GAMMAS])
             axes[0, 0].set_title(f"{TITLES[name]}: widths of GPR-CP intervals, SE covariance")
-            drawn.append(path)
+            drawn.append(Picture(path, f"{TITLES[name]}: median, quartiles and deciles of the widths, by gamma."))
     if names:
         rows, columns = math.ceil(len(names) / 2), min(len(names), 2)
         with _figure("miscoverage", folder, rows, columns, (4.6 * columns, 3.3 * rows + 0.6)) as (figure, axes, path):
@@ -61,7 +69,11 @@ def draw(results: Results, folder: Path) -> list[Path]:
                 panel.set_visible(False)
             handles, labels = axes.flat[0].get_legend_handles_labels()
             figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-            drawn.append(path)
+            caption = (
+                "Labels outside, relative to the nominal share: 1 is exact, above 1 intervals promise too much. SE "
+                "covariance; thin lines are GPR and GPR-CP with the other covariances and gammas."
+            )
+            drawn.append(Picture(path, caption))
     return drawn
 
 
@@ -129,7 +141,7 @@ def _figure(
     with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none", "font.size": 9}):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
-        axes = figure.subplots(rows, columns, squeeze=False)
+        axes = figure.subplots(rows, columns, squeeze=False, sharey=True)
         for panel in axes.flat:
             panel.spines[["top", "right"]].set_visible(False)
         yield figure, axes, folder / f"{name}.png"

@@ -82,7 +82,7 @@ def write(
         + _agreement_lines(results)
         + _claim_lines(results)
         + _likelihood_lines(results)
-        + [f"\n![{path.stem}]({path.name})" for path in pictures]
+        + [f"\n![{path.stem}]({path.name})\n\n*{caption}*" for path, caption in pictures]
     )
     (out / "results.md").write_text(page + "\n", encoding="utf-8")
     return page
