@@ -34,7 +34,7 @@ Numbers = NDArray[np.int64]
 # Design rows where none are asked for, and how many of them teach the hyperparameters (measured: docs/scale.md).
 DESIGN_ROWS = 4000
 DESIGN_SHARE = 1 / 3
-LEARNING_ROWS = 2000
+LEARNING_ROWS = 1000
 
 
 class SparseConformalGPRegressor(ConformalRegressor):
@@ -56,8 +56,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
         As in :class:`ConformalGPRegressor`; several kernels or gammas are chosen among by the design rows.
     n_inducing : int, default=512
         Number of inducing inputs; fewer are taken where the design rows have no more to say.
-    inducing : {"greedy", "kmeans", "random"} or array-like of shape (n_inducing, n_features), default="greedy"
-        How to take them from the design rows: the row of largest variance given those before, centres of k-means, or
+    inducing : {"kmeans", "greedy", "random"} or array-like of shape (n_inducing, n_features), default="kmeans"
+        How to take them from the design rows: centres of k-means, the row of largest variance given those before, or
         at random. Or the inputs themselves, which may not come from rows that are ranked.
     approximation : {"fitc", "dtc"}, default="fitc"
         What becomes of the variance at an input that the inducing inputs do not explain: noise of its own, or nothing.
@@ -65,7 +65,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         Hyperparameters by maximum likelihood on design rows, or as ``kernel`` and ``noise_variance`` have them.
     n_design : int, float in (0, 1), array-like of int, or None, default=None
         Design rows: how many, which share, or their row numbers. None takes 4000, or a third of the rows if that is
-        less. At most 2000 of them teach the hyperparameters; all are candidates for inducing inputs.
+        less. At most 1000 of them teach the hyperparameters; all are candidates for inducing inputs.
     block_rows : int, default=8192
         Training rows that a thread works on at a time: memory is in proportion. Results agree to rounding.
     n_jobs : int or None, default=None
@@ -131,7 +131,7 @@ feature_names_in_
         kernel: str | Kernel | Sequence[str | Kernel] = "matern52",
         *,
         n_inducing: int = 512,
-        inducing: str | ArrayLike = "greedy",
+        inducing: str | ArrayLike = "kmeans",
         approximation: str = "fitc",
         mean: str = "linear",
         noise_variance: float | None = None,

@@ -154,7 +154,7 @@ def test_every_selection_fits(inducing):
         ({"tuning": "train"}, "'tuning' parameter"),
         ({"tuning": "fixed"}, "noise_variance must be a number"),
         ({"block_rows": 0}, "'block_rows' parameter"),
-        ({"tuning": "fixed", "noise_variance": 0.0, "kernel": "se"}, "noise"),
+        ({"tuning": "fixed", "noise_variance": 0.0, "approximation": "dtc"}, "rows without noise"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(options, message):
