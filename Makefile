@@ -36,7 +36,7 @@ bench-scale: $(VENV)/.bench  ## ten thousand to a million rows beside peers; wri
 
 docs: $(VENV)/.docs  ## the documentation site, in build/docs; offline, warnings are errors
 	@echo "== Documentation (runs the gallery's examples: a few minutes)"
-	$(BIN)/python -m sphinx -q -W --keep-going docs build/docs
+	$(BIN)/python -m sphinx -q -E -W --keep-going docs build/docs
 	@echo "Open build/docs/index.html"
 
 reproduce: $(VENV)/.test  ## the paper's whole evaluation; writes docs/paper/

@@ -422,10 +422,14 @@ def _candidates(
         return candidates, gamma, None if settings.scale_inputs else Scaling.none(X)
     scaling = _scaling(settings, X[design])
     inputs = Inputs(X[design], scaling, settings.mean)
-    optimum = _learn(settings, inputs, y[design], rng, restricted=True)
-    if settings.candidates is None and len(named) < len(settings.kernels):
+    proposes = settings.candidates is None and len(named) < len(settings.kernels)
+    chooses = len(settings.gammas) > 1
+    if proposes or chooses:
+        optimum = _learn(settings, inputs, y[design], rng, restricted=True)
+    if proposes:
         given = [kernel for kernel in settings.kernels if not isinstance(kernel, str)]
         candidates = candidates + around(optimum.kernel, inputs.pairs.X, rng)
         candidates += [candidate for kernel in given for candidate in stretched(kernel, inputs.pairs.X)]
-    gamma = _choose_gamma(settings, optimum.kernel, _raised(optimum, inputs, y.size), inputs, y[design])
+    if chooses:
+        gamma = _choose_gamma(settings, optimum.kernel, _raised(optimum, inputs, y.size), inputs, y[design])
     return candidates, gamma, scaling

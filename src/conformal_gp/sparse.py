@@ -75,9 +75,10 @@ class SparseConformalGPRegressor(ConformalRegressor):
 
     Attributes
     ----------
-    kernel_, noise_variance_, mean_coef_, log_marginal_likelihood_, gamma_, design_, guarantee_, n_features_in_, \
-feature_names_in_
+    kernel_, noise_variance_, mean_coef_, log_marginal_likelihood_, gamma_
         As in :class:`ConformalGPRegressor`; the likelihood is that of the low-rank model.
+    design_, guarantee_, n_features_in_, feature_names_in_
+        As in :class:`ConformalGPRegressor`.
     inducing_ : ndarray of shape (at most n_inducing, n_features)
         Inducing inputs, on inputs scaled as ``scale_inputs`` says.
 
