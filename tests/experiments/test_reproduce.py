@@ -39,13 +39,12 @@ def cheap(monkeypatch):
 
 
 def test_tasks_of_a_selection():
-    named = tasks(["servo"], runs=10, slow_runs=2, seed=7)
+    named = tasks(["servo"], runs=10, seed=7)
     names = [name for name, _ in named]
     assert len(set(names)) == len(names)
     assert "7/servo/SE/9/9" in names
-    assert not any("/GPR-RB/2/" in name for name in names)
-    assert len(tasks(["artificial_outliers"], runs=10, slow_runs=2, seed=0)) == 10
-    assert {arguments[4] for _, arguments in tasks(["cpu"], runs=1, slow_runs=1, seed=0, most_folds=2)} == {0, 1}
+    assert len(tasks(["artificial_outliers"], runs=10, seed=0)) == 10
+    assert {arguments[4] for _, arguments in tasks(["cpu"], runs=1, seed=0, most_folds=2)} == {0, 1}
 
 
 @pytest.mark.filterwarnings("error")
@@ -62,9 +61,7 @@ def test_a_fold_keeps_sums_and_counts():
 
 def found(raw: Path, **where) -> list[dict]:
     """What two units find on a fold, run somewhere."""
-    return [
-        result["found"] for result in run(raw, tasks(["servo"], runs=1, slow_runs=1, seed=5)[:2], one_fold, **where)
-    ]
+    return [result["found"] for result in run(raw, tasks(["servo"], runs=1, seed=5)[:2], one_fold, **where)]
 
 
 def test_the_same_seed_gives_the_same_numbers_wherever_folds_run(tmp_path):
@@ -80,7 +77,7 @@ def test_the_same_seed_gives_the_same_numbers_wherever_folds_run(tmp_path):
 @pytest.mark.usefixtures("cheap")
 def test_everything_is_written(tmp_path):
     pytest.importorskip("matplotlib", reason="the extra plot is not installed")
-    page = reproduce(["all"], runs=1, slow_runs=1, jobs=1, out=tmp_path, raw=tmp_path / "raw", command="the command")
+    page = reproduce(["all"], runs=1, jobs=1, out=tmp_path, raw=tmp_path / "raw", command="the command")
     for name in ("table1", "table2", "table3", "table4"):
         assert all((tmp_path / f"{name}.{ending}").stat().st_size for ending in ("md", "csv", "tex"))
     for name in ("widths-boston", "widths-servo", "miscoverage"):
@@ -94,7 +91,7 @@ def test_everything_is_written(tmp_path):
 
 @pytest.mark.usefixtures("cheap")
 def test_quick_says_that_it_is_a_sample(tmp_path):
-    page = reproduce(["table4"], runs=10, slow_runs=2, jobs=1, out=tmp_path, quick=True)
+    page = reproduce(["table4"], runs=10, jobs=1, out=tmp_path, quick=True)
     assert "Only a sample" in page
     assert "Only a sample" in (tmp_path / "table4.md").read_text()
     assert not (tmp_path / "table3.md").exists()
@@ -103,21 +100,21 @@ def test_quick_says_that_it_is_a_sample(tmp_path):
 
 @pytest.mark.usefixtures("cheap")
 def test_a_full_run_takes_over_what_a_quick_one_did(tmp_path):
-    reproduce(["table4"], runs=2, slow_runs=1, jobs=1, out=tmp_path, quick=True)
+    reproduce(["table4"], runs=2, jobs=1, out=tmp_path, quick=True)
     lines = (tmp_path / "folds.jsonl").read_text().splitlines()
-    reproduce(["table4"], runs=2, slow_runs=1, jobs=1, out=tmp_path)
+    reproduce(["table4"], runs=2, jobs=1, out=tmp_path)
     assert (tmp_path / "folds.jsonl").read_text().splitlines()[: len(lines)] == lines
 
 
 def test_unknown_selections_are_named(tmp_path):
     with pytest.raises(ValueError, match="table5"):
-        reproduce(["table5"], runs=1, slow_runs=1, jobs=1, out=tmp_path)
+        reproduce(["table5"], runs=1, jobs=1, out=tmp_path)
 
 
 def test_folds_of_two_seeds_do_not_mix(tmp_path):
     out = tmp_path
     for seed in (0, 1):
-        reproduce(["table1"], runs=1, slow_runs=1, jobs=1, out=out, seed=seed)
+        reproduce(["table1"], runs=1, jobs=1, out=out, seed=seed)
     first, second = (one_fold("artificial_well_specified", "SE", seed, 0, 0) for seed in (0, 1))
     width = summarise([second])["artificial_well_specified", Row("GPR", "SE")].cell(90).width
     assert f"SE,,90,{width:.6g}," in (out / "table1.csv").read_text()

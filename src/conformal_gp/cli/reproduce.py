@@ -19,7 +19,6 @@ Selection = StrEnum("Selection", {name: name for name in SELECTIONS})  # type: i
 def reproduce(
     what: Annotated[list[Selection] | None, typer.Argument(help="Tables to make, figures, or all.")] = None,
     runs: Annotated[int, typer.Option(min=1, help="Runs of ten-fold cross-validation.")] = RUNS,
-    slow_runs: Annotated[int, typer.Option(min=1, help="Runs for GPR-RB and GPR-RM, which take long.")] = 2,
     jobs: Annotated[int, typer.Option(help="Processes; -1 is one a core. Results do not depend on it.")] = -1,
     out: Annotated[Path, typer.Option(file_okay=False, help="Folder for tables, figures and a page.")] = Path("paper"),
     raw: Annotated[
@@ -38,7 +37,6 @@ def reproduce(
     page = run_again(
         [choice.value for choice in what or [Selection("all")]],
         runs=runs,
-        slow_runs=slow_runs,
         jobs=jobs,
         out=out,
         raw=raw,

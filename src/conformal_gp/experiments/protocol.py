@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from conformal_gp.experiments.folds import OUTLIERS, folds_in_run, make_fold
-from conformal_gp.experiments.methods import LEVELS, SLOW, UNITS, Found, units_for
+from conformal_gp.experiments.methods import LEVELS, UNITS, Found, units_for
 from conformal_gp.experiments.paper import PAPER_LEVELS
 from conformal_gp.gp.threads import one_blas_thread
 
@@ -26,17 +26,15 @@ RUNS = 10
 """Runs in the paper."""
 
 
-def tasks(
-    data_sets: Sequence[str], *, runs: int, slow_runs: int, seed: int, most_folds: int | None = None
-) -> list[tuple[str, tuple]]:
+def tasks(data_sets: Sequence[str], *, runs: int, seed: int, most_folds: int | None = None) -> list[tuple[str, tuple]]:
     """Named arguments of :func:`one_fold` for all that a selection of data sets needs.
 
     Parameters
     ----------
     data_sets : sequence of str
         Data sets.
-    runs, slow_runs : int
-        Runs of cross-validation; the second for units that take long.
+    runs : int
+        Runs of cross-validation.
     seed : int
         Seed of all runs.
     most_folds : int or None, default=None
@@ -46,7 +44,7 @@ def tasks(
         (f"{seed}/{data_set}/{unit}/{run}/{fold}", (data_set, unit, seed, run, fold))
         for data_set in data_sets
         for unit in units_for(data_set)
-        for run in range(min(runs, slow_runs) if unit in SLOW else runs)
+        for run in range(runs)
         for fold in range(folds_in_run(data_set))[:most_folds]
     ]
 

@@ -42,7 +42,6 @@ def write(
     selection: Sequence[str],
     draw: bool,
     command: str,
-    minutes: float,
     sample: bool,
 ) -> str:
     """Write everything into a folder and return the page that sums it up.
@@ -59,8 +58,6 @@ def write(
         Whether to draw figures.
     command : str
         The command that this is the result of.
-    minutes : float
-        Time it took.
     sample : bool
         Whether this is only a sample.
     """
@@ -77,7 +74,7 @@ def write(
     page = "\n".join(
         ["# The paper, run again: results", ""]
         + ([SAMPLE, ""] if sample else [])
-        + _made_by(command, minutes, folds)
+        + _made_by(command, folds)
         + ["", "Tables: " + ", ".join(f"[{table}]({table}.md)" for table in selection) + ".", ""]
         + _agreement_lines(results)
         + _claim_lines(results)
@@ -88,7 +85,7 @@ def write(
     return page
 
 
-def _made_by(command: str, minutes: float, folds: Sequence[dict]) -> list[str]:
+def _made_by(command: str, folds: Sequence[dict]) -> list[str]:
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
     spent: dict[str, float] = {}
     count: dict[str, int] = {}
@@ -98,11 +95,12 @@ def _made_by(command: str, minutes: float, folds: Sequence[dict]) -> list[str]:
         count[unit] = count.get(unit, 0) + 1
     return [
         f"Made by `{command}` with conformal-gp {__version__}, Python {platform.python_version()}, {versions}. "
-        f"This call took {minutes:.1f} minutes; what was on disk already was not run again. All of it, on one core:",
+        "It took, in minutes of one core:",
         "",
-        "| methods | fits | core minutes |",
+        "| methods | fits | minutes |",
         "|---|--:|--:|",
         *(f"| {unit} | {count[unit]} | {seconds / 60:.1f} |" for unit, seconds in spent.items()),
+        f"| all | {len(folds)} | {sum(spent.values()) / 60:.1f} |",
     ]
 
 

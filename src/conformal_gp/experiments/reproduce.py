@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +17,6 @@ def reproduce(
     selection: Sequence[str],
     *,
     runs: int,
-    slow_runs: int,
     jobs: int,
     out: Path,
     raw: Path | None = None,
@@ -33,8 +31,8 @@ def reproduce(
     ----------
     selection : sequence of str
         Some of "table1" to "table4", "figures" and "all".
-    runs, slow_runs : int
-        Runs of ten-fold cross-validation, and how many of them for the methods that take long.
+    runs : int
+        Runs of ten-fold cross-validation.
     jobs : int
         Processes, -1 for one a core. Results do not depend on it.
     out : Path
@@ -57,13 +55,11 @@ def reproduce(
     draw = bool({"figures", "all"} & set(selection))
     # The figures show all methods on the benchmark data sets.
     needed = [table for table in TABLES if table in chosen or (draw and table in ("table3", "table4"))]
-    start = time.monotonic()
     folds = run(
         raw or out / "folds.jsonl",
         tasks(
             [data_set for table in needed for data_set in TABLES[table]],
             runs=1 if quick else runs,
-            slow_runs=1 if quick else slow_runs,
             seed=seed,
             most_folds=QUICK_FOLDS if quick else None,
         ),
@@ -71,5 +67,4 @@ def reproduce(
         jobs,
         cluster,
     )
-    minutes = (time.monotonic() - start) / 60
-    return report.write(folds, out, selection=chosen, draw=draw, command=command, minutes=minutes, sample=quick)
+    return report.write(folds, out, selection=chosen, draw=draw, command=command, sample=quick)
