@@ -168,7 +168,7 @@ def test_dates_are_named(table, date):
 @pytest.mark.parametrize("mark", ["", "NA", "nan", "?", "null"])
 def test_missing_values(table, mark):
     text = f"weight,origin,mpg\n1,usa,30\n{mark},japan,20\n3,{mark},25\n7,usa,15\n"
-    with pytest.raises(TableError, match=r"column 'weight' has no value in row 2 \(line 3\).*--missing drop"):
+    with pytest.raises(TableError, match=r"(?s)column 'weight' has no value in row 2 \(line 3\).*--missing drop"):
         values(table(text))
     X, y = values(table(text), missing="drop")
     assert X.tolist() == [[1, 1], [7, 1]]
@@ -176,6 +176,16 @@ def test_missing_values(table, mark):
     X, y = values(table(text), missing="impute")
     assert X.tolist() == [[1, 1], [3, 0], [3, 1], [7, 1]]
     assert y.tolist() == [30, 20, 25, 15]
+
+
+def test_all_troubles_are_told_at_once(table):
+    text = "day,a,b,mpg\n2024-01-05,,1,1\n2024-01-06,2,,2\n"
+    with pytest.raises(TableError) as caught:
+        values(table(text))
+    message = str(caught.value)
+    for word in ("'day' holds dates", "'a' has no value in row 1 (line 2)", "'b' has no value in row 2 (line 3)"):
+        assert word in message
+    assert message.count("--missing drop") == 1
 
 
 def test_missing_labels_are_never_imputed(table):

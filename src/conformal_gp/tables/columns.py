@@ -31,8 +31,6 @@ CATEGORY_INPUTS = ("onehot", "codes")
 MISSING_RULES = ("error", "drop", "impute")
 # More categories than this, or than half the rows, and a column looks like names rather than kinds.
 MOST_CATEGORIES = 50
-# Columns whose troubles are told at once.
-MOST_ERRORS = 5
 
 
 class Design(NamedTuple):
@@ -276,10 +274,9 @@ def _each(items: Sequence[Item], function: Callable[[Item], Result]) -> list[Res
         try:
             results.append(function(item))
         except TableError as error:
-            errors.append(str(error))
+            errors.append(error)
     if errors:
-        more = [f"{len(errors) - MOST_ERRORS} more columns have such troubles."] if len(errors) > MOST_ERRORS else []
-        raise TableError("\n".join([*errors[:MOST_ERRORS], *more]))
+        raise TableError.together(errors) if len(errors) > 1 else errors[0]
     return results
 
 
@@ -361,12 +358,9 @@ def _codes(table: Table, column: Column, marks: frozenset[str], source: str) -> 
 def _missing_value(table: Table, name: str, absent: NDArray[np.bool_], *, is_target: bool = False) -> TableError:
     rows = np.flatnonzero(absent)
     others = f" and {rows.size - 1} more" if rows.size > 1 else ""
-    what, way = (
-        ("the target", "--missing drop leaves out such rows; labels are not imputed")
-        if is_target
-        else (
-            "column",
-            "--missing drop leaves out such rows, --missing impute fills in medians and most frequent categories",
-        )
-    )
-    return TableError(f"{table.name}: {what} '{name}' has no value in {table.place(int(rows[0]))}{others}; {way}.")
+    if is_target:
+        what, hint = "the target", "--missing drop leaves out such rows; labels are not imputed."
+    else:
+        what = "column"
+        hint = "--missing drop leaves out such rows; --missing impute fills in medians and most frequent categories."
+    return TableError(f"{table.name}: {what} '{name}' has no value in {table.place(int(rows[0]))}{others}.", hint)

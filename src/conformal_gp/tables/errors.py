@@ -7,7 +7,35 @@ from difflib import get_close_matches
 
 
 class TableError(ValueError):
-    """A file or a table that cannot be used as it is; the message says where and what to do."""
+    """A file or a table that cannot be used as it is.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, and where.
+    hint : str, default=""
+        What to do about it, where the same holds for many places.
+    """
+
+    def __init__(self, message: str, hint: str = ""):
+        super().__init__(f"{message} {hint}".rstrip())
+        self.message = message
+        self.hint = hint
+
+    @classmethod
+    def together(cls, errors: Sequence[TableError], most: int = 5) -> TableError:
+        """Several as one, so that all can be mended at once; each hint is given once.
+
+        >>> print(TableError.together([TableError("No a.", "Add it."), TableError("No b.", "Add it.")]))
+        No a.
+        No b.
+        Add it.
+        """
+        lines = [error.message for error in errors[:most]]
+        if len(errors) > most:
+            lines.append(f"{len(errors) - most} more columns have such troubles.")
+        hints = dict.fromkeys(error.hint for error in errors if error.hint)
+        return cls("\n".join([*lines, *hints]))
 
 
 def listed(names: Iterable[str], most: int = 12) -> str:
