@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cases import fixed_model, make_data
 from conformal_gp.comparators import (
+    BetaRecalibration,
     ConformalNeighbours,
     ConformalRidge,
     CrossConformal,
@@ -47,6 +48,7 @@ RECALIBRATED = [
     IsotonicRecalibration(BASE, ends="anchor", calibration_size=0.5, interval="central", random_state=0),
     IsotonicRecalibration(BASE, ends="inf", calibration_size=0.5, interval="central", random_state=0),
     FlowRecalibration(BASE, units=5, max_steps=50, interval="central", random_state=0),
+    BetaRecalibration(BASE, n_inducing=4, n_samples=32, max_steps=10, random_state=0),
 ]
 COMPARATORS = CONFORMAL + RECALIBRATED
 # The shortest interval of one level need not lie within that of another.

@@ -1,5 +1,6 @@
 """Methods that conformal Gaussian process regression is compared with, each a regressor with ``predict_interval``."""
 
+from .beta import BetaRecalibration
 from .cross_conformal import CrossConformal
 from .flow import FlowRecalibration
 from .gaussian import GaussianIntervals
@@ -11,6 +12,7 @@ from .ridge import ConformalRidge
 from .split_conformal import SplitConformal
 
 __all__ = [
+    "BetaRecalibration",
     "ConformalNeighbours",
     "ConformalRidge",
     "CrossConformal",
