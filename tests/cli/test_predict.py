@@ -97,7 +97,7 @@ def test_regions_with_holes_are_reported(command_line, train, new):
         assert row["upper"][0] == row["regions"][0][-1][1]
     result = command_line(*arguments, "--regions")
     first = with_holes[0]
-    assert f"at 90%, {len(with_holes)} regions have holes (row {first} (line {first + 1})" in result.stderr
+    assert f"regions with holes at 90%: {len(with_holes)} (row {first} (line {first + 1})" in result.stderr
     regions = pd.read_csv(io.StringIO(result.stdout))["y_region_90"]
     assert [i + 1 for i, region in enumerate(regions) if region.count("[") > 1] == with_holes
 
@@ -161,7 +161,7 @@ def test_rows_that_lack_a_value(command_line, train):
     result = command_line("predict", train, new, "-t", "y", "--missing", "drop", "-c", "80%")
     frame = pd.read_csv(io.StringIO(result.stdout))
     assert frame["y_mean"].isna().tolist() == [True, True, False]
-    assert "2 rows of" in result.stderr
+    assert "gaps.csv that lack a value: 2" in result.stderr
     result = command_line("predict", train, new, "-t", "y", "--missing", "impute", "-c", "80%")
     assert pd.read_csv(io.StringIO(result.stdout))["y_mean"].notna().all()
     assert "guarantee is no longer exact" in result.stderr

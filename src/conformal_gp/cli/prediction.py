@@ -47,18 +47,18 @@ class Prediction:
     def _say_what_is_unusual(self, output: Output) -> None:
         if self.rows.size < len(self._table):
             blank = len(self._table) - self.rows.size
-            output.notice(f"{blank} rows of {self._table.name} lack a value; their predictions are left empty")
+            output.notice(f"rows of {self._table.name} that lack a value: {blank}; their predictions are left empty")
         for i, level in enumerate(self._levels):
             with_holes = [row for row, pieces in zip(self.rows, self.regions[i], strict=True) if len(pieces) > 1]
             if with_holes:
                 output.notice(
-                    f"at {percent(level)}%, {len(with_holes)} regions have holes ({self._places(with_holes)}): lower "
+                    f"regions with holes at {percent(level)}%: {len(with_holes)} ({self._places(with_holes)}); lower "
                     "and upper are their outer ends, --regions gives all pieces"
                 )
             infinite = self.rows[~np.isfinite(self.intervals[:, :, i]).all(axis=1)]
             if 0 < infinite.size < self.rows.size:
                 output.notice(
-                    f"at {percent(level)}%, {infinite.size} intervals are infinite ({self._places(infinite)}): the "
+                    f"infinite intervals at {percent(level)}%: {infinite.size} ({self._places(infinite)}); the "
                     "training rows say nothing there, or too little for this level"
                 )
 

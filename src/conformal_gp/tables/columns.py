@@ -135,7 +135,7 @@ class Columns:
             if name not in table.names:
                 raise TableError(
                     f"{table.name} has no column '{name}'.{did_you_mean(name, table.names)} "
-                    f"Its columns are {listed(table.names)}."
+                    f"Its columns are {listed(filter(None, table.names))}."
                 )
         if target in leave_out:
             raise TableError(f"the target '{target}' cannot be dropped.")
@@ -242,7 +242,7 @@ class Columns:
         if constant:
             found.append(f"the same value in every row of {self.source}: {listed(constant)}")
         if "" in self.left_out:
-            found.append("the first column has no name and counts the rows; it is not used")
+            found.append("the column without a name counts the rows; it is not used")
         return found
 
     def to_json(self) -> dict[str, Any]:
