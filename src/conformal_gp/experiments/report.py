@@ -109,7 +109,7 @@ def _agreement_lines(results: Results) -> list[str]:
         "## Agreement with the paper",
         "",
         "Cells whose mean width is within 3, 8, 10 or 20% of the paper's, of those finite in the paper; infinite cells "
-        "that are infinite here too; cells whose share outside is within three standard errors of the difference.",
+        "that are infinite here too; cells whose share outside is within three of our standard errors of the paper's.",
         "",
         "| cells of | runs | 3% | 8% | 10% | 20% | infinite | share outside |",
         "|---|--:|--:|--:|--:|--:|--:|--:|",
