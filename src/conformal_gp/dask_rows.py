@@ -7,6 +7,7 @@ that dies costs the time to compute its chunks again, and changes nothing else.
 from __future__ import annotations
 
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,39 @@ def dask_rows(estimator: BaseEstimator, X: Any, y: Any, block_rows: int, verbose
     check_inputs(estimator, delayed(_head)(parts[0]).compute(), reset=True, y=y)
     labels = _labels(y, n_rows, lengths)
     return DaskRows(parts, labels, lengths, names, block_rows, verbose)
+
+
+def read_folder(path: str | Path, label: str) -> tuple[Any, Any]:
+    """Rows of a CSV or Parquet file, or of a folder of such files, without reading them into memory.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file or a folder; what does not end in ``.csv`` (or ``.csv.gz`` and the like) is taken for Parquet.
+    label : str
+        Column of the labels; all others are inputs.
+
+    Returns
+    -------
+    X : Dask dataframe
+        Inputs.
+    y : Dask series
+        Labels.
+    """
+    from dask import dataframe
+
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"no such file or folder: {path}")
+    files = sorted(path.glob("*.csv*")) if path.is_dir() else [path]
+    if files and ".csv" in files[0].suffixes:
+        # A compressed file cannot be cut into blocks.
+        rows = dataframe.read_csv(files, blocksize="default" if files[0].suffix == ".csv" else None)
+    else:
+        rows = dataframe.read_parquet(path)
+    if label not in rows.columns:
+        raise ValueError(f"label must be a column of {path}, got {label!r}; columns are {', '.join(rows.columns)}.")
+    return rows.drop(columns=label), rows[label]
 
 
 class DaskRows:

@@ -12,6 +12,8 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
+from conformal_gp.dask_rows import read_folder  # noqa: E402 (needs Dask)
+
 X, Y = make_data(1, 1500)
 FRAME = pd.DataFrame(X, columns=["a", "b"])
 INPUTS, LABELS = make_data(2, 20)
@@ -81,15 +83,23 @@ def test_arrays_of_unknown_chunks_and_empty_chunks(expected):
     np.testing.assert_allclose(answers(small().fit(padded, Y)), expected, atol=1e-10)
 
 
-def test_csv_and_parquet_folders(tmp_path, expected_of_frame):
-    rows = frame(3)
-    rows.to_csv(str(tmp_path / "csv" / "*.csv"), index=False)
-    pytest.importorskip("pyarrow")
-    rows.to_parquet(tmp_path / "parquet", write_index=False)
+@pytest.mark.parametrize("form", ["csv", "csv.gz", "parquet"])
+def test_csv_and_parquet_files_and_folders(tmp_path, form, expected_of_frame):
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+        frame(3).to_parquet(tmp_path / "folder", write_index=False)
+        FRAME.assign(y=Y).to_parquet(tmp_path / "file.parquet")
+    else:
+        frame(3).to_csv(str(tmp_path / "folder" / f"*.{form}"), index=False, compression="infer")
+        FRAME.assign(y=Y).to_csv(tmp_path / f"file.{form}", index=False)
     inputs = pd.DataFrame(INPUTS, columns=["a", "b"])
-    for read in (dd.read_csv(str(tmp_path / "csv" / "*.csv")), dd.read_parquet(tmp_path / "parquet")):
-        found = answers(small().fit(read[["a", "b"]], read["y"]), inputs)
+    for path in (tmp_path / "folder", tmp_path / f"file.{form}"):
+        found = answers(small().fit(*read_folder(path, "y")), inputs)
         np.testing.assert_allclose(found, expected_of_frame, rtol=1e-10, atol=1e-10)
+    with pytest.raises(ValueError, match=r"label must be a column.*'price'; columns are a, b, y"):
+        read_folder(tmp_path / "folder", "price")
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        read_folder(tmp_path / "nowhere", "y")
 
 
 def test_progress_is_shown(capsys):

@@ -1,0 +1,151 @@
+"""What people would take instead, on the same rows: sparse GPs and trees with split conformal, a subset of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.cluster import KMeans
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from benchmarks.scale.data import DATA, Split
+from benchmarks.scale.measure import assess
+from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+from conformal_gp.comparators import SplitConformal
+from conformal_gp.gp.scaling import Scaling
+
+N_INDUCING = 512
+SIZES = {"smooth": (50_000, 10_000), "rough": (50_000, 10_000), "flights": (100_000, 20_000)}
+SUBSET = 2000
+CALIBRATION = 0.2
+
+
+class Torch(RegressorMixin, BaseEstimator):
+    """GPyTorch's two sparse GPs: Matérn 5/2, linear mean, 512 inducing inputs from k-means, labels standardised.
+
+    Parameters
+    ----------
+    stochastic : bool
+        SVGP, on batches of 1024 rows, or SGPR, on all rows at once.
+    steps : int
+        Steps of Adam.
+    """
+
+    def __init__(self, stochastic: bool, steps: int):
+        self.stochastic = stochastic
+        self.steps = steps
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Torch:
+        """Train by Adam."""
+        import gpytorch
+        import torch
+
+        torch.manual_seed(0)
+        self.scaling_ = Scaling.standard(X)
+        self.label_mean_, self.label_std_ = y.mean(), y.std()
+        scaled = self.scaling_.transform(X)
+        some = scaled[np.random.default_rng(0).permutation(len(y))[:4000]]
+        centres = KMeans(N_INDUCING, n_init=1, random_state=0).fit(some).cluster_centers_
+        inputs = torch.as_tensor(scaled, dtype=torch.float32)
+        labels = torch.as_tensor((y - self.label_mean_) / self.label_std_, dtype=torch.float32)
+        Z = torch.as_tensor(centres, dtype=torch.float32)
+        self.likelihood_ = gpytorch.likelihoods.GaussianLikelihood()
+        self.model_ = _svgp(gpytorch, Z) if self.stochastic else _sgpr(gpytorch, inputs, labels, Z, self.likelihood_)
+        if self.stochastic:
+            loss = gpytorch.mlls.VariationalELBO(self.likelihood_, self.model_, num_data=len(y))
+            parameters = [*self.model_.parameters(), *self.likelihood_.parameters()]
+        else:
+            loss = gpytorch.mlls.ExactMarginalLogLikelihood(self.likelihood_, self.model_)
+            parameters = list(self.model_.parameters())  # the likelihood's are among them
+        optimiser = torch.optim.Adam(parameters, lr=0.01 if self.stochastic else 0.1)
+        self.model_.train()
+        self.likelihood_.train()
+        for _ in range(self.steps):
+            batch = torch.randint(len(y), (1024,)) if self.stochastic else slice(None)
+            optimiser.zero_grad()
+            value = -loss(self.model_(inputs[batch]), labels[batch])
+            value.backward()
+            optimiser.step()
+        self.model_.eval()
+        self.likelihood_.eval()
+        return self
+
+    def predict(self, X: np.ndarray, return_std: bool = False) -> Any:
+        """Mean, and standard deviation of a new label."""
+        import torch
+
+        inputs = torch.as_tensor(self.scaling_.transform(X), dtype=torch.float32)
+        with torch.no_grad():
+            parts = [self.likelihood_(self.model_(part)) for part in inputs.split(2000)]
+            mean = np.concatenate([part.mean.numpy() for part in parts]).astype(float)
+            std = np.concatenate([part.stddev.numpy() for part in parts]).astype(float)
+        mean = self.label_mean_ + self.label_std_ * mean
+        return (mean, self.label_std_ * std) if return_std else mean
+
+
+def _modules(gpytorch: Any, n_features: int) -> tuple[Any, Any]:
+    return gpytorch.means.LinearMean(n_features), gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(nu=2.5))
+
+
+def _svgp(gpytorch: Any, Z: Any) -> Any:
+    class Model(gpytorch.models.ApproximateGP):
+        def __init__(self) -> None:
+            distribution = gpytorch.variational.CholeskyVariationalDistribution(Z.shape[0])
+            super().__init__(
+                gpytorch.variational.VariationalStrategy(self, Z, distribution, learn_inducing_locations=True)
+            )
+            self.mean, self.covariance = _modules(gpytorch, Z.shape[1])
+
+        def forward(self, X: Any) -> Any:
+            return gpytorch.distributions.MultivariateNormal(self.mean(X), self.covariance(X))
+
+    return Model()
+
+
+def _sgpr(gpytorch: Any, X: Any, y: Any, Z: Any, likelihood: Any) -> Any:
+    class Model(gpytorch.models.ExactGP):
+        def __init__(self) -> None:
+            super().__init__(X, y, likelihood)
+            self.mean, base = _modules(gpytorch, Z.shape[1])
+            self.covariance = gpytorch.kernels.InducingPointKernel(base, Z.clone(), likelihood)
+
+        def forward(self, inputs: Any) -> Any:
+            return gpytorch.distributions.MultivariateNormal(self.mean(inputs), self.covariance(inputs))
+
+    return Model()
+
+
+class Trees(HistGradientBoostingRegressor):
+    """Gradient-boosted trees; a standard deviation of one, as they have none."""
+
+    def predict(self, X: np.ndarray, return_std: bool = False) -> Any:
+        """Mean, and ones."""
+        mean = super().predict(X)
+        return (mean, np.ones_like(mean)) if return_std else mean
+
+
+def _split(estimator: Any, **options: Any) -> Callable[[Split], Any]:
+    model = SplitConformal(estimator, calibration_size=CALIBRATION, random_state=0, **options)
+    return lambda rows: model.fit(rows.X, rows.y)
+
+
+def _subset(rows: Split) -> Any:
+    some = np.random.default_rng(0).permutation(rows.y.size)[:SUBSET]
+    return ConformalGPRegressor(tuning="holdout", random_state=0).fit(rows.X[some], rows.y[some])
+
+
+RIVALS: dict[str, Callable[[Split], Any]] = {
+    "ours": lambda rows: SparseConformalGPRegressor(n_inducing=N_INDUCING, random_state=0).fit(rows.X, rows.y),
+    "SVGP (GPyTorch), split conformal": _split(Torch(stochastic=True, steps=2000)),
+    "SGPR (GPyTorch), split conformal": _split(Torch(stochastic=False, steps=30)),
+    f"exact GPR-CP on {SUBSET} of the rows": _subset,
+    "boosted trees (scikit-learn), split conformal": _split(Trees(random_state=0), gamma=np.inf),
+}
+
+
+def compare(data: str, rival: str) -> dict[str, Any]:
+    """One method on one data set."""
+    rows = DATA[data](*SIZES[data])
+    return assess(lambda: RIVALS[rival](rows), rows)
