@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
 from sklearn.gaussian_process.kernels import Exponentiation, Kernel, Product, Sum, WhiteKernel
 from threadpoolctl import threadpool_limits
 
@@ -83,6 +82,8 @@ def _by_greed(kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomSt
 
 
 def _by_means(kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomState) -> Array:
+    from sklearn.cluster import KMeans  # half a second to import, which others need not wait for
+
     n_clusters = min(n_inducing, np.unique(X, axis=0).shape[0])
     with threadpool_limits(1, user_api="openmp"):  # its threads add up in any order: the same call, the same centres
         return KMeans(n_clusters, n_init=1, random_state=rng).fit(X).cluster_centers_
