@@ -3,6 +3,7 @@
 import io
 import pickle
 import re
+import tracemalloc
 from contextlib import redirect_stderr
 
 import numpy as np
@@ -51,6 +52,27 @@ def test_memory_maps_are_read_in_blocks(tmp_path, dtype, monkeypatch):
     assert max(block.stop - block.start for block in read) <= 64
     expected = small().fit(X.astype(np.float64), y).predict_interval(INPUTS, [0.5, 0.9])
     np.testing.assert_allclose(model.predict_interval(INPUTS, [0.5, 0.9]), expected, rtol=1e-10)
+
+
+def test_memory_follows_the_block_not_the_rows(tmp_path):
+    n_rows, n_inducing = 60_000, 40
+    X, y = make_data(1, n_rows)
+    mapped = np.memmap(tmp_path / "X", dtype=float, mode="w+", shape=X.shape)
+    mapped[:] = X
+    inputs, _ = make_data(2, 200)
+
+    def peak(block_rows):
+        tracemalloc.start()
+        small(n_inducing=n_inducing, block_rows=block_rows, n_design=300, n_jobs=1).fit(mapped, y).predict_interval(
+            inputs
+        )
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    features = 8 * n_rows * n_inducing  # 19 MB; the test rows' weights on all rows would take 96 MB
+    assert peak(500) < features / 2
+    assert peak(500) + 8 * 20_000 * n_inducing < peak(30_000)
 
 
 def test_a_memory_map_that_is_not_finite_is_refused_with_its_row(tmp_path):
