@@ -135,10 +135,9 @@ def test_design_rows_propose_candidates_for_kernel_objects_and_are_not_ranked():
     mean, deviation = X[model.design_].mean(axis=0), X[model.design_].std(axis=0)
     scaled, scaled_new = (X - mean) / deviation, (X_new - mean) / deviation
     labels = np.array([0.0, 3.0, -2.0])
+    candidates = [(kernel, noise) for kernel, noises in model._predictor._by_kernel for noise in noises]
     expected = [
-        brute_force_p(
-            model._predictor._candidates, scaled, y, x, label, gamma=2.0, mean="linear", scale=False, ranked=ranked
-        )
+        brute_force_p(candidates, scaled, y, x, label, gamma=2.0, mean="linear", scale=False, ranked=ranked)
         for x, label in zip(scaled_new, labels, strict=True)
     ]
     np.testing.assert_allclose(model.predict_p(X_new, labels), expected, rtol=1e-12)

@@ -64,7 +64,7 @@ class Bag:
 
     def __init__(
         self,
-        candidates: Sequence[Candidate],
+        by_kernel: Sequence[tuple[Kernel, Array]],
         X: Array,
         y: Array,
         scaling: Scaling,
@@ -77,7 +77,6 @@ class Bag:
         self._ranked = ranked
         self._gamma = gamma
         self.inputs.pairs.squared_distances  # noqa: B018 (shared by all kernels: computed before the threads start)
-        by_kernel = _group(candidates)
         self.posteriors = list(map_threads(lambda group: SpectralPosterior(*group, self.inputs, y), by_kernel, n_jobs))
         self._owner = [(i, r) for i, posterior in enumerate(self.posteriors) for r in range(posterior.alpha.shape[0])]
         self._quadratic = np.concatenate([p.quadratic for p in self.posteriors])
@@ -228,7 +227,7 @@ class AugmentedPredictor(Predictor):
         n_jobs: int | None,
         prune: bool = True,
     ):
-        self._candidates = candidates
+        self._by_kernel = _group(candidates)
         self._X = X
         self._y = y
         self._scaling = scaling
@@ -253,7 +252,7 @@ class AugmentedPredictor(Predictor):
                 del self._bags[others[0]]
             scaling = self._scaling.scaling(key) if isinstance(self._scaling, SymmetricScaling) else self._scaling
             self._bags[name] = Bag(
-                self._candidates, self._X, self._y, scaling, self._mean, self._ranked, self._gamma, self.n_jobs
+                self._by_kernel, self._X, self._y, scaling, self._mean, self._ranked, self._gamma, self.n_jobs
             )
         return self._bags[name]
 
