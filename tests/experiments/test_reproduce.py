@@ -111,6 +111,11 @@ def test_unknown_selections_are_named(tmp_path):
         reproduce(["table5"], runs=1, jobs=1, out=tmp_path)
 
 
+def test_no_processes_at_all_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="jobs"):
+        reproduce(["table1"], runs=1, jobs=0, out=tmp_path)
+
+
 def test_folds_of_two_seeds_do_not_mix(tmp_path):
     out = tmp_path
     for seed in (0, 1):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
 Advance = Callable[[str], None]
 
@@ -50,7 +50,7 @@ def run(
     raw.parent.mkdir(parents=True, exist_ok=True)
     done = {result["task"] for result in finished(raw)}
     todo = [(name, arguments) for name, arguments in tasks if name not in done]
-    where = f"{jobs} at a time" if cluster is None else f"on {cluster}"
+    where = f"{effective_n_jobs(jobs)} at a time" if cluster is None else f"on {cluster}"
     print(f"{len(todo)} of {len(tasks)} tasks to do, {where} -> {raw}", flush=True)
     with raw.open("a") as file, _workers(cluster), _progress(len(todo)) as advance:
         parallel = Parallel(jobs if cluster is None else -1, return_as="generator_unordered", batch_size=1)
