@@ -44,6 +44,7 @@ def _sizes(results: Results) -> list[str]:
         (
             f"{result['rows']:,}",
             f"{result['fit']:.0f} s",
+            f"{result['design']:.0f} s",
             f"{result['predict']:.2f} s",
             f"{result['product']:.2f} s",
             f"{result['predict'] / result['product']:.2f}",
@@ -58,6 +59,7 @@ def _sizes(results: Results) -> list[str]:
     headings = (
         "rows",
         "fit",
+        "of which design",
         "predict",
         "bare product",
         "ratio",

@@ -17,7 +17,7 @@ from conformal_gp.comparators import SplitConformal
 from conformal_gp.gp.scaling import Scaling
 
 N_INDUCING = 512
-SIZES = {"smooth": (50_000, 10_000), "rough": (50_000, 10_000), "flights": (100_000, 20_000)}
+SIZES = {"rough": (50_000, 10_000), "flights": (100_000, 20_000)}
 SUBSET = 2000
 CALIBRATION = 0.2
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ import numpy as np
 from benchmarks.problems import LEVELS, draw
 from benchmarks.scale.data import Split, fill_smooth, smooth
 from benchmarks.scale.measure import assess
-from conformal_gp import SparseConformalGPRegressor
+from conformal_gp import SparseConformalGPRegressor, sparse
 from conformal_gp.conformal.levels import rank, read_level
 from conformal_gp.gp.threads import map_threads
 
@@ -43,13 +46,39 @@ def _measured(rows: Split, n_rows: int) -> dict[str, Any]:
         models.append(SparseConformalGPRegressor(random_state=0, verbose=True).fit(rows.X, rows.y))
         return models[-1]
 
-    result = assess(fit, rows)
+    with timed(sparse, "learn_on_design", "select") as design:
+        result = assess(fit, rows)
+    result["design"] = sum(design)
     result["looked_at"] = looked_at(models[0], rows)
     result["product"] = product_seconds(n_rows, models[0].inducing_.shape[0] + 9, N_TEST)
     start = time.perf_counter()
     models[0].predict_p(rows.X_test, rows.y_test)
     result["p_values"] = time.perf_counter() - start
     return {"rows": n_rows, **result}
+
+
+@contextmanager
+def timed(module: ModuleType, *names: str) -> Iterator[list[float]]:
+    """Seconds of each call of some functions of a module."""
+    seconds: list[float] = []
+    originals = {name: getattr(module, name) for name in names}
+
+    def watched(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            start = time.perf_counter()
+            result = function(*arguments)
+            seconds.append(time.perf_counter() - start)
+            return result
+
+        return call
+
+    for name, function in originals.items():
+        setattr(module, name, watched(function))
+    try:
+        yield seconds
+    finally:
+        for name, function in originals.items():
+            setattr(module, name, function)
 
 
 def looked_at(model: SparseConformalGPRegressor, rows: Split) -> float:
