@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -20,6 +21,7 @@ from conformal_gp.gp.inducing import SELECTIONS, independent, select
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.lowrank import APPROXIMATIONS, LowRankPosterior, LowRankPrior
 from conformal_gp.gp.mean import MEAN_NAMES
+from conformal_gp.gp.scaling import Scaling
 from conformal_gp.gp.threads import one_blas_thread
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.lowrank import LowRankPredictor
@@ -35,6 +37,23 @@ Numbers = NDArray[np.int64]
 DESIGN_ROWS = 4000
 DESIGN_SHARE = 1 / 3
 LEARNING_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class LowRankRecipe:
+    """What was learnt: with the training rows, all that the predictor is made of."""
+
+    kernel: Kernel
+    noise_variance: float
+    scaling: Scaling
+    mean: str
+    gamma: float
+    inducing: Array
+    """Inducing inputs, scaled."""
+    approximation: str
+    design: Numbers
+    """Rows that are not ranked."""
+    guarantee: str
 
 
 class SparseConformalGPRegressor(ConformalRegressor):
@@ -183,19 +202,42 @@ class SparseConformalGPRegressor(ConformalRegressor):
         design = self._design_rows(rows.n_rows, rng)
         X_design, y_design = rows.take(design)
         learnt = self._learn(X_design, y_design, rows.n_rows, rng)
-        inputs = Inputs(X_design, learnt.scaling, self.mean)
-        Z = self._inducing_inputs(learnt, inputs, rng)
-        prior = LowRankPrior(learnt.kernel, learnt.noise_variance, inputs, y_design, Z, self.approximation)
+        recipe = LowRankRecipe(
+            learnt.kernel,
+            learnt.noise_variance,
+            learnt.scaling,
+            self.mean,
+            learnt.gamma,
+            self._inducing_inputs(learnt, X_design, rng),
+            self.approximation,
+            design,
+            self._guarantee(design.size, rows.n_rows),
+        )
+        return self._carry_out(recipe, rows, X_design, y_design)
+
+    def _rebuild(self, recipe: LowRankRecipe, X: Array, y: Array) -> Self:
+        """Carry out a recipe on its training rows, held in memory; nothing is learnt."""
+        rows = self._array_rows(X, y)
+        return self._carry_out(recipe, rows, *rows.take(recipe.design))
+
+    def _carry_out(self, recipe: LowRankRecipe, rows: Rows, X_design: Array, y_design: Array) -> Self:
+        """Make the predictor; recipe and rows are kept for :mod:`conformal_gp.persistence`."""
+        inputs = Inputs(X_design, recipe.scaling, recipe.mean)
+        prior = LowRankPrior(
+            recipe.kernel, recipe.noise_variance, inputs, y_design, recipe.inducing, recipe.approximation
+        )
         posterior = LowRankPosterior(prior, rows.total(prior.sums, "fit"))
-        self._predictor = LowRankPredictor(posterior, rows, design, learnt.gamma, self.n_jobs)
-        self.kernel_ = learnt.kernel
-        self.noise_variance_ = learnt.noise_variance
+        self._predictor = LowRankPredictor(posterior, rows, recipe.design, recipe.gamma, self.n_jobs)
+        self._recipe = recipe
+        self._training_rows = rows
+        self.kernel_ = recipe.kernel
+        self.noise_variance_ = recipe.noise_variance
         self.mean_coef_ = posterior.mean_coef
         self.log_marginal_likelihood_ = posterior.log_marginal_likelihood
-        self.gamma_ = learnt.gamma
-        self.design_ = design
-        self.inducing_ = Z
-        self.guarantee_ = self._guarantee(rows.n_rows)
+        self.gamma_ = recipe.gamma
+        self.design_ = recipe.design
+        self.inducing_ = recipe.inducing
+        self.guarantee_ = recipe.guarantee
         return self
 
     def _rows(self, X: Any, y: Any) -> Rows:
@@ -209,9 +251,11 @@ class SparseConformalGPRegressor(ConformalRegressor):
             inputs: NDArray[Any] = X
         else:
             inputs = check_inputs(self, X, reset=True, y=y).copy()
-        labels = check_labels(y, inputs).copy()
+        return self._array_rows(inputs, check_labels(y, inputs).copy())
+
+    def _array_rows(self, X: NDArray[Any], y: Array) -> ArrayRows:
         names = getattr(self, "feature_names_in_", None)
-        return ArrayRows(inputs, labels, self.block_rows, self.n_jobs, bool(self.verbose), names)
+        return ArrayRows(X, y, self.block_rows, self.n_jobs, bool(self.verbose), names)
 
     def _design_rows(self, n_rows: int, rng: np.random.RandomState) -> Numbers:
         """Design rows: given, or at random."""
@@ -241,18 +285,19 @@ class SparseConformalGPRegressor(ConformalRegressor):
         with one_blas_thread():
             return learn_on_design(settings, X[some], y[some], n_rows, rng)
 
-    def _inducing_inputs(self, learnt: Learnt, inputs: Inputs, rng: np.random.RandomState) -> Array:
+    def _inducing_inputs(self, learnt: Learnt, X_design: Array, rng: np.random.RandomState) -> Array:
+        """Inducing inputs, scaled: from the design rows, or given."""
         if isinstance(self.inducing, str):
-            return select(self.inducing, learnt.kernel, inputs.pairs.X, self.n_inducing, rng)
+            return select(self.inducing, learnt.kernel, learnt.scaling.transform(X_design), self.n_inducing, rng)
         Z = validate_data(self, self.inducing, reset=False, dtype=np.float64)
         return independent(learnt.kernel, learnt.scaling.transform(Z))
 
-    def _guarantee(self, n_rows: int) -> str:
+    def _guarantee(self, n_design: int, n_rows: int) -> str:
         given = not isinstance(self.inducing, str)
         condition = ", if the inducing inputs given do not come from the latter" if given else ""
         return (
-            f"Exact: everything that was learnt comes from {self.design_.size} design rows and the other "
-            f"{n_rows - self.design_.size} are ranked, so {PROMISE}{condition}."
+            f"Exact: everything that was learnt comes from {n_design} design rows and the other "
+            f"{n_rows - n_design} are ranked, so {PROMISE}{condition}."
         )
 
     def _test_inputs(self, X: Any) -> Array:

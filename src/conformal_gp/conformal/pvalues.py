@@ -49,6 +49,6 @@ def counts(lines: Lines, y: Array) -> tuple[Counts, Counts]:
 
 def shares(at_least: Counts, greater: Counts, n_ranked: int, tie_breaks: Array | None) -> Array:
     """p-values from the counts of ``n_ranked`` rows."""
-    if tie_breaks is None:
-        return (at_least + 1.0) / (n_ranked + 1.0)
+    if tie_breaks is None:  # every tie counts in full
+        tie_breaks = np.ones(at_least.size)
     return (greater + tie_breaks * (at_least - greater + 1.0)) / (n_ranked + 1.0)
