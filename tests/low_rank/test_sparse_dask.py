@@ -6,6 +6,7 @@ import pytest
 
 from cases import make_data
 from conformal_gp import SparseConformalGPRegressor
+from conformal_gp.predictors import lowrank
 
 pytest.importorskip("dask", reason="Dask is an extra: pip install 'conformal-gp[dask]'")
 da = pytest.importorskip("dask.array")
@@ -59,6 +60,11 @@ def frame(n_partitions=4):
 @pytest.mark.parametrize("labels", [Y, da.from_array(Y, chunks=350), da.from_array(Y[:, None], chunks=350)])
 def test_arrays(labels, expected):
     np.testing.assert_allclose(answers(small().fit(array(), labels)), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_rows_that_do_not_come_together_come_in_portions(expected, monkeypatch):
+    monkeypatch.setattr(lowrank, "GATHERED_ROWS", 200)
+    np.testing.assert_allclose(answers(small().fit(array(), Y)), expected, rtol=1e-10, atol=1e-10)
 
 
 def test_test_rows_in_arrays(expected):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -30,11 +30,11 @@ PIECE_ENTRIES = 2**18
 CHUNK_ROWS = 2048
 """Training rows whose features are held by a thread."""
 GATHERED_ROWS = 2**20
-"""Most training rows that are brought together for a batch of test rows."""
+"""Most training rows that are brought together at a time."""
 
 
 class Sight(NamedTuple):
-    """One test row piece's view of the rows that matter for one level."""
+    """What some test rows see of the training rows, for one level."""
 
     lines: Lines
     above: int
@@ -146,10 +146,10 @@ class LowRankPredictor(Predictor):
             found = windows(new, batch)
             if not found:
                 continue
-            groups = list(self._groups(found))
-            rows = self._gathered(groups)
-            for group in groups:
-                self._show(new, batch.start, group, rows, fill)
+            for run in self._runs(self._groups(found)):
+                rows = self._gathered(run)
+                for group in run:
+                    self._show(new, batch.start, group, rows, fill)
 
     def _new(self, X: Array) -> NewRows:
         blocks = self._map(lambda block: self._posterior.new(X[block]), X.shape[0])
@@ -179,31 +179,40 @@ class LowRankPredictor(Predictor):
         ranges = [np.arange(*window) for window in zip(group.start, group.stop, strict=True)]
         return np.unique(np.concatenate(ranges))
 
-    def _gathered(self, groups: list[Group]) -> RowTaker:
-        """The training rows, of which those that the groups look at are at hand, if they are not too many."""
-        places = np.unique(np.concatenate([self._places(group) for group in groups]))
-        if places.size + self._ranking.loud.size > GATHERED_ROWS:
-            return self._rows
-        return self._rows.gather(np.sort(self._numbers(places)))
+    def _runs(self, groups: Iterable[Group]) -> Iterator[list[Group]]:
+        """Groups that follow each other, so many that the rows they look at can be brought together."""
+        run: list[Group] = []
+        total = 0
+        for group in groups:
+            size = int((group.stop - group.start).sum()) + self._ranking.loud.size
+            if run and total + size > GATHERED_ROWS:
+                yield run
+                run, total = [], 0
+            run.append(group)
+            total += size
+        yield run
+
+    def _gathered(self, run: list[Group]) -> RowTaker | None:
+        """The training rows that a run of groups looks at; None if a single group looks at too many."""
+        numbers = self._numbers(np.unique(np.concatenate([self._places(group) for group in run])))
+        return self._rows.gather(np.sort(numbers)) if numbers.size <= GATHERED_ROWS else None
 
     def _numbers(self, places: Numbers) -> Numbers:
         """Row numbers of the loud rows, and of quiet rows by their place in order."""
         return self._ranked[np.concatenate([self._ranking.loud, self._ranking.quiet[places]])]
 
     def _show(
-        self, new: NewRows, offset: int, group: Group, rows: RowTaker, fill: Callable[[Numbers, list[Sight]], None]
+        self,
+        new: NewRows,
+        offset: int,
+        group: Group,
+        rows: RowTaker | None,
+        fill: Callable[[Numbers, list[Sight]], None],
     ) -> None:
+        """Show a group the rows in its windows."""
         places = self._places(group)
         numbers = self._numbers(places)
-        W = new.W[group.members]
-        weights = np.empty((group.members.size, numbers.size))
-        alpha, diagonal = np.empty((2, numbers.size))
-
-        def weigh(chunk: slice) -> None:
-            state = self._posterior.rows(*rows.take(numbers[chunk]))
-            alpha[chunk], diagonal[chunk] = state.alpha, state.diagonal
-            weights[:, chunk] = state.weights(W)
-
+        alpha, diagonal, weights = self._weighed(numbers, new.W[group.members], rows)
         loud = self._ranking.loud.size
         columns = [
             np.r_[0:loud, loud + np.searchsorted(places, start) : loud + np.searchsorted(places, stop)]
@@ -228,6 +237,24 @@ class LowRankPredictor(Predictor):
             ]
             fill(offset + members, sights)
 
-        list(map_threads(weigh, slices(numbers.size, CHUNK_ROWS), self.n_jobs))
         step = max(1, PIECE_ENTRIES // max(1, numbers.size))
         list(map_threads(look, slices(group.members.size, step), self.n_jobs))
+
+    def _weighed(self, numbers: Numbers, W: Array, rows: RowTaker | None) -> tuple[Array, Array, Array]:
+        """Alpha, diagonal and weights of training rows; where ``rows`` is None they are brought in portions."""
+        alpha, diagonal = np.empty((2, numbers.size))
+        weights = np.empty((W.shape[0], numbers.size))
+
+        def weigh(source: RowTaker, chunk: slice) -> None:
+            state = self._posterior.rows(*source.take(numbers[chunk]))
+            alpha[chunk], diagonal[chunk] = state.alpha, state.diagonal
+            weights[:, chunk] = state.weights(W)
+
+        for portion in slices(numbers.size, GATHERED_ROWS):
+            source = rows or self._rows.gather(np.sort(numbers[portion]))
+            chunks = [
+                slice(portion.start + chunk.start, portion.start + chunk.stop)
+                for chunk in slices(portion.stop - portion.start, CHUNK_ROWS)
+            ]
+            list(map_threads(partial(weigh, source), chunks, self.n_jobs))
+        return alpha, diagonal, weights
