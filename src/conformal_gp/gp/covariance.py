@@ -201,9 +201,9 @@ def _by_rows(
     pairs: Pairs,
     scale: float,
     value: Callable[[Block], Array],
-    pull: Callable[[Block, Array], Array],
+    pull: Callable[[Block, Array, Array], Array],
 ) -> Covariance:
-    """Covariance from formulas for a block: its part of the matrix, and its part of the sums."""
+    """Covariance from formulas for a block: its part of the matrix, and its part of the sums, from Q and the matrix."""
     K = np.zeros(pairs.shape) if pairs.square else np.empty(pairs.shape)
     for block in pairs.blocks():
         np.multiply(value(block), scale, out=K[block])
@@ -211,7 +211,7 @@ def _by_rows(
     def pullback(Q: Array) -> Array:
         if kernel.n_dims == 0:
             return np.empty(0)
-        return scale * np.sum([pull(block, Q[block]) for block in pairs.blocks()], axis=0)
+        return scale * np.sum([pull(block, Q[block], K[block]) for block in pairs.blocks()], axis=0)
 
     return K, pullback
 
@@ -220,7 +220,7 @@ class Profile(NamedTuple):
     r"""A stationary covariance as a function of :math:`r^2 = |x - z|^2 / \ell^2`, with unit amplitude."""
 
     value: Callable[[Array], Array]  # its argument may be overwritten
-    slope: Callable[[Array], Array]  # -2 dk / dr²; its argument may not
+    slope: Callable[[Array], Array] | None  # -2 dk / dr²; its argument may not; None is the value itself
 
 
 def _exp(exponent: Array) -> Array:
@@ -262,7 +262,7 @@ def _matern52_slope(r2: Array) -> Array:
     return factor
 
 
-_SQUARED_EXPONENTIAL = Profile(lambda r2: _exp(np.multiply(r2, -0.5, out=r2)), lambda r2: _exp(-0.5 * r2))
+_SQUARED_EXPONENTIAL = Profile(lambda r2: _exp(np.multiply(r2, -0.5, out=r2)), None)
 _MATERN = {
     1.5: Profile(_matern32_value, lambda r2: 3.0 * _exp(_minus_root(3.0, r2))),
     2.5: Profile(_matern52_value, _matern52_slope),
@@ -293,8 +293,11 @@ def _stationary(kernel: Kernel, pairs: Pairs, scale: float, profile: Profile) ->
         def r2(block: Block) -> Array:
             return pairs.squares(block) * inverse_square
 
-        def pull_one(block: Block, Q: Array) -> Array:
+        def pull_one(block: Block, Q: Array, K: Array) -> Array:
             squares = r2(block)
+            if profile.slope is None:
+                squares *= K
+                return np.array([_inner(Q, squares) / scale])
             slope = profile.slope(squares)
             slope *= squares
             return np.array([_inner(Q, slope)])
@@ -309,8 +312,8 @@ def _stationary(kernel: Kernel, pairs: Pairs, scale: float, profile: Profile) ->
         rows, columns = block
         return cdist(X[rows], Z[columns], "sqeuclidean")
 
-    def pull_each(block: Block, Q: Array) -> Array:
-        W = profile.slope(r2_scaled(block))
+    def pull_each(block: Block, Q: Array, K: Array) -> Array:
+        W = K / scale if profile.slope is None else profile.slope(r2_scaled(block))
         W *= Q
         x, z = X[block[0]], Z[block[1]]
         squares = W.sum(axis=1) @ x**2 + W.sum(axis=0) @ z**2
@@ -327,7 +330,7 @@ def _rational_quadratic(kernel: RationalQuadratic, pairs: Pairs, scale: float) -
     def u(block: Block) -> Array:
         return 1.0 + pairs.squares(block) * (0.5 / (alpha * ell**2))  # 1 + r²/(2 alpha)
 
-    def pull(block: Block, Q: Array) -> Array:
+    def pull(block: Block, Q: Array, K: Array) -> Array:
         u_block = u(block)
         log_u = np.log(u_block)
         W = Q * np.exp(-alpha * log_u)
@@ -342,7 +345,7 @@ def _neural_network(kernel: NeuralNetwork, pairs: Pairs, scale: float) -> Covari
     def value(block: Block) -> Array:
         return kernel.value(pairs.X[block[0]], pairs.Z[block[1]])
 
-    def pull(block: Block, Q: Array) -> Array:
+    def pull(block: Block, Q: Array, K: Array) -> Array:
         return np.array([_inner(Q, kernel.derivative(pairs.X[block[0]], pairs.Z[block[1]]))])
 
     return _by_rows(kernel, pairs, scale, value, pull)
