@@ -37,6 +37,8 @@ Numbers = NDArray[np.int64]
 DESIGN_ROWS = 4000
 DESIGN_SHARE = 1 / 3
 LEARNING_ROWS = 1000
+MOST_LEARNING_ROWS = 2000
+LEARNING_ROWS_EACH = 200
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
         Hyperparameters by maximum likelihood on design rows, or as ``kernel`` and ``noise_variance`` have them.
     n_design : int, float in (0, 1), array-like of int, or None, default=None
         Design rows: how many, which share, or their row numbers. None takes 4000, or a third of the rows if that is
-        less. At most 1000 of them teach the hyperparameters; all are candidates for inducing inputs.
+        less. At most 1000 of them teach the hyperparameters, or 2000 where a kernel object has ten or more; all propose
+        inducing inputs.
     block_rows : int, default=8192
         Training rows that a thread works on at a time: memory is in proportion. Results agree to rounding.
     n_jobs : int or None, default=None
@@ -281,7 +284,9 @@ class SparseConformalGPRegressor(ConformalRegressor):
         )
         if self.tuning == "fixed":
             return as_given(settings, X)
-        some = rng.permutation(y.size)[:LEARNING_ROWS]
+        n_learnt = max((kernel.n_dims for kernel in kernels if isinstance(kernel, Kernel)), default=0)
+        n_learning = min(MOST_LEARNING_ROWS, max(LEARNING_ROWS, LEARNING_ROWS_EACH * n_learnt))
+        some = rng.permutation(y.size)[:n_learning]
         with one_blas_thread():
             return learn_on_design(settings, X[some], y[some], n_rows, rng)
 
