@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from benchmarks.scale.data import DATA, Split
 from benchmarks.scale.measure import assess
@@ -13,6 +14,7 @@ from conformal_gp.gp.scaling import Scaling
 
 N_ROWS, N_TEST, N_INDUCING = 20_000, 3000, 256
 N_DESIGN = 4000
+EACH_INPUT = ConstantKernel(10.0, (1e-3, 1e6)) * Matern(np.full(8, 3.0), (1e-2, 1e3), nu=2.5)
 
 
 def choices(name: str) -> dict[str, Any]:
@@ -31,6 +33,9 @@ def choices(name: str) -> dict[str, Any]:
                 lambda model=models[n_learning]: model.fit(rows.X, rows.y), rows
             )
     start = models[1000]
+    found["a length scale for each input"] = assess(
+        lambda: SparseConformalGPRegressor(EACH_INPUT, **common).fit(rows.X, rows.y), rows
+    )
 
     def fixed(kernel: Any, noise: float, **options: Any) -> dict[str, Any]:
         model = SparseConformalGPRegressor(kernel, noise_variance=noise, tuning="fixed", **common | options)

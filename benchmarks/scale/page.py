@@ -139,10 +139,10 @@ def _rivals(results: Results) -> list[str]:
             parts += [f"**{TITLES[data]}**: {n_rows:,} rows, {n_test:,} test rows", _table(headings, lines)]
     text = (
         f"The same rows and test labels for all; levels {_three(LEVELS, 'g')}. All Gaussian processes have a Matérn "
-        "5/2 kernel with a length scale for each input, and a linear mean. The sparse ones of GPyTorch have 512 inducing "
-        "inputs like ours, but train them too, and take their intervals from split conformal prediction (errors over "
-        f"predicted standard deviation) on {CALIBRATION:.0%} of the rows, which their training does without; so do the "
-        "trees (plain errors)."
+        "5/2 kernel with a length scale for each input, and a linear mean. The sparse ones of GPyTorch have 512 "
+        "inducing inputs like ours, but train them too, and take their intervals from split conformal prediction "
+        f"(errors over predicted standard deviation) on {CALIBRATION:.0%} of the rows, which their training does "
+        "without; so do the trees (plain errors)."
     )
     picture = "![Interval score against seconds](figures/scale-rivals.svg)"
     return ["### Side by side", text, *parts, picture] if parts else []

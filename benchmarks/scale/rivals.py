@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
+from benchmarks.scale.choices import EACH_INPUT
 from benchmarks.scale.data import DATA, Split
 from benchmarks.scale.measure import assess
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
@@ -21,8 +21,6 @@ N_INDUCING = 512
 SIZES = {"rough": (20_000, 10_000), "flights": (50_000, 20_000)}
 SUBSET = 2000
 CALIBRATION = 0.2
-# A length scale for each input, as all Gaussian processes have here; where it starts may not depend on ranked rows.
-KERNEL = ConstantKernel(10.0, (1e-3, 1e6)) * Matern(np.full(8, 3.0), (1e-2, 1e3), nu=2.5)
 
 
 class Torch(RegressorMixin, BaseEstimator):
@@ -137,11 +135,11 @@ def _split(estimator: Any, **options: Any) -> Callable[[Split], Any]:
 
 def _subset(rows: Split) -> Any:
     some = np.random.default_rng(0).permutation(rows.y.size)[:SUBSET]
-    return ConformalGPRegressor(KERNEL, tuning="holdout", random_state=0).fit(rows.X[some], rows.y[some])
+    return ConformalGPRegressor(EACH_INPUT, tuning="holdout", random_state=0).fit(rows.X[some], rows.y[some])
 
 
 def _ours(rows: Split) -> Any:
-    return SparseConformalGPRegressor(KERNEL, n_inducing=N_INDUCING, random_state=0).fit(rows.X, rows.y)
+    return SparseConformalGPRegressor(EACH_INPUT, n_inducing=N_INDUCING, random_state=0).fit(rows.X, rows.y)
 
 
 RIVALS: dict[str, Callable[[Split], Any]] = {
