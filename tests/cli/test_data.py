@@ -112,9 +112,20 @@ def test_many_rows_take_the_low_rank_model(command_line, new, monkeypatch):
     assert "600 rows are too many for the exact Gaussian process (up to 500)" in result.stderr
     assert np.isfinite(pd.read_csv(io.StringIO(result.stdout))["y_upper_90"]).all()
     assert "--sample 500" in command_line.error("predict", many, new, "-t", "y", "--tuning", "train")
-    assert "cannot be saved" in command_line.error("fit", many, "-t", "y", "-o", "m")
     sampled = command_line("predict", many, new, "-t", "y", "-c", "90%", "--sample", "100")
     assert "100 of 600 rows, drawn at random" in sampled.stderr
+
+
+def test_the_low_rank_model_is_saved(command_line, new, monkeypatch):
+    monkeypatch.setattr(training, "MOST_EXACT_ROWS", 500)
+    many = command_line.write("many.csv", rows(600))
+    document = command_line.json("fit", many, "-t", "y", "-o", "m")
+    assert document["training_rows"] == 600
+    assert document["tuning"] == "holdout"
+    assert document["guarantee"].startswith("Exact")
+    arguments = ["-c", "90%", "--regions"]
+    direct = command_line("predict", many, new, "-t", "y", *arguments).stdout
+    assert command_line("predict", new, "--model", "m", *arguments).stdout == direct
 
 
 @pytest.mark.parametrize(

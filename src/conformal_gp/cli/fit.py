@@ -11,8 +11,6 @@ from conformal_gp.cli import options
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import ModelChoice, Reading, read_training, tuning_of
 from conformal_gp.persistence import save_model
-from conformal_gp.regressor import ConformalGPRegressor
-from conformal_gp.tables import TableError
 
 
 def fit(
@@ -45,11 +43,6 @@ def fit(
         raise ValueError("--json and the model cannot both go to standard output; give --out a file.")
     X, y, columns = read_training(data, target, reading, seed, output)
     model = ModelChoice(kernel, mean, tuning, gamma, seed, jobs).model(*X.shape)
-    if not isinstance(model, ConformalGPRegressor):
-        raise TableError(
-            f"a low-rank model, as {y.size:,} rows need, cannot be saved. predict takes tables of any size; --sample N "
-            "saves a model of N rows drawn at random."
-        )
     with output.working(f"fitting to {y.size} rows"), output.warnings_as_notices():
         model.fit(columns.frame(X), y)
     save_model(model, sys.stdout.buffer if out == "-" else out, columns=columns)

@@ -12,9 +12,8 @@ from conformal_gp.cli import options
 from conformal_gp.cli.levels import parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.prediction import Prediction
-from conformal_gp.cli.training import ModelChoice, Reading, read_training
+from conformal_gp.cli.training import Model, ModelChoice, Reading, read_training
 from conformal_gp.persistence import load_columns
-from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.tables import Columns, TableError, write_table
 
 
@@ -84,7 +83,7 @@ def predict(
     output.info(prediction.summary())
 
 
-def _load(path: str, target: str | None) -> tuple[ConformalGPRegressor, Columns]:
+def _load(path: str, target: str | None) -> tuple[Model, Columns]:
     """A saved model and its columns; one saved from Python has inputs with names, or cannot be used here."""
     fitted, columns = load_columns(sys.stdin.buffer if path == "-" else path)
     if columns is None:

@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ FORMAT_VERSION = 1
 _DOCUMENT = "model.json"
 _CHECKSUMS = "SHA256SUMS"
 _ZIP_SIGNATURE = b"PK"
+_LARGE = 2**30  # bytes from which on a member takes zip's 64-bit sizes
 
 Target = str | os.PathLike[str] | BinaryIO
 
@@ -31,28 +32,54 @@ class ModelFileError(ValueError):
 
 def write_archive(target: Target, document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a document and arrays; the same content gives the same bytes. A file is replaced whole or not at all."""
-    members = {_DOCUMENT: json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False).encode()}
-    for name, array in arrays.items():
-        buffer = io.BytesIO()
-        np.save(buffer, array, allow_pickle=False)
-        members[f"{name}.npy"] = buffer.getvalue()
-    sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in members.items())
-    members[_CHECKSUMS] = sums.encode()
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        for name, content in members.items():
-            # ZipInfo's fixed date, rather than today's, keeps the bytes reproducible
-            file.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False).encode()
     if isinstance(target, str | os.PathLike):
         path = Path(target)
         unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
         try:
-            unfinished.write_bytes(archive.getvalue())
+            with unfinished.open("wb") as file:
+                _write_members(file, text, arrays)
             unfinished.replace(path)
         finally:
             unfinished.unlink(missing_ok=True)
     else:
-        target.write(archive.getvalue())
+        whole = io.BytesIO()  # a pipe cannot be gone back in, as a zip archive asks
+        _write_members(whole, text, arrays)
+        target.write(whole.getvalue())
+
+
+def _write_members(file: BinaryIO, document: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        sums = _add(archive, _DOCUMENT, document)
+        for name, array in arrays.items():
+            sums += _add(archive, f"{name}.npy", array)
+        _add(archive, _CHECKSUMS, sums.encode())
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes | NDArray[Any]) -> str:
+    """Add a member, arrays a piece at a time; gives the line of its checksum."""
+    info = zipfile.ZipInfo(name)  # its fixed date, rather than today's, keeps the bytes reproducible
+    info.compress_type = zipfile.ZIP_DEFLATED
+    large = not isinstance(content, bytes) and content.nbytes > _LARGE
+    with archive.open(info, "w", force_zip64=large) as member:
+        file = _Summed(member)
+        if isinstance(content, bytes):
+            file.write(content)
+        else:
+            np.save(file, content, allow_pickle=False)
+    return f"{file.sum.hexdigest()}  {name}\n"
+
+
+class _Summed:
+    """A file to write to, and the SHA-256 sum of what was written."""
+
+    def __init__(self, file: IO[bytes]):
+        self._file = file
+        self.sum = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.sum.update(data)
+        return self._file.write(data)
 
 
 def read_archive(source: Target) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

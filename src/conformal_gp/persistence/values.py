@@ -15,6 +15,8 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.kernels import NeuralNetwork
 
+ARRAY_KINDS = "biufU"
+"""Kinds of array that are stored: numbers and text, no objects."""
 KERNELS: dict[str, type[Kernel]] = {
     kernel.__name__: kernel
     for kernel in (
@@ -49,12 +51,16 @@ def to_json(value: Any, name: str) -> Any:
     if isinstance(value, Kernel):
         return _kernel_to_json(value, name)
     if isinstance(value, np.ndarray):
+        if value.dtype.kind not in ARRAY_KINDS:
+            raise ValueError(f"{name} cannot be saved: arrays of type {value.dtype} are not stored.")
         return {"array": [to_json(item, name) for item in value.tolist()], "dtype": value.dtype.str}
     if isinstance(value, list | tuple):
         kind = "tuple" if isinstance(value, tuple) else "list"
         return {kind: [to_json(item, name) for item in value]}
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {"dict": {key: to_json(item, f"{name}[{key!r}]") for key, item in value.items()}}
+    if hasattr(value, "__array__"):  # a data frame, say: what it holds is kept, not what it is
+        return to_json(np.asarray(value), name)
     raise ValueError(f"{name} cannot be saved: {value!r} is of type {type(value).__name__}, whose code is not stored.")
 
 
@@ -87,7 +93,7 @@ def from_json(value: Any) -> Any:
         return float(value["float"])
     if "array" in value:
         dtype = np.dtype(value["dtype"])
-        if dtype.kind not in "biufU":
+        if dtype.kind not in ARRAY_KINDS:
             raise ValueError(f"arrays of type {dtype} are not read.")
         return np.array(_plain(value["array"]), dtype=dtype)
     if "tuple" in value:
