@@ -65,6 +65,7 @@ def draw(results: Results, folder: Path) -> list[Picture]:
             for name, panel in zip(names, axes.flat, strict=False):
                 _miscoverage(panel, {row: found for (data_set, row), found in results.items() if data_set == name})
                 panel.set_title(TITLES[name])
+            axes.flat[0].set_ylim(bottom=0)  # once all panels, which share the scale, have their lines
             for panel in axes.flat[len(names) :]:
                 panel.set_visible(False)
             handles, labels = axes.flat[0].get_legend_handles_labels()
@@ -122,7 +123,6 @@ def _miscoverage(axes: Any, found: dict[Row, Outcome]) -> None:
             axes.plot(places, ratio, **({"linewidth": 1.2, "markersize": 4} | style), label=label)
     axes.set_xticks(places, [f"{100 * level:g}" for level in LEVELS])
     axes.set(xlabel="confidence level, %", ylabel="share outside / nominal share")
-    axes.set_ylim(bottom=0)
 
 
 @contextmanager
