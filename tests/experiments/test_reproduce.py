@@ -93,6 +93,7 @@ def test_everything_is_written(tmp_path):
 def test_quick_says_that_it_is_a_sample(tmp_path):
     page = reproduce(["table4"], runs=10, jobs=1, out=tmp_path, quick=True)
     assert "Only a sample" in page
+    assert "fails" not in page
     assert "Only a sample" in (tmp_path / "table4.md").read_text()
     assert not (tmp_path / "table3.md").exists()
     assert not (tmp_path / "miscoverage.png").exists()

@@ -76,8 +76,8 @@ def write(
         + ([SAMPLE, ""] if sample else [])
         + _made_by(command, folds)
         + ["", "Tables: " + ", ".join(f"[{table}]({table}.md)" for table in selection) + ".", ""]
-        + _agreement_lines(results)
-        + _claim_lines(results)
+        # A sample can neither agree with the paper nor refute it.
+        + ([] if sample else _agreement_lines(results) + _claim_lines(results))
         + _likelihood_lines(results)
         + [f"\n![{path.stem}]({path.name})\n\n*{caption}*" for path, caption in pictures]
     )
