@@ -47,6 +47,7 @@ study: $(VENV)/.test  ## coverage after tuning, and the four benchmark data sets
 	@echo "== Studies: about an hour on two cores; an interrupted run goes on where it stopped"
 	$(BIN)/python -m studies.coverage
 	$(BIN)/python -m studies.benchmark_sets
+	$(BIN)/python -m studies.starts
 
 clean:  ## remove the environment and what was built
 	rm -rf docs/gallery docs/api docs/sg_execution_times.rst
