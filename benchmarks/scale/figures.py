@@ -61,16 +61,16 @@ def _rivals(plt: Any, results: Results) -> Any:
     if not panels:
         return None
     figure, all_axes = plt.subplots(
-        1, len(panels), figsize=(3.6 * len(panels), 3.6), layout="constrained", squeeze=False
+        1, len(panels), figsize=(4.2 * len(panels), 4.2), layout="constrained", squeeze=False
     )
     for axes, data in zip(all_axes[0], panels, strict=True):
         for number, rival in enumerate(RIVALS):
             result = results.get(f"rivals-{data}-{number}")
             if result:
-                axes.semilogx(result["fit"] + result["predict"], result["score"][0], "o", label=rival)
+                axes.semilogx(result["fit"] + result["predict"], result["score"][0], f"oC{number}", label=rival)
         axes.set(xlabel="seconds, fit and predict", title=data)
         axes.grid(True, which="major", color="0.9")
         axes.spines[["top", "right"]].set_visible(False)
-    all_axes[0][0].set_ylabel("mean interval score at 90% (less is better)")
+    all_axes[0][0].set_ylabel("interval score at 90%")
     figure.legend(*all_axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     return figure

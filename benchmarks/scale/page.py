@@ -144,5 +144,5 @@ def _rivals(results: Results) -> list[str]:
         f"(errors over predicted standard deviation) on {CALIBRATION:.0%} of the rows, which their training does "
         "without; so do the trees (plain errors)."
     )
-    picture = "![Interval score against seconds](figures/scale-rivals.svg)"
+    picture = "![Interval score, of which less is better, against seconds](figures/scale-rivals.svg)"
     return ["### Side by side", text, *parts, picture] if parts else []
