@@ -156,7 +156,10 @@ def test_dates_and_missing_values_are_named(command_line, new):
     gaps = command_line.write("gaps.csv", "a,y\n1,2\n,3\n3,\n4,5\n6,7\n")
     assert "column 'a' has no value in row 2 (line 3)" in command_line.error("fit", gaps, "-t", "y", "-o", "m")
     assert "2 of 5 rows" in command_line("fit", gaps, "-t", "y", "-o", "m", "--missing", "drop").stderr
-    assert "labels are not imputed" in command_line.error("fit", gaps, "-t", "y", "-o", "m", "--missing", "impute")
+    unlabelled = command_line.write("unlabelled.csv", "a,y\n1,2\n2,3\n3,\n")
+    assert "labels are not imputed" in command_line.error("fit", unlabelled, "-t", "y", "-o", "m")
+    imputed = command_line("fit", gaps, "-t", "y", "-o", "m", "--missing", "impute").stderr
+    assert "gaps.csv have no label and were left out" in imputed
 
 
 def test_names_with_markup_are_text(command_line):

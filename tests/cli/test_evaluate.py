@@ -10,6 +10,7 @@ from cli_cases import rows
 pytest.importorskip("typer", reason="the command line is an extra: pip install 'conformal-gp[cli]'")
 
 from conformal_gp.cli.verdict import Finding, verdict
+from conformal_gp.plotting import PredictionBandDisplay
 
 PNG = b"\x89PNG"
 
@@ -88,12 +89,34 @@ def test_plot(command_line, train, kind):
     assert (command_line.folder / "p.png").read_bytes().startswith(PNG)
 
 
+@pytest.mark.parametrize("kind", ["band", "comparison"])
+def test_a_band_is_that_of_the_most_frequent_categories(command_line, monkeypatch, kind):
+    """With text in the first column, and no category in half of the rows: all of their inputs have the median 0."""
+    lines = [line.split(",") for line in rows(60).splitlines()]
+    table = command_line.write("t.csv", "\n".join(",".join([text, a, b, y]) for a, b, text, y in lines))
+    drawn: list[PredictionBandDisplay] = []
+    monkeypatch.setattr(PredictionBandDisplay, "plot", _and_keep(PredictionBandDisplay.plot, drawn))
+    command_line("plot", table, "-t", "y", "--kind", kind, "-o", "p.png")
+    assert drawn
+    for band in drawn:
+        assert band.feature_name == "a"
+        assert np.isfinite(band.intervals).all()
+
+
+def _and_keep(method, kept):
+    def wrapped(self, *args, **kwargs):
+        kept.append(self)
+        return method(self, *args, **kwargs)
+
+    return wrapped
+
+
 def test_plot_mistakes(command_line, train):
     common = ("plot", train, "-t", "y")
     assert "--out must end in .png" in command_line.error(*common, "-o", "p.xyz")
     wrong_input = command_line.error(*common, "-o", "p.png", "--kind", "band", "--input", "kind")
-    assert "there is no input 'kind'" in wrong_input
-    assert "'kind=low'" in wrong_input
+    assert "cannot go over 'kind'" in wrong_input
+    assert "'a', 'b'" in wrong_input
     assert "between 1 and 60" in command_line.error(*common, "-o", "p.png", "--kind", "p-values", "--row", "61")
 
 

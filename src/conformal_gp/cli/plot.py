@@ -47,16 +47,18 @@ class Job(NamedTuple):
 
     @property
     def feature(self) -> int:
-        """Number of the input that a band goes over."""
-        names = self.training.columns.input_names
-        if self.input_name is None:
-            return 0
-        if self.input_name not in names:
+        """Number of the input that a band goes over: one of numbers, as there is nothing between categories."""
+        columns = self.training.columns
+        numbers = [column.name for column in columns.columns if column.categories is None]
+        if not numbers:
+            raise TableError("a band goes over a column of numbers, and there is none.")
+        name = numbers[0] if self.input_name is None else self.input_name
+        if name not in numbers:
             raise TableError(
-                f"there is no input '{self.input_name}'.{did_you_mean(self.input_name, names)} Inputs are "
-                f"{listed(names)}."
+                f"a band cannot go over '{name}'.{did_you_mean(name, numbers)} Columns of numbers are "
+                f"{listed(numbers)}."
             )
-        return names.index(self.input_name)
+        return columns.input_names.index(name)
 
 
 def _floats(levels: list[Fraction]) -> list[float]:
@@ -104,6 +106,7 @@ def _band(job: Job) -> Any:
         columns.frame(X),
         y,
         feature=job.feature,
+        fixed=columns.usual_categories(),
         confidence_level=_floats(job.levels),
         target_name=columns.target,
     )
@@ -118,6 +121,7 @@ def _comparison(job: Job) -> Any:
         columns.frame(X),
         y,
         feature=job.feature,
+        fixed=columns.usual_categories(),
         confidence_level=float(job.levels[-1]),
         target_name=columns.target,
     )
@@ -162,7 +166,7 @@ def plot(
         ),
     ] = "intervals",
     input_name: Annotated[
-        str | None, typer.Option("--input", metavar="COL", help="Input of a band.  [default: the first]")
+        str | None, typer.Option("--input", metavar="COL", help="Column of a band.  [default: the first of numbers]")
     ] = None,
     row: Annotated[int, typer.Option(metavar="N", help="Row of the p-values, from 1.")] = 1,
     confidence: options.Confidence = ["80%", "95%"],  # noqa: B006 (typer copies it)

@@ -110,7 +110,9 @@ def read_training(source: str, target: str, reading: Reading, seed: int, output:
     for notice in columns.notices():
         output.notice(notice)
     X, y = columns.training_rows(table)
-    if y.size < len(table):
+    if reading.missing == "impute" and y.size < len(table):
+        output.notice(f"{len(table) - y.size} of {len(table)} rows of {table.name} have no label and were left out")
+    elif y.size < len(table):
         name, count = columns.emptiest(table)
         output.notice(
             f"{len(table) - y.size} of {len(table)} rows of {table.name} lack a value and were dropped; column "

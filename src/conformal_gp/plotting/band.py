@@ -116,7 +116,8 @@ class PredictionBandDisplay:
         feature : int or str, default=0
             Number or name of the input that varies.
         fixed : mapping of int or str to float, or None, default=None
-            Values of other inputs, where not their median.
+            Values of other inputs, where not their median. Categories as 0/1 inputs need it: at their medians a row may
+            belong to none.
         confidence_level : float or sequence of floats, default=(0.5, 0.8, 0.95)
             Level of each band.
         n_points : int, default=200

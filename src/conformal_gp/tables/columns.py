@@ -208,16 +208,26 @@ class Columns:
 
         return pandas.DataFrame(X, columns=self.input_names)
 
+    def usual_categories(self) -> dict[int | str, float]:
+        """Inputs of the columns of text, by name, in a row with the most frequent category of each."""
+        usual: dict[int | str, float] = {}
+        for column in self.columns:
+            if column.categories is not None:
+                code = np.array([float(column.categories.index(str(column.fill)))])
+                names = column.inputs(self.category_inputs)
+                usual |= zip(names, column.design(code, self.category_inputs)[0].tolist(), strict=True)
+        return usual
+
     def labels(self, table: Table) -> Array:
-        """Labels of a table's rows, NaN where one is missing (an error, unless ``missing`` is "drop")."""
+        """Labels of a table's rows, NaN where one is missing (an error with ``missing="error"``)."""
         labels = _numbers(table, self.target, self._marks, is_target=True)
         absent = np.isnan(labels)
-        if absent.any() and self.missing != "drop":
+        if absent.any() and self.missing == "error":
             raise _missing_value(table, self.target, absent, is_target=True)
         return labels
 
     def training_rows(self, table: Table) -> tuple[Array, Array]:
-        """Inputs and labels of the rows that lack nothing, or nothing that is not imputed."""
+        """Inputs and labels of the rows that have a label and lack nothing that is not imputed."""
         X, rows = self.design(table)
         y = self.labels(table)[rows]
         if not np.isfinite(y).any():
@@ -359,7 +369,7 @@ def _missing_value(table: Table, name: str, absent: NDArray[np.bool_], *, is_tar
     rows = np.flatnonzero(absent)
     others = f" and {rows.size - 1} more" if rows.size > 1 else ""
     if is_target:
-        what, hint = "the target", "--missing drop leaves out such rows; labels are not imputed."
+        what, hint = "the target", "--missing drop and --missing impute leave out such rows: labels are not imputed."
     else:
         what = "column"
         hint = "--missing drop leaves out such rows; --missing impute fills in medians and most frequent categories."
