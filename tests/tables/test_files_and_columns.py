@@ -261,11 +261,23 @@ def test_constant_and_unnamed_columns_are_mentioned(table):
     assert columns.input_names == ["a", "b"]
     notices = " ".join(columns.notices())
     assert "'b'" in notices
-    assert "counts the rows" in notices
-    with pytest.raises(TableError, match="a column without a name"):
-        Columns.learn(table(",a,mpg\n5,1,2\n9,2,3\n"), "mpg")
+    assert "without a name is not used" in notices
+    shuffled = ",a,mpg\n7,1,3\n0,2,4\n5,3,5\n"
+    assert Columns.learn(table(shuffled), "mpg").input_names == ["a"]
+    for unclear in (",a,mpg\n5,1,2\n5,2,3\n", ",a,mpg\n0.5,1,2\n1.5,2,3\n", ",a,mpg\nx,1,2\ny,2,3\n"):
+        with pytest.raises(TableError, match=r"a column without a name.*--drop ''"):
+            Columns.learn(table(unclear), "mpg")
+        assert Columns.learn(table(unclear), "mpg", leave_out=[""]).input_names == ["a"]
     with pytest.raises(TableError, match="column 'a' is empty"):
         Columns.learn(table("a,b,mpg\n,1,2\n,2,3\n"), "mpg")
+
+
+def test_thousands_are_not_taken_for_decimals(table):
+    with pytest.raises(TableError, match=r"'3,210' is not a number .*between thousands must be taken out"):
+        values(table('a,mpg\n1,"3,210"\n2,950\n3,"1,005"\n'))
+    decimals = 'a,mpg\n1,"3,210"\n2,"0,950"\n3,"1,005"\n'
+    assert values(table(decimals))[1].tolist() == [3.21, 0.95, 1.005]
+    assert values(table("a;mpg\n1;3,210\n2;1,005\n"))[1].tolist() == [3.21, 1.005]
 
 
 def test_numbers_are_read_to_the_last_digit(table):

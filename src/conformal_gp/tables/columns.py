@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.tables.cells import MISSING_MARKS, as_numbers, is_date, is_like_a_number, is_missing, number
+from conformal_gp.tables.dialect import has_thousands
 from conformal_gp.tables.errors import TableError, did_you_mean, listed
 
 if TYPE_CHECKING:
@@ -141,10 +142,12 @@ class Columns:
             raise TableError(f"the target '{target}' cannot be dropped.")
         used = [name for name in table.names if name != target and name not in leave_out]
         unnamed = [name for name in used if not name]
-        counting = bool(unnamed) and _counts_rows(table)
+        numbering = bool(unnamed) and _numbers_rows(table)
         used = [name for name in used if name]
-        if unnamed and not counting:
-            raise TableError(f"{table.name} has a column without a name; give it one in the header.")
+        if unnamed and not numbering:
+            raise TableError(
+                f"{table.name} has a column without a name; give it one in the header, or leave it out with --drop ''."
+            )
         if not used:
             raise TableError(f"{table.name} has no column besides the target '{target}' to predict it from.")
         columns = tuple(_each(used, lambda name: _learn_column(table, name, marks, missing, category_inputs)))
@@ -252,7 +255,7 @@ class Columns:
         if constant:
             found.append(f"the same value in every row of {self.source}: {listed(constant)}")
         if "" in self.left_out:
-            found.append("the column without a name counts the rows; it is not used")
+            found.append("the column without a name is not used")
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -294,10 +297,12 @@ def _short(categories: Sequence[str]) -> str:
     return ", ".join(categories[:5]) + (f" and {len(categories) - 5} more" if len(categories) > 5 else "")
 
 
-def _counts_rows(table: Table) -> bool:
-    """Whether the column without a name is the row number that data frames are saved with."""
+def _numbers_rows(table: Table) -> bool:
+    """Whether the column without a name is the row number that data frames are saved with, in whatever order."""
     numbers = as_numbers(table.cells(""), table.dialect)
-    return numbers is not None and bool(np.all(np.diff(numbers) == 1))
+    if numbers is None or not np.all(numbers == np.round(numbers)):  # NaN is not equal to itself
+        return False
+    return np.unique(numbers).size == numbers.size
 
 
 def _learn_column(table: Table, name: str, marks: frozenset[str], missing: str, category_inputs: str) -> Column:
@@ -342,6 +347,8 @@ def _numbers(table: Table, name: str, marks: frozenset[str], *, is_target: bool 
             hint = "dates are not numbers" if is_date(cell) else f"if it means a missing value, say --na '{cell}'"
             if isinstance(cell, str) and ("," in cell or "." in cell) and is_like_a_number(cell) and not is_date(cell):
                 hint = f"the decimal mark is '{table.dialect.decimal}'; --decimal says otherwise"
+                if has_thousands(cell):
+                    hint += "; marks between thousands must be taken out"
             raise TableError(f"{table.name}: {what} '{name}', {table.place(row)}: '{cell}' is not a number ({hint}).")
         if not np.isfinite(value):
             raise TableError(f"{table.name}: {what} '{name}', {table.place(row)}: '{cell}' is not finite.")

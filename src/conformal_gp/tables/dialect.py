@@ -16,6 +16,7 @@ _SAMPLE_LINES = 100
 _SAMPLE_ROWS = 1000
 
 _WITH_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+_WITH_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}([,.])\d{3}(\1\d{3})*")
 _WITH_POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 
 
@@ -92,8 +93,22 @@ def guess_separator(text: str) -> str:
     return max(widths, key=lambda separator: widths[separator][:1])
 
 
-def guess_decimal(rows: Iterable[list[str]]) -> str:
-    """A comma where numbers have commas and none has a point; else a point."""
+def has_thousands(cell: str) -> bool:
+    """Whether a number may be written with marks between its thousands.
+
+    >>> has_thousands("3,210"), has_thousands("0,210"), has_thousands("3,21")
+    (True, False, False)
+    """
+    return _WITH_THOUSANDS.fullmatch(cell) is not None
+
+
+def guess_decimal(rows: Iterable[list[str]], separator: str) -> str:
+    """A comma where numbers have commas and none has a point; else a point.
+
+    Commas that may all stand between thousands are no decimal marks where commas also separate cells.
+    """
     cells = {cell for _, row in zip(range(_SAMPLE_ROWS), rows, strict=False) for cell in row}
-    commas = any(_WITH_COMMA.fullmatch(cell) for cell in cells)
+    commas = [cell for cell in cells if _WITH_COMMA.fullmatch(cell)]
+    if separator == "," and all(map(has_thousands, commas)):
+        return "."
     return "," if commas and not any(_WITH_POINT.fullmatch(cell) for cell in cells) else "."

@@ -151,7 +151,7 @@ def _text(name: str, content: bytes, separator: str | None, decimal: str | None)
         separator, text, skipped = separator or first.strip()[-1], rest, 1
     separator = guess_separator(text) if separator is None else read_separator(separator)
     header, rows, lines = _rows(name, text, separator, skipped)
-    dialect = Dialect(separator, guess_decimal(rows) if decimal is None else decimal, encoding)
+    dialect = Dialect(separator, guess_decimal(rows, separator) if decimal is None else decimal, encoding)
     _check_names(name, header)
     if not rows:
         raise TableError(f"{name} has a header but no rows.")
