@@ -18,7 +18,7 @@ from conformal_gp.cli import options
 from conformal_gp.cli.held_out import HeldOut, cross_validate
 from conformal_gp.cli.levels import parse_levels, percent
 from conformal_gp.cli.output import Output
-from conformal_gp.cli.training import ModelChoice, Reading, Training, read_training
+from conformal_gp.cli.training import MOST_EXACT_ROWS, ModelChoice, Reading, Training, read_training
 from conformal_gp.cli.verdict import Finding, verdict
 from conformal_gp.comparators import GaussianIntervals, SplitConformal
 from conformal_gp.conformal.levels import rows_needed
@@ -80,7 +80,7 @@ def run_evaluation(
     """Cross-validate, and say what came out."""
     X, y, columns = training
     n_train = training_size(y.size, folds)
-    shown = sorted({*levels, *curve(n_train)})
+    shown = sorted({*levels, *([] if picture is None else curve(n_train))})
     with output.progress("cross-validating") as progress, output.warnings_as_notices():
         held_out = cross_validate(
             methods(choice, n_train, X.shape[1]), X, y, shown, folds=folds, seed=choice.seed, progress=progress
@@ -116,8 +116,12 @@ def training_size(n_rows: int, folds: int) -> int:
 
 
 def curve(n_train: int) -> list[Fraction]:
-    """Levels from 50% on that so many rows support, even where half of them are design rows."""
-    levels = [Fraction(percents, 100) for percents in range(50, 100, 2)]
+    """Levels from 50% on that so many rows support, even where half of them are design rows.
+
+    Every level has its price, which matters with many rows: they get fewer.
+    """
+    step = 2 if n_train <= MOST_EXACT_ROWS else 10
+    levels = [Fraction(percents, 100) for percents in range(50, 100, step)]
     return [level for level in levels if rows_needed(level) <= n_train // 2]
 
 
