@@ -16,7 +16,7 @@ from conformal_gp.gp.mean import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.tables.columns import CATEGORY_INPUTS, MISSING_RULES
 
-COMMANDS = ["predict", "fit", "evaluate", "plot", "report", "demo"]
+COMMANDS = ["predict", "fit", "evaluate", "plot", "report", "demo", "reproduce"]
 MAIN = "from conformal_gp.cli import main; main()"
 
 
@@ -115,6 +115,13 @@ def test_without_pandas(train, new):
     assert result.returncode == 2
     assert "pip install 'conformal-gp[cli]'" in result.stderr.decode()
     assert b"Traceback" not in result.stderr
+
+
+def test_without_dask(command_line, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert "pip install 'conformal-gp[dask]'" in command_line.error(
+        "reproduce", "table1", "--quick", "--cluster", "tcp://127.0.0.1:1"
+    )
 
 
 def test_a_real_pipe(train, new):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -16,6 +15,7 @@ from conformal_gp.cli.fit import fit
 from conformal_gp.cli.plot import plot
 from conformal_gp.cli.predict import predict
 from conformal_gp.cli.report import report
+from conformal_gp.cli.reproduce import reproduce
 
 app = typer.Typer(
     name="conformal-gp",
@@ -44,6 +44,7 @@ EXAMPLES: dict[Callable[..., None], tuple[str, ...]] = {
     ),
     report: ("conformal-gp report cars.csv --target mpg -o report.html",),
     demo: ("conformal-gp demo", "conformal-gp demo --folder cars"),
+    reproduce: ("conformal-gp reproduce --quick", "conformal-gp reproduce table3 figures --runs 1 --out paper"),
 }
 
 
@@ -71,9 +72,6 @@ def _all(
 
 for function, examples in EXAMPLES.items():
     lines = "\n\n".join(f"`{example}`" for example in examples)
-    app.command(cls=Command, epilog=f"Examples:\n\n{lines}", no_args_is_help=function is not demo)(function)
-
-if find_spec("conformal_gp.cli.reproduce") is not None:
-    from conformal_gp.cli.reproduce import reproduce
-
-    app.command(cls=Command)(reproduce)
+    app.command(cls=Command, epilog=f"Examples:\n\n{lines}", no_args_is_help=function not in (demo, reproduce))(
+        function
+    )

@@ -53,10 +53,11 @@ class Command(TyperCommand):
         except KeyboardInterrupt:
             _say(ctx, "stopped.")
             raise typer.Exit(INTERRUPTED) from None
-        except ModuleNotFoundError as error:
-            if error.name is None or error.name.startswith("conformal_gp"):
+        except ImportError as error:
+            if error.name is not None and error.name.startswith("conformal_gp"):
                 raise
-            _say(ctx, f"this needs {error.name}: pip install '{EXTRA}'")
+            # One of our own names no module: its message says which extra is needed.
+            _say(ctx, str(error) if error.name is None else f"this needs {error.name}: pip install '{EXTRA}'")
             raise typer.Exit(USER_MISTAKE) from None
         except (ValueError, OSError, MemoryError) as error:
             _say(ctx, _words(error))

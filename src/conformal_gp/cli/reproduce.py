@@ -17,7 +17,9 @@ Selection = StrEnum("Selection", {name: name for name in SELECTIONS})  # type: i
 
 
 def reproduce(
-    what: Annotated[list[Selection] | None, typer.Argument(help="Tables to make, figures, or all.")] = None,
+    what: Annotated[
+        list[Selection] | None, typer.Argument(metavar="WHAT", help="Tables to make, figures, or all.  [default: all]")
+    ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Runs of ten-fold cross-validation.")] = RUNS,
     jobs: Annotated[int, typer.Option(help="Processes; -1 is one a core. Results do not depend on it.")] = -1,
     out: Annotated[Path, typer.Option(file_okay=False, help="Folder for tables, figures and a page.")] = Path("paper"),
@@ -26,7 +28,9 @@ def reproduce(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of splits, starts and draws.")] = 0,
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler that runs the folds.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Only a sample: two folds of one run.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only a sample, in a minute or two: two folds of one run.")
+    ] = False,
 ) -> None:
     """Run the paper's evaluation again, with our numbers beside its own.
 
