@@ -50,6 +50,11 @@ def test_verdict_says_which_error_bars_were_wrong_and_by_how_much():
     ]
 
 
+def test_a_small_excess_is_not_rounded_away():
+    findings = [finding(name, level=0.95, misses=5200, n=100_000) for name in ("GPR-CP", "plain GPR")]
+    assert "1.04 times the 5% promised" in verdict(findings)[0]
+
+
 def test_evaluate(command_line, train):
     result = command_line("evaluate", train, "--target", "y", "--confidence", "80%", "90%", "--folds", "4")
     for word in ("GPR-CP", "plain GPR", "split conformal", "promised", "y: 60 rows, each held out once in 4 folds"):

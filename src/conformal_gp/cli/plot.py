@@ -168,7 +168,7 @@ def plot(
     input_name: Annotated[
         str | None, typer.Option("--input", metavar="COL", help="Column of a band.  [default: the first of numbers]")
     ] = None,
-    row: Annotated[int, typer.Option(metavar="N", help="Row of the p-values, from 1.")] = 1,
+    row: Annotated[int, typer.Option(metavar="N", help="Row of the p-values, from 1; dropped rows do not count.")] = 1,
     confidence: options.Confidence = ["80%", "95%"],  # noqa: B006 (typer copies it)
     folds: options.Folds = 10,
     kernel: options.Kernel = "matern52",

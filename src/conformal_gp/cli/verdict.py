@@ -113,8 +113,9 @@ def _on_method(findings: Sequence[Finding]) -> str:
 
 def _misses(finding: Finding) -> str:
     times = finding.outside / finding.promised
+    digits = 1 if abs(times - 1) >= 0.1 else 2  # with many rows a small excess is told from none
     return (
-        f"{percent(finding.level)}% ({finding.outside:.1%} of labels outside, {times:.1f} times the "
+        f"{percent(finding.level)}% ({finding.outside:.1%} of labels outside, {times:.{digits}f} times the "
         f"{percent(1 - finding.level)}% promised)"
     )
 
