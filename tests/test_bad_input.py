@@ -410,3 +410,10 @@ def test_a_poorly_conditioned_kernel_that_is_not_refused_is_right():
     found = fixed_model(RBF(1e3), 1e-8).fit(X, y).predict_interval([[0.1]], 0.8)[0]
     exact = oracle.region_mpmath(X, y, [0.1], "1", "1e3", 1e-8, Fraction(1, 5), 2.0)
     assert tuple(found) == pytest.approx(oracle.hull(exact), rel=1e-6)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_text_are_named(library):
+    frame = pytest.importorskip(library).DataFrame({"size": [1.0, 2.0, 3.0], "colour": ["red", "blue", "red"]})
+    with pytest.raises(ValueError, match=r"columns of text: 'colour'.*OneHotEncoder"):
+        ConformalGPRegressor().fit(frame, [1.0, 2.0, 3.0])

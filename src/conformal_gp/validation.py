@@ -38,9 +38,25 @@ def check_inputs(estimator: BaseEstimator, X: Any, *, reset: bool, y: Any = "no_
     """
     if reset and y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
-    X = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
-    check_finite("X", X, getattr(estimator, "feature_names_in_", None))
-    return X
+    try:
+        checked = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
+    except ValueError as error:
+        text = _columns_of_text(X)
+        if not text or "could not convert" not in str(error):
+            raise
+        raise ValueError(
+            f"X has columns of text: {', '.join(map(repr, text))}; inputs must be numbers. Encode them first, say with "
+            "scikit-learn's OneHotEncoder in a pipeline."
+        ) from error
+    check_finite("X", checked, getattr(estimator, "feature_names_in_", None))
+    return checked
+
+
+def _columns_of_text(X: Any) -> list[str]:
+    """Names of those columns of a frame that hold words."""
+    if not hasattr(X, "columns"):
+        return []
+    return [str(name) for name in X.columns if any(isinstance(value, str) for value in X[name])]
 
 
 def check_labels(y: Any, X: Array) -> Array:

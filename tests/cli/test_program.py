@@ -38,6 +38,13 @@ def test_version(command_line):
     assert command_line("--version").stdout == f"conformal-gp {conformal_gp.__version__}\n"
 
 
+def test_the_package_runs_as_the_command():
+    result = subprocess.run(
+        [sys.executable, "-m", "conformal_gp", "--version"], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert result.stdout.startswith("conformal-gp ")
+
+
 def test_help_has_examples_and_exit_codes(command_line):
     result = command_line("--help")
     assert "Exit codes" in result.stdout
