@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from conformal_gp.cli import options
+from conformal_gp.cli.folder import fit_to_folder, is_folder
 from conformal_gp.cli.levels import parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.prediction import Prediction
@@ -20,7 +21,10 @@ from conformal_gp.tables import Columns, TableError, write_table
 def predict(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="[TRAIN] NEW", help="Tables (CSV, TSV, Parquet; - is stdin). TRAIN, or --model."),
+        typer.Argument(
+            metavar="[TRAIN] NEW",
+            help="Tables (CSV, TSV, Parquet; - is stdin; TRAIN may be a folder of such). TRAIN, or --model.",
+        ),
     ],
     target: Annotated[str | None, typer.Option("--target", "-t", metavar="COL", help="Column with the labels.")] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", metavar="FILE", help="A model that fit saved.")] = None,
@@ -69,9 +73,14 @@ def predict(
     else:
         if len(files) != 2 or target is None:
             raise TableError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
-        X, y, columns = read_training(files[0], target, reading, seed, output)
-        with output.working(f"fitting to {y.size} rows"), output.warnings_as_notices():
-            fitted = ModelChoice(kernel, mean, tuning, gamma, seed, jobs).model(*X.shape).fit(columns.frame(X), y)
+        choice = ModelChoice(kernel, mean, tuning, gamma, seed, jobs)
+        if is_folder(files[0]):
+            with output.working(f"fitting to the rows of {files[0]}"), output.warnings_as_notices():
+                fitted, columns = fit_to_folder(files[0], target, reading, choice, output)
+        else:
+            X, y, columns = read_training(files[0], target, reading, seed, output)
+            with output.working(f"fitting to {y.size} rows"), output.warnings_as_notices():
+                fitted = choice.model(*X.shape).fit(columns.frame(X), y)
     table = reading.table(files[-1])
     with output.working(f"predicting {len(table)} rows"):
         prediction = Prediction(fitted, columns, table, levels, output)

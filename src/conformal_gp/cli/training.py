@@ -55,23 +55,27 @@ class ModelChoice:
     def model(self, n_rows: int, n_inputs: int, tuning: str | None = None) -> Model:
         """The model, unfitted; its kind and mean function depend on the numbers of rows and inputs alone."""
         if n_rows > MOST_EXACT_ROWS:
-            if self.tuning not in ("auto", "holdout"):
-                raise TableError(
-                    f"--tuning {self.tuning} takes up to {MOST_EXACT_ROWS:,} rows, got {n_rows:,}; leave it out, or "
-                    f"give --sample {MOST_EXACT_ROWS}."
-                )
-            return SparseConformalGPRegressor(
-                self.kernel,
-                mean=self.mean_for(n_rows, n_inputs),
-                gamma=self.gamma,
-                random_state=self.seed,
-                n_jobs=self.jobs,
-            )
+            return self.low_rank(n_rows, n_inputs)
         return ConformalGPRegressor(
             self.kernel,
             mean=self.mean_for(n_rows, n_inputs),
             gamma=self.gamma,
             tuning=self.tuning if tuning is None else tuning,
+            random_state=self.seed,
+            n_jobs=self.jobs,
+        )
+
+    def low_rank(self, n_rows: int, n_inputs: int) -> SparseConformalGPRegressor:
+        """The model for many rows, unfitted."""
+        if self.tuning not in ("auto", "holdout"):
+            raise TableError(
+                f"--tuning {self.tuning} takes up to {MOST_EXACT_ROWS:,} rows of one file, got {n_rows:,}; leave it "
+                f"out, or give --sample {MOST_EXACT_ROWS}."
+            )
+        return SparseConformalGPRegressor(
+            self.kernel,
+            mean=self.mean_for(n_rows, n_inputs),
+            gamma=self.gamma,
             random_state=self.seed,
             n_jobs=self.jobs,
         )

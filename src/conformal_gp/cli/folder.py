@@ -1,0 +1,54 @@
+"""Training rows in a folder of CSV or Parquet files, read through Dask a part at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from conformal_gp.cli.output import Output
+from conformal_gp.cli.training import ModelChoice, Reading
+from conformal_gp.sparse import SparseConformalGPRegressor
+from conformal_gp.tables import Columns, TableError
+from conformal_gp.tables.errors import did_you_mean, listed
+
+EXTRA = "conformal-gp[dask]"
+
+
+def is_folder(source: str) -> bool:
+    """Whether a table is a folder of files."""
+    return source != "-" and Path(source).is_dir()
+
+
+def fit_to_folder(
+    source: str, target: str, reading: Reading, choice: ModelChoice, output: Output
+) -> tuple[SparseConformalGPRegressor, Columns]:
+    """A low-rank model fitted to all rows of a folder, which are never in memory together.
+
+    All columns but the target must be numbers: categories would have to be known before the rows are read.
+    """
+    if reading.missing != "error" or reading.sample is not None:
+        raise TableError(f"{source} is a folder: --missing and --sample are for single files.")
+    try:
+        from conformal_gp.dask_rows import read_folder
+    except ModuleNotFoundError as error:
+        raise TableError(f"{source} is a folder: reading it needs pip install '{EXTRA}' ({error}).") from error
+    try:
+        X, y = read_folder(source, target)
+    except (ValueError, OSError) as error:
+        raise TableError(f"{source}: {error}") from error
+    names = [str(name) for name in X.columns]
+    unknown = [name for name in reading.drop if name not in names]
+    if unknown:
+        raise TableError(f"{source} has no column {listed(unknown)}.{did_you_mean(unknown[0], names)}")
+    X = X.drop(columns=list(reading.drop))
+    text = [str(name) for name, kind in X.dtypes.items() if getattr(kind, "kind", "O") not in "iufb"]
+    if text:
+        raise TableError(
+            f"{source}: columns that are not numbers: {listed(text)}. A folder is read as numbers; turn them into "
+            f"numbers, or leave them out with {' '.join(f'--drop {name}' for name in text)}."
+        )
+    if len(X.columns) == 0:
+        raise TableError(f"{source} has no column besides the target '{target}' to predict it from.")
+    n_rows = len(y)
+    output.notice(f"{n_rows:,} rows in {source}, read in parts: a low-rank Gaussian process is used")
+    model = choice.low_rank(n_rows, len(X.columns)).fit(X, y)
+    return model, Columns.of_numbers(source, target, map(str, X.columns))
