@@ -113,7 +113,7 @@ def main() -> None:
     lines = [
         "# The four benchmark data sets",
         "",
-        f"Made by `python -m studies.benchmark_sets {' '.join(sys.argv[1:])}`".rstrip() + f": {arguments.runs} runs of "
+        f"Made by `{' '.join(['python -m studies.benchmark_sets', *sys.argv[1:]])}`: {arguments.runs} runs of "
         "ten-fold cross-validation, gamma 2 but where it is chosen on design rows. Mean widths; share of labels "
         "outside, with its standard error over runs at the three levels; seconds for fit and prediction of a fold on "
         "one core.",
