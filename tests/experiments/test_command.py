@@ -24,6 +24,15 @@ def test_quick_is_called_a_sample(tmp_path):
     assert result.output.startswith("Only a sample")
 
 
+def test_quiet_prints_the_page_alone(tmp_path):
+    arguments = ["reproduce", "table1", "--runs", "1", "--jobs", "1", "-q", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("# The paper, run again")
+    assert "tasks to do" not in result.output
+    assert "Written to" not in result.output
+
+
 def test_an_unknown_table_is_an_error(tmp_path):
     result = CliRunner().invoke(app, ["reproduce", "table9", "--out", str(tmp_path)])
     assert result.exit_code == 2

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext, redirect_stdout
 from enum import StrEnum
+from io import StringIO
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from conformal_gp.cli import options
 from conformal_gp.experiments.protocol import RUNS
 from conformal_gp.experiments.reproduce import SELECTIONS
 from conformal_gp.experiments.reproduce import reproduce as run_again
@@ -31,23 +34,26 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Only a sample, in a minute or two: two folds of one run.")
     ] = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Run the paper's evaluation again, with our numbers beside its own.
 
     Every fold is written as soon as it is done: an interrupted run goes on where it stopped.
     """
-    if quick:
+    if quick and not quiet:
         typer.echo("Only a sample: two folds of one run. The full evaluation is without --quick.")
-    page = run_again(
-        [choice.value for choice in what or [Selection("all")]],
-        runs=runs,
-        jobs=jobs,
-        out=out,
-        raw=raw,
-        seed=seed,
-        cluster=cluster,
-        quick=quick,
-        command=" ".join(["conformal-gp", *sys.argv[1:]]),
-    )
+    with redirect_stdout(StringIO()) if quiet else nullcontext():  # progress is what it prints
+        page = run_again(
+            [choice.value for choice in what or [Selection("all")]],
+            runs=runs,
+            jobs=jobs,
+            out=out,
+            raw=raw,
+            seed=seed,
+            cluster=cluster,
+            quick=quick,
+            command=" ".join(["conformal-gp", *sys.argv[1:]]),
+        )
     typer.echo(page)
-    typer.echo(f"\nWritten to {out}.")
+    if not quiet:
+        typer.echo(f"\nWritten to {out}.")
