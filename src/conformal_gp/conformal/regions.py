@@ -45,7 +45,7 @@ def hulls(lines: Lines, ranks: Sequence[int]) -> Array:
     reach = np.empty((2, *lines.offset.shape))
     general = np.empty(lines.centre.size, dtype=bool)
     _fill_reach(lines.offset, lines.slope, reach, general)
-    below, above = _select(reach, wanted)
+    below, above = select_largest(reach, wanted)
     for j in np.flatnonzero(general):
         for level, k in enumerate(wanted):
             if k > 0:
@@ -94,7 +94,7 @@ def _fill_reach(offset: Array, slope: Array, reach: Array, general: NDArray[np.b
         general[j] = n_general > 0
 
 
-def _select(reach: Array, ranks: NDArray[np.int64]) -> Array:
+def select_largest(reach: NDArray[np.floating], ranks: NDArray[np.int64]) -> Array:
     """k-th largest entry along the last axis for each of the ranks, which descend; infinite for k = 0.
 
     Each selection starts from what the last one left. ``reach`` is reordered.

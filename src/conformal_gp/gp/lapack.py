@@ -3,7 +3,8 @@
 SciPy's Python wrappers hold the interpreter's lock while they compute, so threads over restarts or test rows would wait
 for each other. These are the same routines from the same library, called through their addresses, which release it.
 
-All matrices are C-contiguous and their *lower* triangle is used: to Fortran, the upper triangle of the transpose.
+All matrices are C-contiguous, unless it is said otherwise, and their *lower* triangle is used: to Fortran, the upper
+triangle of the transpose.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Single = NDArray[np.float32]
 
 _LOWER = b"U"
 
@@ -50,6 +52,7 @@ _potrs = _routine("lapack", "dpotrs", 8)
 _trtri = _routine("lapack", "dtrtri", 6)
 _pocon = _routine("lapack", "dpocon", 9)
 _trmm = _routine("blas", "dtrmm", 11)
+_trmm_single = _routine("blas", "strmm", 11)
 
 
 def cholesky(A: Array) -> None:
@@ -87,8 +90,10 @@ def reciprocal_condition(L: Array, norm: float) -> float:
     return estimate.value
 
 
-def multiply_triangle(L: Array, B: Array, *, transposed: bool) -> None:
-    """Overwrite the rows b of B, (m, n), with L b or L' b."""
+def multiply_triangle(L: Array | Single, B: Array | Single, *, transposed: bool) -> None:
+    """Overwrite the rows b of B, (m, n), with L b or L' b; L may be in either order, both in single precision."""
     m, n = B.shape
-    # B is (n, m) to Fortran, a column for each row; the lower triangle L is its upper triangle, L'.
-    _trmm(b"L", _LOWER, b"N" if transposed else b"T", b"N", n, m, 1.0, L, n, B, n)
+    routine, one = (_trmm, ctypes.c_double(1.0)) if B.dtype == np.float64 else (_trmm_single, ctypes.c_float(1.0))
+    # B is (n, m) to Fortran, a column for each row. Of L in C's order it sees the transpose.
+    by_rows = L.flags.c_contiguous
+    routine(b"L", _LOWER if by_rows else b"L", b"N" if transposed == by_rows else b"T", b"N", n, m, one, L, n, B, n)

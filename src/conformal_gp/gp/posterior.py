@@ -34,6 +34,17 @@ from conformal_gp.gp.likelihood import generalised_least_squares
 Array = NDArray[np.float64]
 
 
+class Halfway(NamedTuple):
+    """Prediction for a block of m test inputs, but for the second half of its cost, the weights."""
+
+    half: Array
+    """(m, l): h, from which the weights are L^-T h."""
+    mean: Array
+    """(m,): mean of a new label."""
+    variance: Array
+    """(m,): variance s of a new label, noise included."""
+
+
 class Prediction(NamedTuple):
     """Prediction for a block of m test inputs."""
 
@@ -75,6 +86,8 @@ class Posterior:
         log |K + σ² I|, and with a flat prior log |H'CH| added.
     degrees_of_freedom : int
         l, less the number of coefficients with a flat prior.
+    root : ndarray of shape (l, l)
+        L^-1, lower triangular, in Fortran's order.
     """
 
     def __init__(self, kernel: Kernel, noise_variance: float, inputs: Inputs, y: Array, *, flat_prior: bool = False):
@@ -94,14 +107,15 @@ class Posterior:
         self.quadratic = float(residual @ self.alpha)
         self.log_determinant = factor.log_determinant()
         self.degrees_of_freedom = y.size
-        self._root = factor.inverse_root()
-        self.diagonal = np.einsum("ij,ij->j", self._root, self._root)
+        self.root = np.asfortranarray(factor.inverse_root())
+        self.diagonal = np.einsum("ij,ij->j", self.root, self.root)
         self._information_inverse: Array | None = None
         if flat_prior and H.shape[1]:
             information = cho_factor(H.T @ self._CH)
             self.log_determinant += 2.0 * float(np.log(np.diagonal(information[0])).sum())
             self.degrees_of_freedom -= H.shape[1]
             self._information_inverse = cho_solve(information, np.eye(H.shape[1]))
+            self._whitened_basis = self.root @ H
             lost = np.einsum("ij,jk,ik->i", self._CH, self._information_inverse, self._CH)
             settle(self.alpha, self.diagonal, lost)
 
@@ -112,7 +126,7 @@ class Posterior:
 
     def precision(self, rows: NDArray[np.int64]) -> Array:
         """Block of P or C among some of the training rows: the inverse of their covariance given the others."""
-        columns = self._root[:, rows]
+        columns = self.root[:, rows]
         block = columns.T @ columns
         if self._information_inverse is not None:
             CH = self._CH[rows]
@@ -122,22 +136,27 @@ class Posterior:
 
     def predict(self, new: NewInputs) -> Prediction:
         """Weights, means and variances of the labels of new inputs."""
+        weights, mean, variance = self.halfway(new)
+        multiply_triangle(self.root, weights, transposed=True)
+        return Prediction(weights, mean, variance)
+
+    def halfway(self, new: NewInputs) -> Halfway:
+        """Means and variances of the labels of new inputs, and what weights are made from."""
         K, _ = covariance(self.kernel, new.pairs)
         mean = self._mean(K, new)
         total = self.kernel.diag(new.pairs.X) + self.noise_variance
         spread = self._coefficient_spread(K, new)
-        multiply_triangle(self._root, K, transposed=False)
-        variance = total - np.einsum("ij,ij->i", K, K)
-        multiply_triangle(self._root, K, transposed=True)
-        weights = K
+        multiply_triangle(self.root, K, transposed=False)
+        half = K
+        variance = total - np.einsum("ij,ij->i", half, half)
         if spread is not None:
             unexplained, scaled = spread
             variance += np.einsum("ij,ij->i", unexplained, scaled)
-            weights += scaled @ self._CH.T
+            half += scaled @ self._whitened_basis.T  # the weights gain C H (H'CH)^-1 (h - H'C k)
             # A flat prior says nothing where the training rows determine no coefficient.
             variance[new.undetermined] = np.inf
         check_resolved(variance, total)
-        return Prediction(weights, mean, variance)
+        return Halfway(half, mean, variance)
 
     def _coefficient_spread(self, K: Array, new: NewInputs) -> tuple[Array, Array] | None:
         """With a flat prior, h - H'C k, and that times (H'CH)^-1."""

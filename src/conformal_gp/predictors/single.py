@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conformal_gp.conformal import rough
 from conformal_gp.conformal.lines import Lines, normalised_residual_lines
 from conformal_gp.conformal.pvalues import p_values
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.inputs import Inputs
-from conformal_gp.gp.posterior import Posterior
+from conformal_gp.gp.lapack import multiply_triangle
+from conformal_gp.gp.posterior import Halfway, Posterior
 from conformal_gp.predictors.base import Predictor
 
 Array = NDArray[np.float64]
@@ -21,6 +24,8 @@ Rows = NDArray[np.int64]
 
 # Lines are worked on in pieces that stay in the cache: fresh pages of memory would cost as much as the work on them.
 PIECE_ENTRIES = 2**17
+# Fewer ranked rows than this gain nothing from single precision.
+ROWS_FOR_SINGLE = 500
 
 
 class SinglePredictor(Predictor):
@@ -68,15 +73,19 @@ class SinglePredictor(Predictor):
 
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
         """See Predictor."""
-        blocks = self.map_blocks(lambda rows: self.posterior.predict(self.inputs.new(X[rows]))[1:], _all(X))
+        blocks = self.map_blocks(lambda rows: self.posterior.halfway(self.inputs.new(X[rows]))[1:], _all(X))
         mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return mean, variance
 
     def hulls(self, X: Array, ranks: Sequence[int]) -> Array:
         """See Predictor."""
+        rows_in_single = self._rows_in_single if self._gamma == 2.0 and self.n_ranked >= ROWS_FOR_SINGLE else None
 
         def block(rows: Rows) -> Array:
-            return np.concatenate([hulls(lines, ranks) for _, lines in self._lines(X, rows)])
+            halfway = self._halfway(X, rows)
+            if rows_in_single is not None and rough.pays(rows_in_single, halfway.half, halfway.variance):
+                return _rough_hulls(rows_in_single, halfway, ranks)
+            return np.concatenate([hulls(lines, ranks) for _, lines in self._lines(halfway, rows)])
 
         return np.concatenate(self.map_blocks(block, _all(X)))
 
@@ -84,7 +93,7 @@ class SinglePredictor(Predictor):
         """See Predictor."""
 
         def block(rows: Rows) -> list[Array]:
-            return [region for _, lines in self._lines(X, rows) for region in regions(lines, rank)]
+            return [region for _, lines in self._lines(self._halfway(X, rows), rows) for region in regions(lines, rank)]
 
         return [region for found in self.map_blocks(block, _all(X)) for region in found]
 
@@ -94,24 +103,65 @@ class SinglePredictor(Predictor):
         def block(rows: Rows) -> Array:
             found = [
                 p_values(lines, y[piece], None if tie_breaks is None else tie_breaks[piece])
-                for piece, lines in self._lines(X, rows)
+                for piece, lines in self._lines(self._halfway(X, rows), rows)
             ]
             return np.concatenate(found)
 
         return np.concatenate(self.map_blocks(block, _all(X)))
 
-    def _lines(self, X: Array, rows: Rows) -> Iterator[tuple[Rows, Lines]]:
-        """Lines for the test rows ``X[rows]``, in pieces: some of the rows, and their lines."""
-        weights, mean, variance = self.posterior.predict(self.inputs.new(X[rows]))
+    def _halfway(self, X: Array, rows: Rows) -> Halfway:
+        return self.posterior.halfway(self.inputs.new(X[rows]))
+
+    def _lines(self, halfway: Halfway, rows: Rows) -> Iterator[tuple[Rows, Lines]]:
+        """Lines for the test rows ``rows``, in pieces: some of the rows, and their lines. ``halfway`` is used up."""
+        weights, mean, variance = halfway
+        multiply_triangle(self.posterior.root, weights, transposed=True)
         alpha, diagonal = self.posterior.alpha[self._ranked], self.posterior.diagonal[self._ranked]
-        step = max(1, PIECE_ENTRIES // self.n_rows)
-        for start in range(0, rows.size, step):
-            piece = slice(start, start + step)
+        for piece in _pieces(rows.size, PIECE_ENTRIES // self.n_rows):
             ranked = weights[piece, self._ranked]
             yield (
                 rows[piece],
                 normalised_residual_lines(alpha, diagonal, ranked, mean[piece], variance[piece], self._gamma),
             )
+
+    @cached_property
+    def _rows_in_single(self) -> rough.RoughRows | None:
+        """The ranked rows in single precision; None where a row alone determines a coefficient of the mean."""
+        alpha, diagonal = self.posterior.alpha[self._ranked], self.posterior.diagonal[self._ranked]
+        if (diagonal == 0.0).any():
+            return None
+        return rough.prepare(np.arange(self.n_rows)[self._ranked], self.posterior.root, alpha, diagonal)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in self.__dict__.items() if name != "_rows_in_single"}
+
+
+def _rough_hulls(rows: rough.RoughRows, halfway: Halfway, ranks: Sequence[int]) -> Array:
+    """Hulls by way of single precision, (m, 2, levels)."""
+    half, mean, variance = halfway
+    cosines = np.empty(half.shape, dtype=np.float32)
+    length = np.sqrt(np.einsum("ij,ij->i", half, half))
+    np.multiply(half, 1.0 / np.where(length > 0.0, length, 1.0)[:, None], out=cosines, casting="same_kind")
+    multiply_triangle(rows.unit_root, cosines, transposed=True)
+    everything = rows.numbers.size == half.shape[1]
+    reach = np.concatenate(
+        [
+            rough.ends(
+                rows,
+                cosines[piece] if everything else cosines[piece, rows.numbers],
+                half[piece],
+                variance[piece],
+                ranks,
+            )
+            for piece in _pieces(mean.size, 2 * PIECE_ENTRIES // half.shape[1])  # of half the bytes
+        ],
+        axis=1,
+    )
+    return np.stack([mean[:, None] - reach[0], mean[:, None] + reach[1]], axis=1)
+
+
+def _pieces(n_new: int, step: int) -> list[slice]:
+    return [slice(start, start + max(1, step)) for start in range(0, n_new, max(1, step))]
 
 
 def _all(X: Array) -> Rows:
