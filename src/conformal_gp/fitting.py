@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
 
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.conformal.measure import narrowest_gamma
-from conformal_gp.gp.candidates import Candidate, around, lattice, stretched
+from conformal_gp.gp.candidates import Candidate, lattice, proposed, stretched
 from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.factor import norm_of_lower
 from conformal_gp.gp.inputs import Inputs
@@ -36,9 +36,11 @@ T = TypeVar("T")
 # kernel objects it also learns better: their candidates are proposals, not a lattice.
 ROWS_FOR_AUGMENTED = 1000
 ROWS_FOR_PROPOSALS = 200
-# Shares of the rows that are design rows: where they teach everything, and where they only propose candidates.
+# Share of the rows that are design rows where they teach everything; where they only propose candidates, so many for
+# each hyperparameter of the kernel, between two shares.
 TEACHING_SHARE = 1 / 2
-PROPOSING_SHARE = 1 / 5
+PROPOSING_ROWS = 4
+PROPOSING_SHARES = (1 / 5, 2 / 5)
 # Numbers learnt from the training rows, as a share of these, and coverage measured at nominal 90% (studies/coverage).
 MEASURED_COVERAGE = ((0.1, 0.88), (0.2, 0.84), (0.33, 0.74), (0.5, 0.66), (0.68, 0.54))
 
@@ -191,7 +193,7 @@ def fit_augmented(settings: Settings, X: Array, y: Array, rng: np.random.RandomS
     proposes = settings.candidates is None and len(named) < len(settings.kernels)
     design = _no_rows()
     if proposes or settings.design is not None or len(settings.gammas) > 1:
-        design = _design_rows(settings, X, PROPOSING_SHARE, rng)
+        design = _design_rows(settings, X, _proposing_share(settings, y.size), rng)
     candidates, gamma, scaling = _candidates(settings, X, y, design, named, rng)
     origin = "fixed beforehand" if design.size == 0 else f"proposed by {design.size} design rows, which are not ranked"
     guarantee = (
@@ -224,7 +226,7 @@ def _only(values: list[T], name: str, tuning: str) -> T:
 
 
 def _single(recipe: Recipe, inputs: Inputs, y: Array, n_jobs: int | None) -> Fitted:
-    ((kernel, noise),) = recipe.candidates
+    ((kernel, noise, _),) = recipe.candidates
     posterior = Posterior(kernel, noise, inputs, y, flat_prior=recipe.flat_prior)
     return Fitted(
         recipe,
@@ -371,6 +373,12 @@ def _design_rows(settings: Settings, X: Array, share: float, rng: np.random.Rand
     return draw_design(settings.mean, size, l, d, rng)
 
 
+def _proposing_share(settings: Settings, n_rows: int) -> float:
+    """Share of design rows where they propose candidates; it depends on the kernels and the number of rows alone."""
+    most = max((kernel.n_dims for kernel in settings.kernels if isinstance(kernel, Kernel)), default=0)
+    return float(np.clip(PROPOSING_ROWS * most / n_rows, *PROPOSING_SHARES))
+
+
 def _even_size(share: float, n_rows: int, fewest: int) -> int:
     """Number of design rows near a share that makes the number of ranked rows, and one, a multiple of 20.
 
@@ -418,17 +426,17 @@ def _candidates(
     """Candidates, gamma and scaling of the augmented way; None scales by all rows of the bag."""
     candidates = settings.candidates or [c for name in named for c in lattice(name, X.shape[1])]
     gamma = settings.gammas[0]
+    scaling = None if settings.scale_inputs else Scaling.none(X)
     if design.size == 0:
-        return candidates, gamma, None if settings.scale_inputs else Scaling.none(X)
-    scaling = _scaling(settings, X[design])
-    inputs = Inputs(X[design], scaling, settings.mean)
+        return candidates, gamma, scaling
+    inputs = Inputs(X[design], _scaling(settings, X[design]), settings.mean)
     proposes = settings.candidates is None and len(named) < len(settings.kernels)
     chooses = len(settings.gammas) > 1
     if proposes or chooses:
         optimum = _learn(settings, inputs, y[design], rng, restricted=True)
     if proposes:
         given = [kernel for kernel in settings.kernels if not isinstance(kernel, str)]
-        candidates = candidates + around(optimum.kernel, inputs.pairs.X, rng)
+        candidates = candidates + proposed(optimum.kernel, inputs.pairs.X, rng)
         candidates += [candidate for kernel in given for candidate in stretched(kernel, inputs.pairs.X)]
     if chooses:
         gamma = _choose_gamma(settings, optimum.kernel, _raised(optimum, inputs, y.size), inputs, y[design])

@@ -55,6 +55,7 @@ _TRUTHS = {
     "linear": _linear,
     "smooth": lambda X, rng: _gaussian_process(X, rng, length=1.5, power=2.0),
     "rough": lambda X, rng: _gaussian_process(X, rng, length=1.0, power=1.0),
+    "sparse": lambda X, rng: _gaussian_process(X[:, :2], rng, length=1.0, power=2.0),
 }
 
 _NOISES = {
@@ -65,10 +66,13 @@ _NOISES = {
 }
 
 # Every l with every number of inputs, with one length scale and with one for each input; noises and truths in turn, so
-# that each meets every l and every d about equally often.
+# that each meets every l and every d about equally often. In those all inputs matter alike; in the last three only two
+# inputs matter, which is what a length scale for each input is for.
 CELLS = [
     Cell(l, d, ard, noise=list(_NOISES)[(i + 2 * j + k) % 4], truth=list(_TRUTHS)[(i + j + 2 * k) % 3])
     for i, l in enumerate((19, 39, 59, 99, 199))
     for j, d in enumerate((2, 5, 10))
     for k, ard in enumerate((False, True))
 ]
+CELLS += [Cell(99, 5, True, "heavy", "sparse"), Cell(99, 10, True, "gaussian", "sparse")]
+CELLS += [Cell(199, 10, True, "skewed", "sparse")]

@@ -5,10 +5,11 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.gp.candidates import lattice
-from conformal_gp.gp.scaling import STEP
+from conformal_gp.fitting import Recipe, rebuild
+from conformal_gp.gp.candidates import Candidate, lattice
+from conformal_gp.gp.scaling import STEP, Scaling
 
-FEW = lattice("se", 2)[::7]
+FEW = [(kernel, noise) for kernel, noise, _ in lattice("se", 2)[::7]]
 
 
 def problem(seed, l=14, n_new=3):
@@ -32,13 +33,14 @@ def brute_force_p(candidates, X, y, x_new, y_new, *, gamma, mean, scale, ranked=
     X = rounded(X) if scale else X
     H = {"zero": np.empty((n, 0)), "constant": np.ones((n, 1)), "linear": np.column_stack([np.ones(n), X])}[mean]
     best = np.inf
-    for kernel, noise in candidates:
+    for kernel, noise, *handicap in candidates:
         A = kernel(X) + noise * np.eye(n)
         C = np.linalg.inv(A)
         information = H.T @ C @ H
         P = C - C @ H @ np.linalg.solve(information, H.T @ C) if H.shape[1] else C
         criterion = (n - H.shape[1]) * np.log(y @ P @ y) + np.linalg.slogdet(A)[1]
         criterion += np.linalg.slogdet(information)[1] if H.shape[1] else 0.0
+        criterion += 2.0 * sum(handicap)
         if criterion < best:
             best, chosen = criterion, P
     scores = np.abs(chosen @ y) / np.diag(chosen) ** (1 - 1 / gamma)
@@ -132,15 +134,32 @@ def test_design_rows_propose_candidates_for_kernel_objects_and_are_not_ranked():
     assert model.design_.size == 11
     assert model._predictor.n_ranked == 19
     ranked = np.setdiff1d(np.arange(30), model.design_)
-    mean, deviation = X[model.design_].mean(axis=0), X[model.design_].std(axis=0)
-    scaled, scaled_new = (X - mean) / deviation, (X_new - mean) / deviation
     labels = np.array([0.0, 3.0, -2.0])
-    candidates = [(kernel, noise) for kernel, noises in model._predictor._by_kernel for noise in noises]
+    candidates = [
+        (group.kernel, noise, handicap)
+        for group in model._predictor._by_kernel
+        for noise, handicap in zip(group.noise_variances, group.handicaps, strict=True)
+    ]
+    assert len({handicap for *_, handicap in candidates}) == 2
     expected = [
-        brute_force_p(candidates, scaled, y, x, label, gamma=2.0, mean="linear", scale=False, ranked=ranked)
-        for x, label in zip(scaled_new, labels, strict=True)
+        brute_force_p(candidates, X, y, x, label, gamma=2.0, mean="linear", scale=True, ranked=ranked)
+        for x, label in zip(X_new, labels, strict=True)
     ]
     np.testing.assert_allclose(model.predict_p(X_new, labels), expected, rtol=1e-12)
+
+
+def test_a_handicap_keeps_out_a_candidate_that_is_not_much_likelier():
+    X, y, X_new = problem(5, l=30)
+    best = fit(X, y, scale_inputs=False)._predictor.main.choice()
+    others = [Candidate(kernel, noise) for kernel, noise in FEW if (kernel, noise) != best[:2]]
+
+    def ends(candidates):
+        recipe = Recipe(candidates, "linear", Scaling.none(X), 2.0, "", inside_bag=True)
+        return rebuild(recipe, X, y, None).predictor.hulls(X_new, [5])
+
+    without = ends(others)
+    np.testing.assert_array_equal(ends([Candidate(*best[:2], handicap=1e3), *others]), without)
+    assert np.abs(ends([Candidate(*best[:2]), *others]) - without).max() > 1e-3
 
 
 def test_plain_predictions_are_those_of_the_kernel_that_is_reported():

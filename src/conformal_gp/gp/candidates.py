@@ -17,6 +17,15 @@ Array = NDArray[np.float64]
 LENGTH_SCALES = np.geomspace(0.1, 20.0, 12)
 NOISE_RATIOS = np.geomspace(1e-3, 10.0, 12)
 MIXTURE_SHAPES = (0.3, 2.0)  # alpha of the rational quadratic
+# Proposals of design rows: how many are scattered how far (standard deviations in the logarithm of a hyperparameter),
+# and how far length scales go from equal ones to those learnt, with what common factors.
+SCATTER = ((15, 0.7), (16, 1.4))
+SHARES = (0.3, 0.6)
+COMMON_FACTORS = (0.5, 1.0, 2.0)
+# Length scales that differ less than they seem to: beyond these, relative to the inputs' scale, they do not matter.
+LEAST_LENGTH, MOST_LENGTH = 0.2, 50.0
+# Nats by which a proposal must be likelier than a kernel whose proportions were given, to be chosen: odds of twenty.
+HANDICAP = 3.0
 
 
 class Candidate(NamedTuple):
@@ -24,6 +33,8 @@ class Candidate(NamedTuple):
 
     kernel: Kernel
     noise_variance: float
+    handicap: float = 0.0
+    """Nats by which it must be likelier than a candidate without one to be chosen."""
 
 
 def lattice(name: str, n_features: int) -> list[Candidate]:
@@ -46,27 +57,42 @@ def stretched(kernel: Kernel, X: Array) -> list[Candidate]:
     Where design rows are too few to tell length scales apart, candidates that keep their proportions are the better
     ones; the likelihood of all rows decides.
     """
-    free = [h for h in kernel.hyperparameters if not h.fixed]
-    is_length = np.repeat([h.name.endswith("length_scale") for h in free], [h.n_elements for h in free])
+    is_length = _is_length(kernel)
     factors = LENGTH_SCALES if is_length.any() else np.ones(1)
-    return [
-        Candidate(scaled, float(noise))
-        for scaled in (kernel.clone_with_theta(kernel.theta + is_length * np.log(factor)) for factor in factors)
-        for noise in NOISE_RATIOS * scaled.diag(X).mean()
-    ]
+    return _with_noises([kernel.theta + is_length * np.log(factor) for factor in factors], kernel, X, 0.0)
 
 
-def around(kernel: Kernel, X: Array, rng: np.random.RandomState) -> list[Candidate]:
-    """Candidates scattered about one kernel, on inputs like ``X``.
+def proposed(kernel: Kernel, X: Array, rng: np.random.RandomState) -> list[Candidate]:
+    """Candidates about a kernel that few rows taught, on inputs like ``X``.
 
-    The kernel and 15 others, within a factor of about two in each hyperparameter, each with the lattice's noise ratios
-    (noise learnt from few rows is too uncertain to narrow them down).
+    The kernel itself, others scattered about it, and where it has several length scales, some between these and equal
+    ones; each with the lattice's noise ratios (noise learnt from few rows is too uncertain to narrow them down). All
+    have a handicap: what few rows seem to say of proportions is mostly chance.
     """
+    steps = [spread * rng.standard_normal((count, kernel.n_dims)) for count, spread in SCATTER]
+    thetas = list(kernel.theta + np.vstack([np.zeros(kernel.n_dims), *steps]))
+    is_length = _is_length(kernel)
+    if is_length.sum() > 1:
+        learnt = np.clip(kernel.theta[is_length], np.log(LEAST_LENGTH), np.log(MOST_LENGTH))
+        for share in SHARES:
+            for factor in COMMON_FACTORS:
+                theta = kernel.theta.copy()
+                theta[is_length] = np.median(learnt) + share * (learnt - np.median(learnt)) + np.log(factor)
+                thetas.append(theta)
     bounds = np.asarray(kernel.bounds).reshape(-1, 2)
-    steps = np.vstack([np.zeros(kernel.n_dims), 0.7 * rng.standard_normal((15, kernel.n_dims))])
-    thetas = np.clip(kernel.theta + steps, bounds[:, 0], bounds[:, 1])
+    return _with_noises([np.clip(theta, bounds[:, 0], bounds[:, 1]) for theta in thetas], kernel, X, HANDICAP)
+
+
+def _is_length(kernel: Kernel) -> NDArray[np.bool_]:
+    """Which of the free hyperparameters are length scales."""
+    free = [h for h in kernel.hyperparameters if not h.fixed]
+    return np.repeat([h.name.endswith("length_scale") for h in free], [h.n_elements for h in free]).astype(bool)
+
+
+def _with_noises(thetas: list[Array], kernel: Kernel, X: Array, handicap: float) -> list[Candidate]:
+    """A kernel with each of the given hyperparameters and each noise ratio."""
     return [
-        Candidate(scattered, float(noise))
-        for scattered in map(kernel.clone_with_theta, thetas)
-        for noise in NOISE_RATIOS * scattered.diag(X).mean()
+        Candidate(variant, float(noise), handicap)
+        for variant in map(kernel.clone_with_theta, thetas)
+        for noise in NOISE_RATIOS * variant.diag(X).mean()
     ]

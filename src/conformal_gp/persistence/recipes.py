@@ -14,7 +14,10 @@ from conformal_gp.sparse import LowRankRecipe
 def exact_to_json(recipe: Recipe) -> dict[str, Any]:
     """Write the recipe of the exact regressor."""
     return {
-        "candidates": [[to_json(c.kernel, "kernel"), to_json(c.noise_variance, "noise")] for c in recipe.candidates],
+        "candidates": [
+            [to_json(c.kernel, "kernel"), to_json(c.noise_variance, "noise"), to_json(c.handicap, "handicap")]
+            for c in recipe.candidates
+        ],
         "mean": recipe.mean,
         "scaling": None if recipe.scaling is None else _scaling_to_json(recipe.scaling),
         "gamma": to_json(recipe.gamma, "gamma"),
@@ -28,7 +31,7 @@ def exact_to_json(recipe: Recipe) -> dict[str, Any]:
 def exact_from_json(document: dict[str, Any]) -> Recipe:
     """Read what :func:`exact_to_json` wrote."""
     return Recipe(
-        [Candidate(from_json(kernel), from_json(noise)) for kernel, noise in document["candidates"]],
+        [Candidate(*map(from_json, candidate)) for candidate in document["candidates"]],
         document["mean"],
         None if document["scaling"] is None else _scaling_from_json(document["scaling"]),
         from_json(document["gamma"]),

@@ -8,7 +8,7 @@ inverse, adding a test row with label y to the l training rows turns its restric
 
 a parabola in y: Q is the training rows' quadratic form, D the determinant of their restricted likelihood, and
 :math:`\mu_g, s_g` the mean and variance of the test row's label. The candidate in use at y is the one whose parabola is
-lowest.
+lowest. A candidate's handicap of h nats, which makes its likelihood count less, multiplies D by :math:`e^{2 h}`.
 
 Weights and lines are needed only for candidates that are in use where their own region can be. At :math:`\gamma = 2`
 the region of g ends within :math:`\sqrt{s_g}\, \beta_g` of :math:`\mu_g`, where :math:`\beta_g` is the k-th largest
@@ -46,6 +46,14 @@ Rows = NDArray[np.int64]
 KEPT_SCALINGS = 3
 
 
+class KernelGroup(NamedTuple):
+    """Candidates that share a kernel."""
+
+    kernel: Kernel
+    noise_variances: Array
+    handicaps: Array
+
+
 class Choice(NamedTuple):
     """The candidate that is best on the training rows by themselves, which plain predictions use."""
 
@@ -64,7 +72,7 @@ class Bag:
 
     def __init__(
         self,
-        by_kernel: Sequence[tuple[Kernel, Array]],
+        by_kernel: Sequence[KernelGroup],
         X: Array,
         y: Array,
         scaling: Scaling,
@@ -77,10 +85,15 @@ class Bag:
         self._ranked = ranked
         self._gamma = gamma
         self.inputs.pairs.squared_distances  # noqa: B018 (shared by all kernels: computed before the threads start)
-        self.posteriors = list(map_threads(lambda group: SpectralPosterior(*group, self.inputs, y), by_kernel, n_jobs))
+        self.posteriors = list(
+            map_threads(
+                lambda group: SpectralPosterior(group.kernel, group.noise_variances, self.inputs, y), by_kernel, n_jobs
+            )
+        )
         self._owner = [(i, r) for i, posterior in enumerate(self.posteriors) for r in range(posterior.alpha.shape[0])]
         self._quadratic = np.concatenate([p.quadratic for p in self.posteriors])
-        self._log_determinant = np.concatenate([p.log_determinant for p in self.posteriors])
+        handicap = np.concatenate([group.handicaps for group in by_kernel])
+        self._log_determinant = np.concatenate([p.log_determinant for p in self.posteriors]) + 2.0 * handicap
         self._degrees = self.posteriors[0].degrees_of_freedom
         with np.errstate(divide="ignore"):
             self.best = int(np.argmin(self._degrees * np.log(self._quadratic) + self._log_determinant))
@@ -316,16 +329,19 @@ class AugmentedPredictor(Predictor):
         return p
 
 
-def _group(candidates: Sequence[Candidate]) -> list[tuple[Kernel, Array]]:
+def _group(candidates: Sequence[Candidate]) -> list[KernelGroup]:
     """Kernels, each with the noise variances that come with it."""
     kernels: list[Kernel] = []
-    noises: list[list[float]] = []
-    for kernel, noise in candidates:
-        if kernel not in kernels:
-            kernels.append(kernel)
-            noises.append([])
-        noises[kernels.index(kernel)].append(noise)
-    return [(kernel, np.array(levels)) for kernel, levels in zip(kernels, noises, strict=True)]
+    members: list[list[Candidate]] = []
+    for candidate in candidates:
+        if candidate.kernel not in kernels:
+            kernels.append(candidate.kernel)
+            members.append([])
+        members[kernels.index(candidate.kernel)].append(candidate)
+    return [
+        KernelGroup(kernel, np.array([c.noise_variance for c in group]), np.array([c.handicap for c in group]))
+        for kernel, group in zip(kernels, members, strict=True)
+    ]
 
 
 def _determined(bag: Bag, X: Array, rows: Rows) -> tuple[Rows, NewInputs]:
