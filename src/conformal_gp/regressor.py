@@ -70,16 +70,17 @@ class ConformalGPRegressor(ConformalRegressor):
 
         In the exact ways the coefficients of the mean have a flat prior inside the bag.
     design : float in (0, 1), array-like of int, or None, default=None
-        Design rows, as a share drawn at random or as row numbers. None takes about half with "holdout", and about a
-        fifth with "augmented" for kernel objects without ``candidates`` or several ``gamma``: so many that the number
-        of ranked rows, and one, is a multiple of 20 (of 10 for few rows), which meets the usual levels exactly.
+        Design rows, as a share drawn at random or as row numbers. None takes about half with "holdout", and a fifth to
+        two fifths, four for each hyperparameter, with "augmented" for kernel objects without ``candidates`` or several
+        ``gamma``: so many that the number of ranked rows, and one, is a multiple of 20 (of 10 for few rows), which
+        meets the usual levels exactly.
     candidates : list of (kernel, noise variance) pairs, or None, default=None
         Candidates for "augmented"; each counts up to a common factor of signal and noise. They may not come from the
         training rows. None takes a lattice of length scales and noise ratios for named kernels, and proposals of the
         design rows for others.
     scale_inputs : bool, default=True
-        Standardise inputs to mean 0 and standard deviation 1: over the training rows, over the design rows where there
-        are some, or with "augmented" over all rows of the bag, rounded (see the documentation).
+        Standardise inputs to mean 0 and standard deviation 1: over the training rows, with "holdout" over the design
+        rows, or with "augmented" over all rows of the bag, rounded (see the documentation).
     n_restarts : int, default=3
         Random starts of the optimiser besides the given one.
     random_state : int, RandomState instance or None, default=None

@@ -1,5 +1,7 @@
 """``conformal-gp evaluate``, ``plot``, ``report`` and ``demo``."""
 
+import json
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -130,6 +132,21 @@ def test_report(command_line, train):
     page = (command_line.folder / "r.html").read_text(encoding="utf-8")
     assert page.lstrip().lower().startswith("<!doctype html")
     assert command_line("report", train, "-t", "y", "-o", "-", "--folds", "2").stdout.strip() == page.strip()
+
+
+def test_rows_have_their_numbers_in_the_table(command_line):
+    header, *lines = rows(30).splitlines()
+    lines[4] = "," + lines[4].split(",", 1)[1]
+    command_line.write("holes.csv", "\n".join([header, *lines]))
+    drop = ("holes.csv", "-t", "y", "--missing", "drop")
+    page = command_line("report", *drop, "-o", "-", "--folds", "2").stdout
+    shown = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])["rows"]
+    assert sorted(row["row"] for row in shown) == [i for i in range(1, 31) if i != 5]
+    label = float(lines[29].split(",")[3])
+    assert {row["row"]: row["y"] for row in shown}[30] == pytest.approx(label, abs=0.01)
+    common = ("plot", *drop, "-o", "p.png", "--kind", "p-values")
+    assert "must be a row that was kept, got 5" in command_line.error(*common, "--row", "5")
+    assert "between 1 and 30, got 31" in command_line.error(*common, "--row", "31")
 
 
 def test_report_escapes_names(command_line):

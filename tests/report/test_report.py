@@ -183,6 +183,8 @@ def test_bad_arguments(report):
         build_report(report.X, report.y, feature_names=["a"])
     with pytest.raises(ValueError, match="model must be a ConformalGPRegressor, got Ridge without predict_interval"):
         build_report(report.X, report.y, model=Ridge())
+    with pytest.raises(ValueError, match=r"row_numbers must have one number for each of 90 rows, got \(2,\)"):
+        build_report(report.X, report.y, row_numbers=[1, 2])
     with pytest.raises(ValueError, match="max_chart_rows must be at least 1, got 0"):
         build_report(report.X, report.y, max_chart_rows=0)
     with pytest.raises(ValueError, match="X contains NaN in row 0, column 0"):

@@ -27,7 +27,8 @@ def table(tmp_path):
 
 def values(table, target="mpg", **options):
     columns = Columns.learn(table, target, **options)
-    return columns.training_rows(table)
+    (X, _), y = columns.training_rows(table)
+    return X, y
 
 
 EXPECTED = ([[1.5, 1], [2.5, 0], [2.0, 1], [3.5, 1]], [30, 20, 25, 15])

@@ -78,7 +78,7 @@ def run_evaluation(
     output: Output,
 ) -> None:
     """Cross-validate, and say what came out."""
-    X, y, columns = training
+    X, y, columns, _ = training
     n_train = training_size(y.size, folds)
     shown = sorted({*levels, *([] if picture is None else curve(n_train))})
     with output.progress("cross-validating") as progress, output.warnings_as_notices():

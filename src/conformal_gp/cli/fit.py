@@ -41,7 +41,7 @@ def fit(
     reading = Reading(separator, decimal, missing, categories, drop or (), na or (), sample)
     if as_json and out == "-":
         raise ValueError("--json and the model cannot both go to standard output; give --out a file.")
-    X, y, columns = read_training(data, target, reading, seed, output)
+    X, y, columns, _ = read_training(data, target, reading, seed, output)
     model = ModelChoice(kernel, mean, tuning, gamma, seed, jobs).model(*X.shape)
     with output.working(f"fitting to {y.size} rows"), output.warnings_as_notices():
         model.fit(columns.frame(X), y)

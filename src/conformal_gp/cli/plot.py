@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
+import numpy as np
 import typer
 
 from conformal_gp.cli import options
@@ -32,7 +33,7 @@ class Job(NamedTuple):
 
     def held_out(self, levels: list[Fraction], *, compare: bool) -> HeldOut:
         """Cross-validated intervals of the guaranteed method, or of all three."""
-        X, y, _ = self.training
+        X, y, _, _ = self.training
         compared = methods(self.choice, training_size(y.size, self.folds), X.shape[1])
         chosen = compared if compare else dict([next(iter(compared.items()))])
         with self.output.progress("cross-validating") as progress, self.output.warnings_as_notices():
@@ -40,7 +41,7 @@ class Job(NamedTuple):
 
     def fitted(self, without: int | None = None) -> Any:
         """The model on all rows, or on all but one."""
-        X, y, _ = self.training
+        X, y, _, _ = self.training
         rows = [i for i in range(y.size) if i != without]
         with self.output.warnings_as_notices():
             return self.choice.model(len(rows), X.shape[1]).fit(self.training.columns.frame(X[rows]), y[rows])
@@ -100,7 +101,7 @@ def _widths(job: Job) -> Any:
 def _band(job: Job) -> Any:
     from conformal_gp.plotting import PredictionBandDisplay
 
-    X, y, columns = job.training
+    X, y, columns, _ = job.training
     return PredictionBandDisplay.from_estimator(
         job.fitted(),
         columns.frame(X),
@@ -115,7 +116,7 @@ def _band(job: Job) -> Any:
 def _comparison(job: Job) -> Any:
     from conformal_gp.plotting import ComparisonDisplay
 
-    X, y, columns = job.training
+    X, y, columns, _ = job.training
     return ComparisonDisplay.from_estimator(
         job.fitted(),
         columns.frame(X),
@@ -130,10 +131,12 @@ def _comparison(job: Job) -> Any:
 def _p_values(job: Job) -> Any:
     from conformal_gp.plotting import PValueDisplay
 
-    X, y, columns = job.training
-    if not 1 <= job.row <= y.size:
-        raise TableError(f"--row must lie between 1 and {y.size}, got {job.row}.")
-    row = job.row - 1
+    X, y, columns, rows = job.training
+    places = np.flatnonzero(rows == job.row - 1)
+    if places.size == 0:
+        within = f"lie between 1 and {rows[-1] + 1}" if not 1 <= job.row <= rows[-1] + 1 else "be a row that was kept"
+        raise TableError(f"--row must {within}, got {job.row}.")
+    row = int(places[0])
     return PValueDisplay.from_estimator(
         job.fitted(without=row),
         columns.frame(X[[row]]),
@@ -168,7 +171,7 @@ def plot(
     input_name: Annotated[
         str | None, typer.Option("--input", metavar="COL", help="Column of a band.  [default: the first of numbers]")
     ] = None,
-    row: Annotated[int, typer.Option(metavar="N", help="Row of the p-values, from 1; dropped rows do not count.")] = 1,
+    row: Annotated[int, typer.Option(metavar="N", help="Row of the p-values in the table, from 1.")] = 1,
     confidence: options.Confidence = ["80%", "95%"],  # noqa: B006 (typer copies it)
     folds: options.Folds = 10,
     kernel: options.Kernel = "matern52",

@@ -78,7 +78,7 @@ def predict(
             with output.working(f"fitting to the rows of {files[0]}"), output.warnings_as_notices():
                 fitted, columns = fit_to_folder(files[0], target, reading, choice, output)
         else:
-            X, y, columns = read_training(files[0], target, reading, seed, output)
+            X, y, columns, _ = read_training(files[0], target, reading, seed, output)
             with output.working(f"fitting to {y.size} rows"), output.warnings_as_notices():
                 fitted = choice.model(*X.shape).fit(columns.frame(X), y)
     table = reading.table(files[-1])

@@ -43,7 +43,7 @@ def report(
 
     output = Output(quiet=quiet, as_json=False)
     reading = Reading(separator, decimal, missing, categories, drop or (), na or (), sample)
-    X, y, columns = read_training(data, target, reading, seed, output)
+    X, y, columns, rows = read_training(data, target, reading, seed, output)
     choice = ModelChoice(kernel, mean, tuning, gamma, seed, jobs)
     folds = min(folds, y.size)
     with output.progress("cross-validating") as progress, output.warnings_as_notices():
@@ -52,6 +52,7 @@ def report(
             y,
             feature_names=columns.input_names,
             target_name=target,
+            row_numbers=rows + 1,
             title=title,
             model=choice.model(training_size(y.size, folds), X.shape[1]),
             cv=folds,

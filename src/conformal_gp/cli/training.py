@@ -98,6 +98,8 @@ class Training(NamedTuple):
     X: Array
     y: Array
     columns: Columns
+    rows: NDArray[np.int64]
+    """Which rows of the table these are, from 0."""
 
 
 def read_training(source: str, target: str, reading: Reading, seed: int, output: Output) -> Training:
@@ -113,7 +115,7 @@ def read_training(source: str, target: str, reading: Reading, seed: int, output:
     )
     for notice in columns.notices():
         output.notice(notice)
-    X, y = columns.training_rows(table)
+    (X, numbers), y = columns.training_rows(table)
     if reading.missing == "impute" and y.size < len(table):
         output.notice(f"{len(table) - y.size} of {len(table)} rows of {table.name} have no label and were left out")
     elif y.size < len(table):
@@ -132,11 +134,11 @@ def read_training(source: str, target: str, reading: Reading, seed: int, output:
     if reading.sample is not None and reading.sample < y.size:
         rows = np.sort(np.random.RandomState(seed).permutation(y.size)[: reading.sample])
         output.notice(f"{rows.size} of {y.size} rows, drawn at random")
-        X, y = X[rows], y[rows]
+        X, y, numbers = X[rows], y[rows], numbers[rows]
     if y.size > MOST_EXACT_ROWS:
         output.notice(
             f"{y.size:,} rows are too many for the exact Gaussian process (up to {MOST_EXACT_ROWS:,}): a low-rank one "
             "is used, tuned on design rows; the guarantee stays exact. --sample N takes the exact one on N rows drawn "
             "at random"
         )
-    return Training(X, y, columns)
+    return Training(X, y, columns, numbers)

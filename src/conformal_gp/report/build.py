@@ -10,6 +10,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
@@ -28,6 +29,7 @@ def build_report(
     *,
     feature_names: Sequence[str] | None = None,
     target_name: str = "y",
+    row_numbers: ArrayLike | None = None,
     title: str | None = None,
     model: Any = None,
     cv: Any = 10,
@@ -50,6 +52,8 @@ def build_report(
         Names of the inputs. None takes the columns of a data frame, or x0, x1 and so on.
     target_name : str, default="y"
         Name of the label.
+    row_numbers : array-like of int of shape (n_samples,), or None, default=None
+        Numbers by which the chart calls the rows, say where some rows of a table were left out. None counts from 1.
     title : str or None, default=None
         Title of the page.
     model : ConformalGPRegressor or None, default=None
@@ -88,6 +92,9 @@ def build_report(
     inputs = check_inputs(fitted, X, reset=True, y=y)
     labels = check_labels(y, inputs)
     names = _names(feature_names, fitted, inputs.shape[1])
+    numbers = np.arange(1, labels.size + 1) if row_numbers is None else np.asarray(row_numbers)
+    if numbers.shape != labels.shape:
+        raise ValueError(f"row_numbers must have one number for each of {labels.size} rows, got {numbers.shape}.")
     n_folds = folds(cv, labels.size, random_state).get_n_splits(inputs, labels)
 
     def done(fits: int, _: int) -> None:
@@ -98,7 +105,9 @@ def build_report(
     fitted.fit(X, y)
     done(n_folds + 1, 0)
 
-    chart = chart_data(inputs, held_out, names, target_name, max_rows=max_chart_rows, random_state=random_state)
+    chart = chart_data(
+        inputs, held_out, names, target_name, numbers, max_rows=max_chart_rows, random_state=random_state
+    )
     style, script = _part("style.css"), _part("script.js")
     return Template(_part("page.html")).substitute(
         title=escape(title or f"Prediction intervals for {target_name}"),

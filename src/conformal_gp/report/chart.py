@@ -23,6 +23,7 @@ def chart_data(
     held_out: HeldOut,
     names: Sequence[str],
     target_name: str,
+    row_numbers: NDArray[np.int64],
     *,
     max_rows: int,
     random_state: int | None,
@@ -43,7 +44,7 @@ def chart_data(
         "plain": _summary(held_out.plain_coverage(), held_out.plain, rounding),
         "rows": [
             {
-                "row": int(i) + 1,
+                "row": int(row_numbers[i]),
                 "x": [general(value) for value in X[i, :INPUTS_SHOWN]],
                 "y": rounding.plain(held_out.y[i]),
                 "prediction": rounding.plain(held_out.prediction[i]),

@@ -229,13 +229,14 @@ class Columns:
             raise _missing_value(table, self.target, absent, is_target=True)
         return labels
 
-    def training_rows(self, table: Table) -> tuple[Array, Array]:
+    def training_rows(self, table: Table) -> tuple[Design, Array]:
         """Inputs and labels of the rows that have a label and lack nothing that is not imputed."""
         X, rows = self.design(table)
         y = self.labels(table)[rows]
-        if not np.isfinite(y).any():
+        labelled = np.isfinite(y)
+        if not labelled.any():
             raise TableError(f"{table.name} has no row without missing values.")
-        return X[np.isfinite(y)], y[np.isfinite(y)]
+        return Design(X[labelled], rows[labelled]), y[labelled]
 
     def emptiest(self, table: Table) -> tuple[str, int]:
         """The column that lacks the most values, and how many."""
