@@ -15,7 +15,7 @@ import numpy as np
 
 from studies.coverage.cells import CELLS, LEVELS, N_TEST, Cell
 
-ORDER = ("augmented", "holdout", "train", "GPR", "jackknife+", "split", "gpyconform")
+ORDER = ("augmented", "holdout", "train", "GPR", "jackknife+", "split", "known", "gpyconform")
 STYLE = {
     "augmented": ("o", "#0072b2"),
     "holdout": ("s", "#009e73"),
@@ -23,6 +23,7 @@ STYLE = {
     "GPR": ("v", "#999999"),
     "jackknife+": ("D", "#cc79a7"),
     "split": ("x", "#000000"),
+    "known": ("*", "#56b4e9"),
     "gpyconform": ("P", "#e69f00"),
 }
 
@@ -115,7 +116,7 @@ def _draw_widths(rows: list[dict], path: Path) -> None:
     base = {r["cell"]: r["median width"] for r in rows if r["method"] == "train" and r["level"] == 0.9}
     figure, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
     sizes = sorted({cell.l for cell in CELLS})
-    for method in ("augmented", "holdout", "jackknife+", "split"):
+    for method in ("augmented", "holdout", "jackknife+", "split", "known"):
         marker, colour = STYLE[method]
         ratios = {
             l: [
@@ -125,7 +126,7 @@ def _draw_widths(rows: list[dict], path: Path) -> None:
             ]
             for l in sizes
         }
-        place = np.arange(len(sizes)) + 0.15 * (ORDER.index(method) - 2)
+        place = np.arange(len(sizes)) + 0.12 * (ORDER.index(method) - 3)
         for x, l in zip(place, sizes, strict=True):
             finite = [ratio for ratio in ratios[l] if np.isfinite(ratio)]
             ax.plot([x] * len(finite), finite, marker, color=colour, markersize=4, linestyle="none", alpha=0.6)
