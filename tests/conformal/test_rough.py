@@ -46,7 +46,7 @@ def test_ends_are_those_of_double_precision(seed, some, data):
     diagonal = np.einsum("ij,ij->j", root, root)[numbers]
     ranks = data.draw(st.lists(st.integers(0, numbers.size), min_size=1, max_size=4))
     rows = rough.prepare(numbers, root, alpha[numbers], diagonal)
-    found = rough.ends(rows, cosines_of(rows, half), half, variance, ranks)
+    found = rough.ends(rows, cosines_of(rows, half), half, np.sum(half**2, axis=1), variance, ranks)
     assert_allclose(found, by_lines(root, numbers, alpha[numbers], diagonal, half, variance, ranks), rtol=1e-9)
 
 
@@ -57,7 +57,7 @@ def test_any_error_within_the_bound_is_made_good(seed):
     rows = rough.prepare(np.arange(60), root, alpha, diagonal)
     error = np.random.default_rng(seed).choice([-1.0, 1.0], (half.shape[0], 60)) * 63 * rough.ROUNDOFF
     ranks = [1, 6, 12, 30, 60]
-    found = rough.ends(rows, cosines_of(rows, half, error), half, variance, ranks)
+    found = rough.ends(rows, cosines_of(rows, half, error), half, np.sum(half**2, axis=1), variance, ranks)
     assert_allclose(found, by_lines(root, np.arange(60), alpha, diagonal, half, variance, ranks), rtol=1e-9)
 
 
@@ -68,16 +68,17 @@ def test_ties_and_residuals_of_zero():
     diagonal = np.einsum("ij,ij->j", root, root)
     rows = rough.prepare(np.arange(60), root, alpha, diagonal)
     ranks = [3, 5, 7, 10, 11, 60]
-    found = rough.ends(rows, cosines_of(rows, half), half, variance, ranks)
+    found = rough.ends(rows, cosines_of(rows, half), half, np.sum(half**2, axis=1), variance, ranks)
     assert_allclose(found, by_lines(root, np.arange(60), alpha, diagonal, half, variance, ranks), rtol=1e-9)
 
 
 def test_it_does_not_pay_where_single_precision_tells_too_little():
     root, alpha, half, variance = problem(0)
     rows = rough.prepare(np.arange(60), root, alpha, np.einsum("ij,ij->j", root, root))
-    assert rough.pays(rows, half, variance)
-    assert not rough.pays(rows, half * 1e6, variance)
-    assert not rough.pays(rows, half, np.where(np.arange(variance.size) == 0, np.inf, variance))
+    square = np.sum(half**2, axis=1)
+    assert rough.pays(rows, square, variance)
+    assert not rough.pays(rows, square * 1e12, variance)
+    assert not rough.pays(rows, square, np.where(np.arange(variance.size) == 0, np.inf, variance))
 
 
 @pytest.mark.parametrize("mean", ["zero", "constant", "linear"])

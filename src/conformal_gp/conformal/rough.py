@@ -93,18 +93,13 @@ def _precision(rows: RoughRows, ratio: Array) -> Array:
     return ratio * steepest * (rows.root.shape[0] + 4) * ROUNDOFF + ROUNDING
 
 
-def pays(rows: RoughRows, half: Array, variance: Array) -> bool:
-    """Whether single precision would leave few rows undecided, for test rows of these h and s."""
-    undecided = _precision(rows, _ratio(half, variance)) * rows.numbers.size
+def pays(rows: RoughRows, square: Array, variance: Array) -> bool:
+    """Whether single precision would leave few rows undecided, for test rows of these |h|² and s."""
+    undecided = _precision(rows, np.sqrt(square / variance)) * rows.numbers.size
     return bool(np.isfinite(variance).all() and (undecided <= MOST_UNDECIDED).all())
 
 
-def _ratio(half: Array, variance: Array) -> Array:
-    """|h| / s^(1/2)."""
-    return np.sqrt(np.einsum("ij,ij->i", half, half) / variance)
-
-
-def ends(rows: RoughRows, cosines: Single, half: Array, variance: Array, ranks: Sequence[int]) -> Array:
+def ends(rows: RoughRows, cosines: Single, half: Array, square: Array, variance: Array, ranks: Sequence[int]) -> Array:
     """How far intervals reach below and above the mean.
 
     Parameters
@@ -115,6 +110,8 @@ def ends(rows: RoughRows, cosines: Single, half: Array, variance: Array, ranks: 
         Rough inner products of u and h, both of unit length.
     half : ndarray of shape (m, l)
         h of each test row.
+    square : ndarray of shape (m,)
+        Its squared length.
     variance : ndarray of shape (m,)
         s of each test row.
     ranks : sequence of int
@@ -129,7 +126,7 @@ def ends(rows: RoughRows, cosines: Single, half: Array, variance: Array, ranks: 
     finite = np.array(sorted({k for k in ranks if k > 0}, reverse=True), dtype=np.int64)
     if finite.size == 0:
         return reach
-    ratio = _ratio(half, variance)
+    ratio = np.sqrt(square / variance)
     rough = np.empty((2, *cosines.shape), dtype=np.float32)
     _fill_rough(rows.base, rows.slope, cosines, ratio.astype(np.float32), rough)
     kth = select_largest(rough.copy(), finite)

@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import (
     RBF,
     ConstantKernel,
@@ -32,6 +31,7 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
+from conformal_gp.gp.distances import squared_distances
 from conformal_gp.kernels import NeuralNetwork
 
 Array = NDArray[np.float64]
@@ -51,11 +51,7 @@ def keep_lower(square: Array) -> None:
 
 
 class Pairs:
-    """Rows of X against rows of Z, with the distances that several kernels, or several calls, share.
-
-    Distances come from differences, not from inner products: duplicate rows are at distance zero exactly, which
-    matters when the noise is small.
-    """
+    """Rows of X against rows of Z, with the distances that several kernels, or several calls, share."""
 
     def __init__(self, X: Array, Z: Array | None = None):
         self.X = X
@@ -70,13 +66,13 @@ class Pairs:
     @cached_property
     def squared_distances(self) -> Array:
         """Squared Euclidean distances."""
-        return cdist(self.X, self.Z, "sqeuclidean")
+        return squared_distances(self.X, self.Z)
 
     def squares(self, block: Block) -> Array:
         """Squared distances of a block; those between different sets of rows are not kept, unless they are already."""
         if self.square or "squared_distances" in self.__dict__:
             return self.squared_distances[block]
-        return cdist(self.X[block[0]], self.Z[block[1]], "sqeuclidean")
+        return squared_distances(self.X[block[0]], self.Z[block[1]])
 
     def take(self, rows: NDArray[np.int64]) -> Pairs:
         """Some rows of X against all of Z, with the distances that are known already."""
@@ -310,7 +306,7 @@ def _stationary(kernel: Kernel, pairs: Pairs, scale: float, profile: Profile) ->
 
     def r2_scaled(block: Block) -> Array:
         rows, columns = block
-        return cdist(X[rows], Z[columns], "sqeuclidean")
+        return squared_distances(X[rows], Z[columns])
 
     def pull_each(block: Block, Q: Array, K: Array) -> Array:
         W = K / scale if profile.slope is None else profile.slope(r2_scaled(block))

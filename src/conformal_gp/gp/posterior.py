@@ -43,6 +43,8 @@ class Halfway(NamedTuple):
     """(m,): mean of a new label."""
     variance: Array
     """(m,): variance s of a new label, noise included."""
+    square: Array
+    """(m,): squared length of h."""
 
 
 class Prediction(NamedTuple):
@@ -136,7 +138,7 @@ class Posterior:
 
     def predict(self, new: NewInputs) -> Prediction:
         """Weights, means and variances of the labels of new inputs."""
-        weights, mean, variance = self.halfway(new)
+        weights, mean, variance, _ = self.halfway(new)
         multiply_triangle(self.root, weights, transposed=True)
         return Prediction(weights, mean, variance)
 
@@ -148,15 +150,17 @@ class Posterior:
         spread = self._coefficient_spread(K, new)
         multiply_triangle(self.root, K, transposed=False)
         half = K
-        variance = total - np.einsum("ij,ij->i", half, half)
+        square = np.einsum("ij,ij->i", half, half)
+        variance = total - square
         if spread is not None:
             unexplained, scaled = spread
             variance += np.einsum("ij,ij->i", unexplained, scaled)
             half += scaled @ self._whitened_basis.T  # the weights gain C H (H'CH)^-1 (h - H'C k)
+            square = np.einsum("ij,ij->i", half, half)
             # A flat prior says nothing where the training rows determine no coefficient.
             variance[new.undetermined] = np.inf
         check_resolved(variance, total)
-        return Halfway(half, mean, variance)
+        return Halfway(half, mean, variance, square)
 
     def _coefficient_spread(self, K: Array, new: NewInputs) -> tuple[Array, Array] | None:
         """With a flat prior, h - H'C k, and that times (H'CH)^-1."""

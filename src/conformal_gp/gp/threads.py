@@ -108,5 +108,11 @@ def map_threads(function: Callable[[Item], Result], items: Iterable[Item], n_job
         if workers <= 1:
             yield from map(function, work)
             return
+        if workers == len(work):  # an item each: the calling thread need not wait for the others to start
+            with ThreadPoolExecutor(workers - 1) as pool:
+                others = pool.map(function, work[1:])
+                yield function(work[0])
+                yield from others
+            return
         with ThreadPoolExecutor(workers) as pool:
             yield from pool.map(function, work)

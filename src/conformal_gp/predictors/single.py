@@ -73,7 +73,7 @@ class SinglePredictor(Predictor):
 
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
         """See Predictor."""
-        blocks = self.map_blocks(lambda rows: self.posterior.halfway(self.inputs.new(X[rows]))[1:], _all(X))
+        blocks = self.map_blocks(lambda rows: self.posterior.halfway(self.inputs.new(X[rows]))[1:3], _all(X))
         mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return mean, variance
 
@@ -83,7 +83,7 @@ class SinglePredictor(Predictor):
 
         def block(rows: Rows) -> Array:
             halfway = self._halfway(X, rows)
-            if rows_in_single is not None and rough.pays(rows_in_single, halfway.half, halfway.variance):
+            if rows_in_single is not None and rough.pays(rows_in_single, halfway.square, halfway.variance):
                 return _rough_hulls(rows_in_single, halfway, ranks)
             return np.concatenate([hulls(lines, ranks) for _, lines in self._lines(halfway, rows)])
 
@@ -114,7 +114,7 @@ class SinglePredictor(Predictor):
 
     def _lines(self, halfway: Halfway, rows: Rows) -> Iterator[tuple[Rows, Lines]]:
         """Lines for the test rows ``rows``, in pieces: some of the rows, and their lines. ``halfway`` is used up."""
-        weights, mean, variance = halfway
+        weights, mean, variance, _ = halfway
         multiply_triangle(self.posterior.root, weights, transposed=True)
         alpha, diagonal = self.posterior.alpha[self._ranked], self.posterior.diagonal[self._ranked]
         for piece in _pieces(rows.size, PIECE_ENTRIES // self.n_rows):
@@ -138,10 +138,9 @@ class SinglePredictor(Predictor):
 
 def _rough_hulls(rows: rough.RoughRows, halfway: Halfway, ranks: Sequence[int]) -> Array:
     """Hulls by way of single precision, (m, 2, levels)."""
-    half, mean, variance = halfway
+    half, mean, variance, square = halfway
     cosines = np.empty(half.shape, dtype=np.float32)
-    length = np.sqrt(np.einsum("ij,ij->i", half, half))
-    np.multiply(half, 1.0 / np.where(length > 0.0, length, 1.0)[:, None], out=cosines, casting="same_kind")
+    np.multiply(half, np.where(square > 0.0, square, 1.0)[:, None] ** -0.5, out=cosines, casting="same_kind")
     multiply_triangle(rows.unit_root, cosines, transposed=True)
     everything = rows.numbers.size == half.shape[1]
     reach = np.concatenate(
@@ -150,6 +149,7 @@ def _rough_hulls(rows: rough.RoughRows, halfway: Halfway, ranks: Sequence[int]) 
                 rows,
                 cosines[piece] if everything else cosines[piece, rows.numbers],
                 half[piece],
+                square[piece],
                 variance[piece],
                 ranks,
             )
