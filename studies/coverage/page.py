@@ -170,6 +170,7 @@ def _markdown(rows: list[dict], arguments: str) -> str:
             f"| {method} | " + " | ".join(map(str, short)) + f" | {len(own) // len(LEVELS)} | "
             f"{worst['coverage']:.1%} ± {worst['se']:.1%} ({worst['cell']}) |"
         )
+    lines += _widths_by_rows(rows)
     for title, key, form in (
         ("Coverage at nominal 90%, in percent (standard error)", "coverage", None),
         ("Median width at 90%", "median width", "{:.2f}"),
@@ -194,3 +195,21 @@ def _markdown(rows: list[dict], arguments: str) -> str:
                     entries.append(form.format(row[key]))
             lines.append(f"| {cell.name} | " + " | ".join(entries) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _widths_by_rows(rows: list[dict]) -> list[str]:
+    """Ratios of median widths at 90%, averaged over the cells of each number of rows."""
+    width = {(r["cell"], r["method"]): r["median width"] for r in rows if r["level"] == 0.9}
+    ratios = (("augmented", "train"), ("known", "train"), ("augmented", "split"), ("augmented", "holdout"))
+    lines = [
+        "",
+        "## Ratios of median widths at 90%, averaged over the cells of each number of rows",
+        "",
+        "| rows | " + " | ".join(f"{one} / {other}" for one, other in ratios) + " |",
+        "|---|" + "---|" * len(ratios),
+    ]
+    for l in sorted({cell.l for cell in CELLS}):
+        cells = [cell.name for cell in CELLS if cell.l == l]
+        means = [np.mean([width[cell, one] / width[cell, other] for cell in cells]) for one, other in ratios]
+        lines.append(f"| {l} | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
+    return lines
