@@ -21,7 +21,7 @@ def expected(train, new, levels):
     """Means and intervals by way of the library."""
     table = read_table(train)
     columns = Columns.learn(table, "y")
-    X, y = columns.training_rows(table)
+    (X, _), y = columns.training_rows(table)
     model = ConformalGPRegressor(random_state=0).fit(X, y)
     inputs = columns.design(read_table(new)).X
     return model.predict(inputs), model.predict_interval(inputs, levels)
