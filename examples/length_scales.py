@@ -58,7 +58,7 @@ print(model.guarantee_)
 
 # %%
 # Learning on all rows gives the narrowest intervals and no guarantee; on 134 rows with four length scales it is
-# close. The others pay a little width for certainty.
+# close. The others pay for certainty with width; the better the candidates, the less.
 
 figure, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
 bars = ax.barh(list(widths), list(widths.values()), color=["0.55"] * 4 + ["0.85"], edgecolor="0.3")
