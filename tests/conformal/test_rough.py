@@ -61,6 +61,22 @@ def test_any_error_within_the_bound_is_made_good(seed):
     assert_allclose(found, by_lines(root, np.arange(60), alpha, diagonal, half, variance, ranks), rtol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_closer_than_the_error_are_told_apart(seed):
+    root, alpha, half, variance = problem(seed, n_new=1)
+    diagonal = np.einsum("ij,ij->j", root, root)
+    z = (half @ root)[0] / np.sqrt(variance * diagonal)
+    closeness = 1.0 + 1e-7 * np.random.default_rng(seed).uniform(size=60)
+    alpha = (
+        np.sqrt(diagonal) * np.exp(np.arcsinh(z)) * closeness
+    )  # all reach equally far above, but for a ten millionth
+    rows = rough.prepare(np.arange(60), root, alpha, diagonal)
+    error = np.random.default_rng(seed).uniform(-63, 63, (1, 60)) * rough.ROUNDOFF
+    ranks = [1, 6, 12, 30, 60]
+    found = rough.ends(rows, cosines_of(rows, half, error), half, np.sum(half**2, axis=1), variance, ranks)
+    assert_allclose(found, by_lines(root, np.arange(60), alpha, diagonal, half, variance, ranks), rtol=1e-11)
+
+
 def test_ties_and_residuals_of_zero():
     root, alpha, half, variance = problem(3)
     alpha[:50] = 0.0
