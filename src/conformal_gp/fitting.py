@@ -280,7 +280,9 @@ def _warn_if_explained(inputs: Inputs, y: Array, mean: str) -> None:
         )
 
 
-def _learn(settings: Settings, inputs: Inputs, y: Array, rng: np.random.RandomState, *, restricted: bool) -> Optimum:
+def _learn(
+    settings: Settings, inputs: Inputs, y: Array, rng: np.random.RandomState, *, restricted: bool, warn: bool = True
+) -> Optimum:
     """Maximum likelihood; the best of several kernels when there are several."""
     variance = _label_variance(inputs, y)
     starts = [_start(settings, kernel, inputs, variance or 1.0) for kernel in settings.kernels]
@@ -299,6 +301,7 @@ def _learn(settings: Settings, inputs: Inputs, y: Array, rng: np.random.RandomSt
             n_restarts=settings.n_restarts,
             random_state=rng,
             n_jobs=settings.n_jobs,
+            warn=warn,
         )
         optima.append(optimum)
     return max(optima, key=lambda optimum: optimum.log_marginal_likelihood)
@@ -433,7 +436,7 @@ def _candidates(
     proposes = settings.candidates is None and len(named) < len(settings.kernels)
     chooses = len(settings.gammas) > 1
     if proposes or chooses:
-        optimum = _learn(settings, inputs, y[design], rng, restricted=True)
+        optimum = _learn(settings, inputs, y[design], rng, restricted=True, warn=False)  # only a proposal
     if proposes:
         given = [kernel for kernel in settings.kernels if not isinstance(kernel, str)]
         candidates = candidates + proposed(optimum.kernel, inputs.pairs.X, rng)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from conformal_gp import ConformalGPRegressor
@@ -146,6 +147,15 @@ def test_design_rows_propose_candidates_for_kernel_objects_and_are_not_ranked():
         for x, label in zip(X_new, labels, strict=True)
     ]
     np.testing.assert_allclose(model.predict_p(X_new, labels), expected, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+def test_bounds_that_a_proposal_ends_on_are_not_worth_a_warning():
+    X, y, _ = problem(5, l=30)
+    kernel = ConstantKernel(1.0) * Matern([1.0, 1.0], (0.9, 1.1), nu=1.5)
+    ConformalGPRegressor(kernel, tuning="augmented", random_state=0, n_restarts=0).fit(X, y)
+    with pytest.raises(ConvergenceWarning, match="bound"):
+        ConformalGPRegressor(kernel, tuning="holdout", random_state=0, n_restarts=0).fit(X, y)
 
 
 def test_a_handicap_keeps_out_a_candidate_that_is_not_much_likelier():

@@ -49,6 +49,7 @@ def maximise_likelihood(
     n_restarts: int,
     random_state: np.random.RandomState,
     n_jobs: int | None,
+    warn: bool = True,
 ) -> Optimum:
     """Learn kernel hyperparameters and noise variance from the rows (X, y).
 
@@ -70,6 +71,8 @@ def maximise_likelihood(
         Draws all starts before any is followed, so the result does not depend on ``n_jobs``.
     n_jobs : int or None
         Threads over starts.
+    warn : bool, default=True
+        Whether to say that a hyperparameter ended on a bound or that the optimiser did not converge.
 
     Returns
     -------
@@ -103,7 +106,8 @@ def maximise_likelihood(
             "the covariance matrix was not positive definite at any start; give a larger noise_variance, "
             "other bounds or another kernel."
         )
-    _warn(kernel, best, bounds, learn_noise)
+    if warn:
+        _warn(kernel, best, bounds, learn_noise)
     tuned, noise_variance = objective.split(best.x)
     return Optimum(tuned, noise_variance, -(best.fun + offset))
 
