@@ -174,6 +174,7 @@ def _markdown(rows: list[dict], arguments: str) -> str:
     for title, key, form in (
         ("Coverage at nominal 90%, in percent (standard error)", "coverage", None),
         ("Median width at 90%", "median width", "{:.2f}"),
+        ("Mean width at 90%", "mean width", "{:.2f}"),
         ("Share of infinite intervals at 90%, in percent", "infinite", "{:.0%}"),
         (
             "Seconds for a data set (fit and 50 predictions; GPR and jackknife+ reuse the fit of train)",
@@ -198,18 +199,20 @@ def _markdown(rows: list[dict], arguments: str) -> str:
 
 
 def _widths_by_rows(rows: list[dict]) -> list[str]:
-    """Ratios of median widths at 90%, averaged over the cells of each number of rows."""
-    width = {(r["cell"], r["method"]): r["median width"] for r in rows if r["level"] == 0.9}
+    """Ratios of widths at 90%, averaged over the cells of each number of rows."""
     ratios = (("augmented", "train"), ("known", "train"), ("augmented", "split"), ("augmented", "holdout"))
-    lines = [
-        "",
-        "## Ratios of median widths at 90%, averaged over the cells of each number of rows",
-        "",
-        "| rows | " + " | ".join(f"{one} / {other}" for one, other in ratios) + " |",
-        "|---|" + "---|" * len(ratios),
-    ]
-    for l in sorted({cell.l for cell in CELLS}):
-        cells = [cell.name for cell in CELLS if cell.l == l]
-        means = [np.mean([width[cell, one] / width[cell, other] for cell in cells]) for one, other in ratios]
-        lines.append(f"| {l} | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
+    lines = []
+    for kind in ("median width", "mean width"):
+        width = {(r["cell"], r["method"]): r[kind] for r in rows if r["level"] == 0.9}
+        lines += [
+            "",
+            f"## Ratios of {kind}s at 90%, averaged over the cells of each number of rows",
+            "",
+            "| rows | " + " | ".join(f"{one} / {other}" for one, other in ratios) + " |",
+            "|---|" + "---|" * len(ratios),
+        ]
+        for l in sorted({cell.l for cell in CELLS}):
+            cells = [cell.name for cell in CELLS if cell.l == l]
+            means = [np.mean([width[cell, one] / width[cell, other] for cell in cells]) for one, other in ratios]
+            lines.append(f"| {l} | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
     return lines
