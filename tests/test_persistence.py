@@ -101,6 +101,7 @@ def test_kernel_objects(name, tuning):
         {"candidates": [(RBF(1.0), 0.1), (RBF(2.0), np.float64(0.2))], "scale_inputs": False},
         {"mean": "zero", "random_state": np.random.RandomState(0), "n_jobs": 2},
         {"kernel": OBJECTS["sum"], "tuning": "augmented"},
+        {"kernel": 1.5 * RBF([1.0, 2.0])},
     ],
 )
 def test_other_parameters(parameters):
@@ -295,10 +296,20 @@ def test_changed_content_does_not_match_its_checksum(content):
         loaded(rewritten(content, {"extra.npy": b""}))
 
 
+def test_older_format_is_read():
+    model = ConformalGPRegressor("se").fit(X, Y)
+    document, arrays = read_archive(io.BytesIO(saved(model)))
+    document["format_version"] = 1
+    del document["recipe"]["searched"]
+    file = io.BytesIO()
+    write_archive(file, document, arrays)
+    assert_same_answers(model, loaded(file.getvalue()))
+
+
 def test_newer_format_asks_for_an_upgrade(content):
     document = json.loads(zipfile.ZipFile(io.BytesIO(content)).read("model.json"))
     document |= {"format_version": FORMAT_VERSION + 1, "package_version": "99.0"}
-    with pytest.raises(ModelFileError, match=r"format 2, written by conformal-gp 99\.0.*Upgrade"):
+    with pytest.raises(ModelFileError, match=rf"format {FORMAT_VERSION + 1}, written by conformal-gp 99\.0.*Upgrade"):
         loaded(rewritten(content, {"model.json": json.dumps(document).encode()}))
 
 

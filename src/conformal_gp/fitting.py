@@ -20,6 +20,7 @@ from conformal_gp.gp.candidates import Candidate, lattice, proposed, stretched
 from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.factor import norm_of_lower
 from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.patterns import Patterns, has_patterns
 from conformal_gp.gp.posterior import Posterior, noise_floor
 from conformal_gp.gp.scaling import Scaling, SymmetricScaling
 from conformal_gp.gp.tuning import Optimum, maximise_likelihood
@@ -32,10 +33,13 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 T = TypeVar("T")
 
-# Largest numbers of rows at which "auto" tunes inside the bag; beyond, a design set costs less and loses little. For
-# kernel objects it also learns better: their candidates are proposals, not a lattice.
+# Largest numbers of rows at which "auto" tunes inside the bag, with named kernels and with kernel objects; beyond, a
+# design set costs less and loses little.
 ROWS_FOR_AUGMENTED = 1000
-ROWS_FOR_PROPOSALS = 200
+ROWS_FOR_OBJECTS = 200
+# Largest number of inputs whose length scales are searched inside the bag, up to as many rows as "auto" takes; the
+# search passes hundreds of factorisations. Beyond, design rows propose candidates.
+INPUTS_FOR_SEARCH = 20
 # Share of the rows that are design rows where they teach everything; where they only propose candidates, so many for
 # each hyperparameter of the kernel, between two shares.
 TEACHING_SHARE = 1 / 2
@@ -78,6 +82,8 @@ class Recipe:
     design: Rows = field(default_factory=_no_rows)
     """Rows that are not ranked."""
     inside_bag: bool = False
+    searched: Kernel | None = None
+    """The kernel whose patterns of length scales are searched inside the bag, instead of candidates."""
     flat_prior: bool = True
     """Whether the coefficients of the mean have a flat prior, or are given at their estimate."""
 
@@ -112,7 +118,7 @@ class Learnt(NamedTuple):
 def automatic(settings: Settings, n_rows: int) -> str:
     """The way that ``tuning="auto"`` takes: it depends on the number of rows and on the kernel alone."""
     named = all(isinstance(kernel, str) for kernel in settings.kernels)
-    most = ROWS_FOR_AUGMENTED if named else ROWS_FOR_PROPOSALS
+    most = ROWS_FOR_AUGMENTED if named else ROWS_FOR_OBJECTS
     own_noise = not named and settings.noise_variance == 0.0  # candidates bring noise
     if settings.candidates is not None or (n_rows <= most and not own_noise):
         return "augmented"
@@ -189,6 +195,8 @@ def learn_on_design(settings: Settings, X: Array, y: Array, n_rows: int, rng: np
 
 def fit_augmented(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Fitted:
     """Hyperparameters chosen inside the bag, from candidates that do not depend on the ranked rows."""
+    if _searches(settings, y.size):
+        return _fit_searched(settings, X, y)
     named = [kernel for kernel in settings.kernels if isinstance(kernel, str)]
     proposes = settings.candidates is None and len(named) < len(settings.kernels)
     design = _no_rows()
@@ -201,6 +209,30 @@ def fit_augmented(settings: Settings, X: Array, y: Array, rng: np.random.RandomS
     )
     recipe = Recipe(candidates, settings.mean, scaling, gamma, guarantee, design, inside_bag=True)
     _warn_if_explained(Inputs(X, scaling or Scaling.standard(X), settings.mean), y, settings.mean)
+    return rebuild(recipe, X, y, settings.n_jobs)
+
+
+def _searches(settings: Settings, n_rows: int) -> bool:
+    """Whether length scales are searched: for one kernel that has nothing else to learn, where that is affordable."""
+    alone = len(settings.kernels) == len(settings.gammas) == 1 and settings.candidates is None
+    kernel = settings.kernels[0]
+    if not alone or settings.design is not None or isinstance(kernel, str) or n_rows > ROWS_FOR_OBJECTS:
+        return False
+    return has_patterns(kernel) and Patterns(kernel).n_inputs <= INPUTS_FOR_SEARCH
+
+
+def _fit_searched(settings: Settings, X: Array, y: Array) -> Fitted:
+    """Length scales for each input, found inside the bag."""
+    kernel = clone(settings.kernels[0])
+    scaling = None if settings.scale_inputs else Scaling.none(X)
+    inputs = Inputs(X, scaling or Scaling.standard(X), settings.mean)
+    _check_kernel(kernel, inputs)
+    _warn_if_explained(inputs, y, settings.mean)
+    guarantee = (
+        "Exact: hyperparameters are chosen inside the bag, by a search for the inputs that matter which treats all "
+        f"its rows alike, so {PROMISE}."
+    )
+    recipe = Recipe([], settings.mean, scaling, settings.gammas[0], guarantee, inside_bag=True, searched=kernel)
     return rebuild(recipe, X, y, settings.n_jobs)
 
 
@@ -239,9 +271,9 @@ def _single(recipe: Recipe, inputs: Inputs, y: Array, n_jobs: int | None) -> Fit
 
 
 def _inside_bag(recipe: Recipe, X: Array, y: Array, n_jobs: int | None) -> Fitted:
-    stationary = all(candidate.kernel.is_stationary() for candidate in recipe.candidates)
+    stationary = all(candidate.kernel.is_stationary() for candidate in recipe.candidates)  # searched kernels are
     predictor = AugmentedPredictor(
-        recipe.candidates,
+        recipe.candidates if recipe.searched is None else Patterns(recipe.searched),
         X,
         y,
         SymmetricScaling(X, stationary) if recipe.scaling is None else recipe.scaling,

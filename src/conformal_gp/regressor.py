@@ -61,7 +61,7 @@ class ConformalGPRegressor(ConformalRegressor):
         How hyperparameters are chosen.
 
         - "augmented": inside the bag of training rows and test row, anew for every label, from a finite set of
-          candidates. Exact.
+          candidates, or, for a length scale for each input, by a search. Exact.
         - "holdout": on design rows, by maximum likelihood; all rows predict, the others are ranked. Exact.
         - "auto": "augmented" for named kernels and up to 1000 rows, for kernel objects and up to 200 rows, or where
           ``candidates`` are given; else "holdout".
@@ -70,14 +70,15 @@ class ConformalGPRegressor(ConformalRegressor):
 
         In the exact ways the coefficients of the mean have a flat prior inside the bag.
     design : float in (0, 1), array-like of int, or None, default=None
-        Design rows, as a share drawn at random or as row numbers. None takes about half with "holdout", and a fifth to
-        two fifths, four for each hyperparameter, with "augmented" for kernel objects without ``candidates`` or several
-        ``gamma``: so many that the number of ranked rows, and one, is a multiple of 20 (of 10 for few rows), which
-        meets the usual levels exactly.
+        Design rows, as a share drawn at random or as row numbers. None takes about half with "holdout". With
+        "augmented" it takes a fifth to two fifths, four for each hyperparameter, where they have to propose candidates
+        or choose among several ``gamma``, else none. The number of ranked rows, and one, is then a multiple of 20 (of
+        10 for few rows), which meets the usual levels exactly.
     candidates : list of (kernel, noise variance) pairs, or None, default=None
         Candidates for "augmented"; each counts up to a common factor of signal and noise. They may not come from the
-        training rows. None takes a lattice of length scales and noise ratios for named kernels, and proposals of the
-        design rows for others.
+        training rows. None takes a lattice of length scales and noise ratios for named kernels; a search for the inputs
+        that matter for a kernel with an amplitude and a length scale for each of up to 20 inputs, with up to 200 rows;
+        and proposals of design rows for other kernels, or where ``design`` is given.
     scale_inputs : bool, default=True
         Standardise inputs to mean 0 and standard deviation 1: over the training rows, with "holdout" over the design
         rows, or with "augmented" over all rows of the bag, rounded (see the documentation).

@@ -51,11 +51,17 @@ def _gaussian_process(X: np.ndarray, rng: np.random.Generator, length: float, po
     return np.linalg.cholesky(K) @ rng.standard_normal(X.shape[0])
 
 
+def grades(d: int) -> np.ndarray:
+    """Length scales of the graded truth: each input matters less than the one before it."""
+    return np.geomspace(0.8, 12.8, d)
+
+
 _TRUTHS = {
     "linear": _linear,
     "smooth": lambda X, rng: _gaussian_process(X, rng, length=1.5, power=2.0),
     "rough": lambda X, rng: _gaussian_process(X, rng, length=1.0, power=1.0),
     "sparse": lambda X, rng: _gaussian_process(X[:, :2], rng, length=1.0, power=2.0),
+    "graded": lambda X, rng: _gaussian_process(X / grades(X.shape[1]), rng, np.sqrt(2.0 / X.shape[1]), power=2.0),
 }
 
 _NOISES = {
@@ -66,8 +72,8 @@ _NOISES = {
 }
 
 # Every l with every number of inputs, with one length scale and with one for each input; noises and truths in turn, so
-# that each meets every l and every d about equally often. In those all inputs matter alike; in the last three only two
-# inputs matter, which is what a length scale for each input is for.
+# that each meets every l and every d about equally often. In those all inputs matter alike; in the last five they do
+# not, which is what a length scale for each input is for: only two matter, or all do by degrees.
 CELLS = [
     Cell(l, d, ard, noise=list(_NOISES)[(i + 2 * j + k) % 4], truth=list(_TRUTHS)[(i + j + 2 * k) % 3])
     for i, l in enumerate((19, 39, 59, 99, 199))
@@ -76,3 +82,4 @@ CELLS = [
 ]
 CELLS += [Cell(99, 5, True, "heavy", "sparse"), Cell(99, 10, True, "gaussian", "sparse")]
 CELLS += [Cell(199, 10, True, "skewed", "sparse")]
+CELLS += [Cell(99, 5, True, "gaussian", "graded"), Cell(199, 10, True, "gaussian", "graded")]

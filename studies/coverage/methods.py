@@ -14,7 +14,7 @@ from conformal_gp.conformal.levels import rank, read_level
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.scaling import Scaling
-from studies.coverage.cells import LEVELS, Cell
+from studies.coverage.cells import LEVELS, Cell, grades
 
 Intervals = Callable[[np.ndarray, np.ndarray, np.ndarray], Iterator[tuple[str, np.ndarray]]]
 
@@ -53,6 +53,8 @@ def known(cell: Cell, X: np.ndarray, y: np.ndarray, X_test: np.ndarray) -> Itera
         kernel = Matern(np.sqrt(cell.d), nu=0.5)
     elif cell.truth == "smooth":
         kernel = RBF(1.5 * np.sqrt(cell.d / 2))
+    elif cell.truth == "graded":
+        kernel = RBF(grades(cell.d))
     else:
         kernel = RBF(np.where(np.arange(cell.d) < 2, 1.0, 1e5))
     fixed = ConformalGPRegressor(

@@ -96,7 +96,7 @@ def test_pruning_leaves_most_stretches_out(monkeypatch):
     bag = model._predictor.main
     asked = []
     original = bag.lines
-    monkeypatch.setattr(bag, "lines", lambda g, moments, rows: asked.append(len(rows)) or original(g, moments, rows))
+    monkeypatch.setattr(bag, "lines", lambda use, at, rows, first: asked.append(len(rows)) or original(use, at, rows))
     model.predict_interval(X_new, 0.8)
     with_pruning, asked[:] = sum(asked), []
     model._predictor._prune = False
@@ -138,7 +138,7 @@ def test_design_rows_propose_candidates_for_kernel_objects_and_are_not_ranked():
     labels = np.array([0.0, 3.0, -2.0])
     candidates = [
         (group.kernel, noise, handicap)
-        for group in model._predictor._by_kernel
+        for group in model._predictor._candidates
         for noise, handicap in zip(group.noise_variances, group.handicaps, strict=True)
     ]
     assert len({handicap for *_, handicap in candidates}) == 2

@@ -57,9 +57,9 @@ def stretched(kernel: Kernel, X: Array) -> list[Candidate]:
     Where design rows are too few to tell length scales apart, candidates that keep their proportions are the better
     ones; the likelihood of all rows decides.
     """
-    is_length = _is_length(kernel)
-    factors = LENGTH_SCALES if is_length.any() else np.ones(1)
-    return _with_noises([kernel.theta + is_length * np.log(factor) for factor in factors], kernel, X, 0.0)
+    lengths = is_length(kernel)
+    factors = LENGTH_SCALES if lengths.any() else np.ones(1)
+    return _with_noises([kernel.theta + lengths * np.log(factor) for factor in factors], kernel, X, 0.0)
 
 
 def proposed(kernel: Kernel, X: Array, rng: np.random.RandomState) -> list[Candidate]:
@@ -71,19 +71,19 @@ def proposed(kernel: Kernel, X: Array, rng: np.random.RandomState) -> list[Candi
     """
     steps = [spread * rng.standard_normal((count, kernel.n_dims)) for count, spread in SCATTER]
     thetas = list(kernel.theta + np.vstack([np.zeros(kernel.n_dims), *steps]))
-    is_length = _is_length(kernel)
-    if is_length.sum() > 1:
-        learnt = np.clip(kernel.theta[is_length], np.log(LEAST_LENGTH), np.log(MOST_LENGTH))
+    lengths = is_length(kernel)
+    if lengths.sum() > 1:
+        learnt = np.clip(kernel.theta[lengths], np.log(LEAST_LENGTH), np.log(MOST_LENGTH))
         for share in SHARES:
             for factor in COMMON_FACTORS:
                 theta = kernel.theta.copy()
-                theta[is_length] = np.median(learnt) + share * (learnt - np.median(learnt)) + np.log(factor)
+                theta[lengths] = np.median(learnt) + share * (learnt - np.median(learnt)) + np.log(factor)
                 thetas.append(theta)
     bounds = np.asarray(kernel.bounds).reshape(-1, 2)
     return _with_noises([np.clip(theta, bounds[:, 0], bounds[:, 1]) for theta in thetas], kernel, X, HANDICAP)
 
 
-def _is_length(kernel: Kernel) -> NDArray[np.bool_]:
+def is_length(kernel: Kernel) -> NDArray[np.bool_]:
     """Which of the free hyperparameters are length scales."""
     free = [h for h in kernel.hyperparameters if not h.fixed]
     return np.repeat([h.name.endswith("length_scale") for h in free], [h.n_elements for h in free]).astype(bool)

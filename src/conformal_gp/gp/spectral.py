@@ -8,6 +8,7 @@ for each noise variance; only its weights cost O(l²). The mean function's coeff
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,10 @@ class Moments(NamedTuple):
     unexplained: Array
     """(R, m, p): h - H'C k."""
 
+    def take(self, rows: NDArray[np.int64]) -> Moments:
+        """Some of the new rows."""
+        return Moments(self.mean[:, rows], self.variance[:, rows], self.rotated[rows], self.unexplained[:, rows])
+
 
 class SpectralPosterior:
     """Gaussian process given its training rows, for one kernel and several noise variances.
@@ -52,8 +57,6 @@ class SpectralPosterior:
 
     Attributes
     ----------
-    alpha, diagonal : ndarray of shape (R, l)
-        Weighted residuals and inverse leave-one-out variances.
     coefficients : ndarray of shape (R, p)
         Generalised least squares coefficients of the mean basis.
     quadratic, log_determinant : ndarray of shape (R,)
@@ -78,20 +81,39 @@ class SpectralPosterior:
         H = self._U.T @ inputs.H
         rotated_y = self._U.T @ y
         self._CH = self._inverse[:, :, None] * H  # (R, l, p), rotated
-        information = np.einsum("lp,rlq->rpq", H, self._CH)
+        information = H.T @ self._CH
         self._information_inverse = np.linalg.inv(information)
-        self.coefficients = np.einsum("rpq,rlq,l->rp", self._information_inverse, self._CH, rotated_y)
+        self.coefficients = np.einsum("rpq,rq->rp", self._information_inverse, rotated_y @ self._CH)
         residual = rotated_y - self.coefficients @ H.T
         residual[np.abs(residual).max(axis=1) <= 1e-13 * np.abs(y).max()] = 0.0  # nothing but rounding is left
         self._rotated_alpha = self._inverse * residual
-        self.alpha = self._rotated_alpha @ self._U.T
         self.quadratic = np.einsum("rl,rl->r", residual, self._rotated_alpha)
         self.log_determinant = np.log(spectrum).sum(axis=1) + np.linalg.slogdet(information)[1]
         self.degrees_of_freedom = y.size - H.shape[1]
-        self._coefficient_weights = np.einsum("rpq,rlq->rpl", self._information_inverse, self._CH) @ self._U.T
-        self.diagonal = self._inverse @ (self._U**2).T
+
+    @cached_property
+    def _coefficient_weights(self) -> Array:
+        """(R, p, l): weights of the training labels in the coefficients."""
+        return (self._information_inverse @ self._CH.transpose(0, 2, 1)) @ self._U.T
+
+    @cached_property
+    def _settled(self) -> tuple[Array, Array]:
+        """Weighted residuals and inverse leave-one-out variances: only candidates that are in use need them."""
+        alpha = self._rotated_alpha @ self._U.T
+        diagonal = self._inverse @ (self._U**2).T
         lost = np.einsum("rlp,rpl->rl", self._U @ self._CH, self._coefficient_weights)
-        settle(self.alpha, self.diagonal, lost)
+        settle(alpha, diagonal, lost)
+        return alpha, diagonal
+
+    @property
+    def alpha(self) -> Array:
+        """(R, l): weighted residuals."""
+        return self._settled[0]
+
+    @property
+    def diagonal(self) -> Array:
+        """(R, l): inverse leave-one-out variances."""
+        return self._settled[1]
 
     def moments(self, new: NewInputs) -> Moments:
         """Means and variances for every noise variance."""
@@ -100,13 +122,13 @@ class SpectralPosterior:
         total = self.kernel.diag(new.pairs.X) + self.noise_variances[:, None]
         unexplained = new.H - rotated @ self._CH
         variance = total - self._inverse @ (rotated**2).T
-        variance += np.einsum("rmp,rpq,rmq->rm", unexplained, self._information_inverse, unexplained, optimize=True)
+        variance += ((unexplained @ self._information_inverse) * unexplained).sum(axis=2)
         variance[:, new.undetermined] = np.inf
         check_resolved(variance, total)
         return Moments(mean, variance, rotated, unexplained)
 
-    def weights(self, moments: Moments, r: int, rows: NDArray[np.int64]) -> Array:
-        """Weights (rows, l) of the training labels in the means of some new rows, for noise variance number r."""
-        weights = (moments.rotated[rows] * self._inverse[r]) @ self._U.T
-        weights += moments.unexplained[r, rows] @ self._coefficient_weights[r]
+    def weights(self, moments: Moments, r: int) -> Array:
+        """Weights (m, l) of the training labels in the means of new rows, for noise variance number r."""
+        weights = (moments.rotated * self._inverse[r]) @ self._U.T
+        weights += moments.unexplained[r] @ self._coefficient_weights[r]
         return weights

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FORMAT = "conformal-gp model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 _DOCUMENT = "model.json"
 _CHECKSUMS = "SHA256SUMS"

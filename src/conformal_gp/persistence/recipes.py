@@ -24,6 +24,7 @@ def exact_to_json(recipe: Recipe) -> dict[str, Any]:
         "guarantee": recipe.guarantee,
         "design": to_json(recipe.design, "design"),
         "inside_bag": recipe.inside_bag,
+        "searched": None if recipe.searched is None else to_json(recipe.searched, "kernel"),
         "flat_prior": recipe.flat_prior,
     }
 
@@ -38,6 +39,7 @@ def exact_from_json(document: dict[str, Any]) -> Recipe:
         document["guarantee"],
         from_json(document["design"]),
         document["inside_bag"],
+        from_json(document["searched"]) if document.get("searched") else None,  # not in format 1
         document["flat_prior"],
     )
 
