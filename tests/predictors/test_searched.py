@@ -174,6 +174,18 @@ def test_test_rows_threads_blocks_and_memory_do_not_matter(monkeypatch):
     assert len(frugal._predictor.main._posteriors) == 1
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_pruned_and_unpruned_agree(seed):
+    X, y, X_new = problem(20 + seed, l=19, n_new=8)
+    model = fit(X, y, mean="constant")
+    levels = [0.5, 0.8, 0.9, 0.95]
+    pruned = model.predict_interval(X_new, levels), [model.predict_interval(X_new, level) for level in levels]
+    model._predictor._prune = False
+    full = model.predict_interval(X_new, levels)
+    np.testing.assert_allclose(pruned[0], full, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(np.stack(pruned[1], axis=-1), full, rtol=1e-12, atol=1e-12)
+
+
 def test_inputs_that_do_not_matter_are_found():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 6))

@@ -44,7 +44,7 @@ def outstanding(offset: Array, slope: Array, low: float, high: float) -> list[tu
     parts = []
     for start, stop, line in zip(breaks[:n].tolist(), breaks[1 : n + 1].tolist(), owner[:n].tolist(), strict=True):
         sign, i = (1.0, line) if line < offset.size else (-1.0, line - offset.size)
-        start, stop = _where_at_least(sign * offset[i], sign * slope[i], start, stop)
+        start, stop = _where_at_least(sign * float(offset[i]), sign * float(slope[i]), start, stop)
         if start <= stop:
             parts.append((start, stop, _tied(offset, slope, i, start, stop)))
     return parts

@@ -167,7 +167,10 @@ class Bag(ABC):
         selection = self.select(new)
         stretches = selection.stretches()
         if prune:
-            stretches = [self._within_reach(selection, j, row, min(ranks)) for j, row in enumerate(stretches)]
+            stretches = [
+                [stretch for stretch in row if self.within_reach(selection, j, stretch, min(ranks))]
+                for j, row in enumerate(stretches)
+            ]
         rows_of: dict[tuple[Use, tuple[int, ...]], list[int]] = defaultdict(list)
         for j, row in enumerate(stretches):
             for known in dict.fromkeys((stretch.use, stretch.first) for stretch in row):
@@ -185,17 +188,13 @@ class Bag(ABC):
             for j, row in enumerate(stretches)
         ]
 
-    def _within_reach(self, selection: Selection, j: int, stretches: list[Stretch], rank: int) -> list[Stretch]:
-        """Those stretches of new row j on which the candidate's own region can be."""
-        kept = []
-        for stretch in stretches:
-            mean, variance = selection.mean_and_variance(stretch.use, j)
-            reach = np.sqrt(variance) * self.reach(stretch.use, rank - len(stretch.first))
-            if stretch.low <= mean + reach and stretch.high >= mean - reach:
-                kept.append(stretch)
-        return kept
+    def within_reach(self, selection: Selection, j: int, stretch: Stretch, rank: int) -> bool:
+        """Whether the candidate's own region can be on a stretch of new row j."""
+        mean, variance = selection.mean_and_variance(stretch.use, j)
+        reach = np.sqrt(variance) * self._reach(stretch.use, rank - len(stretch.first))
+        return bool(stretch.low <= mean + reach and stretch.high >= mean - reach)
 
-    def reach(self, use: Use, rank: int) -> float:
+    def _reach(self, use: Use, rank: int) -> float:
         """β of the module's text."""
         if rank <= 0:
             return np.inf

@@ -182,7 +182,11 @@ class _Searched(Selection):
         """Labels at which a ranked row stands out most when inputs are alike, with that row."""
         found = []
         for use, pieces in self._alike([Piece(j, -np.inf, np.inf) for j in range(self._m)]).items():
-            within = [piece for piece in pieces if self._is_within_reach(use, piece)]
+            within = [
+                piece
+                for piece in pieces
+                if self._bag.within_reach(self, piece.row, Stretch(piece.low, piece.high, use), rank=1)
+            ]
             if not within:
                 continue
             rows, members = np.unique([piece.row for piece in within], return_inverse=True)
@@ -192,11 +196,6 @@ class _Searched(Selection):
                 parts = outstanding(lines.offset[j], lines.slope[j], piece.low - centre, piece.high - centre)
                 found += [(piece.clip(centre + low, centre + high), first) for low, high, first in parts]
         return found
-
-    def _is_within_reach(self, use: Use, piece: Piece) -> bool:
-        mean, variance = self.mean_and_variance(use, piece.row)
-        reach = np.sqrt(variance) * self._bag.reach(use, 1)
-        return bool(piece.low <= mean + reach and piece.high >= mean - reach)
 
     def _ranked_first_at(self, y: Array) -> list[tuple[Piece, tuple[int, ...]]]:
         """The same for one label of each row."""
