@@ -15,6 +15,7 @@ import numpy as np
 
 from studies.coverage.cells import CELLS, LEVELS, N_TEST, Cell
 
+MANY_ROWS = 99
 ORDER = ("augmented", "holdout", "train", "GPR", "jackknife+", "split", "known", "gpyconform")
 STYLE = {
     "augmented": ("o", "#0072b2"),
@@ -170,7 +171,7 @@ def _markdown(rows: list[dict], arguments: str) -> str:
             f"| {method} | " + " | ".join(map(str, short)) + f" | {len(own) // len(LEVELS)} | "
             f"{worst['coverage']:.1%} ± {worst['se']:.1%} ({worst['cell']}) |"
         )
-    lines += _widths_by_rows(rows)
+    lines += _widths_by_rows(rows) + _against_train(rows)
     for title, key, form in (
         ("Coverage at nominal 90%, in percent (standard error)", "coverage", None),
         ("Median width at 90%", "median width", "{:.2f}"),
@@ -196,6 +197,25 @@ def _markdown(rows: list[dict], arguments: str) -> str:
                     entries.append(form.format(row[key]))
             lines.append(f"| {cell.name} | " + " | ".join(entries) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _against_train(rows: list[dict]) -> list[str]:
+    """Ratios of widths at 90% to those of "train", cell by cell, where rows are many enough for it to be worth it."""
+    at = {(r["cell"], r["method"]): r for r in rows if r["level"] == 0.9}
+    kinds = [(method, kind) for method in ("augmented", "known") for kind in ("median width", "mean width")]
+    lines = [
+        "",
+        f"## Widths at 90% over those of train, cells of {MANY_ROWS} rows and more",
+        "",
+        "| cell | coverage of train | " + " | ".join(f"{method}, {kind}" for method, kind in kinds) + " |",
+        "|---|" + "---|" * (len(kinds) + 1),
+    ]
+    for cell in CELLS:
+        if cell.l >= MANY_ROWS and (cell.name, "train") in at:
+            train = at[cell.name, "train"]
+            ratios = [f"{at[cell.name, method][kind] / train[kind]:.2f}" for method, kind in kinds]
+            lines.append(f"| {cell.name} | {train['coverage']:.1%} | " + " | ".join(ratios) + " |")
+    return lines
 
 
 def _widths_by_rows(rows: list[dict]) -> list[str]:

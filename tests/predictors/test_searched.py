@@ -92,7 +92,7 @@ def test_region_and_p_values_equal_brute_force(seed, mean, gamma):
     model = ConformalGPRegressor(KERNEL, mean=mean, gamma=gamma, tuning="augmented", scale_inputs=False).fit(X, y)
     for x, region in zip(X_new, model.predict_set(X_new, 0.8), strict=True):
         ends = region[np.isfinite(region)]
-        labels = np.concatenate([np.linspace(-9, 9, 13), ends - 1e-7 * (1 + abs(ends)), ends + 1e-7 * (1 + abs(ends))])
+        labels = np.concatenate([np.linspace(-9, 9, 13), ends - 1e-8 * (1 + abs(ends)), ends + 1e-8 * (1 + abs(ends))])
         expected = [BruteForce(X, y, x, label, mean=mean, gamma=gamma).p_value() for label in labels]
         np.testing.assert_allclose(model.predict_p(np.tile(x, (labels.size, 1)), labels), expected, rtol=1e-12)
         inside = ((labels[:, None] >= region[:, 0]) & (labels[:, None] <= region[:, 1])).any(axis=1)
