@@ -76,7 +76,7 @@ class BruteForce:
         if d >= 4:
             single += [(4, tuple(1.0 if i in pair else 1e3 for i in range(d))) for pair in combinations(range(d), 2)]
         first = self.scores(min(map(self.best_noise, alike), key=lambda found: found[0])[1])
-        top = first >= first.max() * (1 - 1e-9)
+        top = first >= first.max() * (1 - 1e-11)
         if top[-1] and top.sum() == 1:
             return 1.0 / top.size
         end = self.walk([self.walk(single, d // 2), *alike], d)
