@@ -31,7 +31,7 @@ def test_length_scales_grow_with_the_square_root_of_the_number_of_inputs():
 def test_proposals_start_with_the_kernel_itself_and_stay_within_its_bounds():
     kernel = ConstantKernel(2.0) * Matern([1.0, 3.0], (0.9, 3.1)) + RBF(1.0, "fixed")
     X = np.random.default_rng(0).normal(size=(10, 2))
-    candidates = proposed(kernel, X, np.random.RandomState(0))
+    candidates = proposed(kernel, X, np.random.RandomState(0)) + stretched(kernel, X)
     np.testing.assert_allclose(candidates[0].kernel.theta, kernel.theta)
     for candidate in candidates:
         assert (candidate.kernel.theta >= candidate.kernel.bounds[:, 0] - 1e-12).all()

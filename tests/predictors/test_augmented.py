@@ -153,7 +153,7 @@ def test_design_rows_propose_candidates_for_kernel_objects_and_are_not_ranked():
 def test_bounds_that_a_proposal_ends_on_are_not_worth_a_warning():
     X, y, _ = problem(5, l=30)
     kernel = ConstantKernel(1.0) * Matern([1.0, 1.0], (0.9, 1.1), nu=1.5)
-    ConformalGPRegressor(kernel, tuning="augmented", random_state=0, n_restarts=0).fit(X, y)
+    ConformalGPRegressor(kernel, tuning="augmented", design=0.4, random_state=0, n_restarts=0).fit(X, y)
     with pytest.raises(ConvergenceWarning, match="bound"):
         ConformalGPRegressor(kernel, tuning="holdout", random_state=0, n_restarts=0).fit(X, y)
 

@@ -52,7 +52,7 @@ def lattice(name: str, n_features: int) -> list[Candidate]:
 
 
 def stretched(kernel: Kernel, X: Array) -> list[Candidate]:
-    """A kernel as given, with all its length scales multiplied by common factors, on inputs like ``X``.
+    """A kernel with all its length scales multiplied by common factors, within its bounds, on inputs like ``X``.
 
     Where design rows are too few to tell length scales apart, candidates that keep their proportions are the better
     ones; the likelihood of all rows decides.
@@ -79,8 +79,7 @@ def proposed(kernel: Kernel, X: Array, rng: np.random.RandomState) -> list[Candi
                 theta = kernel.theta.copy()
                 theta[lengths] = np.median(learnt) + share * (learnt - np.median(learnt)) + np.log(factor)
                 thetas.append(theta)
-    bounds = np.asarray(kernel.bounds).reshape(-1, 2)
-    return _with_noises([np.clip(theta, bounds[:, 0], bounds[:, 1]) for theta in thetas], kernel, X, HANDICAP)
+    return _with_noises(thetas, kernel, X, HANDICAP)
 
 
 def is_length(kernel: Kernel) -> NDArray[np.bool_]:
@@ -90,9 +89,11 @@ def is_length(kernel: Kernel) -> NDArray[np.bool_]:
 
 
 def _with_noises(thetas: list[Array], kernel: Kernel, X: Array, handicap: float) -> list[Candidate]:
-    """A kernel with each of the given hyperparameters and each noise ratio."""
+    """A kernel with each of the given hyperparameters, within its bounds, and each noise ratio."""
+    bounds = np.asarray(kernel.bounds).reshape(-1, 2)
+    variants = [kernel.clone_with_theta(np.clip(theta, bounds[:, 0], bounds[:, 1])) for theta in thetas]
     return [
         Candidate(variant, float(noise), handicap)
-        for variant in map(kernel.clone_with_theta, thetas)
+        for variant in variants
         for noise in NOISE_RATIOS * variant.diag(X).mean()
     ]
