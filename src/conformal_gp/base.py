@@ -90,7 +90,7 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):
         -------
         intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels)
             Lower and upper ends; three-dimensional when a sequence of levels is given. Ends are infinite where the
-            training rows cannot support the level.
+            training rows cannot support the level, and equal where the region is empty.
 
         Examples
         --------
@@ -134,7 +134,8 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):
         -------
         regions : list of ndarrays of shape (n_pieces, 2)
             For each row its region as sorted, disjoint, closed intervals. With ``gamma=2`` there is always one,
-            unless hyperparameters are chosen inside the bag (``tuning_`` is "augmented"), where gaps can occur.
+            unless hyperparameters are chosen inside the bag (``tuning_`` is "augmented"), where gaps can occur; where
+            they are searched, a region of a low level can be empty.
 
         Examples
         --------

@@ -229,11 +229,23 @@ def test_pickles_are_small_and_answer_alike():
     np.testing.assert_array_equal(pickle.loads(pickled).predict_interval(X_new, 0.8), ends)
 
 
-def test_a_region_without_labels_is_an_interval_without_width(monkeypatch):
-    X, y, X_new = problem(12)
-    model = fit(X, y)
-    monkeypatch.setattr(SearchedBag, "regions", lambda self, new, ranks, prune: [[np.empty((0, 2))]] * new.H.shape[0])
-    np.testing.assert_allclose(model.predict_interval(X_new, 0.8), np.column_stack([model.predict(X_new)] * 2))
+def test_an_empty_region_is_an_interval_without_width_inside_the_wider_ones():
+    levels = np.array([0.02, 0.1, 0.3, 0.5, 0.8])
+    n_empty = 0
+    for seed in (1, 16, 19):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(14, 3))
+        y = 3 * np.sin(2 * X[:, 0]) + 0.3 * rng.standard_t(2, size=14)
+        X_new = rng.normal(size=(60, 3))
+        model = fit(X, y, RBF(np.ones(3)), mean="constant")
+        ends = model.predict_interval(X_new, levels)
+        assert (np.diff(ends[:, 0], axis=1) <= 0).all()
+        assert (np.diff(ends[:, 1], axis=1) >= 0).all()
+        for level, at_level in zip(levels, np.moveaxis(ends, -1, 0), strict=True):
+            empty = [region.shape[0] == 0 for region in model.predict_set(X_new, level)]
+            np.testing.assert_array_equal(at_level[:, 0] == at_level[:, 1], empty)
+            n_empty += sum(empty)
+    assert n_empty > 0
 
 
 def test_constant_labels_give_the_constant():

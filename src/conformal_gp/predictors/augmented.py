@@ -129,9 +129,14 @@ class AugmentedPredictor(Predictor):
             for j, region in enumerate(pieces):
                 if region.shape[0] > 0:
                     ends[j, :, level] = region[0, 0], region[-1, 1]
-                else:  # no label conforms so well: the interval is one label
-                    ends[j, :, level] = self.mean(X[j : j + 1])
+                else:
+                    ends[j, :, level] = self._most_conforming(X[j : j + 1], ranks[level])
         return ends
+
+    def _most_conforming(self, X: Array, rank: int) -> float:
+        """A label among the best of one test row, whose region of a rank is empty: intervals of all levels hold it."""
+        not_empty = [region for (region,) in self._regions_by_level(X, range(1, rank)) if region.shape[0] > 0]
+        return 0.5 * float(not_empty[-1][0, 0] + not_empty[-1][-1, 1])
 
     def regions(self, X: Array, rank: int) -> list[Array]:
         """See Predictor."""
