@@ -1,4 +1,4 @@
-"""Run the study: ``python -m studies.coverage [--data-sets N] [--jobs N] [--gpyconform] [--out DIR]``.
+"""Run the study: ``python -m studies.coverage [--data-sets N] [--first N] [--rows L ...] [--gpyconform] [--out DIR]``.
 
 Every data set of a cell is one line of a file as soon as it is done, so an interrupted run goes on where it stopped.
 The same data set gives the same numbers whatever ``--jobs`` is.
@@ -50,24 +50,26 @@ def main() -> None:
     """Run the study and write its page."""
     parser = argparse.ArgumentParser(prog="python -m studies.coverage", description=__doc__.splitlines()[0])
     parser.add_argument("--data-sets", type=int, default=200, help="data sets a cell, 50 test labels each")
+    parser.add_argument("--first", type=int, default=0, help="number of the first data set: others to try again on")
+    parser.add_argument("--rows", type=int, nargs="+", help="numbers of rows (default: all)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--gpyconform", action="store_true", help="also run gpyconform where l is 19 or 39 (slow)")
     parser.add_argument("--gpyconform-data-sets", type=int, default=200)
     parser.add_argument("--raw", type=Path, default=Path("build/coverage"), help="where results of data sets go")
     parser.add_argument("--out", type=Path, default=Path("docs/guarantee"), help="where tables and figures go")
     arguments = parser.parse_args()
-    results = run(
-        arguments.raw / "ours.jsonl", _tasks(CELLS, arguments.data_sets, METHODS), one_data_set, arguments.jobs
-    )
+    cells = [cell for cell in CELLS if arguments.rows is None or cell.l in arguments.rows]
+    seeds = range(arguments.first, arguments.first + arguments.data_sets)
+    results = run(arguments.raw / "ours.jsonl", _tasks(cells, seeds, METHODS), one_data_set, arguments.jobs)
     if arguments.gpyconform:
-        small = [cell for cell in CELLS if cell.l in GPYCONFORM_ROWS and cell.d >= 5]
-        tasks = _tasks(small, arguments.gpyconform_data_sets, (gpyconform,))
+        small = [cell for cell in cells if cell.l in GPYCONFORM_ROWS and cell.d >= 5]
+        tasks = _tasks(small, seeds[: arguments.gpyconform_data_sets], (gpyconform,))
         results += run(arguments.raw / "gpyconform.jsonl", tasks, one_data_set, arguments.jobs)
     write_page(results, arguments.out, " ".join(sys.argv[1:]))
 
 
-def _tasks(cells: list[Cell], data_sets: int, methods: tuple) -> list[tuple[str, tuple]]:
-    return [(f"{cell.name}/{seed}", (cell, seed, methods)) for cell in cells for seed in range(data_sets)]
+def _tasks(cells: list[Cell], seeds: range, methods: tuple) -> list[tuple[str, tuple]]:
+    return [(f"{cell.name}/{seed}", (cell, seed, methods)) for cell in cells for seed in seeds]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The design: about thirty cells, and the data of each."""
+"""The design: thirty cells, five more in which inputs matter differently, and the data of each."""
 
 from __future__ import annotations
 
@@ -72,14 +72,19 @@ _NOISES = {
 }
 
 # Every l with every number of inputs, with one length scale and with one for each input; noises and truths in turn, so
-# that each meets every l and every d about equally often. In those all inputs matter alike; in the last five they do
-# not, which is what a length scale for each input is for: only two matter, or all do by degrees.
-CELLS = [
+# that each meets every l and every d about equally often. In these all inputs matter alike.
+DESIGN = [
     Cell(l, d, ard, noise=list(_NOISES)[(i + 2 * j + k) % 4], truth=list(_TRUTHS)[(i + j + 2 * k) % 3])
     for i, l in enumerate((19, 39, 59, 99, 199))
     for j, d in enumerate((2, 5, 10))
     for k, ard in enumerate((False, True))
 ]
-CELLS += [Cell(99, 5, True, "heavy", "sparse"), Cell(99, 10, True, "gaussian", "sparse")]
-CELLS += [Cell(199, 10, True, "skewed", "sparse")]
-CELLS += [Cell(99, 5, True, "gaussian", "graded"), Cell(199, 10, True, "gaussian", "graded")]
+# In these they do not, which is what a length scale for each input is for: only two matter, or all do by degrees.
+UNLIKE = [
+    Cell(99, 5, True, "heavy", "sparse"),
+    Cell(99, 10, True, "gaussian", "sparse"),
+    Cell(199, 10, True, "skewed", "sparse"),
+    Cell(99, 5, True, "gaussian", "graded"),
+    Cell(199, 10, True, "gaussian", "graded"),
+]
+CELLS = DESIGN + UNLIKE

@@ -13,9 +13,10 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from studies.coverage.cells import CELLS, LEVELS, N_TEST, Cell
+from studies.coverage.cells import CELLS, DESIGN, LEVELS, N_TEST, Cell
 
 MANY_ROWS = 99
+RESAMPLES = 1000
 ORDER = ("augmented", "holdout", "train", "GPR", "jackknife+", "split", "known", "gpyconform")
 STYLE = {
     "augmented": ("o", "#0072b2"),
@@ -75,17 +76,24 @@ def write_page(found: list[dict], out: Path, arguments: str) -> None:
         writer.writerows(
             {key: f"{value:.5g}" if isinstance(value, float) else value for key, value in row.items()} for row in rows
         )
-    _draw(rows, out / "coverage.svg")
-    _draw_widths(rows, out / "widths.svg")
-    (out / "coverage.md").write_text(_markdown(rows, arguments))
+    with matplotlib.rc_context({"svg.hashsalt": "coverage"}):  # the same results give the same file
+        _draw(rows, out / "coverage.svg")
+        _draw_widths(rows, out / "widths.svg")
+    (out / "coverage.md").write_text(_markdown(rows, found, arguments))
     print(f"Written: {out / 'coverage.md'}, coverage.csv, coverage.svg, widths.svg")
+
+
+def _cells(rows: list[dict]) -> list[Cell]:
+    """Cells that were run."""
+    names = {r["cell"] for r in rows}
+    return [cell for cell in CELLS if cell.name in names]
 
 
 def _draw(rows: list[dict], path: Path) -> None:
     """Coverage minus nominal at 90% for every cell."""
     figure, axes = plt.subplots(1, 2, figsize=(10, 7), sharex=True, layout="constrained")
     for ax, scales in zip(axes, ("one", "ARD"), strict=True):
-        cells = [cell for cell in CELLS if cell.ard == (scales == "ARD")]
+        cells = [cell for cell in _cells(rows) if cell.ard == (scales == "ARD")]
         for method in dict.fromkeys(r["method"] for r in rows):
             points = [r for r in rows if r["method"] == method and r["level"] == 0.9 and r["length scales"] == scales]
             place = [[cell.name for cell in cells].index(r["cell"]) for r in points]
@@ -109,14 +117,14 @@ def _draw(rows: list[dict], path: Path) -> None:
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(axis="y", linewidth=0.3)
     axes[0].legend(fontsize=7, frameon=False, loc="lower left")
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None})
 
 
 def _draw_widths(rows: list[dict], path: Path) -> None:
     """Median width at 90% relative to training-row tuning."""
     base = {r["cell"]: r["median width"] for r in rows if r["method"] == "train" and r["level"] == 0.9}
     figure, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    sizes = sorted({cell.l for cell in CELLS})
+    sizes = sorted({cell.l for cell in _cells(rows)})
     for method in ("augmented", "holdout", "jackknife+", "split", "known"):
         marker, colour = STYLE[method]
         ratios = {
@@ -141,14 +149,14 @@ def _draw_widths(rows: list[dict], path: Path) -> None:
     ax.set_ylabel("median 90% width over that of 'train'")
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(fontsize=8, frameon=False)
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None})
 
 
 def _label(cell: Cell) -> str:
     return f"l={cell.l} d={cell.d} {cell.noise}, {cell.truth}"
 
 
-def _markdown(rows: list[dict], arguments: str) -> str:
+def _markdown(rows: list[dict], found: list[dict], arguments: str) -> str:
     """Coverage of every cell at 90%, the shortfalls of every method at all levels, and widths."""
     methods = [method for method in ORDER if any(r["method"] == method for r in rows)]
     at = {(r["cell"], r["method"], r["level"]): r for r in rows}
@@ -171,7 +179,7 @@ def _markdown(rows: list[dict], arguments: str) -> str:
             f"| {method} | " + " | ".join(map(str, short)) + f" | {len(own) // len(LEVELS)} | "
             f"{worst['coverage']:.1%} ± {worst['se']:.1%} ({worst['cell']}) |"
         )
-    lines += _widths_by_rows(rows) + _against_train(rows)
+    lines += _widths_by_rows(rows) + _against_train(found)
     for title, key, form in (
         ("Coverage at nominal 90%, in percent (standard error)", "coverage", None),
         ("Median width at 90%", "median width", "{:.2f}"),
@@ -184,7 +192,7 @@ def _markdown(rows: list[dict], arguments: str) -> str:
         ),
     ):
         lines += ["", f"## {title}", "", "| cell | " + " | ".join(methods) + " |", "|---|" + "---|" * len(methods)]
-        for cell in CELLS:
+        for cell in _cells(rows):
             entries = []
             for method in methods:
                 row = at.get((cell.name, method, 0.9))
@@ -199,23 +207,47 @@ def _markdown(rows: list[dict], arguments: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _against_train(rows: list[dict]) -> list[str]:
+def _against_train(found: list[dict]) -> list[str]:
     """Ratios of widths at 90% to those of "train", cell by cell, where rows are many enough for it to be worth it."""
-    at = {(r["cell"], r["method"]): r for r in rows if r["level"] == 0.9}
-    kinds = [(method, kind) for method in ("augmented", "known") for kind in ("median width", "mean width")]
+    kinds = [(method, kind) for method in ("augmented", "known") for kind in ("median", "width")]
+    columns = [f"{method}, {'median' if kind == 'median' else 'mean'} width" for method, kind in kinds]
     lines = [
         "",
         f"## Widths at 90% over those of train, cells of {MANY_ROWS} rows and more",
         "",
-        "| cell | coverage of train | " + " | ".join(f"{method}, {kind}" for method, kind in kinds) + " |",
+        f"With standard errors from {RESAMPLES} resamples of the data sets.",
+        "",
+        "| cell | coverage of train | " + " | ".join(columns) + " |",
         "|---|" + "---|" * (len(kinds) + 1),
     ]
+    ratios: dict[str, list[tuple[float, float]]] = {}
     for cell in CELLS:
-        if cell.l >= MANY_ROWS and (cell.name, "train") in at:
-            train = at[cell.name, "train"]
-            ratios = [f"{at[cell.name, method][kind] / train[kind]:.2f}" for method, kind in kinds]
-            lines.append(f"| {cell.name} | {train['coverage']:.1%} | " + " | ".join(ratios) + " |")
+        results = [data_set["methods"] for data_set in found if data_set["cell"] == cell.name]
+        if cell.l < MANY_ROWS or not results:
+            continue
+        ratios[cell.name] = [_ratio(results, method, kind) for method, kind in kinds]
+        coverage = np.mean([r["train"]["coverage"][LEVELS.index(0.9)] for r in results])
+        lines.append(f"| {cell.name} | {coverage:.1%} | " + _with_errors(ratios[cell.name]))
+    for title, cells in (("the design's", DESIGN), ("all", CELLS)):
+        for l in sorted({cell.l for cell in cells if cell.name in ratios}):
+            own = np.array([ratios[cell.name] for cell in cells if cell.l == l and cell.name in ratios])
+            averages = zip(own[..., 0].mean(axis=0), np.sqrt((own[..., 1] ** 2).sum(axis=0)) / len(own), strict=True)
+            lines.append(f"| average of {title} {len(own)} with {l} rows | | " + _with_errors(list(averages)))
     return lines
+
+
+def _ratio(results: list[dict], method: str, kind: str) -> tuple[float, float]:
+    """Width of a method over that of "train" on the same data sets, and its standard error by the bootstrap."""
+    statistic = np.median if kind == "median" else np.mean
+    i = LEVELS.index(0.9)
+    own, train = (np.array([r[name][kind][i] for r in results]) for name in (method, "train"))
+    drawn = np.random.default_rng(0).integers(len(results), size=(RESAMPLES, len(results)))
+    resampled = statistic(own[drawn], axis=1) / statistic(train[drawn], axis=1)
+    return float(statistic(own) / statistic(train)), float(resampled.std(ddof=1))
+
+
+def _with_errors(ratios: list[tuple[float, float]]) -> str:
+    return " | ".join(f"{ratio:.3f} ± {error:.3f}" for ratio, error in ratios) + " |"
 
 
 def _widths_by_rows(rows: list[dict]) -> list[str]:
@@ -231,8 +263,8 @@ def _widths_by_rows(rows: list[dict]) -> list[str]:
             "| rows | " + " | ".join(f"{one} / {other}" for one, other in ratios) + " |",
             "|---|" + "---|" * len(ratios),
         ]
-        for l in sorted({cell.l for cell in CELLS}):
-            cells = [cell.name for cell in CELLS if cell.l == l]
+        for l in sorted({cell.l for cell in _cells(rows)}):
+            cells = [cell.name for cell in _cells(rows) if cell.l == l]
             means = [np.mean([width[cell, one] / width[cell, other] for cell in cells]) for one, other in ratios]
             lines.append(f"| {l} | " + " | ".join(f"{mean:.2f}" for mean in means) + " |")
     return lines
