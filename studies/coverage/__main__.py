@@ -65,7 +65,7 @@ def main() -> None:
         small = [cell for cell in cells if cell.l in GPYCONFORM_ROWS and cell.d >= 5]
         tasks = _tasks(small, seeds[: arguments.gpyconform_data_sets], (gpyconform,))
         results += run(arguments.raw / "gpyconform.jsonl", tasks, one_data_set, arguments.jobs)
-    write_page(results, arguments.out, " ".join(sys.argv[1:]))
+    write_page(results, arguments.out, " ".join(sys.argv[1:]), arguments.first)
 
 
 def _tasks(cells: list[Cell], seeds: range, methods: tuple) -> list[tuple[str, tuple]]:

@@ -66,8 +66,8 @@ def summarise(found: list[dict]) -> list[dict]:
     return rows
 
 
-def write_page(found: list[dict], out: Path, arguments: str) -> None:
-    """CSV of all figures, two pictures and a Markdown page."""
+def write_page(found: list[dict], out: Path, arguments: str, first: int = 0) -> None:
+    """CSV of all figures, two pictures and a Markdown page; ``first`` is the number of the first data set."""
     out.mkdir(parents=True, exist_ok=True)
     rows = summarise(found)
     with (out / "coverage.csv").open("w", newline="") as file:
@@ -79,7 +79,7 @@ def write_page(found: list[dict], out: Path, arguments: str) -> None:
     with matplotlib.rc_context({"svg.hashsalt": "coverage"}):  # the same results give the same file
         _draw(rows, out / "coverage.svg")
         _draw_widths(rows, out / "widths.svg")
-    (out / "coverage.md").write_text(_markdown(rows, found, arguments))
+    (out / "coverage.md").write_text(_markdown(rows, found, arguments, first))
     print(f"Written: {out / 'coverage.md'}, coverage.csv, coverage.svg, widths.svg")
 
 
@@ -156,15 +156,19 @@ def _label(cell: Cell) -> str:
     return f"l={cell.l} d={cell.d} {cell.noise}, {cell.truth}"
 
 
-def _markdown(rows: list[dict], found: list[dict], arguments: str) -> str:
+def _markdown(rows: list[dict], found: list[dict], arguments: str, first: int) -> str:
     """Coverage of every cell at 90%, the shortfalls of every method at all levels, and widths."""
     methods = [method for method in ORDER if any(r["method"] == method for r in rows)]
     at = {(r["cell"], r["method"], r["level"]): r for r in rows}
     lines = [
-        "# Coverage of every cell",
+        "# Coverage of every cell" + (f", data sets from number {first} on" if first else ""),
         "",
         f"Made by `python -m studies.coverage {arguments}`".rstrip() + f"; {N_TEST} test labels a data set, standard "
         "errors over data sets. All levels, widths and seconds are in [coverage.csv](coverage.csv).",
+        "",
+        "![Coverage at nominal 90% in every cell](coverage.svg)",
+        "",
+        "![Median width relative to training-row tuning, by number of rows](widths.svg)",
         "",
         "## Cells below nominal by more than three standard errors",
         "",
