@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
+import odd_regions
 import oracle
 
 INF = np.inf
@@ -327,7 +328,7 @@ RAYS = {
 
 @pytest.mark.parametrize("gamma", HOLES)
 def test_problem_with_hole(gamma):
-    *args, found, delta = oracle.problem_with_hole(gamma)
+    *args, found, delta = odd_regions.with_hole(gamma)
     assert found == gamma
     (pieces,), inside, outside = check_by_scan(args, gamma, [delta], np.linspace(-8, 8, 81))
     np.testing.assert_allclose(pieces, HOLES[gamma], atol=1e-3)
@@ -340,7 +341,7 @@ def test_problem_with_hole(gamma):
 
 @pytest.mark.parametrize("gamma", RAYS)
 def test_problem_with_ray(gamma):
-    *args, found, delta = oracle.problem_with_ray(gamma)
+    *args, found, delta = odd_regions.with_ray(gamma)
     assert found == gamma
     labels = np.concatenate([np.linspace(-80, 80, 41), np.linspace(-4, 4, 41), [-1e7, -1e4, 1e4, 1e7]])
     (pieces,), inside, outside = check_by_scan(args, gamma, [delta], labels)
@@ -352,7 +353,7 @@ def test_problem_with_ray(gamma):
 
 @pytest.mark.parametrize(("gamma", "end"), [(1.0, 7 / 4), (INF, 7 / 10)])
 def test_problem_with_single_ray(gamma, end):
-    *args, found, delta = oracle.problem_with_single_ray(gamma)
+    *args, found, delta = odd_regions.with_single_ray(gamma)
     assert found == gamma
     labels = np.concatenate([np.linspace(-5, 5, 41), [-1e6, -1e3, 1e3, 1e6]])
     (pieces,), _, outside = check_by_scan(args, gamma, [delta], labels)
@@ -360,10 +361,10 @@ def test_problem_with_single_ray(gamma, end):
     assert outside > 0
 
 
-@pytest.mark.parametrize("problem", ["problem_with_hole", "problem_with_ray", "problem_with_single_ray"])
+@pytest.mark.parametrize("problem", [odd_regions.with_hole, odd_regions.with_ray, odd_regions.with_single_ray])
 def test_problems_exist_for_some_gamma_only(problem):
     with pytest.raises(ValueError, match="gamma"):
-        getattr(oracle, problem)(2.0)
+        problem(2.0)
 
 
 @pytest.mark.parametrize("basis", BASES)
@@ -389,7 +390,7 @@ def test_high_precision_agrees_where_floats_suffice(gamma):
 
 
 @pytest.mark.parametrize("gamma", HOLES)
-@pytest.mark.parametrize("problem", [oracle.problem_with_hole, oracle.problem_with_ray])
+@pytest.mark.parametrize("problem", [odd_regions.with_hole, odd_regions.with_ray])
 def test_high_precision_finds_the_same_pieces(problem, gamma):
     kernel, noise, X, y, x_new, _, delta = problem(gamma)
     exact = oracle.region_mpmath(X, y, x_new, 1.0, kernel.length_scale, noise, delta, gamma)

@@ -13,6 +13,7 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
+import odd_regions
 import oracle
 from cases import GAMMAS, INF, LEVELS, MEANS, fixed_model, make_basis, make_data, written_out
 from conformal_gp import ConformalGPRegressor
@@ -123,14 +124,14 @@ def test_integer_labels_that_tie(name, gamma):
 
 @pytest.mark.parametrize("gamma", [1.0, 3.0, INF])
 def test_regions_with_a_hole(gamma):
-    kernel, noise, X, y, x_new, _, delta = oracle.problem_with_hole(gamma)
+    kernel, noise, X, y, x_new, _, delta = odd_regions.with_hole(gamma)
     n_pieces = check_fixed(kernel, kernel, noise, gamma, "zero", X, y, [x_new], levels=[1 - delta])
     assert n_pieces == [2]
 
 
 @pytest.mark.parametrize("gamma", [1.0, 3.0, INF])
 def test_regions_with_rays(gamma):
-    kernel, noise, X, y, x_new, _, delta = oracle.problem_with_ray(gamma)
+    kernel, noise, X, y, x_new, _, delta = odd_regions.with_ray(gamma)
     n_pieces = check_fixed(kernel, kernel, noise, gamma, "zero", X, y, [x_new], levels=[1 - delta])
     assert n_pieces[0] > 1
     (region,) = fixed_model(kernel, noise, gamma=gamma).fit(X, y).predict_set([x_new], 1 - delta)
@@ -140,7 +141,7 @@ def test_regions_with_rays(gamma):
 
 @pytest.mark.parametrize("gamma", [1.0, INF])
 def test_a_region_that_is_one_ray(gamma):
-    kernel, noise, X, y, x_new, _, delta = oracle.problem_with_single_ray(gamma)
+    kernel, noise, X, y, x_new, _, delta = odd_regions.with_single_ray(gamma)
     kernel = kernel.set_params(sigma_0_bounds="fixed")  # 0 has no logarithm
     check_fixed(kernel, kernel, noise, gamma, "zero", X, y, [x_new], levels=[1 - delta])
 
