@@ -44,7 +44,7 @@ def training_row_ways(cell: Cell, X: np.ndarray, y: np.ndarray, X_test: np.ndarr
 
 
 def known(cell: Cell, X: np.ndarray, y: np.ndarray, X_test: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Kernel and noise variance that the data were drawn with: no way to learn them can be expected to do better."""
+    """Kernel and noise variance that the data were drawn with: a yardstick for ways that learn them."""
     if cell.truth == "linear" and cell.mean == "linear":
         kernel = ConstantKernel(1e-6) * Matern(1.0)  # the mean function is all there is
     elif cell.truth == "linear":
