@@ -39,7 +39,7 @@ from sklearn.utils._param_validation import Interval
 
 from conformal_gp.comparators.latent_process import Moments, Posterior, Projection
 from conformal_gp.comparators.split import SplitRegressor
-from conformal_gp.gp.threads import one_blas_thread
+from conformal_gp.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 

@@ -16,8 +16,8 @@ from conformal_gp.comparators.base import IntervalRegressor
 from conformal_gp.conformal.levels import rank, read_levels
 from conformal_gp.conformal.lines import Lines
 from conformal_gp.conformal.regions import hulls, regions
-from conformal_gp.gp.threads import one_blas_thread
 from conformal_gp.predictors.base import BLOCK_ENTRIES, BLOCK_ROWS
+from conformal_gp.threads import one_blas_thread
 from conformal_gp.validation import check_inputs
 
 Array = NDArray[np.float64]

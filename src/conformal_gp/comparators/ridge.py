@@ -16,7 +16,7 @@ from conformal_gp.conformal.lines import Lines, normalised_residual_lines
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.scaling import Scaling
-from conformal_gp.gp.threads import one_blas_thread
+from conformal_gp.threads import one_blas_thread
 
 __all__ = ["ConformalRidge"]
 

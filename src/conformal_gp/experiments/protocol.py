@@ -11,7 +11,7 @@ import numpy as np
 from conformal_gp.experiments.folds import OUTLIERS, folds_in_run, make_fold
 from conformal_gp.experiments.methods import LEVELS, UNITS, Found, units_for
 from conformal_gp.experiments.paper import PAPER_LEVELS
-from conformal_gp.gp.threads import one_blas_thread
+from conformal_gp.threads import one_blas_thread
 
 TABLES = {
     "table1": ("artificial_well_specified",),
