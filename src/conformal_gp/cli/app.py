@@ -12,6 +12,7 @@ from conformal_gp.cli.command import Command
 from conformal_gp.cli.demo import demo
 from conformal_gp.cli.evaluate import evaluate
 from conformal_gp.cli.fit import fit
+from conformal_gp.cli.options import expanded
 from conformal_gp.cli.plot import plot
 from conformal_gp.cli.predict import predict
 from conformal_gp.cli.report import report
@@ -73,5 +74,5 @@ def _all(
 for function, examples in EXAMPLES.items():
     lines = "\n\n".join(f"`{example}`" for example in examples)
     app.command(cls=Command, epilog=f"Examples:\n\n{lines}", no_args_is_help=function not in (demo, reproduce))(
-        function
+        expanded(function)
     )

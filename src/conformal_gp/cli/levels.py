@@ -33,12 +33,3 @@ def parse_levels(texts: Iterable[str]) -> list[Fraction]:
     """Levels in ascending order, each once; an option may hold several, with commas between."""
     parts = [part for text in texts for part in text.split(",") if part.strip()]
     return sorted({parse_level(part) for part in parts})
-
-
-def percent(level: Fraction) -> str:
-    """A level in percent, without the sign.
-
-    >>> percent(Fraction(19, 20)), percent(Fraction(999, 1000))
-    ('95', '99.9')
-    """
-    return f"{float(100 * level):.10g}"

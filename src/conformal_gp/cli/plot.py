@@ -11,11 +11,11 @@ import numpy as np
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.evaluate import curve, methods, training_size
-from conformal_gp.cli.held_out import HeldOut, cross_validate
+from conformal_gp.cli.evaluate import cross_validated, curve, training_size
 from conformal_gp.cli.levels import parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import ModelChoice, Reading, Training, read_training
+from conformal_gp.evaluation import HeldOut
 from conformal_gp.tables import TableError
 from conformal_gp.tables.errors import did_you_mean, listed
 
@@ -33,11 +33,7 @@ class Job(NamedTuple):
 
     def held_out(self, levels: list[Fraction], *, compare: bool) -> HeldOut:
         """Cross-validated intervals of the guaranteed method, or of all three."""
-        X, y, _, _ = self.training
-        compared = methods(self.choice, training_size(y.size, self.folds), X.shape[1])
-        chosen = compared if compare else dict([next(iter(compared.items()))])
-        with self.output.progress("cross-validating") as progress, self.output.warnings_as_notices():
-            return cross_validate(chosen, X, y, levels, folds=self.folds, seed=self.choice.seed, progress=progress)
+        return cross_validated(self.training, self.choice, levels, self.folds, self.output, compare=compare)
 
     def fitted(self, without: int | None = None) -> Any:
         """The model on all rows, or on all but one."""
@@ -174,19 +170,9 @@ def plot(
     row: Annotated[int, typer.Option(metavar="N", help="Row of the p-values in the table, from 1.")] = 1,
     confidence: options.Confidence = ["80%", "95%"],  # noqa: B006 (typer copies it)
     folds: options.Folds = 10,
-    kernel: options.Kernel = "matern52",
-    mean: options.Mean = "auto",
-    tuning: options.Tuning = "auto",
-    gamma: options.Gamma = 2.0,
-    seed: options.Seed = 0,
-    jobs: options.Jobs = None,
-    missing: options.Missing = "error",
-    categories: options.Categories = "onehot",
-    drop: options.Drop = None,
-    na: options.Na = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    sample: options.Sample = None,
+    *,
+    choice: ModelChoice,
+    reading: Reading,
     quiet: options.Quiet = False,
 ) -> None:
     """Draw intervals for DATA."""
@@ -198,9 +184,7 @@ def plot(
     endings = ("png", "svg", "pdf")
     if out.suffix.lower().lstrip(".") not in endings:
         raise TableError(f"--out must end in {', '.join(f'.{ending}' for ending in endings)}; got {out}.")
-    reading = Reading(separator, decimal, missing, categories, drop or (), na or (), sample)
-    training = read_training(data, target, reading, seed, output)
-    choice = ModelChoice(kernel, mean, tuning, gamma, seed, jobs)
+    training = read_training(data, target, reading, choice.seed, output)
     display = _KINDS[kind](Job(training, choice, levels, folds, input_name, row, output))
     display.figure_.savefig(out, dpi=150, bbox_inches="tight")
     output.info(f"Picture: {out}")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conformal_gp.cli.levels import percent
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import Model, tuning_of
+from conformal_gp.evaluation import percent
 from conformal_gp.metrics import coverage
 from conformal_gp.tables import Columns, Table
 
@@ -52,13 +52,13 @@ class Prediction:
             with_holes = [row for row, pieces in zip(self.rows, self.regions[i], strict=True) if len(pieces) > 1]
             if with_holes:
                 output.notice(
-                    f"regions with holes at {percent(level)}%: {len(with_holes)} ({self._places(with_holes)}); lower "
+                    f"regions with holes at {percent(level)}: {len(with_holes)} ({self._places(with_holes)}); lower "
                     "and upper are their outer ends, --regions gives all pieces"
                 )
             infinite = self.rows[~np.isfinite(self.intervals[:, :, i]).all(axis=1)]
             if 0 < infinite.size < self.rows.size:
                 output.notice(
-                    f"infinite intervals at {percent(level)}%: {infinite.size} ({self._places(infinite)}); the "
+                    f"infinite intervals at {percent(level)}: {infinite.size} ({self._places(infinite)}); the "
                     "training rows say nothing there, or too little for this level"
                 )
 
@@ -70,13 +70,14 @@ class Prediction:
         """Columns to add to the table."""
         columns: dict[str, Array | list[str]] = {f"{prefix}mean": self._spread(self.mean)}
         for i, level in enumerate(self._levels):
-            columns[f"{prefix}lower_{percent(level)}"] = self._spread(self.intervals[:, 0, i])
-            columns[f"{prefix}upper_{percent(level)}"] = self._spread(self.intervals[:, 1, i])
+            ending = percent(level).removesuffix("%")
+            columns[f"{prefix}lower_{ending}"] = self._spread(self.intervals[:, 0, i])
+            columns[f"{prefix}upper_{ending}"] = self._spread(self.intervals[:, 1, i])
             if with_regions:
                 cells = [""] * len(self._table)
                 for row, pieces in zip(self.rows, self.regions[i], strict=True):
                     cells[row] = " ".join(f"[{low!r}; {high!r}]" for low, high in pieces.tolist())
-                columns[f"{prefix}region_{percent(level)}"] = cells
+                columns[f"{prefix}region_{ending}"] = cells
         return columns
 
     def _spread(self, values: Array) -> Array:
@@ -105,7 +106,8 @@ class Prediction:
         inside = self.coverage()
         if inside is not None:
             shares = ", ".join(
-                f"{share:.1%} inside at {percent(level)}%" for share, level in zip(inside, self._levels, strict=True)
+                f"{percent(share, 1)} inside at {percent(level)}"
+                for share, level in zip(inside, self._levels, strict=True)
             )
             lines.append(f"{self._table.name} has labels: {shares}.")
         return "\n".join(lines)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conformal_gp.cli import options
 from conformal_gp.cli.output import Output
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.sparse import SparseConformalGPRegressor
@@ -26,15 +26,15 @@ ROWS_PER_COEFFICIENT = 6
 
 @dataclass(frozen=True)
 class Reading:
-    """How tables are read."""
+    """Options on how tables are read."""
 
-    separator: str | None = None
-    decimal: str | None = None
-    missing: str = "error"
-    category_inputs: str = "onehot"
-    drop: Sequence[str] = field(default_factory=tuple)
-    na: Sequence[str] = field(default_factory=tuple)
-    sample: int | None = None
+    missing: options.Missing = "error"
+    categories: options.Categories = "onehot"
+    drop: options.Drop = field(default_factory=list)
+    na: options.Na = field(default_factory=list)
+    separator: options.Separator = None
+    decimal: options.Decimal = None
+    sample: options.Sample = None
 
     def table(self, source: str) -> Table:
         """Read one."""
@@ -43,14 +43,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """The model that was asked for."""
+    """Options of the model."""
 
-    kernel: str = "matern52"
-    mean: str = "auto"
-    tuning: str = "auto"
-    gamma: float = 2.0
-    seed: int = 0
-    jobs: int | None = None
+    kernel: options.Kernel = "matern52"
+    mean: options.Mean = "auto"
+    tuning: options.Tuning = "auto"
+    gamma: options.Gamma = 2.0
+    seed: options.Seed = 0
+    jobs: options.Jobs = None
 
     def model(self, n_rows: int, n_inputs: int, tuning: str | None = None) -> Model:
         """The model, unfitted; its kind and mean function depend on the numbers of rows and inputs alone."""
@@ -109,7 +109,7 @@ def read_training(source: str, target: str, reading: Reading, seed: int, output:
         table,
         target,
         leave_out=reading.drop,
-        category_inputs=reading.category_inputs,
+        category_inputs=reading.categories,
         missing=reading.missing,
         missing_marks=reading.na,
     )

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from conformal_gp.evaluation import percent
+from conformal_gp.plotting.arguments import one_input_varied, stacked, vector
 from conformal_gp.plotting.infinite import arrowheads, limits_of
-from conformal_gp.plotting.reading import one_input_varied, stacked, vector
-from conformal_gp.plotting.style import BLUE, INK, LINES, axes_or_new, finish, nth, percent, tints, titled
+from conformal_gp.plotting.style import BLUE, INK, LINES, axes_or_new, finish, nth, tints, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.gp.error_bars import error_bars
+from conformal_gp.plotting.arguments import one_input_varied
 from conformal_gp.plotting.band import PredictionBandDisplay
-from conformal_gp.plotting.reading import one_input_varied
 from conformal_gp.plotting.style import BLUE, VERMILION, pyplot
 
 Array = NDArray[np.float64]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
 
 from conformal_gp import metrics
 from conformal_gp.conformal.levels import read_levels
-from conformal_gp.plotting.reading import named, stacked
-from conformal_gp.plotting.style import COLOURS, INK, LINES, MARKERS, axes_or_new, finish, nth, percent
+from conformal_gp.evaluation import chance_range, percent
+from conformal_gp.plotting.arguments import named, stacked
+from conformal_gp.plotting.style import COLOURS, INK, LINES, MARKERS, axes_or_new, finish, nth
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +70,7 @@ class CoverageDisplay:
         self.levels = [float(level) for level in read_levels(confidence_level)[0]]
         self.n_rows = n_rows
         self.band = band
-        self.band_ = np.stack(binom.interval(band, n_rows, self.levels), axis=1) / n_rows
+        self.band_ = chance_range(self.levels, n_rows, band)
 
     @classmethod
     def from_estimator(

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from conformal_gp.conformal.levels import read_level
+from conformal_gp.evaluation import percent
+from conformal_gp.plotting.arguments import vector
 from conformal_gp.plotting.infinite import arrowheads, limits_of
-from conformal_gp.plotting.reading import vector
-from conformal_gp.plotting.style import BLUE, INK, VERMILION, axes_or_new, finish, percent, tint, titled
+from conformal_gp.plotting.style import BLUE, INK, VERMILION, axes_or_new, finish, tint, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

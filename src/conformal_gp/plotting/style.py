@@ -63,15 +63,6 @@ def nth(signs: Sequence[Any], number: int) -> Any:
     return signs[number % len(signs)]
 
 
-def percent(level: float) -> str:
-    """A level as people write it.
-
-    >>> percent(0.95), percent(0.999)
-    ('95%', '99.9%')
-    """
-    return f"{100.0 * level:.10g}%"
-
-
 def titled(*parts: str | None) -> str:
     """The parts that are there, as one phrase."""
     return " ".join(part for part in parts if part)

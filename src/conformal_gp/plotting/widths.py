@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from conformal_gp.conformal.levels import read_levels
+from conformal_gp.evaluation import percent
+from conformal_gp.plotting.arguments import named, stacked
 from conformal_gp.plotting.infinite import arrowheads, limits_of
-from conformal_gp.plotting.reading import named, stacked
-from conformal_gp.plotting.style import COLOURS, HATCHES, INK, axes_or_new, finish, nth, percent, tint
+from conformal_gp.plotting.style import COLOURS, HATCHES, INK, axes_or_new, finish, nth, tint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

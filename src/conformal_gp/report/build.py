@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import warnings
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -14,10 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from conformal_gp.evaluation import cross_validate_intervals, folds
+from conformal_gp.evaluation.cross_validation import Progress
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.report.chart import as_json, chart_data
-from conformal_gp.report.held_out import Progress, cross_validate, folds
-from conformal_gp.report.tables import coverage_table, data_table, guarantee, model_table, verdict, width_table
+from conformal_gp.report.numbers import CONFORMAL, LEVELS, PLAIN
+from conformal_gp.report.tables import coverage_table, data_table, guarantee, in_short, model_table, width_table
 from conformal_gp.validation import check_inputs, check_labels
 
 MODEL_METHODS = ("fit", "predict", "predict_interval", "predict_p")
@@ -101,7 +104,19 @@ def build_report(
         if progress is not None:
             progress(fits, n_folds + 1)
 
-    held_out = cross_validate(model, inputs, labels, cv=cv, random_state=random_state, progress=done)
+    with warnings.catch_warnings():  # the page says where intervals are infinite
+        warnings.filterwarnings("ignore", message="confidence_level=", category=UserWarning)
+        held_out = cross_validate_intervals(
+            {CONFORMAL: model},
+            inputs,
+            labels,
+            LEVELS,
+            cv=cv,
+            random_state=random_state,
+            plain=PLAIN,
+            p_values=True,
+            progress=done,
+        )
     fitted.fit(X, y)
     done(n_folds + 1, 0)
 
@@ -122,7 +137,7 @@ def build_report(
         last_row=len(chart["rows"]) - 1,
         middle_row=len(chart["rows"]) // 2,
         n_folds=n_folds,
-        verdict=verdict(held_out),
+        verdict=in_short(held_out),
         guarantee=guarantee(fitted),
         coverage_table=coverage_table(held_out),
         width_table=width_table(held_out),

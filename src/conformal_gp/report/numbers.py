@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+
+# The two methods of the page.
+CONFORMAL, PLAIN = "conformal intervals", "plain Gaussian process"
+# The levels of the page, in percent and as fractions.
+PERCENTS = tuple(range(50, 100))
+LEVELS = tuple(Fraction(number, 100) for number in PERCENTS)
 
 
 @dataclass(frozen=True)
@@ -41,15 +48,6 @@ class Rounding:
     def plain(self, value: float) -> float | None:
         """A number for JSON, which has no infinity: None stands for it."""
         return round(float(value), self.decimals) if math.isfinite(value) else None
-
-
-def percent(share: float) -> str:
-    """A share in percent, to a tenth.
-
-    >>> percent(0.9541)
-    '95.4%'
-    """
-    return f"{100.0 * share:.1f}%"
 
 
 def general(value: Any) -> str:
