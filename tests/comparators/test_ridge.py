@@ -9,7 +9,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.comparators.ams import SmoothedLeaveOneOut, search
+from conformal_gp.comparators.automatic_model_selection import SmoothedLeaveOneOut, search
 from conformal_gp.comparators.ridge import ConformalRidge
 from conformal_gp.datasets import load_cpu, load_servo
 from conformal_gp.gp.covariance import Pairs

@@ -37,6 +37,7 @@ from scipy.special import expit, log_ndtr, logsumexp
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import Interval
 
+from conformal_gp.comparators.adam import adam_step
 from conformal_gp.comparators.latent_process import Moments, Posterior, Projection
 from conformal_gp.comparators.split import SplitRegressor
 from conformal_gp.gp.threads import one_blas_thread
@@ -47,8 +48,6 @@ Array = NDArray[np.float64]
 BATCH_ROWS = 16
 LOOK_EVERY = 8
 PATIENCE = 16
-# Adam: decay of the two running means, and what keeps the division safe.
-DECAY, SQUARE_DECAY, SAFE_DIVISION = 0.9, 0.999, 1e-8
 # Halvings that find a quantile to the last digit, and test rows handled at once.
 HALVINGS = 60
 ROWS_AT_ONCE = 256
@@ -214,10 +213,7 @@ def train(
         draws = rng.standard_normal((batch, 3, n_samples))
         here = Parameters.of(vector, n_inducing)
         slope = objective(here, rows.take(chosen), draws, n_rows / batch)[1].vector()
-        mean += (1 - DECAY) * (slope - mean)
-        square += (1 - SQUARE_DECAY) * (slope**2 - square)
-        size = np.sqrt(square / (1 - SQUARE_DECAY**step)) + SAFE_DIVISION
-        vector -= step_size / (1 - DECAY**step) * mean / size
+        adam_step(vector, slope, mean, square, step, step_size)
         if step % LOOK_EVERY == 0 or step == max_steps:
             value = objective(Parameters.of(vector, n_inducing), rows, watched)[0]
             looks += 1

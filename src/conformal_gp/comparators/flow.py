@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import exp, log, sqrt
+from math import exp, log
 from numbers import Integral, Real
 from typing import Any
 
@@ -35,6 +35,7 @@ from scipy.special import log_expit, log_softmax, logsumexp, ndtr, ndtri
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from conformal_gp.comparators.adam import adam_step
 from conformal_gp.comparators.recalibration import INTERVAL_RULES, extended_scores, interval_levels
 from conformal_gp.comparators.split import SplitRegressor
 
@@ -51,8 +52,6 @@ LEAST_GAIN = 1e-2
 PATIENCE = 2
 LEAST_STEP_SIZE = 1e-5
 LEAST_LOSS = 1e-5
-# Adam: decay of the two running means, and what keeps the division safe.
-DECAY, SQUARE_DECAY, SAFE_DIVISION = 0.9, 0.999, 1e-8
 
 
 def flow(parameters: Array, levels: Array) -> Array:
@@ -157,14 +156,7 @@ def _train(
     while step < max_steps:
         step += 1
         loss = _loss_and_gradient(parameters, levels, scores, gradient)
-        move = step_size / (1.0 - DECAY**step)
-        correction = 1.0 / sqrt(1.0 - SQUARE_DECAY**step)
-        for a in range(parameters.shape[0]):
-            for h in range(parameters.shape[1]):
-                g = gradient[a, h]
-                mean[a, h] = DECAY * mean[a, h] + (1.0 - DECAY) * g
-                square[a, h] = SQUARE_DECAY * square[a, h] + (1.0 - SQUARE_DECAY) * g * g
-                parameters[a, h] -= move * mean[a, h] / (correction * sqrt(square[a, h]) + SAFE_DIVISION)
+        adam_step(parameters, gradient, mean, square, step, step_size)
         if step % LOOK_EVERY == 0:
             if loss < best * (1.0 - LEAST_GAIN):
                 best, stalled = loss, 0

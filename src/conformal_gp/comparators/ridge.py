@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils._param_validation import Interval
 
-from conformal_gp.comparators.ams import search
+from conformal_gp.comparators.automatic_model_selection import search
 from conformal_gp.comparators.full import FullConformalRegressor
 from conformal_gp.conformal.lines import Lines, normalised_residual_lines
 from conformal_gp.gp.inputs import Inputs

@@ -1,23 +1,27 @@
-r"""Length scale and ridge of kernel ridge regression by a smoothed leave-one-out error (O. Chapelle's AMS).
+r"""Length scale and ridge of kernel ridge regression by O. Chapelle's automatic model selection (AMS).
 
-With :math:`A = K + \lambda I`, let :math:`G` be the inverse of A bordered by the ones of an unregularised bias, less
-the border: :math:`G = A^{-1} - A^{-1} 1 1' A^{-1} / 1' A^{-1} 1`. Without a bias it is :math:`A^{-1}`. The
-coefficients are :math:`\alpha = G y`, and the residual of row i, when it is left out, is :math:`\alpha_i / G_{ii}`. The
-smoothed version stiffens rows with small coefficients,
+It minimises a smoothed leave-one-out error. With :math:`A = K + \lambda I`, let
+
+.. math:: G = A^{-1} - \frac{A^{-1} 1 1' A^{-1}}{1' A^{-1} 1}
+
+for a model with an unregularised bias, and :math:`G = A^{-1}` for one without. The coefficients are :math:`\alpha = G
+y`, and the leave-one-out residual of row i is :math:`\alpha_i / G_{ii}`. The smoothed version adds to the ridge of rows
+with small coefficients,
 
 .. math::
     D_i = \eta / |\alpha_i|, \qquad M = G \text{ with } A + D \text{ for } A, \qquad
     c_i = \alpha_i (1 / M_{ii} - D_i),
 
-so that :math:`\eta = 0` is leave-one-out itself, and the search minimises
+so that :math:`\eta = 0` gives leave-one-out itself. The search minimises
 
 .. math:: \frac1l \sum_i c_i^2 + \frac{\rho}{2} |\theta - \theta_0|^2, \qquad \theta = (\log \sigma, -\log \lambda) .
 
-Both regularisers depend on the scale of the labels, which is left as it comes.
+Both regularisers depend on the scale of the labels, which are not rescaled.
 
-The published search is unbounded, and far out, where :math:`|\theta - \theta_0|^2 > 200`, the penalty alone is its
-value. That is meant as a wall. But for large labels, whose errors are large everywhere else, it is a pit: on the
-CPU data the search often ends in it, at values that mean nothing. The bounded search stays out.
+The published search is unbounded, and where :math:`|\theta - \theta_0|^2 > 200` its objective is the penalty alone. That
+is meant to keep the search near its start. With large labels it does the opposite, because the error is larger than
+the penalty everywhere else: on the CPU data the search often ends there, at meaningless values. The bounded search
+cannot.
 """
 
 from __future__ import annotations
