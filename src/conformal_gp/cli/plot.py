@@ -97,29 +97,24 @@ def _widths(job: Job) -> Any:
 def _band(job: Job) -> Any:
     from conformal_gp.plotting import PredictionBandDisplay
 
-    X, y, columns, _ = job.training
-    return PredictionBandDisplay.from_estimator(
-        job.fitted(),
-        columns.frame(X),
-        y,
-        feature=job.feature,
-        fixed=columns.usual_categories(),
-        confidence_level=_floats(job.levels),
-        target_name=columns.target,
-    )
+    return _along_one_input(job, PredictionBandDisplay, _floats(job.levels))
 
 
 def _comparison(job: Job) -> Any:
     from conformal_gp.plotting import ComparisonDisplay
 
+    return _along_one_input(job, ComparisonDisplay, float(job.levels[-1]))
+
+
+def _along_one_input(job: Job, display: Any, confidence_level: float | list[float]) -> Any:
     X, y, columns, _ = job.training
-    return ComparisonDisplay.from_estimator(
+    return display.from_estimator(
         job.fitted(),
         columns.frame(X),
         y,
         feature=job.feature,
         fixed=columns.usual_categories(),
-        confidence_level=float(job.levels[-1]),
+        confidence_level=confidence_level,
         target_name=columns.target,
     )
 

@@ -18,7 +18,7 @@ so that :math:`\eta = 0` gives leave-one-out itself. The search minimises
 
 Both regularisers depend on the scale of the labels, which are not rescaled.
 
-The published search is unbounded, and where :math:`|\theta - \theta_0|^2 > 200` its objective is the penalty alone. That
+The published search is unbounded. Where :math:`|\theta - \theta_0|^2 > 200` its objective is the penalty alone. That
 is meant to keep the search near its start. With large labels it does the opposite, because the error is larger than
 the penalty everywhere else: on the CPU data the search often ends there, at meaningless values. The bounded search
 cannot.

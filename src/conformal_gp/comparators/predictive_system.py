@@ -16,10 +16,10 @@ Array = NDArray[np.float64]
 
 
 class SplitPredictiveSystem(SplitRegressor):
-    r"""Predictive distribution made of the signed errors on calibration rows (GPR-RC in the paper).
+    r"""Predictive distribution from the signed errors on calibration rows (GPR-RC in the paper).
 
     With scores :math:`r_j = (y_j - m_j) / s_j` of the q calibration rows, the labels :math:`C_{(j)} = m(x) + s(x)\,
-    r_{(j)}` cut the line into q + 1 parts, each with probability :math:`1 / (q + 1)`. The interval is
+    r_{(j)}` divide the line into q + 1 parts, each of probability :math:`1 / (q + 1)`. The interval is
 
     .. math:: [C_{(k)}, C_{(q + 1 - k)}], \qquad k = \lfloor \delta (q + 1) / 2 \rfloor,
 
@@ -35,10 +35,8 @@ class SplitPredictiveSystem(SplitRegressor):
 
     Attributes
     ----------
-    estimator_ : regressor
-        The Gaussian process, fitted to the rows that are not held out.
-    scores_ : ndarray of shape (n_calibration,)
-        Scores of the calibration rows.
+    estimator_, scores_
+        As in :class:`~conformal_gp.comparators.SplitConformal`.
 
     References
     ----------

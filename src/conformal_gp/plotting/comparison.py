@@ -107,28 +107,34 @@ class ComparisonDisplay:
         plain_intervals: ArrayLike,
         conformal_intervals: ArrayLike,
         *,
-        confidence_level: float | ArrayLike,
         plain_prediction: ArrayLike | None = None,
-        x: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        feature_name: str | None = None,
-        target_name: str | None = None,
         ax: ArrayLike | None = None,
+        **described: Any,
     ) -> Self:
-        """Draw predictions that are at hand; ``plain_prediction`` is ``prediction`` where it is not given."""
-        along: dict[str, Any] = {
-            "grid": grid,
-            "confidence_level": confidence_level,
-            "x": x,
-            "y": y,
-            "feature_name": feature_name,
-            "target_name": target_name,
-        }
+        """Draw given predictions.
+
+        Parameters
+        ----------
+        grid, prediction
+            As in :class:`PredictionBandDisplay`.
+        plain_intervals, conformal_intervals : array-like of shape (n_points, 2) or (n_points, 2, n_levels)
+            Lower and upper ends of the two bands.
+        plain_prediction : array-like of shape (n_points,) or None, default=None
+            Predictions of the plain model; None takes ``prediction``.
+        ax : sequence of two matplotlib Axes, or None, default=None
+            Where to draw; None makes a figure.
+        **described
+            ``confidence_level`` and the other parameters of :class:`PredictionBandDisplay`.
+
+        Returns
+        -------
+        display : ComparisonDisplay
+            The display.
+        """
         means = prediction if plain_prediction is None else plain_prediction
-        return cls(
-            plain=PredictionBandDisplay(prediction=means, intervals=plain_intervals, **along),
-            conformal=PredictionBandDisplay(prediction=prediction, intervals=conformal_intervals, **along),
-        ).plot(ax)
+        plain = PredictionBandDisplay(grid=grid, prediction=means, intervals=plain_intervals, **described)
+        conformal = PredictionBandDisplay(grid=grid, prediction=prediction, intervals=conformal_intervals, **described)
+        return cls(plain=plain, conformal=conformal).plot(ax)
 
     def plot(self, ax: ArrayLike | None = None) -> Self:
         """Draw into two axes, or into a new figure."""

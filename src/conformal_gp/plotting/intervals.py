@@ -127,20 +127,26 @@ class IntervalDisplay:
         prediction: ArrayLike,
         intervals: ArrayLike,
         *,
-        confidence_level: float | None = None,
-        name: str | None = None,
-        target_name: str | None = None,
         ax: Axes | None = None,
+        **described: Any,
     ) -> Self:
-        """Draw intervals that are at hand; parameters as in the class."""
-        return cls(
-            y_true=y_true,
-            prediction=prediction,
-            intervals=intervals,
-            confidence_level=confidence_level,
-            name=name,
-            target_name=target_name,
-        ).plot(ax)
+        """Draw given intervals.
+
+        Parameters
+        ----------
+        y_true, prediction, intervals
+            As in the class.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+        **described
+            The other parameters of the class.
+
+        Returns
+        -------
+        display : IntervalDisplay
+            The display.
+        """
+        return cls(y_true=y_true, prediction=prediction, intervals=intervals, **described).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw into ``ax``, or into a new figure."""
@@ -153,7 +159,7 @@ class IntervalDisplay:
         missed = self.missed_[self.order_]
         limits = limits_of(self.intervals, self.prediction, self.y_true)
         bars = np.clip(self.intervals[self.order_], *limits)
-        thick = min(5.0, max(0.6, 250.0 / max(low.size, 1)))  # points: neighbours stay apart in a common figure
+        thick = min(5.0, max(0.6, 250.0 / max(low.size, 1)))  # in points, so that neighbours do not touch
         label = titled(None if self.level is None else percent(self.level), "interval")
         ax.vlines(places, *bars.T, color=tint(BLUE, 0.45), linewidth=thick, label=label)
         ax.plot(places, self.prediction[self.order_], color=BLUE, linewidth=1, linestyle="--", label="prediction")
