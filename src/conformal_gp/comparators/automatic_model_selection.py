@@ -36,18 +36,19 @@ from conformal_gp.gp.factor import Factor
 
 Array = NDArray[np.float64]
 
-# Coefficients below this are as good as zero: D would be infinite.
+# Coefficients below this count as zero: D would be infinite.
 SMALLEST_COEFFICIENT = 1e-12
 
-# How far logarithms may go from where they start, in the root of the mean square. Farther out the error is not
-# computed.
+# Largest root mean square distance of the logarithms from the start. Beyond it the error is not computed.
 LARGEST_MOVE = 10.0
 
 MOST_STEPS = 100
+# The published smoothing η, and weight of the penalty.
+SMOOTHING, PENALTY = 0.1, 0.01
 
 
 class _Bordered:
-    """G for a matrix given by its lower triangle, zeros above; it is overwritten."""
+    """G for a matrix A that is given by its lower triangle, with zeros above. A is overwritten."""
 
     def __init__(self, A: Array, bias: bool):
         self._factor = Factor(A)
@@ -61,7 +62,7 @@ class _Bordered:
         return solution - self._ones * (solution.sum() / self._total)
 
     def inverse(self) -> Array:
-        """G itself; the factor is used up."""
+        """G itself. The factor is overwritten."""
         G = self._factor.lower_inverse()
         G += np.tril(G, -1).T
         if self._bias:
@@ -107,9 +108,9 @@ class SmoothedLeaveOneOut:
         return value, gradient
 
     def error(self, theta: Array) -> tuple[float, Array]:
-        r"""Mean square of c at ``theta``, and its gradient.
+        r"""Mean square of c at ``theta``, and its gradient by reverse differentiation.
 
-        The gradient is taken backwards. With :math:`Q = M\, \mathrm{diag}(c \alpha / M_{ii}^2)\, M` the span
+        With :math:`Q = M\, \mathrm{diag}(c \alpha / M_{ii}^2)\, M` the span
         :math:`1 / M_{ii} - D_i` contributes :math:`\sum Q_{ij}\, dA_{ij}`, and :math:`Q_{jj} - c_j \alpha_j` for each
         :math:`dD_j`; through :math:`d\alpha = -G\, dA\, \alpha` the coefficients contribute the rest.
         """
@@ -153,8 +154,6 @@ def search(
     length_scale: float | None,
     ridge: float | None,
     bias: bool,
-    eta: float,
-    penalty: float,
     bounded: bool,
 ) -> tuple[float, float]:
     r"""Length scale and ridge that minimise the criterion, by BFGS or, with bounds, L-BFGS-B.
@@ -164,7 +163,7 @@ def search(
 
     Parameters
     ----------
-    pairs, y, bias, eta, penalty
+    pairs, y, bias
         See :class:`SmoothedLeaveOneOut`.
     length_scale, ridge : float or None
         Given values; None is searched for.
@@ -186,7 +185,7 @@ def search(
         ]
     )
     free = np.array([length_scale is None, ridge is None])
-    criterion = SmoothedLeaveOneOut(pairs, y, start, bias=bias, eta=eta, penalty=penalty)
+    criterion = SmoothedLeaveOneOut(pairs, y, start, bias=bias, eta=SMOOTHING, penalty=PENALTY)
 
     def at(moved: Array) -> Array:
         theta = start.copy()

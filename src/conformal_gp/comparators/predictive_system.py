@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +29,6 @@ class SplitPredictiveSystem(SplitRegressor):
     ----------
     estimator, calibration_size, random_state
         See :class:`~conformal_gp.comparators.SplitConformal`.
-    normalise : bool, default=True
-        Whether errors are divided by the predicted standard deviation.
 
     Attributes
     ----------
@@ -53,29 +50,10 @@ class SplitPredictiveSystem(SplitRegressor):
             [ 18.,  19.,  inf]]])
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
-        **SplitRegressor._parameter_constraints,
-        "normalise": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        calibration_size: float = 0.25,
-        random_state: int | np.random.RandomState | None = None,
-        normalise: bool = True,
-    ):
-        super().__init__(estimator, calibration_size=calibration_size, random_state=random_state)
-        self.normalise = normalise
-
     def _calibrate(self, mean: Array, std: Array, y: Array) -> None:
-        self.scores_ = (y - mean) / self._scale(std)
+        self.scores_ = (y - mean) / std
 
     def _ends(self, mean: Array, std: Array, levels: Sequence[Fraction]) -> Array:
         sides = one_sided(levels)
         ends = np.stack([lower_end(self.scores_, sides), upper_end(self.scores_, sides)])
-        return mean[:, None, None] + scaled(ends, self._scale(std)[:, None, None])
-
-    def _scale(self, std: Array) -> Array:
-        return std if self.normalise else np.ones_like(std)
+        return mean[:, None, None] + scaled(ends, std[:, None, None])
