@@ -1,4 +1,4 @@
-"""``conformal-gp evaluate``: which error bars hold what they promise on your data."""
+"""``conformal-gp evaluate``: whether error bars keep their promise on a table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def evaluate(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Cross-validate the error bars: how many labels lie outside, and how wide they are.
+    """Cross-validate error bars: how many labels lie outside, and how wide the error bars are.
 
     Full conformal prediction (GPR-CP), the same Gaussian process with its own error bars (plain GPR) and split
     conformal prediction, with a verdict, a table and a picture. Error bars are too narrow or too wide when the number
@@ -60,7 +60,7 @@ def run_evaluation(
     picture: Path | None,
     output: Output,
 ) -> None:
-    """Cross-validate, and say what came out."""
+    """Cross-validate, and print the findings."""
     columns, n_rows = training.columns, training.y.size
     shown = sorted({*levels, *([] if picture is None else curve(training_size(n_rows, folds)))})
     held_out = cross_validated(training, choice, shown, folds, output)
@@ -86,14 +86,14 @@ def run_evaluation(
 
 
 def training_size(n_rows: int, folds: int) -> int:
-    """Training rows of a fold."""
+    """Number of training rows in the smallest training fold."""
     return n_rows - -(-n_rows // min(folds, n_rows))
 
 
 def curve(n_train: int) -> list[Fraction]:
-    """Levels from 50% on that so many rows support, even where half of them are design rows.
+    """Levels of the picture's curve: from 50% on, as far as intervals are finite even if half the rows are design rows.
 
-    Every level has its price, which matters with many rows: they get fewer.
+    With many rows there are fewer levels, since each takes time.
     """
     step = 2 if n_train <= MOST_EXACT_ROWS else 10
     levels = [Fraction(percents, 100) for percents in range(50, 100, step)]
@@ -168,14 +168,14 @@ def _table(findings: Sequence[Finding], target: str, n_rows: int, folds: int) ->
 
 
 def _width(finding: Finding) -> str:
-    """Mean width; where some intervals are infinite, how many, and the median."""
+    """Mean width, or the number of infinite intervals and the median width if there are any."""
     if 0 < finding.n_infinite < finding.n_rows:
         return f"{finding.n_infinite} infinite, median {finding.median_width:.4g}"
     return f"{finding.mean_width:.4g}"
 
 
 def _draw(held_out: HeldOut, target: str, levels: Sequence[Fraction], path: Path) -> None:
-    """Coverage against nominal level, and widths."""
+    """Draw coverage against level, and widths."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

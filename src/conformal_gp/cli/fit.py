@@ -1,4 +1,4 @@
-"""``conformal-gp fit``: a model in a file, for later predictions."""
+"""``conformal-gp fit``: fit a model and save it to a file."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def fit(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Fit a model to DATA and save it; predict --model uses it.
+    """Fit a model to DATA and save it for predict --model.
 
-    The file holds no code, and the training rows: whoever has it can read them.
+    The file contains the training rows, readable by anyone who has it, and no code.
     """
     output = Output(quiet=quiet, as_json=as_json)
     if as_json and out == "-":

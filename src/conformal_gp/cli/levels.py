@@ -1,4 +1,4 @@
-"""Confidence levels as people write them."""
+"""Confidence levels on the command line."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def parse_level(text: str) -> Fraction:
 
 
 def parse_levels(texts: Iterable[str]) -> list[Fraction]:
-    """Levels in ascending order, each once; an option may hold several, with commas between."""
+    """Levels in ascending order, without repetitions. A text may contain several, separated by commas."""
     parts = [part for text in texts for part in text.split(",") if part.strip()]
     return sorted({parse_level(part) for part in parts})

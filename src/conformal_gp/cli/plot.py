@@ -1,4 +1,4 @@
-"""``conformal-gp plot``: pictures of intervals on your data."""
+"""``conformal-gp plot``: pictures of intervals for a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from conformal_gp.tables.errors import did_you_mean, listed
 
 
 class Job(NamedTuple):
-    """All that a picture is drawn from."""
+    """The training rows, the model and the options of a picture."""
 
     training: Training
     choice: ModelChoice
@@ -32,11 +32,11 @@ class Job(NamedTuple):
     output: Output
 
     def held_out(self, levels: list[Fraction], *, compare: bool) -> HeldOut:
-        """Cross-validated intervals of the guaranteed method, or of all three."""
+        """Cross-validated intervals of full conformal prediction, or of all three methods."""
         return cross_validated(self.training, self.choice, levels, self.folds, self.output, compare=compare)
 
     def fitted(self, without: int | None = None) -> Any:
-        """The model on all rows, or on all but one."""
+        """The model fitted to all rows, or to all but one."""
         X, y, _, _ = self.training
         rows = [i for i in range(y.size) if i != without]
         with self.output.warnings_as_notices():
@@ -44,7 +44,7 @@ class Job(NamedTuple):
 
     @property
     def feature(self) -> int:
-        """Number of the input that a band goes over: one of numbers, as there is nothing between categories."""
+        """Number of the input along which a band is drawn. It must be numeric."""
         columns = self.training.columns
         numbers = [column.name for column in columns.columns if column.categories is None]
         if not numbers:
@@ -155,12 +155,12 @@ def plot(
     kind: Annotated[
         Kind,
         typer.Option(
-            help="Held-out intervals (of the highest level), coverage, widths; a band over one input, plain and "
-            "conformal bands side by side; or the p-values of one row's labels."
+            help="Held-out intervals (of the highest level), coverage, widths; a band along one input, plain and "
+            "conformal bands side by side; or the p-values of one row's candidate labels."
         ),
     ] = "intervals",
     input_name: Annotated[
-        str | None, typer.Option("--input", metavar="COL", help="Column of a band.  [default: the first of numbers]")
+        str | None, typer.Option("--input", metavar="COL", help="Column of a band.  [default: the first numeric one]")
     ] = None,
     row: Annotated[int, typer.Option(metavar="N", help="Row of the p-values in the table, from 1.")] = 1,
     confidence: options.Confidence = ["80%", "95%"],  # noqa: B006 (typer copies it)

@@ -1,4 +1,4 @@
-"""``conformal-gp predict``: a table of new rows, with means and intervals."""
+"""``conformal-gp predict``: means and intervals for a table of new rows."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def predict(
 
 
 def _load(path: str, target: str | None) -> tuple[Model, Columns]:
-    """A saved model and its columns; one saved from Python has inputs with names, or cannot be used here."""
+    """A saved model and its columns. A model saved from Python can be used only if its inputs have names."""
     fitted, columns = load_columns(sys.stdin.buffer if path == "-" else path)
     if columns is None:
         names = getattr(fitted, "feature_names_in_", None)

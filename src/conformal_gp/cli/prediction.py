@@ -1,4 +1,4 @@
-"""Means, intervals and regions of the rows of a table."""
+"""Means, intervals and regions for the rows of a table."""
 
 from __future__ import annotations
 
@@ -81,23 +81,23 @@ class Prediction:
         return columns
 
     def _spread(self, values: Array) -> Array:
-        """Values of the predicted rows in a column of all rows, NaN for others."""
+        """Values of the predicted rows as a column of all rows, NaN elsewhere."""
         column = np.full(len(self._table), np.nan)
         column[self.rows] = values
         return column
 
     def coverage(self) -> Array | None:
-        """Share of labels inside, for each level, where the table has labels in every predicted row."""
+        """Share of labels inside at each level, if every predicted row has a label."""
         if self._columns.target not in self._table.names:
             return None
         try:
             labels = self._columns.labels(self._table)[self.rows]
-        except ValueError:  # labels that are not all there are no concern of a prediction
+        except ValueError:  # without all labels there is no coverage to report
             return None
         return None if np.isnan(labels).any() else np.asarray(coverage(labels, self.intervals))
 
     def summary(self) -> str:
-        """What was done, in a few lines."""
+        """A summary in a few lines."""
         lines = [
             f"{self.rows.size} rows predicted from {self._model._predictor.n_rows}, kernel {self._model.kernel_}, "
             f"tuning {tuning_of(self._model)}.",
@@ -113,7 +113,7 @@ class Prediction:
         return "\n".join(lines)
 
     def document(self) -> dict[str, Any]:
-        """For machines."""
+        """The predictions as JSON."""
         inside = self.coverage()
         return {
             "target": self._columns.target,

@@ -1,4 +1,4 @@
-"""``conformal-gp report``: one page about intervals on your data."""
+"""``conformal-gp report``: an HTML page about intervals for a table."""
 
 from __future__ import annotations
 

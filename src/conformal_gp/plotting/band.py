@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from conformal_gp.evaluation import percent
 from conformal_gp.plotting.arguments import one_input_varied, stacked, vector
+from conformal_gp.plotting.display import Display
 from conformal_gp.plotting.infinite import arrowheads, limits_of
 from conformal_gp.plotting.style import BLUE, INK, LINES, axes_or_new, finish, nth, tints, titled
 
@@ -21,7 +22,7 @@ Array = NDArray[np.float64]
 ARROWS = 12  # along a band without a finite end
 
 
-class PredictionBandDisplay:
+class PredictionBandDisplay(Display):
     """Prediction intervals along one input, the other inputs held: a band for each level.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`.
@@ -66,10 +67,10 @@ class PredictionBandDisplay:
 
     def __init__(
         self,
-        *,
         grid: ArrayLike,
         prediction: ArrayLike,
         intervals: ArrayLike,
+        *,
         confidence_level: float | ArrayLike,
         x: ArrayLike | None = None,
         y: ArrayLike | None = None,
@@ -146,34 +147,6 @@ class PredictionBandDisplay:
             name=name,
             ax=ax,
         )
-
-    @classmethod
-    def from_predictions(
-        cls,
-        grid: ArrayLike,
-        prediction: ArrayLike,
-        intervals: ArrayLike,
-        *,
-        ax: Axes | None = None,
-        **described: Any,
-    ) -> Self:
-        """Draw given predictions.
-
-        Parameters
-        ----------
-        grid, prediction, intervals
-            As in the class.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
-        **described
-            ``confidence_level`` and the other parameters of the class.
-
-        Returns
-        -------
-        display : PredictionBandDisplay
-            The display.
-        """
-        return cls(grid=grid, prediction=prediction, intervals=intervals, **described).plot(ax)
 
     def limits(self) -> tuple[float, float]:
         """Vertical limits that show all that is finite."""

@@ -1,4 +1,4 @@
-"""A Gaussian process's own band beside the conformal one."""
+"""The band of a plain Gaussian process beside the conformal one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 class ComparisonDisplay:
-    """Error bars of a Gaussian process beside conformal intervals, along one input, on the same scale.
+    """Error bars of a plain Gaussian process beside conformal intervals, along one input and on the same scale.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`.
 
@@ -37,11 +37,11 @@ class ComparisonDisplay:
     Examples
     --------
     >>> from conformal_gp import ConformalGPRegressor
-    >>> from conformal_gp.datasets import load_auto_mpg
+    >>> from conformal_gp.datasets import load_servo
     >>> from conformal_gp.plotting import ComparisonDisplay
-    >>> X, y = load_auto_mpg(return_X_y=True)
-    >>> model = ConformalGPRegressor(random_state=0).fit(X[:100], y[:100])
-    >>> display = ComparisonDisplay.from_estimator(model, X, feature=3)
+    >>> X, y = load_servo(return_X_y=True)
+    >>> model = ConformalGPRegressor(random_state=0).fit(X, y)
+    >>> display = ComparisonDisplay.from_estimator(model, X, feature=2)
     >>> [ax.get_title(loc="left") for ax in display.ax_]
     ['Gaussian process', 'Conformal']
     """

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.evaluation import percent
 from conformal_gp.plotting.arguments import vector
+from conformal_gp.plotting.display import Display
 from conformal_gp.plotting.infinite import arrowheads, limits_of
 from conformal_gp.plotting.style import BLUE, INK, VERMILION, axes_or_new, finish, tint, titled
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-class IntervalDisplay:
+class IntervalDisplay(Display):
     """The intervals of rows, sorted by prediction, with labels outside marked.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`.
@@ -58,10 +59,10 @@ class IntervalDisplay:
 
     def __init__(
         self,
-        *,
         y_true: ArrayLike | None,
         prediction: ArrayLike,
         intervals: ArrayLike,
+        *,
         confidence_level: float | None = None,
         name: str | None = None,
         target_name: str | None = None,
@@ -83,26 +84,25 @@ class IntervalDisplay:
         y: ArrayLike | None = None,
         *,
         confidence_level: float = 0.95,
-        name: str | None = None,
-        target_name: str | None = None,
         ax: Axes | None = None,
+        **described: Any,
     ) -> Self:
-        """Predict rows and draw their intervals.
+        """Predict test rows and draw their intervals.
 
         Parameters
         ----------
         estimator : fitted regressor with ``predict_interval``
             The model.
         X : array-like or data frame of shape (n_samples, n_features)
-            Rows that the model has not seen.
+            Test inputs.
         y : array-like of shape (n_samples,) or None, default=None
             Their labels, if known.
         confidence_level : float, default=0.95
             One level.
-        name, target_name : str or None, default=None
-            What to call the method and the label.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a figure.
+        **described
+            ``name`` and ``target_name``, as in the class.
 
         Returns
         -------
@@ -111,42 +111,8 @@ class IntervalDisplay:
         """
         level = float(read_level(confidence_level))
         return cls.from_predictions(
-            y,
-            estimator.predict(X),
-            estimator.predict_interval(X, level),
-            confidence_level=level,
-            name=name,
-            target_name=target_name,
-            ax=ax,
+            y, estimator.predict(X), estimator.predict_interval(X, level), confidence_level=level, ax=ax, **described
         )
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: ArrayLike | None,
-        prediction: ArrayLike,
-        intervals: ArrayLike,
-        *,
-        ax: Axes | None = None,
-        **described: Any,
-    ) -> Self:
-        """Draw given intervals.
-
-        Parameters
-        ----------
-        y_true, prediction, intervals
-            As in the class.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
-        **described
-            The other parameters of the class.
-
-        Returns
-        -------
-        display : IntervalDisplay
-            The display.
-        """
-        return cls(y_true=y_true, prediction=prediction, intervals=intervals, **described).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw into ``ax``, or into a new figure."""

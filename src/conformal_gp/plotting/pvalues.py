@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import percent
 from conformal_gp.plotting.arguments import like, vector
+from conformal_gp.plotting.display import Display
 from conformal_gp.plotting.infinite import NOTE, limits_of
 from conformal_gp.plotting.style import BLUE, COLOURS, INK, LINES, axes_or_new, finish, nth, tint
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-class PValueDisplay:
+class PValueDisplay(Display):
     r"""The p-value of each candidate label of a test row, and the prediction regions.
 
     The region of level :math:`1 - \delta` consists of the labels whose p-value is greater than :math:`\delta` (Equation
@@ -66,10 +67,10 @@ class PValueDisplay:
 
     def __init__(
         self,
-        *,
         candidates: ArrayLike,
         p_values: ArrayLike,
         regions: Sequence[ArrayLike],
+        *,
         confidence_level: Any,
         y: float | None = None,
         target_name: str | None = None,
@@ -143,34 +144,6 @@ class PValueDisplay:
             target_name=target_name,
             ax=ax,
         )
-
-    @classmethod
-    def from_predictions(
-        cls,
-        candidates: ArrayLike,
-        p_values: ArrayLike,
-        regions: Sequence[ArrayLike],
-        *,
-        ax: Axes | None = None,
-        **described: Any,
-    ) -> Self:
-        """Draw given p-values and regions.
-
-        Parameters
-        ----------
-        candidates, p_values, regions
-            As in the class.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
-        **described
-            ``confidence_level`` and the other parameters of the class.
-
-        Returns
-        -------
-        display : PValueDisplay
-            The display.
-        """
-        return cls(candidates=candidates, p_values=p_values, regions=regions, **described).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw into ``ax``, or into a new figure."""

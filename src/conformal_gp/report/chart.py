@@ -1,4 +1,4 @@
-"""What the interactive chart needs, as JSON inside the page."""
+"""Data of the interactive chart, as JSON inside the page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def chart_data(
     max_rows: int,
     random_state: int | None,
 ) -> dict[str, Any]:
-    """Intervals of some rows at every level, and coverage and mean width over all rows as they are to be written."""
+    """Intervals of some rows at every level, and the texts of coverage and mean width over all rows."""
     rounding = Rounding.of(held_out.y)
     chosen = np.random.default_rng(random_state).permutation(held_out.y.size)[:max_rows]
     y, prediction, intervals = held_out.y, held_out.prediction[CONFORMAL], held_out.intervals[CONFORMAL]
@@ -74,10 +74,10 @@ def inside_from(y: Array, intervals: Array) -> NDArray[np.int64]:
 
 
 def view(y: Array, prediction: Array, intervals: Array, rounding: Rounding) -> list[float | None]:
-    """Vertical limits of the chart, the same at all levels so that intervals are seen to grow.
+    """Vertical limits of the chart, the same at all levels so that one can see intervals grow.
 
-    All labels and predictions, and nine tenths of the ends at the highest level where all are finite; intervals that go
-    further end in an arrow.
+    They include all labels and predictions, and 90% of the intervals at the highest level where all are finite.
+    Intervals that go further end in an arrow.
     """
     values = [y, prediction]
     finite = np.flatnonzero(np.isfinite(intervals).all(axis=(0, 1)))
@@ -100,7 +100,7 @@ def _summary(y: Array, intervals: Array, rounding: Rounding) -> dict[str, Any]:
 
 
 def as_json(data: dict[str, Any]) -> str:
-    r"""JSON that may stand inside a script element: no ``<``, so no tag can begin or end in it.
+    r"""JSON that is safe inside a script element: it has no ``<``, so no tag can begin or end in it.
 
     >>> as_json({"a": "</script>"})
     '{"a":"\\u003c/script>"}'

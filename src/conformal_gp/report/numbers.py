@@ -1,4 +1,4 @@
-"""Numbers as the page writes them: to a thousandth of the labels' spread, the same in the tables and in the chart."""
+"""Levels of the page, and how it writes numbers: to a thousandth of the labels' standard deviation."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ LEVELS = tuple(Fraction(number, 100) for number in PERCENTS)
 
 @dataclass(frozen=True)
 class Rounding:
-    """How many decimals labels, ends and widths have."""
+    """Number of decimals of labels, ends and widths."""
 
     decimals: int
 
     @classmethod
     def of(cls, labels: Array) -> Rounding:
-        """Decimals to a thousandth of the spread of ``labels``, and none where that is more than one.
+        """Decimals down to a thousandth of the standard deviation of ``labels``; none if that is above 1.
 
         >>> Rounding.of(np.array([10.0, 30.0])), Rounding.of(np.array([0.0, 1e6])), Rounding.of(np.full(3, 0.1))
         (Rounding(decimals=2), Rounding(decimals=0), Rounding(decimals=3))
         """
         spread = float(np.std(labels))
-        if spread <= 1e-12 * float(np.abs(labels).max()):  # all the same, but for rounding
+        if spread <= 1e-12 * float(np.abs(labels).max()):  # constant up to rounding
             return cls(3)
         return cls(max(0, 3 - math.floor(math.log10(spread))))
 
     def text(self, value: float) -> str:
-        """A number as people read it.
+        """A number as text, with signs for minus and infinity.
 
         >>> Rounding(2).text(3.14159), Rounding(2).text(-np.inf)
         ('3.14', '−∞')
@@ -46,7 +46,7 @@ class Rounding:
         return f"{value:.{self.decimals}f}".replace("inf", "∞").replace("-", "\N{MINUS SIGN}")
 
     def plain(self, value: float) -> float | None:
-        """A number for JSON, which has no infinity: None stands for it."""
+        """A number for JSON; None stands for infinity."""
         return round(float(value), self.decimals) if math.isfinite(value) else None
 
 

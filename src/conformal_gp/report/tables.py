@@ -1,4 +1,4 @@
-"""The page's tables and sentences, with every value from the data escaped."""
+"""Tables and sentences of the page. All text from the data is escaped."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def data_table(X: Array, y: Array, names: Sequence[str], target_name: str) -> st
 
 
 def model_table(model: Any) -> str:
-    """The fitted model's settings and what it learnt."""
+    """Settings and learnt values of the fitted model."""
     facts = [
         ("method", type(model).__name__),
         ("kernel", getattr(model, "kernel_", None)),
@@ -94,13 +94,13 @@ def width_table(held_out: HeldOut) -> str:
 
 
 def in_short(held_out: HeldOut) -> str:
-    """In plain words: whether the intervals kept their promise, and where they are infinite."""
+    """The verdict in plain words, and the levels at which intervals are infinite."""
     sentences = [*verdict(held_out.findings(VERDICT_LEVELS)), _infinite(held_out.intervals[CONFORMAL])]
     return "".join(f"<p>{escape(sentence[0].upper() + sentence[1:])}</p>" for sentence in sentences if sentence)
 
 
 def guarantee(model: Any) -> str:
-    """What the model's coverage rests on, in plain words and in its own."""
+    """The model's guarantee, in plain words and in its own."""
     text = str(model.guarantee_)
     if text.startswith("Exact"):
         opening = "These intervals are guaranteed."
@@ -120,7 +120,7 @@ def guarantee(model: Any) -> str:
 
 
 def _infinite(intervals: Array) -> str:
-    """Where intervals have no finite ends, and why."""
+    """Levels at which intervals are infinite, and why."""
     endless = np.isinf(intervals).any(axis=1)
     sentences = []
     all_rows, some_rows = endless.all(axis=0), endless.any(axis=0)
