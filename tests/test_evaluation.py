@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom, norm
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
 
 from cases import fixed_model
 from conformal_gp.comparators import SplitConformal
@@ -190,11 +190,18 @@ def test_only_the_first_model_warns(rows, recwarn):
         (31, "got 31"),
         ("ten", "cv must be a number of folds or a scikit-learn splitter, got 'ten'"),
         (ShuffleSplit(1, test_size=10, random_state=0), "20 rows were never held out"),
+        (RepeatedKFold(n_splits=3, n_repeats=2), "30 rows were held out repeatedly"),
     ],
 )
 def test_bad_folds(rows, cv, message):
     with pytest.raises(ValueError, match=message):
         cross_validate_intervals({"m": fixed_model()}, *rows, 0.5, cv=cv)
+
+
+@pytest.mark.parametrize(("models", "plain"), [({}, None), ({"m": Given()}, "m")])
+def test_bad_names(rows, models, plain):
+    with pytest.raises(ValueError, match="models must not be empty nor have the name that plain has"):
+        cross_validate_intervals(models, *rows, 0.5, plain=plain)
 
 
 @pytest.mark.parametrize(

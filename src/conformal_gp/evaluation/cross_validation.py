@@ -20,6 +20,7 @@ from conformal_gp.evaluation.judgement import Finding, Level
 from conformal_gp.gp.error_bars import error_bars
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
 
@@ -126,16 +127,18 @@ def cross_validate_intervals(
     >>> print(verdict(held_out.findings())[1])
     plain GPR: too narrow at 99% (6.0% of labels outside, 6.0 times the 1% promised); kept the promise at 90%.
     """
+    if not models or plain in models:
+        raise ValueError(f"models must not be empty nor have the name that plain has, got {list(models)}.")
     labels = column_or_1d(y, dtype=np.float64)
     check_consistent_length(X, labels)
     levels = read_levels(confidence_level)[0]
     first = next(iter(models))
     names = [first, *([] if plain is None else [plain]), *list(models)[1:]]
-    prediction = {name: np.full(labels.size, np.nan) for name in names}
+    prediction = {name: np.empty(labels.size) for name in names}
     intervals = {name: np.empty((labels.size, 2, len(levels))) for name in names}
     with_p = [name for name, model in models.items() if p_values and hasattr(model, "predict_p")]
     found_p = {name: np.empty(labels.size) for name in with_p}
-    splits = list(folds(cv, labels.size, random_state).split(X, labels))
+    splits = _splits(cv, X, labels, random_state)
     done = 0
     for train, test in splits:
         held_out = _safe_indexing(X, test)
@@ -153,10 +156,17 @@ def cross_validate_intervals(
             done += 1
             if progress is not None:
                 progress(done, len(splits) * len(models))
-    missing = int(np.isnan(prediction[first]).sum())
-    if missing:
-        raise ValueError(f"cv must hold out every row once; {missing} rows were never held out.")
     return HeldOut(labels, levels, prediction, intervals, found_p)
+
+
+def _splits(cv: Any, X: Any, y: Array, random_state: int | None) -> list[tuple[Rows, Rows]]:
+    """Training and test rows of each fold; raises unless every row is held out once."""
+    splits = list(folds(cv, y.size, random_state).split(X, y))
+    times = np.bincount(np.concatenate([test for _, test in splits]), minlength=y.size)
+    for count, words in ((int((times == 0).sum()), "never held out"), (int((times > 1).sum()), "held out repeatedly")):
+        if count:
+            raise ValueError(f"cv must hold out every row once; {count} rows were {words}.")
+    return splits
 
 
 def folds(cv: Any, n_rows: int, random_state: int | None = 0) -> Any:

@@ -52,7 +52,7 @@ def reproduce(
     if unknown or not selection:
         raise ValueError(f"selection must be some of {', '.join(SELECTIONS)}; got {', '.join(selection) or 'nothing'}.")
     if jobs == 0:
-        raise ValueError("jobs must be a number of processes, or -1 for one a core; got 0.")
+        raise ValueError("jobs must be a number of processes, or -1 for one per core; got 0.")
     chosen = [table for table in TABLES if table in selection or "all" in selection]
     draw = bool({"figures", "all"} & set(selection))
     # The figures show all methods on the benchmark data sets.
