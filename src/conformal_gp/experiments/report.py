@@ -1,4 +1,4 @@
-"""Write what came out: tables, figures, the runs behind them, and a page that says how far they agree."""
+"""Write the results: tables, figures, the runs behind them, and a page on how far they agree with the paper."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GROUPS: dict[str, Callable[[str, Row], bool]] = {
     ),
     **{method: _by(method) for method in ("GPR-RI", "GPR-RB", "GPR-RM", "GPR-RC", "RR-CP", "kNNR-CP")},
 }
-"""Cells that are counted together."""
+"""Groups of cells whose agreement is counted together."""
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
 SAMPLE = "**Only a sample:** a few folds of one run, to see that everything works. Do not compare these numbers."
 
@@ -44,7 +44,7 @@ def write(
     command: str,
     sample: bool,
 ) -> str:
-    """Write everything into a folder and return the page that sums it up.
+    """Write everything into a folder and return the page that summarises it.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ def write(
     draw : bool
         Whether to draw figures.
     command : str
-        The command that this is the result of.
+        The command, as the page shows it.
     sample : bool
-        Whether this is only a sample.
+        Whether only a sample of the folds was run.
     """
     out.mkdir(parents=True, exist_ok=True)
     results = summarise(folds)
