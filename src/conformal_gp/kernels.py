@@ -6,6 +6,7 @@ scikit-learn's kernels are the language of this package: a name is a short way t
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -151,7 +152,7 @@ class NeuralNetwork(Kernel):
         return f"{type(self).__name__}(length_scale={self.length_scale:.3g})"
 
 
-_SHAPES: dict[str, Callable[[float, Bounds], Kernel]] = {
+_SHAPES: dict[str, Callable[[Any, Bounds], Kernel]] = {
     "se": lambda length, bounds: RBF(length, bounds),
     "rq": lambda length, bounds: RationalQuadratic(length, 1.0, bounds, (1e-3, 1e5)),
     "nn": lambda length, bounds: NeuralNetwork(length, bounds),
@@ -160,9 +161,12 @@ _SHAPES: dict[str, Callable[[float, Bounds], Kernel]] = {
 }
 
 KERNEL_NAMES = tuple(_SHAPES)
+_ANISOTROPIC = ("se", "matern32", "matern52")
 
 
-def kernel_from_name(name: str, *, amplitude: float = 1.0, length_scale: float = 1.0) -> Kernel:
+def kernel_from_name(
+    name: str, *, amplitude: float = 1.0, length_scale: float = 1.0, n_inputs: int | None = None
+) -> Kernel:
     """Write out a kernel's name as a scikit-learn kernel: an amplitude times a shape.
 
     Parameters
@@ -173,6 +177,10 @@ def kernel_from_name(name: str, *, amplitude: float = 1.0, length_scale: float =
         Signal variance to start from; its bounds are a factor 1e6 to either side.
     length_scale : float, default=1.0
         Length scale to start from; its bounds are a factor 1e3 down and 1e4 up.
+
+    n_inputs : int or None, default=None
+        Number of inputs that have a length scale each, all equal at the start. None is one length scale for all.
+        "rq" and "nn" have one in any case.
 
     Returns
     -------
@@ -187,5 +195,8 @@ def kernel_from_name(name: str, *, amplitude: float = 1.0, length_scale: float =
     """
     if name not in _SHAPES:
         raise ValueError(f"kernel: unknown name {name!r}; known are {', '.join(KERNEL_NAMES)}.")
-    shape = _SHAPES[name](length_scale, (1e-3 * length_scale, 1e4 * length_scale))
+    lengths: Any = length_scale
+    if n_inputs is not None and n_inputs > 1 and name in _ANISOTROPIC:
+        lengths = np.full(n_inputs, length_scale)
+    shape = _SHAPES[name](lengths, (1e-3 * length_scale, 1e4 * length_scale))
     return ConstantKernel(amplitude, (1e-6 * amplitude, 1e6 * amplitude)) * shape

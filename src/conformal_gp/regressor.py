@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from conformal_gp.base import ConformalRegressor
-from conformal_gp.fitting import Fitted, Settings, automatic, fit_augmented, fit_fixed, fit_holdout, fit_train
 from conformal_gp.gp.mean import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.threads import one_blas_thread
+from conformal_gp.tuning.plan import Plan
+from conformal_gp.tuning.settings import Settings, prior_deviation, resolved_mean
+from conformal_gp.tuning.ways import WAYS, automatic
+from conformal_gp.types import Array
 from conformal_gp.validation import check_candidates, check_design, check_inputs, check_labels
 
 __all__ = ["ConformalGPRegressor"]
-
-Array = NDArray[np.float64]
-
-_WAYS: dict[str, Callable[..., Fitted]] = {
-    "fixed": fit_fixed,
-    "train": fit_train,
-    "holdout": fit_holdout,
-    "augmented": fit_augmented,
-}
 
 
 class ConformalGPRegressor(ConformalRegressor):
@@ -134,12 +129,14 @@ class ConformalGPRegressor(ConformalRegressor):
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
         "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel, list, tuple],
-        "mean": [StrOptions(set(MEAN_NAMES))],
+        "mean": [StrOptions({"auto", *MEAN_NAMES})],
         "noise_variance": [Interval(Real, 0, None, closed="left"), None],
         "gamma": [Interval(Real, 1, None, closed="both"), "array-like"],
-        "tuning": [StrOptions({"auto", *_WAYS})],
+        "tuning": [StrOptions({"auto", *WAYS})],
         "design": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
         "candidates": [list, tuple, None],
+        "length_scales": [StrOptions({"each", "one"})],
+        "length_scale_prior": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), None],
         "scale_inputs": ["boolean"],
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
         "random_state": ["random_state"],
@@ -150,12 +147,14 @@ class ConformalGPRegressor(ConformalRegressor):
         self,
         kernel: str | Kernel | Sequence[str | Kernel] = "matern52",
         *,
-        mean: str = "linear",
+        mean: str = "auto",
         noise_variance: float | None = None,
         gamma: float | Sequence[float] = 2.0,
         tuning: str = "auto",
         design: float | ArrayLike | None = None,
         candidates: Sequence[tuple[Kernel, float]] | None = None,
+        length_scales: str = "each",
+        length_scale_prior: float | str | None = "auto",
         scale_inputs: bool = True,
         n_restarts: int = 3,
         random_state: int | np.random.RandomState | None = None,
@@ -168,6 +167,8 @@ class ConformalGPRegressor(ConformalRegressor):
         self.tuning = tuning
         self.design = design
         self.candidates = candidates
+        self.length_scales = length_scales
+        self.length_scale_prior = length_scale_prior
         self.scale_inputs = scale_inputs
         self.n_restarts = n_restarts
         self.random_state = random_state
@@ -191,32 +192,41 @@ class ConformalGPRegressor(ConformalRegressor):
         """
         inputs = check_inputs(self, X, reset=True, y=y).copy()  # they are kept: the caller may change his own
         labels = check_labels(y, inputs).copy()
-        settings = self._settings(labels.size)
-        self.tuning_ = automatic(settings, labels.size) if self.tuning == "auto" else self.tuning
+        n_rows, n_inputs = inputs.shape
+        tuning = self.tuning
+        if tuning == "auto":
+            tuning = automatic(self._settings(n_rows, n_inputs), n_rows, n_inputs)
+        settings = self._settings(n_rows, n_inputs, tuning)
         with one_blas_thread(rows=labels.size):
-            fitted = _WAYS[self.tuning_](settings, inputs, labels, check_random_state(self.random_state))
-        return self._take(fitted, inputs, labels)
+            plan = WAYS[tuning](settings, inputs, labels, check_random_state(self.random_state))
+            self._carry_out(plan, tuning, inputs, labels)
+        for message in plan.warnings:
+            warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
+        return self
 
-    def _take(self, fitted: Fitted, inputs: Array, labels: Array) -> Self:
-        """Make a fit one's own; the training rows are kept for :mod:`conformal_gp.persistence`."""
+    def _carry_out(self, plan: Plan, tuning: str, inputs: Array, labels: Array) -> Self:
+        """Make the predictor; plan and rows are kept for :mod:`conformal_gp.persistence`."""
+        fitted = plan.carry_out(inputs, labels, self.n_jobs)
         self._training_rows = inputs, labels
-        self._recipe = fitted.recipe
+        self._plan = plan
         self._predictor = fitted.predictor
         self.kernel_ = fitted.kernel
         self.noise_variance_ = fitted.noise_variance
         self.mean_coef_ = fitted.mean_coef
         self.log_marginal_likelihood_ = fitted.log_marginal_likelihood
-        self.gamma_ = fitted.recipe.gamma
-        self.design_ = fitted.recipe.design
-        self.guarantee_ = fitted.recipe.guarantee
+        self.tuning_ = tuning
+        self.mean_ = plan.mean
+        self.gamma_ = plan.gamma
+        self.design_ = plan.design
+        self.guarantee_ = plan.guarantee
         return self
 
-    def _settings(self, n_rows: int) -> Settings:
+    def _settings(self, n_rows: int, n_inputs: int, tuning: str = "augmented") -> Settings:
         """Parameters as one checked value."""
         kernels, gammas = self._kernels_and_gammas()
         return Settings(
             kernels,
-            self.mean,
+            resolved_mean(self.mean, n_rows, n_inputs),
             None if self.noise_variance is None else float(self.noise_variance),
             gammas,
             self.scale_inputs,
@@ -224,4 +234,6 @@ class ConformalGPRegressor(ConformalRegressor):
             self.n_jobs,
             check_design(self.design, n_rows),
             check_candidates(self.candidates),
+            self.length_scales == "each",
+            prior_deviation(self.length_scale_prior, tuning),
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -16,46 +16,19 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from conformal_gp.base import ConformalRegressor
-from conformal_gp.fitting import PROMISE, Learnt, Settings, as_given, draw_design, learn_on_design
-from conformal_gp.gp.inducing import SELECTIONS, independent, select
-from conformal_gp.gp.inputs import Inputs
-from conformal_gp.gp.lowrank import APPROXIMATIONS, LowRankPosterior, LowRankPrior
+from conformal_gp.gp.inducing import SELECTIONS
+from conformal_gp.gp.lowrank import APPROXIMATIONS
 from conformal_gp.gp.mean import MEAN_NAMES
-from conformal_gp.gp.scaling import Scaling
 from conformal_gp.kernels import KERNEL_NAMES
-from conformal_gp.predictors.lowrank import LowRankPredictor
 from conformal_gp.rows import ArrayRows, Rows
-from conformal_gp.threads import one_blas_thread
+from conformal_gp.tuning.design import draw
+from conformal_gp.tuning.low_rank import DESIGN_ROWS, DESIGN_SHARE, LowRankPlan, plan
+from conformal_gp.tuning.settings import Settings, prior_deviation, resolved_mean
+from conformal_gp.types import Array
+from conformal_gp.types import Rows as Numbers
 from conformal_gp.validation import check_design, check_inputs, check_labels
 
 __all__ = ["SparseConformalGPRegressor"]
-
-Array = NDArray[np.float64]
-Numbers = NDArray[np.int64]
-
-# Design rows where none are asked for, and how many of them teach the hyperparameters (measured: docs/scale.md).
-DESIGN_ROWS = 4000
-DESIGN_SHARE = 1 / 3
-LEARNING_ROWS = 1000
-MOST_LEARNING_ROWS = 2000
-LEARNING_ROWS_EACH = 200
-
-
-@dataclass(frozen=True)
-class LowRankRecipe:
-    """What was learnt: with the training rows, all that the predictor is made of."""
-
-    kernel: Kernel
-    noise_variance: float
-    scaling: Scaling
-    mean: str
-    gamma: float
-    inducing: Array
-    """Inducing inputs, scaled."""
-    approximation: str
-    design: Numbers
-    """Rows that are not ranked."""
-    guarantee: str
 
 
 class SparseConformalGPRegressor(ConformalRegressor):
@@ -73,7 +46,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
 
     Parameters
     ----------
-    kernel, mean, noise_variance, gamma, scale_inputs, n_restarts, random_state
+    kernel, mean, noise_variance, gamma, length_scales, length_scale_prior, scale_inputs, n_restarts, random_state
         As in :class:`ConformalGPRegressor`; several kernels or gammas are chosen among by the design rows.
     n_inducing : int, default=512
         Number of inducing inputs; fewer are taken where the design rows have no more to say.
@@ -131,7 +104,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         "n_inducing": [Interval(Integral, 1, None, closed="left")],
         "inducing": [StrOptions(set(SELECTIONS)), "array-like"],
         "approximation": [StrOptions(set(APPROXIMATIONS))],
-        "mean": [StrOptions(set(MEAN_NAMES))],
+        "mean": [StrOptions({"auto", *MEAN_NAMES})],
         "noise_variance": [Interval(Real, 0, None, closed="left"), None],
         "gamma": [Interval(Real, 1, None, closed="both"), "array-like"],
         "tuning": [StrOptions({"holdout", "fixed"})],
@@ -141,6 +114,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
             "array-like",
             None,
         ],
+        "length_scales": [StrOptions({"each", "one"})],
+        "length_scale_prior": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), None],
         "scale_inputs": ["boolean"],
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
         "block_rows": [Interval(Integral, 1, None, closed="left")],
@@ -156,11 +131,13 @@ class SparseConformalGPRegressor(ConformalRegressor):
         n_inducing: int = 512,
         inducing: str | ArrayLike = "kmeans",
         approximation: str = "fitc",
-        mean: str = "linear",
+        mean: str = "auto",
         noise_variance: float | None = None,
         gamma: float | Sequence[float] = 2.0,
         tuning: str = "holdout",
         n_design: int | float | ArrayLike | None = None,
+        length_scales: str = "each",
+        length_scale_prior: float | str | None = "auto",
         scale_inputs: bool = True,
         n_restarts: int = 3,
         block_rows: int = 8192,
@@ -177,6 +154,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self.gamma = gamma
         self.tuning = tuning
         self.n_design = n_design
+        self.length_scales = length_scales
+        self.length_scale_prior = length_scale_prior
         self.scale_inputs = scale_inputs
         self.n_restarts = n_restarts
         self.block_rows = block_rows
@@ -202,46 +181,52 @@ class SparseConformalGPRegressor(ConformalRegressor):
         """
         rows = self._rows(X, y)
         rng = check_random_state(self.random_state)
-        design = self._design_rows(rows.n_rows, rng)
-        X_design, y_design = rows.take(design)
-        learnt = self._learn(X_design, y_design, rows.n_rows, rng)
-        recipe = LowRankRecipe(
-            learnt.kernel,
-            learnt.noise_variance,
-            learnt.scaling,
-            self.mean,
-            learnt.gamma,
-            self._inducing_inputs(learnt, X_design, rng),
-            self.approximation,
-            design,
-            self._guarantee(design.size, rows.n_rows),
-        )
-        return self._carry_out(recipe, rows, X_design, y_design)
-
-    def _rebuild(self, recipe: LowRankRecipe, X: Array, y: Array) -> Self:
-        """Carry out a recipe on its training rows, held in memory; nothing is learnt."""
-        rows = self._array_rows(X, y)
-        return self._carry_out(recipe, rows, *rows.take(recipe.design))
-
-    def _carry_out(self, recipe: LowRankRecipe, rows: Rows, X_design: Array, y_design: Array) -> Self:
-        """Make the predictor; recipe and rows are kept for :mod:`conformal_gp.persistence`."""
-        inputs = Inputs(X_design, recipe.scaling, recipe.mean)
-        prior = LowRankPrior(
-            recipe.kernel, recipe.noise_variance, inputs, y_design, recipe.inducing, recipe.approximation
-        )
-        posterior = LowRankPosterior(prior, rows.total(prior.sums, "fit"))
-        self._predictor = LowRankPredictor(posterior, rows, recipe.design, recipe.gamma, self.n_jobs)
-        self._recipe = recipe
-        self._training_rows = rows
-        self.kernel_ = recipe.kernel
-        self.noise_variance_ = recipe.noise_variance
-        self.mean_coef_ = posterior.mean_coef
-        self.log_marginal_likelihood_ = posterior.log_marginal_likelihood
-        self.gamma_ = recipe.gamma
-        self.design_ = recipe.design
-        self.inducing_ = recipe.inducing
-        self.guarantee_ = recipe.guarantee
+        mean = resolved_mean(self.mean, rows.n_rows, self.n_features_in_)
+        design = self._design_rows(mean, rows.n_rows, rng)
+        inducing = self.inducing
+        if not isinstance(inducing, str):
+            inducing = validate_data(self, inducing, reset=False, dtype=np.float64)
+        made = plan(self._settings(mean), rows, design, self.tuning, inducing, self.n_inducing, self.approximation, rng)
+        self._carry_out(made, rows)
+        for message in made.warnings:
+            warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
         return self
+
+    def _rebuild(self, made: LowRankPlan, X: Array, y: Array) -> Self:
+        """Carry out a plan on its training rows, held in memory; nothing is learnt."""
+        return self._carry_out(made, self._array_rows(X, y))
+
+    def _carry_out(self, made: LowRankPlan, rows: Rows) -> Self:
+        """Make the predictor; plan and rows are kept for :mod:`conformal_gp.persistence`."""
+        fitted = made.carry_out(rows, self.n_jobs)
+        self._predictor = fitted.predictor
+        self._plan = made
+        self._training_rows = rows
+        self.kernel_ = made.kernel
+        self.noise_variance_ = made.noise_variance
+        self.mean_coef_ = fitted.mean_coef
+        self.log_marginal_likelihood_ = fitted.log_marginal_likelihood
+        self.mean_ = made.mean
+        self.gamma_ = made.gamma
+        self.design_ = made.design
+        self.inducing_ = made.inducing
+        self.guarantee_ = made.guarantee
+        return self
+
+    def _settings(self, mean: str) -> Settings:
+        """Parameters as one checked value."""
+        kernels, gammas = self._kernels_and_gammas()
+        return Settings(
+            kernels,
+            mean,
+            None if self.noise_variance is None else float(self.noise_variance),
+            gammas,
+            self.scale_inputs,
+            self.n_restarts,
+            self.n_jobs,
+            each_length_scale=self.length_scales == "each",
+            deviation=prior_deviation(self.length_scale_prior, self.tuning),
+        )
 
     def _rows(self, X: Any, y: Any) -> Rows:
         """Training rows as something that is read in blocks."""
@@ -260,7 +245,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         names = getattr(self, "feature_names_in_", None)
         return ArrayRows(X, y, self.block_rows, self.n_jobs, bool(self.verbose), names)
 
-    def _design_rows(self, n_rows: int, rng: np.random.RandomState) -> Numbers:
+    def _design_rows(self, mean: str, n_rows: int, rng: np.random.RandomState) -> Numbers:
         """Design rows: given, or at random."""
         if isinstance(self.n_design, Integral):
             size = int(self.n_design)
@@ -273,37 +258,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
             size = int(np.ceil((checked or DESIGN_SHARE) * n_rows))
             if checked is None:
                 size = min(DESIGN_ROWS, size)
-        return draw_design(self.mean, size, n_rows, self.n_features_in_, rng)
-
-    def _learn(self, X: Array, y: Array, n_rows: int, rng: np.random.RandomState) -> Learnt:
-        """Scaling, hyperparameters and gamma from the design rows."""
-        kernels, gammas = self._kernels_and_gammas()
-        noise = None if self.noise_variance is None else float(self.noise_variance)
-        settings = Settings(
-            kernels, self.mean, noise, gammas, self.scale_inputs, self.n_restarts, self.n_jobs, None, None
-        )
-        if self.tuning == "fixed":
-            return as_given(settings, X)
-        n_learnt = max((kernel.n_dims for kernel in kernels if isinstance(kernel, Kernel)), default=0)
-        n_learning = min(MOST_LEARNING_ROWS, max(LEARNING_ROWS, LEARNING_ROWS_EACH * n_learnt))
-        some = rng.permutation(y.size)[:n_learning]
-        with one_blas_thread():
-            return learn_on_design(settings, X[some], y[some], n_rows, rng)
-
-    def _inducing_inputs(self, learnt: Learnt, X_design: Array, rng: np.random.RandomState) -> Array:
-        """Inducing inputs, scaled: from the design rows, or given."""
-        if isinstance(self.inducing, str):
-            return select(self.inducing, learnt.kernel, learnt.scaling.transform(X_design), self.n_inducing, rng)
-        Z = validate_data(self, self.inducing, reset=False, dtype=np.float64)
-        return independent(learnt.kernel, learnt.scaling.transform(Z))
-
-    def _guarantee(self, n_design: int, n_rows: int) -> str:
-        given = not isinstance(self.inducing, str)
-        condition = ", if the inducing inputs given do not come from the latter" if given else ""
-        return (
-            f"Exact: everything that was learnt comes from {n_design} design rows and the other "
-            f"{n_rows - n_design} are ranked, so {PROMISE}{condition}."
-        )
+        return draw(mean, size, n_rows, self.n_features_in_, rng)
 
     def _test_inputs(self, X: Any) -> Array:
         check_is_fitted(self)

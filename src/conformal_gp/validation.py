@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from conformal_gp.gp.candidates import Candidate
+from conformal_gp.tuning.plan import Candidate
 
 Array = NDArray[np.float64]
 

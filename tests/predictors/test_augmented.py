@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from conformal_gp.fitting import Recipe, rebuild
+from conformal_gp.gp.candidates import Candidate, lattice
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.fitting import Recipe, rebuild
-from conformal_gp.gp.candidates import Candidate, lattice
 from conformal_gp.gp.scaling import STEP, Scaling
 
 FEW = [(kernel, noise) for kernel, noise, _ in lattice("se", 2)[::7]]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp.gp import lapack
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 
 def norm_of_lower(A: Array) -> float:
@@ -37,6 +35,22 @@ class Factor:
         """Solution of A x = B."""
         return lapack.solve_from_cholesky(self._L, B)
 
+    def solve_root(self, B: Array) -> Array:
+        """Solution of L x = B, for B of shape (n,) or (n, k)."""
+        columns = np.array(B.T, order="C", ndmin=2)
+        lapack.solve_triangle(self._L, columns, transposed=False)
+        return columns[0] if B.ndim == 1 else columns.T
+
+    def solve_root_transposed(self, b: Array) -> Array:
+        """Solution of L' x = b, for b of shape (n,)."""
+        column = np.array(b, ndmin=2)
+        lapack.solve_triangle(self._L, column, transposed=True)
+        return column[0]
+
+    def solve_root_in_place(self, rows: Array) -> None:
+        """Overwrite each row b of a C-contiguous (m, n) array with L^-1 b."""
+        lapack.solve_triangle(self._L, rows, transposed=False)
+
     def reciprocal_condition(self, norm: float) -> float:
         """Estimate of 1 / (|A| |A^-1|) in the 1-norm, given |A|."""
         return lapack.reciprocal_condition(self._L, norm)
@@ -47,6 +61,7 @@ class Factor:
         return self._L
 
     def inverse_root(self) -> Array:
-        """L^-1, lower triangular, so that A^-1 = L^-T L^-1; the factor itself is used up."""
-        lapack.invert_triangle(self._L)
-        return self._L
+        """L^-1, lower triangular, so that A^-1 = L^-T L^-1."""
+        root = self._L.copy()
+        lapack.invert_triangle(root)
+        return root

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from conformal_gp.gp.covariance import Pairs
 from conformal_gp.gp.mean import IndependentColumns, basis
 from conformal_gp.gp.scaling import Scaling
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array, Rows
 
 
 class NewInputs(NamedTuple):
@@ -50,6 +49,7 @@ class Inputs:
     """
 
     def __init__(self, X: Array, scaling: Scaling, mean: str):
+        self._X = X
         self._scaling = scaling
         self._mean = mean
         scaled = scaling.transform(X)
@@ -63,6 +63,10 @@ class Inputs:
         self.pairs = Pairs(scaled)
         self.H = self._columns.reduce(H)
 
+    def take(self, rows: Rows) -> Inputs:
+        """Some of the rows by themselves, under the same scaling."""
+        return Inputs(self._X[rows], self._scaling, self._mean)
+
     def new(self, X: Array) -> NewInputs:
         """New inputs, unscaled, as the model sees them."""
         scaled = self._scaling.transform(X)
@@ -71,4 +75,4 @@ class Inputs:
 
     def coefficients(self, reduced: Array) -> Array:
         """Coefficients on the columns of the mean function, from those on the orthonormal basis."""
-        return self._columns.directions @ reduced
+        return self._columns.coefficients(reduced)

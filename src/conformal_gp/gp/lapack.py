@@ -52,6 +52,7 @@ _potrs = _routine("lapack", "dpotrs", 8)
 _trtri = _routine("lapack", "dtrtri", 6)
 _pocon = _routine("lapack", "dpocon", 9)
 _trmm = _routine("blas", "dtrmm", 11)
+_trsm = _routine("blas", "dtrsm", 11)
 _trmm_single = _routine("blas", "strmm", 11)
 
 
@@ -97,3 +98,9 @@ def multiply_triangle(L: Array | Single, B: Array | Single, *, transposed: bool)
     # B is (n, m) to Fortran, a column for each row. Of L in C's order it sees the transpose.
     by_rows = L.flags.c_contiguous
     routine(b"L", _LOWER if by_rows else b"L", b"N" if transposed == by_rows else b"T", b"N", n, m, one, L, n, B, n)
+
+
+def solve_triangle(L: Array, B: Array, *, transposed: bool) -> None:
+    """Overwrite the rows b of B, (m, n), with the solutions x of L x = b, or of L' x = b; L in C's order."""
+    m, n = B.shape
+    _trsm(b"L", _LOWER, b"N" if transposed else b"T", b"N", n, m, ctypes.c_double(1.0), L, n, B, n)

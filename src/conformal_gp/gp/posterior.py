@@ -11,40 +11,53 @@ estimated from the training rows alone. Either way the inverse over l + 1 rows i
 .. math::
     \begin{pmatrix} P + v v' / s & -v / s \\ -v' / s & 1 / s \end{pmatrix}.
 
-Weights come from two products with the inverse Cholesky root, :math:`v = L^{-\top} (L^{-1} k)`. They cost as much as
-one product with C, but their rounding errors grow with the condition number where those of C grow with its square.
+All of it comes from :math:`L L' = K + \sigma^2 I` and the orthogonal factor of the whitened basis,
+:math:`L^{-1} H = q r`. With :math:`u = L^{-1} k`, :math:`e = (I - q q') L^{-1} y` and :math:`g = r^{-\top} h(x) - q'u`,
+
+.. math::
+    P = L^{-\top} (I - q q') L^{-1}, \quad P y = L^{-\top} e, \quad y'Py = e'e, \quad
+    v = L^{-\top} (u + q g), \quad s = k(x, x) + \sigma^2 - u'u + g'g .
+
+Projections, unlike differences of quadratic forms, keep their relative accuracy where a row almost alone determines a
+coefficient of the mean: a far-out input, or the only row of its category.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.factor import Factor, norm_of_lower
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.lapack import multiply_triangle
-from conformal_gp.gp.likelihood import generalised_least_squares
+from conformal_gp.types import Array, Rows
 
-Array = NDArray[np.float64]
+# Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, at which
+# intervals were within 1e-6 of a high-precision calculation (tests/gp/test_precision.py).
+SMALLEST_CONDITION = 1e-12
+SMALLEST_SHARE = 1e-12
+# A row whose inverse leave-one-out standard deviation the flat prior reduces to less than this share determines a
+# coefficient by itself, up to rounding: left out, its label could be anything.
+ALONE = 1e-12
 
 
-class Halfway(NamedTuple):
+class Moments(NamedTuple):
     """Prediction for a block of m test inputs, but for the second half of its cost, the weights."""
 
     half: Array
-    """(m, l): h, from which the weights are L^-T h."""
+    """(m, l): u + q g, from which the weights are L^-T (u + q g)."""
     mean: Array
     """(m,): mean of a new label."""
     variance: Array
-    """(m,): variance s of a new label, noise included."""
+    """(m,): variance s of a new label, noise included; infinite where its mean is not determined."""
     square: Array
-    """(m,): squared length of h."""
+    """(m,): squared length of ``half``."""
 
 
 class Prediction(NamedTuple):
@@ -73,131 +86,142 @@ class Posterior:
         Training labels.
     flat_prior : bool
         Whether the coefficients of the mean have a flat prior, or are taken as given at their estimate.
+    checked : bool, default=True
+        Whether to refuse a matrix that is numerically singular. Tuning keeps away from these by itself.
 
     Attributes
     ----------
     alpha : ndarray of shape (l,)
         Weighted residuals, ``P y`` or ``C (y - H β)``.
-    diagonal : ndarray of shape (l,)
-        Diagonal of ``P`` or ``C``: inverse leave-one-out variances.
     coefficients : ndarray of shape (p,)
         Generalised least squares coefficients β of the mean basis.
     quadratic : float
-        ``y' P y`` or ``(y - H β)' C (y - H β)``.
+        ``y' P y``, which is also ``(y - H β)' C (y - H β)``.
     log_determinant : float
         log |K + σ² I|, and with a flat prior log |H'CH| added.
     degrees_of_freedom : int
         l, less the number of coefficients with a flat prior.
-    root : ndarray of shape (l, l)
-        L^-1, lower triangular, in Fortran's order.
     """
 
-    def __init__(self, kernel: Kernel, noise_variance: float, inputs: Inputs, y: Array, *, flat_prior: bool = False):
+    def __init__(
+        self,
+        kernel: Kernel,
+        noise_variance: float,
+        inputs: Inputs,
+        y: Array,
+        *,
+        flat_prior: bool = False,
+        checked: bool = True,
+    ):
         self.kernel = kernel
         self.noise_variance = noise_variance
-        self._inputs = inputs
         H = inputs.H
         A = inputs.pairs.lower(covariance(kernel, inputs.pairs)[0])
         A.flat[:: A.shape[0] + 1] += noise_variance
-        factor = _trustworthy(A)
-        self._CH = factor.solve(H) if H.shape[1] else H
-        self.coefficients = generalised_least_squares(H, self._CH, y)
-        residual = y - H @ self.coefficients
-        if np.abs(residual).max() <= 1e-13 * np.abs(y).max():
-            residual[:] = 0.0  # the mean function explains the labels: what is left is rounding
-        self.alpha = factor.solve(residual)
-        self.quadratic = float(residual @ self.alpha)
-        self.log_determinant = factor.log_determinant()
+        self._factor = _trustworthy(A) if checked else Factor(A)
+        whitened = self._factor.solve_root(np.column_stack([H, y]))
+        self._q, self._r = np.linalg.qr(whitened[:, :-1])
+        self._flat = flat_prior and H.shape[1] > 0
+        target = self._q.T @ whitened[:, -1]
+        self.coefficients = solve_triangular(self._r, target) if target.size else target
+        error = whitened[:, -1] - self._q @ target
+        if np.abs(y - H @ self.coefficients).max() <= 1e-13 * np.abs(y).max():
+            error[:] = 0.0  # the mean function explains the labels: what is left is rounding
+        self.alpha = self._factor.solve_root_transposed(error)
+        self.quadratic = float(error @ error)
+        self.log_determinant = self._factor.log_determinant()
         self.degrees_of_freedom = y.size
-        self.root = np.asfortranarray(factor.inverse_root())
-        self.diagonal = np.einsum("ij,ij->j", self.root, self.root)
-        self._information_inverse: Array | None = None
-        if flat_prior and H.shape[1]:
-            information = cho_factor(H.T @ self._CH)
-            self.log_determinant += 2.0 * float(np.log(np.diagonal(information[0])).sum())
+        if self._flat:
+            self.log_determinant += 2.0 * float(np.log(np.abs(np.diagonal(self._r))).sum())
             self.degrees_of_freedom -= H.shape[1]
-            self._information_inverse = cho_solve(information, np.eye(H.shape[1]))
-            self._whitened_basis = self.root @ H
-            lost = np.einsum("ij,jk,ik->i", self._CH, self._information_inverse, self._CH)
-            settle(self.alpha, self.diagonal, lost)
+
+    @cached_property
+    def root(self) -> Array:
+        """L^-1, lower triangular, in Fortran's order, (l, l)."""
+        return np.asfortranarray(self._factor.inverse_root())
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """Diagonal of P or C, (l,): inverse leave-one-out variances; 0 for a row that determines a coefficient."""
+        diagonal = np.einsum("ij,ij->j", self.root, self.root)
+        if self._flat:
+            left = self._projected(self.root)
+            projected = np.einsum("ij,ij->j", left, left)
+            diagonal = np.where(projected <= ALONE**2 * diagonal, 0.0, projected)
+        return diagonal
+
+    @cached_property
+    def residuals(self) -> Array:
+        """``alpha``, but 0 for a row that by itself determines a coefficient, (l,)."""
+        return np.where(self.diagonal > 0.0, self.alpha, 0.0)
+
+    def _projected(self, columns: Array) -> Array:
+        """(I - q q') of whitened columns."""
+        return columns - self._q @ (self._q.T @ columns) if self._flat else columns
 
     @property
     def log_marginal_likelihood(self) -> float:
         """Log density of the labels; with a flat prior, the restricted one, in the basis given."""
         return -0.5 * (self.quadratic + self.log_determinant + self.degrees_of_freedom * np.log(2.0 * np.pi))
 
-    def precision(self, rows: NDArray[np.int64]) -> Array:
+    def precision(self, rows: Rows) -> Array:
         """Block of P or C among some of the training rows: the inverse of their covariance given the others."""
-        columns = self.root[:, rows]
+        columns = self._projected(self.root[:, rows])
         block = columns.T @ columns
-        if self._information_inverse is not None:
-            CH = self._CH[rows]
-            block -= CH @ self._information_inverse @ CH.T
-            block.flat[:: rows.size + 1] = self.diagonal[rows]  # settled, where rounding is all that is left
+        block.flat[:: rows.size + 1] = self.diagonal[rows]
         return block
+
+    def row(self, i: int) -> tuple[Array, float]:
+        """Column i of L^-1, whose product with ``Moments.half`` is the row's weight, and P_ii."""
+        unit = np.zeros(self.alpha.size)
+        unit[i] = 1.0
+        column = self._factor.solve_root(unit)
+        projected = self._projected(column)
+        precision = float(projected @ projected)
+        return column, precision if precision > ALONE**2 * float(column @ column) else 0.0
+
+    def moments(self, new: NewInputs) -> Moments:
+        """Means and variances of the labels of new inputs, and what weights are made from."""
+        K, _ = covariance(self.kernel, new.pairs)
+        mean = K @ self.alpha + new.H @ self.coefficients
+        total = self.kernel.diag(new.pairs.X) + self.noise_variance
+        if "root" in self.__dict__:
+            multiply_triangle(self.root, K, transposed=False)
+        else:
+            self._factor.solve_root_in_place(K)
+        half = K
+        square = np.einsum("ij,ij->i", half, half)
+        variance = np.maximum(total - square, self.noise_variance)  # no label varies less than its noise
+        check_resolved(variance, total)
+        if self._flat:
+            unexplained = solve_triangular(self._r, new.H.T, trans="T").T - half @ self._q
+            spread = np.einsum("ij,ij->i", unexplained, unexplained)
+            half += unexplained @ self._q.T
+            # A flat prior says nothing where the training rows determine no coefficient, or only by rounding.
+            undetermined = new.undetermined | (variance <= ALONE**2 * spread)
+            variance += spread
+            variance[undetermined] = np.inf
+            square = np.einsum("ij,ij->i", half, half)
+        return Moments(half, mean, variance, square)
+
+    def weights(self, moments: Moments) -> Array:
+        """Weights v of the training labels in the means, (m, l); ``moments.half`` is used up."""
+        multiply_triangle(self.root, moments.half, transposed=True)
+        return moments.half
 
     def predict(self, new: NewInputs) -> Prediction:
         """Weights, means and variances of the labels of new inputs."""
-        weights, mean, variance, _ = self.halfway(new)
-        multiply_triangle(self.root, weights, transposed=True)
-        return Prediction(weights, mean, variance)
-
-    def halfway(self, new: NewInputs) -> Halfway:
-        """Means and variances of the labels of new inputs, and what weights are made from."""
-        K, _ = covariance(self.kernel, new.pairs)
-        mean = self._mean(K, new)
-        total = self.kernel.diag(new.pairs.X) + self.noise_variance
-        spread = self._coefficient_spread(K, new)
-        multiply_triangle(self.root, K, transposed=False)
-        half = K
-        square = np.einsum("ij,ij->i", half, half)
-        variance = total - square
-        if spread is not None:
-            unexplained, scaled = spread
-            variance += np.einsum("ij,ij->i", unexplained, scaled)
-            half += scaled @ self._whitened_basis.T  # the weights gain C H (H'CH)^-1 (h - H'C k)
-            square = np.einsum("ij,ij->i", half, half)
-            # A flat prior says nothing where the training rows determine no coefficient.
-            variance[new.undetermined] = np.inf
-        check_resolved(variance, total)
-        return Halfway(half, mean, variance, square)
-
-    def _coefficient_spread(self, K: Array, new: NewInputs) -> tuple[Array, Array] | None:
-        """With a flat prior, h - H'C k, and that times (H'CH)^-1."""
-        if self._information_inverse is None:
-            return None
-        unexplained = new.H - K @ self._CH
-        return unexplained, unexplained @ self._information_inverse
+        moments = self.moments(new)
+        return Prediction(self.weights(moments), moments.mean, moments.variance)
 
     def mean(self, new: NewInputs) -> Array:
-        """Means; cheaper than :meth:`predict` by a factor of the training rows."""
-        return self._mean(covariance(self.kernel, new.pairs)[0], new)
-
-    def _mean(self, K: Array, new: NewInputs) -> Array:
-        return K @ self.alpha + new.H @ self.coefficients
-
-
-# Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, at which
-# intervals were within 1e-6 of a high-precision calculation (tests/gp/test_precision.py).
-_SMALLEST_CONDITION = 1e-10
-_SMALLEST_SHARE = 1e-10
-
-
-def settle(alpha: Array, diagonal: Array, lost: Array) -> None:
-    """Subtract from diag(C) what a flat prior takes away, in place, and settle rows of which it takes all.
-
-    The only row of its category, say, determines a coefficient by itself: left out, its label could be anything. Its
-    inverse leave-one-out variance and its weighted residual are zero, not what rounding leaves of them.
-    """
-    alone = diagonal - lost <= 1e-10 * diagonal
-    diagonal -= lost
-    diagonal[alone] = 0.0
-    alpha[alone] = 0.0
+        """Means; cheaper than :meth:`moments` by a factor of the training rows."""
+        return covariance(self.kernel, new.pairs)[0] @ self.alpha + new.H @ self.coefficients
 
 
 def noise_floor(norm: float) -> float:
     """Noise variance at which a covariance matrix of this 1-norm is safely well conditioned."""
-    return 4.0 * _SMALLEST_CONDITION * norm
+    return 4.0 * SMALLEST_CONDITION * norm
 
 
 def _trustworthy(A: Array) -> Factor:
@@ -208,7 +232,7 @@ def _trustworthy(A: Array) -> Factor:
         condition = factor.reciprocal_condition(norm)
     except LinAlgError:
         condition = 0.0
-    if condition < _SMALLEST_CONDITION:
+    if condition < SMALLEST_CONDITION:
         raise LinAlgError(
             f"the covariance matrix is numerically singular (reciprocal condition {condition:.1e}): the inputs are "
             f"too close for this kernel and noise. Give a noise_variance of at least {noise_floor(norm):.1e}, a "
@@ -219,7 +243,7 @@ def _trustworthy(A: Array) -> Factor:
 
 def check_resolved(variance: Array, total: Array) -> None:
     """Raise an error if a variance is lost in the rounding of the total that it was taken from."""
-    unresolved = np.flatnonzero(variance < _SMALLEST_SHARE * total)
+    unresolved = np.flatnonzero(variance < SMALLEST_SHARE * total)
     if unresolved.size:
         raise LinAlgError(
             f"the variance of {unresolved.size} test rows cannot be told from rounding: they are too close to "

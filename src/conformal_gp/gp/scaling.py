@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
-Array = NDArray[np.float64]
-Keys = NDArray[np.int64]
+from conformal_gp.types import Array, Rows
+
+OrderStatistic = Callable[[int], Array]
 
 # Symmetric scales are powers of this. Coarser, and nearly all test rows share the scales of the training rows; finer,
 # and inputs are closer to unit standard deviation.
 STEP = np.sqrt(2.0)
+# Shares of the rows below and above the range that gives a scale; the first range that is not a single value counts.
+TAILS = (1 / 4, 1 / 10, 1 / 40)
+# Half of the rows of a uniform distribution lie within 1.73 standard deviations, of a normal one within 1.35.
+QUARTILES_APART = 1.5
 
 
 @dataclass(frozen=True)
@@ -42,47 +47,61 @@ class Scaling:
 class SymmetricScaling:
     """Scaling by training rows *and* test row, so that no row is treated differently.
 
-    The standard deviation of each input over the l + 1 rows is rounded to a power of √2. Adding a test row changes the
-    rounded value only if it lies close to an edge, so one scaling serves nearly all test rows; a *key* names the
-    scaling of each. Kernels that are not stationary also need a common origin: the mean over the l + 1 rows, rounded to
-    a quarter of the rounded scale.
+    The scale of an input is the range of the middle half of the l + 1 rows, over 1.5, rounded to a power of √2. If
+    the middle half has one value, wider ranges are taken: of the middle 80%, of the middle 95%, of all rows but the
+    lowest and the highest. An input with one value in all these has scale 1. One row moves such a range by a neighbour
+    at most, however far out it lies, so one scaling serves nearly all test rows; a *key* names the scaling of each.
+    Kernels that are not stationary also need a common origin: the median, rounded to a quarter of the rounded scale.
 
     Parameters
     ----------
     X : ndarray of shape (l, d)
         Training inputs.
     stationary : bool
-        Whether the model is unchanged by a shift of the inputs; the origin is then the training rows' mean, for the
+        Whether the model is unchanged by a shift of the inputs; the origin is then the training rows' median, for the
         sake of rounding alone.
     """
 
     def __init__(self, X: Array, stationary: bool):
-        self._n = X.shape[0]
-        self._mean = X.mean(axis=0)
-        self._sum_of_squares = ((X - self._mean) ** 2).sum(axis=0)
+        self._sorted = np.sort(X, axis=0)
+        self._median = np.median(X, axis=0)
         self._stationary = stationary
 
-    def training_key(self) -> Keys:
+    def training_key(self) -> Rows:
         """Key of the training rows by themselves, (2 d,)."""
-        return self._keys(self._mean[None, :], self._sum_of_squares[None, :], self._n)[0]
+        n = self._sorted.shape[0]
+        return self._keys(lambda k: self._sorted[min(k, n - 1)][None, :], n)[0]
 
-    def keys(self, X: Array) -> Keys:
+    def keys(self, X: Array) -> Rows:
         """Key of the training rows with each test row, (m, 2 d)."""
-        n = self._n + 1
-        away = X - self._mean
-        return self._keys(self._mean + away / n, self._sum_of_squares + away**2 * (self._n / n), n)
+        l = self._sorted.shape[0]
 
-    def _keys(self, mean: Array, sum_of_squares: Array, n: int) -> Keys:
+        def order_statistic(k: int) -> Array:
+            """The k-th of the l + 1 values of each input, from 0: the test row's lies among its neighbours."""
+            low = self._sorted[k - 1] if k > 0 else np.full(X.shape[1], -np.inf)
+            high = self._sorted[k] if k < l else np.full(X.shape[1], np.inf)
+            return np.clip(X, low, high)
+
+        return self._keys(order_statistic, l + 1)
+
+    def _keys(self, order_statistic: OrderStatistic, n: int) -> Rows:
+        scale = np.zeros(1)
+        for tail in (*TAILS, None):
+            k = 1 if tail is None else int(tail * n)
+            low, high = order_statistic(min(k, (n - 1) // 2)), order_statistic(max(n - 1 - k, n // 2))
+            width = (high - low) / QUARTILES_APART
+            # a range that is rounding alone is none
+            width = np.where(width > 1e-14 * np.maximum(np.abs(low), np.abs(high)), width, 0.0)
+            scale = np.where(scale > 0.0, scale, width)
         with np.errstate(divide="ignore"):
-            exponent = np.log(np.sqrt(sum_of_squares / n)) / np.log(STEP)
-        # A column that is constant but for rounding has no scale of its own.
-        constant = sum_of_squares <= (1e-14 * np.abs(mean)) ** 2 * n
-        exponent = np.where(constant | ~np.isfinite(exponent), 0.0, np.round(exponent))
-        origin = np.zeros_like(exponent) if self._stationary else np.round(4.0 * mean / STEP**exponent)
+            exponent = np.where(scale > 0.0, np.round(np.log(scale) / np.log(STEP)), 0.0)
+        origin = np.zeros_like(exponent)
+        if not self._stationary:
+            origin = np.round(4.0 * order_statistic((n - 1) // 2) / STEP**exponent)
         return np.concatenate([exponent, origin], axis=-1).astype(np.int64)
 
-    def scaling(self, key: Keys) -> Scaling:
+    def scaling(self, key: Rows) -> Scaling:
         """The scaling that a key names."""
         exponent, origin = np.split(key.astype(float), 2)
         scale = STEP**exponent
-        return Scaling(self._mean if self._stationary else 0.25 * origin * scale, scale)
+        return Scaling(self._median if self._stationary else 0.25 * origin * scale, scale)

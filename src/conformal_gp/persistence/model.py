@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import conformal_gp
-from conformal_gp.fitting import rebuild
 from conformal_gp.persistence.archive import (
     FORMAT,
     FORMAT_VERSION,
@@ -18,13 +17,15 @@ from conformal_gp.persistence.archive import (
     read_archive,
     write_archive,
 )
-from conformal_gp.persistence.recipes import exact_from_json, exact_to_json, low_rank_from_json, low_rank_to_json
+from conformal_gp.persistence.recipes import plan_from_json, plan_to_json
 from conformal_gp.persistence.values import from_json, to_json
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.rows import ArrayRows
 from conformal_gp.sparse import SparseConformalGPRegressor
 from conformal_gp.tables.columns import Columns
 from conformal_gp.threads import one_blas_thread
+from conformal_gp.tuning.low_rank import LowRankPlan
+from conformal_gp.tuning.plan import Plan
 
 Array = NDArray[np.float64]
 Model = ConformalGPRegressor | SparseConformalGPRegressor
@@ -154,18 +155,20 @@ def _training_rows(model: Model) -> tuple[Array, Array]:
 def _learnt(model: Model) -> dict[str, Any]:
     """What is in the document of one kind of model only."""
     if isinstance(model, ConformalGPRegressor):
-        return {"tuning": model.tuning_, "recipe": exact_to_json(model._recipe)}
-    return {"recipe": low_rank_to_json(model._recipe)}
+        return {"tuning": model.tuning_, "plan": plan_to_json(model._plan)}
+    return {"plan": plan_to_json(model._plan)}
 
 
 def _rebuild(model: Model, document: dict[str, Any], X: Array, y: Array) -> None:
     """Fit a model to its rows, as the document says it was, without learning."""
-    if isinstance(model, SparseConformalGPRegressor):
-        model._rebuild(low_rank_from_json(document["recipe"]), X, y)
-        return
-    model.tuning_ = str(document["tuning"])
-    with one_blas_thread(rows=y.size):
-        model._take(rebuild(exact_from_json(document["recipe"]), X, y, model.n_jobs), X, y)
+    plan = plan_from_json(document["plan"])
+    if isinstance(model, SparseConformalGPRegressor) and isinstance(plan, LowRankPlan):
+        model._rebuild(plan, X, y)
+    elif isinstance(model, ConformalGPRegressor) and isinstance(plan, Plan):
+        with one_blas_thread(rows=y.size):
+            model._carry_out(plan, str(document["tuning"]), X, y)
+    else:
+        raise ValueError(f"a {type(plan).__name__} is no plan of a {type(model).__name__}")
 
 
 def _rows(arrays: dict[str, NDArray[Any]]) -> tuple[Array, Array]:

@@ -1,29 +1,292 @@
-"""Full conformal prediction with hyperparameters chosen inside the bag: anew for every candidate label."""
+r"""Full conformal prediction with hyperparameters chosen inside the bag: anew for every candidate label.
+
+Each label of a test row selects hyperparameters, by a traced descent (:mod:`conformal_gp.predictors.trace`) or from a
+list of candidates. On a segment of labels that select the same, the region is the part of it that lies in the region of
+these hyperparameters; the whole region is the union.
+
+**Pruning.** At :math:`\gamma = 2` the region of rank k with hyperparameters g ends within
+:math:`\sqrt{s_g}\, \beta_g` of :math:`\mu_g`, where :math:`\beta_g` is the k-th largest
+:math:`(|\alpha_i| / P_{ii}) (\sqrt{P_{ii}} + 2 \sqrt{1/\rho_g - P_{ii}})`: an end is
+:math:`|\alpha_i| (d_i + |v_i|) / P_{ii}` with :math:`d_i^2 = s_g P_{ii} + v_i^2`, and :math:`v_i^2 \le s_g (1/\rho_g -
+P_{ii})` because no leave-one-out variance in the bag is below the noise. Segments outside need no weights.
+
+**Many rows.** Coarse steps look at :data:`COARSE_ROWS` rows of the bag, those whose inputs have the least hashes. Which
+these are does not depend on the order of rows; and coarse steps cost little, most test rows having no part in them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from threading import RLock
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.candidates import Candidate
-from conformal_gp.gp.inputs import Inputs, NewInputs
-from conformal_gp.gp.patterns import Patterns
+from conformal_gp.conformal.lines import Lines, normalised_residual_lines
+from conformal_gp.conformal.pvalues import counts, shares
+from conformal_gp.conformal.regions import hulls, regions
+from conformal_gp.gp.descent import COARSE, LEAST_DIFFERENCE, descend
+from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.lattice import Lattice, Point
+from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.scaling import Scaling, SymmetricScaling
-from conformal_gp.predictors.bag import Bag
+from conformal_gp.predictors.bag import Bag, Block
 from conformal_gp.predictors.base import Predictor
-from conformal_gp.predictors.listed import ListedBag, group_by_kernel
-from conformal_gp.predictors.searched import SearchedBag
+from conformal_gp.predictors.segments import Segments
+from conformal_gp.predictors.trace import At, choose, refine, trace, training_end
+from conformal_gp.types import Array, Rows
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
-
-# Scalings that only some test rows have, kept for the next call.
+# Rows that coarse steps look at.
+COARSE_ROWS = 256
+# Scalings of which factorisations are kept for the next call, besides the training rows' own.
 KEPT_SCALINGS = 3
-# Test rows that are searched at a time: hundreds of patterns have a mean and a variance for each.
-SEARCHED_ROWS = 256
+# Weights (training rows times test rows) of the test rows that are followed at a time.
+BLOCK_ENTRIES = 2**21
+MOST_BLOCK_ROWS = 2048
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """A list of hyperparameters to choose from: pairs of kernel and noise variance."""
+
+    pairs: Sequence[tuple[Kernel, float]]
+
+    def kernel(self, point: Point) -> Kernel:
+        """Kernel of a candidate."""
+        return self.pairs[point[0]][0]
+
+    def noise_variance(self, point: Point) -> float:
+        """Noise variance of a candidate."""
+        return self.pairs[point[0]][1]
+
+    def penalty(self, point: Point) -> float:
+        """None has any."""
+        return 0.0
+
+    def is_stationary(self) -> bool:
+        """Whether all kernels are."""
+        return all(kernel.is_stationary() for kernel, _ in self.pairs)
+
+    def selectors(self, inputs: Inputs, y: Array, ranked: Rows, coarse: CoarseRows, length: float) -> list[Selector]:
+        """What selects among them."""
+        return [ListSelector(Bag(self, inputs, y), len(self.pairs))]
+
+
+@dataclass(frozen=True)
+class Descents:
+    """Kernels whose hyperparameters are found by a descent each; the likeliest is chosen."""
+
+    kernels: Sequence[Kernel]
+    learns_noise: bool
+    deviation: float | None
+
+    def is_stationary(self) -> bool:
+        """Whether all kernels are."""
+        return all(kernel.is_stationary() for kernel in self.kernels)
+
+    def selectors(self, inputs: Inputs, y: Array, ranked: Rows, coarse: CoarseRows, length: float) -> list[Selector]:
+        """What selects hyperparameters for each kernel."""
+        return [self._selector(kernel, inputs, y, ranked, coarse, length) for kernel in self.kernels]
+
+    def _selector(
+        self, kernel: Kernel, inputs: Inputs, y: Array, ranked: Rows, coarse: CoarseRows, length: float
+    ) -> DescentSelector:
+        n_inputs = inputs.pairs.X.shape[1]
+        start = length * float(np.sqrt(n_inputs))
+        lattice = Lattice(kernel, start, n_inputs, y.size + 1, self.learns_noise, self.deviation)
+        return DescentSelector(lattice, Bag(lattice, inputs, y), ranked, coarse)
+
+
+class CoarseRows(NamedTuple):
+    """Which rows coarse steps look at."""
+
+    without: Rows | None
+    """Training rows, where the test row is not among them; None is all rows of the bag."""
+    beside: Rows
+    """Training rows, where the test row is."""
+    last: bytes
+    """The largest hash in ``without``."""
+
+    @classmethod
+    def of(cls, X: Array) -> CoarseRows:
+        """Those of training inputs."""
+        every = np.arange(X.shape[0])
+        if X.shape[0] < COARSE_ROWS:
+            return cls(None, every, b"")
+        hashes = [_hash(x) for x in X]
+        ordered = sorted(hashes)
+        last, next_to_last = ordered[COARSE_ROWS - 1], ordered[COARSE_ROWS - 2]
+        without, beside = ([i for i, h in enumerate(hashes) if h <= limit] for limit in (last, next_to_last))
+        return cls(np.array(without), np.array(beside), last)
+
+    def groups(self, X: Array) -> Iterator[tuple[Rows, Rows, bool]]:
+        """Test rows, the training rows that coarse steps look at with them, and whether they are among these."""
+        if self.without is None:
+            yield np.arange(X.shape[0]), self.beside, True
+            return
+        hashes = [_hash(x) for x in X]
+        place = np.array([(h >= self.last) + (h > self.last) for h in hashes])
+        yield np.flatnonzero(place == 0), self.beside, True
+        yield np.flatnonzero(place == 1), self.without, True  # inputs that are equal to the last's
+        yield np.flatnonzero(place == 2), self.without, False
+
+
+def _hash(x: Array) -> bytes:
+    """A number that depends on the inputs of a row alone."""
+    return blake2b((x + 0.0).tobytes(), digest_size=8).digest()  # + 0.0: zero has no sign
+
+
+class Selector:
+    """Selects hyperparameters of one kind, inside a bag."""
+
+    bag: Bag
+
+    def select(self, block: Block, X: Array, start: Segments) -> At:
+        """Which points are selected on which parts of segments; ``X`` are the block's unscaled inputs."""
+        raise NotImplementedError
+
+    def training_point(self) -> Point:
+        """What the training rows select by themselves."""
+        raise NotImplementedError
+
+
+class ListSelector(Selector):
+    """Selects from a list."""
+
+    def __init__(self, bag: Bag, n: int):
+        self.bag = bag
+        self._points = [(i,) for i in range(n)]
+
+    def select(self, block: Block, X: Array, start: Segments) -> At:
+        """See Selector."""
+        return choose(block, self._points, start)
+
+    def training_point(self) -> Point:
+        """See Selector."""
+        best = self._points[0]
+        for point in self._points[1:]:
+            if self.bag.helps(point, best, LEAST_DIFFERENCE):
+                best = point
+        return best
+
+
+class DescentSelector(Selector):
+    """Selects by a descent: coarse steps with some rows, if there are many, then finer ones with all."""
+
+    def __init__(self, lattice: Lattice, bag: Bag, ranked: Rows, coarse: CoarseRows):
+        self.bag = bag
+        self._lattice = lattice
+        self._ranked = ranked
+        self._coarse = coarse
+        self._coarse_bags: dict[int, Bag] = {}
+
+    def _coarse_bag(self, rows: Rows) -> Bag:
+        if rows.size == self.bag.y.size:
+            return self.bag
+        if rows.size not in self._coarse_bags:
+            self._coarse_bags[rows.size] = Bag(self._lattice, self.bag.inputs.take(rows), self.bag.y[rows])
+        return self._coarse_bags[rows.size]
+
+    def _coarse_end(self, rows: Rows) -> Point:
+        """Where coarse steps with these training rows lead, no test row being among them."""
+        return descend(self._lattice, COARSE, self._lattice.start, self._coarse_bag(rows).helps)
+
+    def select(self, block: Block, X: Array, start: Segments) -> At:
+        """See Selector."""
+        found: dict[Point, list[Segments]] = {}
+        for members, rows, among in self._coarse.groups(X):
+            segments = start.take(np.isin(start.row, members))
+            if segments.size == 0:
+                continue
+            if not among:
+                found.setdefault(self._coarse_end(rows), []).append(segments)
+                continue
+            for point, parts in self._coarse_trace(block, X, rows, segments).items():
+                found.setdefault(point, []).append(parts)
+        at = {point: Segments.concatenate(parts).forget() for point, parts in found.items()}
+        return refine(block, self._lattice, at, self._ranked)
+
+    def _coarse_trace(self, block: Block, X: Array, rows: Rows, segments: Segments) -> At:
+        """Where coarse steps lead with test rows among those that they look at."""
+        at = {self._lattice.start: segments}
+        bag = self._coarse_bag(rows)
+        if bag is self.bag:
+            return trace(block, self._lattice, COARSE, at, self._ranked)
+        ranked = np.flatnonzero(np.isin(rows, self._ranked))
+        return trace(Block(bag, bag.inputs.new(X)), self._lattice, COARSE, at, ranked)
+
+    def training_point(self) -> Point:
+        """See Selector."""
+        rows = self._coarse.beside if self._coarse.without is None else self._coarse.without
+        return training_end(self.bag, self._lattice, self._coarse_end(rows))
+
+
+class Plain(NamedTuple):
+    """What the training rows select by themselves, which plain predictions use."""
+
+    kernel: Kernel
+    noise_variance: float
+    amplitude: float
+    coefficients: Array
+    log_likelihood: float
+
+
+class Scaled:
+    """The training rows under one scaling, and what selects hyperparameters for them."""
+
+    def __init__(self, inputs: Inputs, selectors: list[Selector]):
+        self.inputs = inputs
+        self.selectors = selectors
+        self._reaches: dict[tuple[int, Point], Array] = {}
+
+    def training_choice(self) -> tuple[int, Point]:
+        """Number of the selector, and point, that the training rows select by themselves."""
+        best = 0, self.selectors[0].training_point()
+        for n, selector in enumerate(self.selectors[1:], 1):
+            point = selector.training_point()
+            old, new = self.selectors[best[0]].bag.criterion(best[1]), selector.bag.criterion(point)
+            if selector.bag.degrees * np.log(new.quadratic / old.quadratic) + new[1] - old[1] < -LEAST_DIFFERENCE:
+                best = n, point
+        return best
+
+    def select(self, X: Array, start: Segments) -> tuple[list[Block], dict[tuple[int, Point], Segments]]:
+        """Which selector and point are selected on which parts of segments, for a block of test rows."""
+        blocks = [Block(selector.bag, self.inputs.new(X)) for selector in self.selectors]
+        ends = [selector.select(block, X, start) for selector, block in zip(self.selectors, blocks, strict=True)]
+        chosen = {(0, point): parts for point, parts in ends[0].items()}
+        for n, block in enumerate(blocks[1:], 1):
+            found: dict[tuple[int, Point], list[Segments]] = {}
+            for (m, old), parts in chosen.items():
+                for new, others in ends[n].items():
+                    both = parts.common(others)
+                    if both.size == 0:
+                        continue
+                    better, rest = block.where_it_helps(new, old, both, LEAST_DIFFERENCE, other=blocks[m])
+                    found.setdefault((n, new), []).append(better)
+                    found.setdefault((m, old), []).append(rest)
+            gathered = {key: Segments.concatenate(parts).joined() for key, parts in found.items()}
+            chosen = {key: parts for key, parts in gathered.items() if parts.size}
+        return blocks, chosen
+
+    def posterior(self, key: tuple[int, Point]) -> Posterior:
+        """The process with what was selected."""
+        return self.selectors[key[0]].bag.posterior(key[1])
+
+    def reach(self, key: tuple[int, Point], ranked: Rows) -> Array:
+        """β of the module's text, for every rank, k = 1 first."""
+        if key not in self._reaches:
+            posterior = self.posterior(key)
+            P = posterior.diagonal[ranked]
+            leverage = np.sqrt(np.maximum(1.0 / posterior.noise_variance - P, 0.0))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                reach = np.abs(posterior.residuals[ranked]) / P * (np.sqrt(P) + 2.0 * leverage)
+            reach[P == 0.0] = np.inf  # a row that alone determines a coefficient may cover the whole line
+            self._reaches[key] = (1.0 + 1e-6) * np.sort(reach)[::-1]  # a margin for rounding
+        return self._reaches[key]
 
 
 class AugmentedPredictor(Predictor):
@@ -31,102 +294,133 @@ class AugmentedPredictor(Predictor):
 
     Parameters
     ----------
-    candidates : sequence of Candidate, or Patterns
-        The finite set to choose among or to search; it may not depend on the ranked rows.
-    X : ndarray of shape (l, d)
-        Training inputs, unscaled.
-    y : ndarray of shape (l,)
-        Training labels.
-    scaling : SymmetricScaling or Scaling
-        Symmetric in the bag, or fixed beforehand.
-    mean : {"zero", "constant", "linear"}
-        Mean function; its coefficients have a flat prior.
+    choices : Candidates or Descents
+        What to choose from.
+    X, y : ndarray of shape (l, d) and (l,)
+        Training rows.
+    scale_inputs : bool
+        Whether inputs are scaled, by all rows of the bag.
+    mean : str
+        Mean function.
     ranked : ndarray of int, or None
         Rows that are ranked; None ranks all.
     gamma : float
         Root of the variance in the nonconformity measure.
     n_jobs : int or None
-        Threads over kernels and over blocks of test rows.
-    prune : bool, default=True
-        Whether to leave out candidates that cannot matter; the result is the same.
+        Threads over blocks of test rows, for plain predictions.
     """
 
     def __init__(
         self,
-        candidates: Sequence[Candidate] | Patterns,
+        choices: Candidates | Descents,
         X: Array,
         y: Array,
-        scaling: SymmetricScaling | Scaling,
+        scale_inputs: bool,
         mean: str,
         ranked: Rows | None,
         gamma: float,
         n_jobs: int | None,
-        prune: bool = True,
     ):
-        self._candidates = candidates if isinstance(candidates, Patterns) else group_by_kernel(candidates)
+        self._choices = choices
         self._X = X
         self._y = y
-        self._scaling = scaling
+        self._scale_inputs = scale_inputs
+        self._scaling = SymmetricScaling(X, choices.is_stationary())
         self._mean = mean
-        self._ranked: Rows | slice = slice(None) if ranked is None else ranked
+        self._ranked = np.arange(y.size) if ranked is None else ranked
         self._gamma = gamma
-        self._prune = prune
         self.n_jobs = n_jobs
         self.n_rows = y.size
-        self.n_ranked = y.size if ranked is None else ranked.size
-        self._bags: dict[bytes, Bag] = {}
-        key = scaling.training_key() if isinstance(scaling, SymmetricScaling) else np.empty(0, dtype=np.int64)
-        self._main_key = key.tobytes()
-        self.main = self._bag(key)
+        self.n_ranked = self._ranked.size
+        self._coarse = CoarseRows.of(X)
+        self._scaled: OrderedDict[str, Scaled] = OrderedDict()
+        self._lock = RLock()
+        self._main = self._scaling.training_key()
+        self._best = self._under(self._main).training_choice()
+        self.plain = self._plain()
 
-    def _bag(self, key: Rows) -> Bag:
-        """Candidates under the scaling that ``key`` names; the training rows' own is never let go."""
-        name = key.tobytes()
-        if name not in self._bags:
-            others = [known for known in self._bags if known != self._main_key]
-            if len(others) >= KEPT_SCALINGS:
-                del self._bags[others[0]]
-            scaling = self._scaling.scaling(key) if isinstance(self._scaling, SymmetricScaling) else self._scaling
-            inputs = Inputs(self._X, scaling, self._mean)
-            if isinstance(self._candidates, Patterns):
-                bag: Bag = SearchedBag(self._candidates, inputs, self._y, self._ranked, self._gamma, self.n_jobs)
-            else:
-                bag = ListedBag(self._candidates, inputs, self._y, self._ranked, self._gamma, self.n_jobs)
-            self._bags[name] = bag
-        return self._bags[name]
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what can be computed again."""
+        return {**self.__dict__, "_scaled": OrderedDict(), "_lock": None}
 
-    def _by_bag(self, X: Array) -> Iterator[tuple[Rows, Bag]]:
-        """Test rows grouped by their scaling, one group after the other: bags take memory."""
-        if not isinstance(self._scaling, SymmetricScaling):
-            yield np.arange(X.shape[0]), self.main
-            return
-        keys, member = np.unique(self._scaling.keys(X), axis=0, return_inverse=True)
-        for i, key in enumerate(keys):
-            yield np.flatnonzero(member.ravel() == i), self._bag(key)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = RLock()
 
-    def _fill(self, bag: Bag, function: Callable[[Rows], None], rows: Rows) -> None:
-        """Apply ``function`` to blocks of rows: in threads, unless the bag has its own."""
-        if not isinstance(bag, SearchedBag):
-            self.map_blocks(function, rows)
-            return
-        for start in range(0, rows.size, SEARCHED_ROWS):
-            function(rows[start : start + SEARCHED_ROWS])
+    def _under(self, key: Rows) -> Scaled:
+        """The training rows under the scaling that ``key`` names; the training rows' own is never let go."""
+        name = key.tobytes().hex()
+        with self._lock:
+            if name not in self._scaled:
+                main = self._main.tobytes().hex()
+                others = [known for known in self._scaled if known != main]
+                if len(others) >= KEPT_SCALINGS:
+                    del self._scaled[others[0]]
+                scaling, length = self._scaling.scaling(key), 1.0
+                if not self._scale_inputs:
+                    length = float(np.exp(np.log(scaling.scale).mean()))
+                    scaling = Scaling(scaling.location, np.ones_like(scaling.scale))
+                    if not self._choices.is_stationary():
+                        scaling = Scaling.none(self._X)
+                inputs = Inputs(self._X, scaling, self._mean)
+                selectors = self._choices.selectors(inputs, self._y, self._ranked, self._coarse, length)
+                self._scaled[name] = Scaled(inputs, selectors)
+            return self._scaled[name]
+
+    def _plain(self) -> Plain:
+        scaled = self._under(self._main)
+        posterior = scaled.posterior(self._best)
+        degrees = posterior.degrees_of_freedom
+        amplitude = posterior.quadratic / degrees
+        with np.errstate(divide="ignore"):
+            profile = degrees * (1.0 + np.log(2.0 * np.pi * amplitude)) + posterior.log_determinant
+        return Plain(
+            posterior.kernel,
+            posterior.noise_variance,
+            amplitude,
+            scaled.inputs.coefficients(posterior.coefficients),
+            -0.5 * float(profile),
+        )
 
     def mean(self, X: Array) -> Array:
         """See Predictor."""
-        return self.mean_and_variance(X)[0]
+        scaled = self._under(self._main)
+        posterior = scaled.posterior(self._best)
+        blocks = self.map_blocks(lambda rows: posterior.mean(scaled.inputs.new(X[rows])), np.arange(X.shape[0]))
+        return np.concatenate(blocks)
 
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
         """See Predictor."""
-        blocks = self.map_blocks(lambda rows: self.main.plain(self.main.inputs.new(X[rows])), np.arange(X.shape[0]))
+        scaled = self._under(self._main)
+        posterior = scaled.posterior(self._best)
+        blocks = self.map_blocks(lambda rows: posterior.moments(scaled.inputs.new(X[rows]))[1:3], np.arange(X.shape[0]))
         mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
-        return mean, variance
+        return mean, variance * self.plain.amplitude
+
+    def _blocks(self, X: Array) -> Iterator[tuple[Rows, Scaled]]:
+        """Test rows in blocks that share a scaling; those whose mean the training rows do not determine left out."""
+        keys, member = np.unique(self._scaling.keys(X), axis=0, return_inverse=True)
+        size = max(1, min(MOST_BLOCK_ROWS, BLOCK_ENTRIES // self.n_rows))
+        for i, key in enumerate(keys):
+            scaled = self._under(key)
+            rows = np.flatnonzero(member.ravel() == i)
+            rows = rows[~scaled.inputs.new(X[rows]).undetermined]
+            for start in range(0, rows.size, size):
+                yield rows[start : start + size], scaled
+
+    def _lines(self, block: Block, key: tuple[int, Point], rows: Rows) -> Lines:
+        posterior = block.bag.posterior(key[1])
+        weights, mean, variance = block.predict(key[1], rows)
+        ranked = self._ranked
+        return normalised_residual_lines(
+            posterior.residuals[ranked], posterior.diagonal[ranked], weights[:, ranked], mean, variance, self._gamma
+        )
 
     def hulls(self, X: Array, ranks: Sequence[int]) -> Array:
         """See Predictor."""
         ends = np.empty((X.shape[0], 2, len(ranks)))
-        for level, pieces in enumerate(self._regions_by_level(X, ranks)):
-            for j, region in enumerate(pieces):
+        for level, found in enumerate(self._regions(X, ranks)):
+            for j, region in enumerate(found):
                 if region.shape[0] > 0:
                     ends[j, :, level] = region[0, 0], region[-1, 1]
                 else:
@@ -135,50 +429,90 @@ class AugmentedPredictor(Predictor):
 
     def _most_conforming(self, X: Array, rank: int) -> float:
         """A label among the best of one test row, whose region of a rank is empty: intervals of all levels hold it."""
-        not_empty = [region for (region,) in self._regions_by_level(X, range(1, rank)) if region.shape[0] > 0]
+        not_empty = [region for (region,) in self._regions(X, range(1, rank)) if region.shape[0] > 0]
         return 0.5 * float(not_empty[-1][0, 0] + not_empty[-1][-1, 1])
 
     def regions(self, X: Array, rank: int) -> list[Array]:
         """See Predictor."""
-        return self._regions_by_level(X, [rank])[0]
+        return self._regions(X, [rank])[0]
 
-    def _regions_by_level(self, X: Array, ranks: Sequence[int]) -> list[list[Array]]:
+    def _regions(self, X: Array, ranks: Sequence[int]) -> list[list[Array]]:
+        """Regions by level, then by test row."""
         line = np.array([[-np.inf, np.inf]])
         found: list[list[Array]] = [[line] * X.shape[0] for _ in ranks]
         levels = [level for level, rank in enumerate(ranks) if rank > 0]
+        if not levels:
+            return found
         wanted = [ranks[level] for level in levels]
-
-        def fill(bag: Bag, rows: Rows) -> None:
-            rows, new = _determined(bag, X, rows)
-            if rows.size == 0:
-                return
-            for row, by_level in zip(rows, bag.regions(new, wanted, self._prune), strict=True):
-                for level, region in zip(levels, by_level, strict=True):
-                    found[level][row] = region
-
-        if levels:
-            for members, bag in self._by_bag(X):
-                self._fill(bag, partial(fill, bag), members)
+        for rows, scaled in self._blocks(X):
+            blocks, chosen = scaled.select(X[rows], Segments.whole_lines(rows.size))
+            parts: list[list[list[Array]]] = [[[] for _ in rows] for _ in levels]
+            for key, segments in chosen.items():
+                self._add_regions(scaled, blocks[key[0]], key, segments, wanted, parts)
+            for level, by_row in zip(levels, parts, strict=True):
+                for row, pieces in zip(rows, by_row, strict=True):
+                    found[level][row] = _union(pieces)
         return found
+
+    def _add_regions(
+        self,
+        scaled: Scaled,
+        block: Block,
+        key: tuple[int, Point],
+        segments: Segments,
+        ranks: list[int],
+        parts: list[list[list[Array]]],
+    ) -> None:
+        """Parts of the regions on segments that select the same hyperparameters."""
+        if self._gamma == 2.0:
+            mean, variance = block.mean_and_variance(key[1], segments)
+            reach = np.sqrt(variance) * scaled.reach(key, self._ranked)[min(ranks) - 1]
+            segments = segments.take((segments.low <= mean + reach) & (segments.high >= mean - reach))
+        if segments.size == 0:
+            return
+        rows, members = np.unique(segments.row, return_inverse=True)
+        lines = self._lines(block, key, rows)
+        if self._gamma == 2.0:  # one interval each: all levels in one selection
+            ends = hulls(lines, ranks)
+            by_level = [[row[None, :, level] for row in ends] for level in range(len(ranks))]
+        else:
+            by_level = [regions(lines, rank) for rank in ranks]
+        for row, low, high, j in zip(*(c.tolist() for c in (*segments[:3], members)), strict=True):
+            for level, found in enumerate(by_level):
+                piece = _clip(found[j], low, high)
+                if piece.size:
+                    parts[level][row].append(piece)
 
     def p_values(self, X: Array, y: Array, tie_breaks: Array | None) -> Array:
         """See Predictor."""
         p = np.ones(y.size) if tie_breaks is None else tie_breaks.copy()  # where all rows tie
-
-        def fill(bag: Bag, rows: Rows) -> None:
-            rows, new = _determined(bag, X, rows)
-            if rows.size == 0:
-                return
-            p[rows] = bag.p_values(new, y[rows], None if tie_breaks is None else tie_breaks[rows])
-
-        for members, bag in self._by_bag(X):
-            self._fill(bag, partial(fill, bag), members)
+        for rows, scaled in self._blocks(X):
+            at_least, greater = np.zeros((2, rows.size), dtype=np.int64)
+            blocks, chosen = scaled.select(X[rows], Segments.labels(y[rows]))
+            for key, segments in chosen.items():
+                lines = self._lines(blocks[key[0]], key, segments.row)
+                at_least[segments.row], greater[segments.row] = counts(lines, segments.low)
+            ties = None if tie_breaks is None else tie_breaks[rows]
+            p[rows] = shares(at_least, greater, self.n_ranked, ties)
         return p
 
 
-def _determined(bag: Bag, X: Array, rows: Rows) -> tuple[Rows, NewInputs]:
-    """Those rows whose mean the training rows determine; of the others' labels nothing is known."""
-    new = bag.inputs.new(X[rows])
-    if not new.undetermined.any():
-        return rows, new
-    return rows[~new.undetermined], new.take(np.flatnonzero(~new.undetermined))
+def _clip(region: Array, low: float, high: float) -> Array:
+    """Part of a region between two labels."""
+    clipped = np.clip(region, low, high)
+    return clipped[(region[:, 0] <= high) & (region[:, 1] >= low)]
+
+
+def _union(parts: list[Array]) -> Array:
+    """Union of closed intervals: those that touch become one."""
+    pieces = np.concatenate([np.empty((0, 2)), *parts])
+    pieces = pieces[np.lexsort((pieces[:, 1], pieces[:, 0]))]
+    if pieces.shape[0] < 2:
+        return pieces
+    merged = [pieces[0].copy()]
+    for piece in pieces[1:]:
+        if piece[0] <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], piece[1])
+        else:
+            merged.append(piece.copy())
+    return np.array(merged)

@@ -1,272 +1,212 @@
-r"""Candidates for the hyperparameters on the training rows, and which of them a new label selects.
+r"""Training rows and one test row: the restricted likelihood of all of them, at any hyperparameters and label.
 
-Candidate g has covariance :math:`a (K_g + \rho_g I)` with the amplitude a profiled out. By the block form of the
-inverse, adding a test row with label y to the l training rows turns its restricted likelihood, to the power
-:math:`-2 / \nu` with :math:`\nu = l + 1 - p`, into
+At hyperparameters :math:`\theta` the process has covariance :math:`a (K_\theta + \rho_\theta I)` with the amplitude a
+profiled out. Of n rows with a mean basis of p columns, minus twice its restricted log likelihood is, but for
+constants, :math:`\nu \log (y'Py) + \log D` with :math:`\nu = n - p` and :math:`D = |K + \rho I| |H'CH|`. By the block
+form of the inverse, adding a test row with label y to training rows with quadratic form Q and determinant D gives
 
-.. math:: c_g \left( Q_g + (y - \mu_g)^2 / s_g \right), \qquad c_g = (D_g s_g)^{1 / \nu},
+.. math:: F(\theta, y) = \nu \log \left( Q + (y - \mu)^2 / s \right) + \log (D s) + \text{penalty}(\theta),
 
-a parabola in y: Q is the training rows' quadratic form, D the determinant of their restricted likelihood, and
-:math:`\mu_g, s_g` the mean and variance of the test row's label. Of two candidates the one whose parabola is lower is
-the likelier. A candidate's handicap of h nats, which makes its likelihood count less, multiplies D by
-:math:`e^{2 h}`.
+where :math:`\mu` and s are mean and variance of the test row's label. Setting training row i aside turns Q, D, μ and s
+into :math:`Q - \alpha_i^2 / P_{ii}, D P_{ii}, \mu - v_i \alpha_i / P_{ii}` and :math:`s + v_i^2 / P_{ii}`.
 
-Weights and lines are needed only for candidates that are in use where their own region can be. At :math:`\gamma = 2`
-the region of g ends within :math:`\sqrt{s_g}\, \beta_g` of :math:`\mu_g`, where :math:`\beta_g` is the k-th largest
-:math:`(|\alpha_i| / P_{ii}) (\sqrt{P_{ii}} + 2 \sqrt{1/\rho_g - P_{ii}})`: an end is
-:math:`|\alpha_i| (d_i + |v_i|) / P_{ii}` with :math:`d_i^2 = s_g P_{ii} + v_i^2`, and :math:`v_i^2 \le s_g (1/\rho_g -
-P_{ii})` because no leave-one-out variance in the bag is below the noise. Stretches outside are left out, and the result
-is exactly the same.
+So :math:`F(\theta', y) < F(\theta, y) - g` is a comparison of two parabolas in y: a quadratic inequality.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import OrderedDict
+from collections.abc import Hashable
+from threading import RLock
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.conformal.lines import Lines, normalised_residual_lines
-from conformal_gp.conformal.pvalues import counts, shares
-from conformal_gp.conformal.regions import hulls, regions
+from conformal_gp.gp.descent import LEAST_GAIN
 from conformal_gp.gp.inputs import Inputs, NewInputs
-from conformal_gp.gp.spectral import Moments, SpectralPosterior
+from conformal_gp.gp.posterior import Posterior, Prediction
+from conformal_gp.predictors.segments import NOTHING, Segments
+from conformal_gp.types import Array, Rows
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
-
-# A score, in units of the test row's, that no label is so far out as to reach.
-BEYOND = 1e200
-
-
-class Use(NamedTuple):
-    """A candidate: the numbers of its kernel and of its noise variance."""
-
-    kernel: int
-    noise: int
+# Factorisations that are kept, in bytes; others are computed again when they are needed.
+KEPT_BYTES = 2**29
 
 
-class Stretch(NamedTuple):
-    """Labels between two ends, all of which select the same candidate."""
+class Choices(Protocol):
+    """Hyperparameters to choose from: a lattice, or a list."""
 
-    low: float
-    high: float
-    use: Use
-    first: tuple[int, ...] = ()
-    """Ranked rows whose scores count as larger than the test row's, whatever the candidate says."""
+    def kernel(self, point: Any) -> Kernel:
+        """Kernel at a point."""
 
+    def noise_variance(self, point: Any) -> float:
+        """Noise variance at a point."""
 
-class Choice(NamedTuple):
-    """The candidate that is best on the training rows by themselves, which plain predictions use."""
-
-    kernel: Kernel
-    noise_variance: float
-    amplitude: float
-    coefficients: Array
-    log_likelihood: float
+    def penalty(self, point: Any) -> float:
+        """What is added to minus twice the log likelihood there."""
 
 
-class Parabolas(NamedTuple):
-    """Criteria ``base + curvature (y - vertex)²`` of G candidates at m new rows, (G, m) each."""
+class Criterion(NamedTuple):
+    """What of F does not depend on a test row."""
 
-    base: Array
-    curvature: Array
-    vertex: Array
-
-
-def parabolas(quadratic: Array, log_determinant: Array, degrees: int, mean: Array, variance: Array) -> Parabolas:
-    """Criteria of candidates, from ``quadratic`` and ``log_determinant`` (G,) and moments (G, m); ν is ``degrees``."""
-    log_c = (log_determinant[:, None] + np.log(variance)) / degrees
-    c = np.exp(log_c - log_c.min(axis=0, initial=np.inf))  # a common factor leaves their order as it is
-    return Parabolas(c * quadratic[:, None], c / variance, mean)
+    quadratic: float
+    log_determinant: float
+    """Penalty included; infinite where the covariance matrix is numerically singular."""
 
 
-class Selection(ABC):
-    """Which candidates are in use at which labels, for a block of new rows."""
-
-    @abstractmethod
-    def stretches(self) -> list[list[Stretch]]:
-        """For every new row, from left to right; the test row's score is the largest at labels that are left out."""
-
-    @abstractmethod
-    def at(self, y: Array) -> list[Stretch | None]:
-        """The stretch, as far as it is known, in which label ``y[j]`` of new row j is; None where there is none."""
-
-    @abstractmethod
-    def mean_and_variance(self, use: Use, j: int) -> tuple[float, float]:
-        """Mean and variance of new row j's label under a candidate."""
-
-    @abstractmethod
-    def moments(self, kernel: int, rows: Rows) -> Moments:
-        """Means, variances and what weights are made from, for some of the new rows."""
-
-
-class Bag(ABC):
-    """Candidates on the training rows, under one scaling of the inputs.
+class Bag:
+    """Training rows under one scaling of their inputs, and the process at any point.
 
     Parameters
     ----------
+    choices : Choices
+        The hyperparameters.
     inputs : Inputs
-        Training inputs under the scaling.
+        Training inputs.
     y : ndarray of shape (l,)
         Training labels.
-    ranked : ndarray of int or slice
-        Rows that are ranked.
-    gamma : float
-        Root of the variance in the nonconformity measure.
     """
 
-    def __init__(self, inputs: Inputs, y: Array, ranked: Rows | slice, gamma: float):
+    def __init__(self, choices: Choices, inputs: Inputs, y: Array):
+        self.choices = choices
         self.inputs = inputs
-        self._y = y
-        self._ranked = ranked
-        self._gamma = gamma
-        self._degrees = y.size - inputs.H.shape[1]
-        self._n_ranked = y.size if isinstance(ranked, slice) else ranked.size
-        self._reaches: dict[int, Array] = {}
+        self.y = y
+        self.degrees = y.size - inputs.H.shape[1]
+        """Degrees of freedom of the training rows alone, or of as many with the test row among them."""
+        self._criteria: dict[Hashable, Criterion] = {}
+        self._posteriors: OrderedDict[Hashable, Posterior] = OrderedDict()
+        self._lock = RLock()
+        self._most_kept = max(2, KEPT_BYTES // (8 * y.size**2))
 
-    @abstractmethod
-    def posterior(self, kernel: int) -> SpectralPosterior:
-        """The process with a kernel, given the training rows."""
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the factorisations, which would be most of a pickle, and what comes from them."""
+        return {**self.__dict__, "_posteriors": OrderedDict(), "_criteria": {}, "_lock": None}
 
-    @property
-    @abstractmethod
-    def best(self) -> Use:
-        """The candidate that the training rows by themselves select."""
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = RLock()
 
-    @abstractmethod
-    def select(self, new: NewInputs) -> Selection:
-        """What new rows select."""
+    def posterior(self, point: Any) -> Posterior:
+        """The process at a point, given the training rows."""
+        with self._lock:
+            if point in self._posteriors:
+                self._posteriors.move_to_end(point)
+            else:
+                self._posteriors[point] = Posterior(
+                    self.choices.kernel(point),
+                    self.choices.noise_variance(point),
+                    self.inputs,
+                    self.y,
+                    flat_prior=True,
+                    checked=False,
+                )
+                if len(self._posteriors) > self._most_kept:
+                    self._posteriors.popitem(last=False)
+            return self._posteriors[point]
 
-    def choice(self) -> Choice:
-        """The candidate that is best on the training rows."""
-        kernel, r = self.best
-        posterior = self.posterior(kernel)
-        nu = self._degrees
-        amplitude = float(posterior.quadratic[r]) / nu
-        with np.errstate(divide="ignore"):
-            profile = nu * (1.0 + np.log(2.0 * np.pi * amplitude)) + posterior.log_determinant[r]
-        coefficients = self.inputs.coefficients(posterior.coefficients[r])
-        return Choice(
-            posterior.kernel, float(posterior.noise_variances[r]), amplitude, coefficients, -0.5 * float(profile)
+    def criterion(self, point: Any) -> Criterion:
+        """What of F does not depend on a test row, at a point."""
+        known = self._criteria.get(point)
+        if known is None:
+            try:
+                posterior = self.posterior(point)
+                value = posterior.log_determinant + self.choices.penalty(point)
+                known = Criterion(posterior.quadratic, value)
+            except LinAlgError:
+                known = Criterion(1.0, np.inf)
+            self._criteria[point] = known
+        return known
+
+    def helps(self, new: Any, old: Any, gain: float | None = None) -> bool:
+        """Whether the training rows by themselves are likelier at a point than at another, by some gain in F."""
+        (q_new, d_new), (q_old, d_old) = self.criterion(new), self.criterion(old)
+        if not (np.isfinite(d_new) and q_new > 0.0 and q_old > 0.0):
+            return False
+        least = LEAST_GAIN if gain is None else gain
+        return bool(self.degrees * np.log(q_new / q_old) + d_new < d_old - least)
+
+
+class Block:
+    """A block of test rows beside the training rows of a bag."""
+
+    def __init__(self, bag: Bag, new: NewInputs):
+        self.bag = bag
+        self.new = new
+        self.n_rows = new.H.shape[0]
+        self._mean: dict[Hashable, Array] = {}
+        self._variance: dict[Hashable, Array] = {}
+        self._weight: dict[tuple[Hashable, int], Array] = {}
+        self._own: dict[tuple[Hashable, int], tuple[float, float]] = {}
+
+    def _learn(self, point: Any, segments: Segments) -> None:
+        """Moments at a point, and weights of rows that are set aside, for test rows of which they are not known yet."""
+        if point not in self._mean:
+            self._mean[point], self._variance[point] = np.full((2, self.n_rows), np.nan)
+        missing = np.isnan(self._mean[point][segments.row])
+        aside = np.unique(segments.aside[segments.aside >= 0]).tolist()
+        for i in aside:
+            weight = self._weight.setdefault((point, i), np.full(self.n_rows, np.nan))
+            missing |= (segments.aside == i) & np.isnan(weight[segments.row])
+        if not missing.any():
+            return
+        rows = np.unique(segments.row[missing])
+        posterior = self.bag.posterior(point)
+        moments = posterior.moments(self.new.take(rows))
+        self._mean[point][rows], self._variance[point][rows] = moments.mean, moments.variance
+        for i in aside:
+            column, precision = posterior.row(i)
+            self._own[point, i] = float(posterior.alpha[i]), precision
+            self._weight[point, i][rows] = moments.half @ column
+
+    def _parts(self, point: Any, segments: Segments) -> tuple[Array, Array, Array, Array]:
+        """Q, log D s, μ and s of F on each segment, with what is set aside."""
+        self._learn(point, segments)
+        quadratic, log_determinant = self.bag.criterion(point)
+        mean, variance = self._mean[point][segments.row], self._variance[point][segments.row]
+        q, log_d = np.full(segments.size, quadratic), np.full(segments.size, log_determinant)
+        for i in np.unique(segments.aside[segments.aside >= 0]).tolist():
+            alpha, precision = self._own[point, i]
+            if precision <= 0.0:
+                continue
+            here = segments.aside == i
+            weight = self._weight[point, i][segments.row[here]]
+            q[here] = max(quadratic - alpha**2 / precision, 0.0)
+            log_d[here] += np.log(precision)
+            mean[here] -= weight * (alpha / precision)
+            variance[here] += weight**2 / precision
+        return q, log_d + np.log(variance), mean, variance
+
+    def where_it_helps(
+        self, new: Any, old: Any, segments: Segments, gain: float | None = None, other: Block | None = None
+    ) -> tuple[Segments, Segments]:
+        """Parts of segments on which F is lower at a point than at another by more than some gain, and others.
+
+        The old point may be one of ``other``: the same rows with other hyperparameters to choose from.
+        """
+        beside = other or self
+        none = segments.take(np.empty(0, dtype=np.int64))
+        if not np.isfinite(self.bag.criterion(new).log_determinant):
+            return none, segments
+        if not np.isfinite(beside.bag.criterion(old).log_determinant):
+            return segments, none
+        q_new, d_new, mean_new, variance_new = self._parts(new, segments)
+        q_old, d_old, mean_old, variance_old = beside._parts(old, segments)
+        degrees = self.bag.degrees + (segments.aside == NOTHING)
+        ratio = np.exp((d_old - d_new - (LEAST_GAIN if gain is None else gain)) / degrees)
+        shift = mean_new - mean_old
+        return segments.where_negative(
+            1.0 / variance_new - ratio / variance_old,
+            -2.0 * shift / variance_new,
+            q_new + shift**2 / variance_new - ratio * q_old,
+            mean_old,
         )
 
-    def plain(self, new: NewInputs) -> tuple[Array, Array]:
-        """Mean and variance under the best candidate, in units of the labels."""
-        kernel, r = self.best
-        posterior = self.posterior(kernel)
-        moments = posterior.moments(new)
-        return moments.mean[r], moments.variance[r] * (posterior.quadratic[r] / self._degrees)
+    def mean_and_variance(self, point: Any, segments: Segments) -> tuple[Array, Array]:
+        """Mean and variance of the test row's label for each segment."""
+        self._learn(point, segments)
+        return self._mean[point][segments.row], self._variance[point][segments.row]
 
-    def regions(self, new: NewInputs, ranks: Sequence[int], prune: bool) -> list[list[Array]]:
-        """Regions by new row, then by level; ranks are above 0."""
-        selection = self.select(new)
-        stretches = selection.stretches()
-        if prune:
-            stretches = [
-                [stretch for stretch in row if self.within_reach(selection, j, stretch, min(ranks))]
-                for j, row in enumerate(stretches)
-            ]
-        rows_of: dict[tuple[Use, tuple[int, ...]], list[int]] = defaultdict(list)
-        for j, row in enumerate(stretches):
-            for known in dict.fromkeys((stretch.use, stretch.first) for stretch in row):
-                rows_of[known].append(j)
-        region_of = {
-            (known, j): region
-            for known, rows in rows_of.items()
-            for j, region in zip(rows, self._regions_of(*known, selection, np.array(rows), ranks), strict=True)
-        }
-        return [
-            [
-                _union([_clip(region_of[(use, first), j][level], low, high) for low, high, use, first in row])
-                for level in range(len(ranks))
-            ]
-            for j, row in enumerate(stretches)
-        ]
-
-    def within_reach(self, selection: Selection, j: int, stretch: Stretch, rank: int) -> bool:
-        """Whether the candidate's own region can be on a stretch of new row j."""
-        mean, variance = selection.mean_and_variance(stretch.use, j)
-        reach = np.sqrt(variance) * self._reach(stretch.use, rank - len(stretch.first))
-        return bool(stretch.low <= mean + reach and stretch.high >= mean - reach)
-
-    def _reach(self, use: Use, rank: int) -> float:
-        """β of the module's text."""
-        if rank <= 0:
-            return np.inf
-        if use.kernel not in self._reaches:
-            self._reaches[use.kernel] = self._sorted_reach(self.posterior(use.kernel))
-        return float(self._reaches[use.kernel][use.noise, rank - 1])
-
-    def _sorted_reach(self, posterior: SpectralPosterior) -> Array:
-        """β for every noise variance and rank, k = 1 first."""
-        P = posterior.diagonal[:, self._ranked]
-        if self._gamma != 2.0:
-            return np.full(P.shape, np.inf)
-        leverage = np.sqrt(np.maximum(1.0 / posterior.noise_variances[:, None] - P, 0.0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            reach = np.abs(posterior.alpha[:, self._ranked]) / P * (np.sqrt(P) + 2.0 * leverage)
-        reach[P == 0.0] = np.inf  # a row that alone determines a coefficient may cover the whole line
-        return (1.0 + 1e-9) * np.sort(reach, axis=1)[:, ::-1]  # a margin for rounding
-
-    def _regions_of(
-        self, use: Use, first: tuple[int, ...], selection: Selection, rows: Rows, ranks: Sequence[int]
-    ) -> list[list[Array]]:
-        """Regions of one candidate alone, by row, then by level."""
-        lines = self.lines(use, selection, rows, first)
-        if self._gamma == 2.0:  # one interval each: all levels in one selection
-            return [[ends[None, :, level] for level in range(len(ranks))] for ends in hulls(lines, ranks)]
-        by_level = [regions(lines, rank) for rank in ranks]
-        return [list(levels) for levels in zip(*by_level, strict=True)]
-
-    def lines(self, use: Use, selection: Selection, rows: Rows, first: tuple[int, ...] = ()) -> Lines:
-        """Lines of the ranked rows under one candidate, for some of the new rows."""
-        kernel, r = use
-        posterior, moments = self.posterior(kernel), selection.moments(kernel, rows)
-        lines = normalised_residual_lines(
-            posterior.alpha[r, self._ranked],
-            posterior.diagonal[r, self._ranked],
-            posterior.weights(moments, r)[:, self._ranked],
-            moments.mean[r],
-            moments.variance[r],
-            self._gamma,
-        )
-        lines.offset[:, first] = BEYOND
-        return lines
-
-    def p_values(self, new: NewInputs, y: Array, tie_breaks: Array | None) -> Array:
-        """p-value of one label for each new row, under the candidate that the label selects."""
-        selection = self.select(new)
-        rows_of: dict[tuple[Use, tuple[int, ...]], list[int]] = defaultdict(list)
-        for j, stretch in enumerate(selection.at(y)):
-            if stretch is not None:
-                rows_of[stretch.use, stretch.first].append(j)
-        at_least, greater = np.zeros(y.size, dtype=np.int64), np.zeros(y.size, dtype=np.int64)
-        for (use, first), members in rows_of.items():
-            rows = np.array(members)
-            at_least[rows], greater[rows] = counts(self.lines(use, selection, rows, first), y[rows])
-        return shares(at_least, greater, self._n_ranked, tie_breaks)
-
-
-def _clip(region: Array, low: float, high: float) -> Array:
-    """Part of a region between two labels."""
-    clipped = np.clip(region, low, high)
-    return clipped[(region[:, 0] <= high) & (region[:, 1] >= low)]
-
-
-def _union(parts: list[Array]) -> Array:
-    """Union of closed intervals that come from left to right: those that touch become one."""
-    pieces = np.concatenate([np.empty((0, 2)), *parts])
-    if pieces.shape[0] == 0:
-        return pieces
-    merged = [pieces[0].copy()]
-    for piece in pieces[1:]:
-        if piece[0] <= merged[-1][1]:
-            merged[-1][1] = max(merged[-1][1], piece[1])
-        else:
-            merged.append(piece.copy())
-    return np.array(merged)
+    def predict(self, point: Any, rows: Rows) -> Prediction:
+        """Weights of all training rows, means and variances, for some of the test rows."""
+        return self.bag.posterior(point).predict(self.new.take(rows))

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from conformal_gp.conformal.decisive_rows import Ranking, Windows
 from conformal_gp.conformal.lines import Lines, normalised_residual_lines
-from conformal_gp.conformal.pruning import Ranking, Windows
 from conformal_gp.conformal.pvalues import counts, shares
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.lowrank import LowRankPosterior, NewRows

@@ -7,20 +7,16 @@ from copy import copy
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from conformal_gp.conformal import rough
 from conformal_gp.conformal.lines import Lines, normalised_residual_lines
 from conformal_gp.conformal.pvalues import p_values
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.lapack import multiply_triangle
-from conformal_gp.gp.posterior import Halfway, Posterior
+from conformal_gp.gp.posterior import Moments, Posterior
+from conformal_gp.predictors import single_precision
 from conformal_gp.predictors.base import Predictor
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
-
+from conformal_gp.types import Array, Rows
 
 # Lines are worked on in pieces that stay in the cache: fresh pages of memory would cost as much as the work on them.
 PIECE_ENTRIES = 2**17
@@ -73,7 +69,7 @@ class SinglePredictor(Predictor):
 
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
         """See Predictor."""
-        blocks = self.map_blocks(lambda rows: self.posterior.halfway(self.inputs.new(X[rows]))[1:3], _all(X))
+        blocks = self.map_blocks(lambda rows: self.posterior.moments(self.inputs.new(X[rows]))[1:3], _all(X))
         mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return mean, variance
 
@@ -82,10 +78,10 @@ class SinglePredictor(Predictor):
         rows_in_single = self._rows_in_single if self._gamma == 2.0 and self.n_ranked >= ROWS_FOR_SINGLE else None
 
         def block(rows: Rows) -> Array:
-            halfway = self._halfway(X, rows)
-            if rows_in_single is not None and rough.pays(rows_in_single, halfway.square, halfway.variance):
-                return _rough_hulls(rows_in_single, halfway, ranks)
-            return np.concatenate([hulls(lines, ranks) for _, lines in self._lines(halfway, rows)])
+            moments = self._moments(X, rows)
+            if rows_in_single is not None and single_precision.pays(rows_in_single, moments.square, moments.variance):
+                return _rough_hulls(rows_in_single, moments, ranks)
+            return np.concatenate([hulls(lines, ranks) for _, lines in self._lines(moments, rows)])
 
         return np.concatenate(self.map_blocks(block, _all(X)))
 
@@ -93,7 +89,7 @@ class SinglePredictor(Predictor):
         """See Predictor."""
 
         def block(rows: Rows) -> list[Array]:
-            return [region for _, lines in self._lines(self._halfway(X, rows), rows) for region in regions(lines, rank)]
+            return [region for _, lines in self._lines(self._moments(X, rows), rows) for region in regions(lines, rank)]
 
         return [region for found in self.map_blocks(block, _all(X)) for region in found]
 
@@ -103,20 +99,19 @@ class SinglePredictor(Predictor):
         def block(rows: Rows) -> Array:
             found = [
                 p_values(lines, y[piece], None if tie_breaks is None else tie_breaks[piece])
-                for piece, lines in self._lines(self._halfway(X, rows), rows)
+                for piece, lines in self._lines(self._moments(X, rows), rows)
             ]
             return np.concatenate(found)
 
         return np.concatenate(self.map_blocks(block, _all(X)))
 
-    def _halfway(self, X: Array, rows: Rows) -> Halfway:
-        return self.posterior.halfway(self.inputs.new(X[rows]))
+    def _moments(self, X: Array, rows: Rows) -> Moments:
+        return self.posterior.moments(self.inputs.new(X[rows]))
 
-    def _lines(self, halfway: Halfway, rows: Rows) -> Iterator[tuple[Rows, Lines]]:
-        """Lines for the test rows ``rows``, in pieces: some of the rows, and their lines. ``halfway`` is used up."""
-        weights, mean, variance, _ = halfway
-        multiply_triangle(self.posterior.root, weights, transposed=True)
-        alpha, diagonal = self.posterior.alpha[self._ranked], self.posterior.diagonal[self._ranked]
+    def _lines(self, moments: Moments, rows: Rows) -> Iterator[tuple[Rows, Lines]]:
+        """Lines for the test rows ``rows``, in pieces: some of the rows, and their lines. ``moments`` is used up."""
+        weights, mean, variance = self.posterior.weights(moments), moments.mean, moments.variance
+        alpha, diagonal = self.posterior.residuals[self._ranked], self.posterior.diagonal[self._ranked]
         for piece in _pieces(rows.size, PIECE_ENTRIES // self.n_rows):
             ranked = weights[piece, self._ranked]
             yield (
@@ -125,27 +120,27 @@ class SinglePredictor(Predictor):
             )
 
     @cached_property
-    def _rows_in_single(self) -> rough.RoughRows | None:
+    def _rows_in_single(self) -> single_precision.RoughRows | None:
         """The ranked rows in single precision; None where a row alone determines a coefficient of the mean."""
-        alpha, diagonal = self.posterior.alpha[self._ranked], self.posterior.diagonal[self._ranked]
+        alpha, diagonal = self.posterior.residuals[self._ranked], self.posterior.diagonal[self._ranked]
         if (diagonal == 0.0).any():
             return None
-        return rough.prepare(np.arange(self.n_rows)[self._ranked], self.posterior.root, alpha, diagonal)
+        return single_precision.prepare(np.arange(self.n_rows)[self._ranked], self.posterior.root, alpha, diagonal)
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_rows_in_single"}
 
 
-def _rough_hulls(rows: rough.RoughRows, halfway: Halfway, ranks: Sequence[int]) -> Array:
+def _rough_hulls(rows: single_precision.RoughRows, moments: Moments, ranks: Sequence[int]) -> Array:
     """Hulls by way of single precision, (m, 2, levels)."""
-    half, mean, variance, square = halfway
+    half, mean, variance, square = moments
     cosines = np.empty(half.shape, dtype=np.float32)
     np.multiply(half, np.where(square > 0.0, square, 1.0)[:, None] ** -0.5, out=cosines, casting="same_kind")
     multiply_triangle(rows.unit_root, cosines, transposed=True)
     everything = rows.numbers.size == half.shape[1]
     reach = np.concatenate(
         [
-            rough.ends(
+            single_precision.ends(
                 rows,
                 cosines[piece] if everything else cosines[piece, rows.numbers],
                 half[piece],

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from conformal_gp.conformal.lines import Lines
-from conformal_gp.conformal.outstanding import outstanding, outstanding_at
 from conformal_gp.conformal.regions import regions
+from conformal_gp.conformal.upper_envelope import outstanding, outstanding_at
 
 
 def random_lines(seed):

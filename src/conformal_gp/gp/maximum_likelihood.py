@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
+from conformal_gp.gp.posterior import noise_floor
+from conformal_gp.gp.prior import LengthScalePrior, is_amplitude
 from conformal_gp.threads import map_threads
+from conformal_gp.types import Array
 
-Array = NDArray[np.float64]
+Objective = Callable[[Array], tuple[float, Array]]
 
-# Noise variance that is searched, relative to the mean square of the labels about their mean function. Below the lower
-# end a covariance matrix in double precision can no longer tell the noise from rounding.
+# Noise variance that is searched, relative to the amplitude of the kernel (of the labels, if it has none). Below the
+# lower end a covariance matrix in double precision can hardly tell the noise from rounding.
 NOISE_RANGE = (1e-8, 1e2)
 
 # Relative change of the likelihood, about one nat a row, at which a search stops: some 1e-5 nats.
@@ -35,6 +36,8 @@ class Optimum:
     kernel: Kernel
     noise_variance: float
     log_marginal_likelihood: float
+    remarks: list[str] = field(default_factory=list)
+    """What to warn of."""
 
 
 def maximise_likelihood(
@@ -49,7 +52,8 @@ def maximise_likelihood(
     n_restarts: int,
     random_state: np.random.RandomState,
     n_jobs: int | None,
-    warn: bool = True,
+    deviation: float | None = None,
+    n_rows: int = 0,
 ) -> Optimum:
     """Learn kernel hyperparameters and noise variance from the rows (X, y).
 
@@ -71,8 +75,10 @@ def maximise_likelihood(
         Draws all starts before any is followed, so the result does not depend on ``n_jobs``.
     n_jobs : int or None
         Threads over starts.
-    warn : bool, default=True
-        Whether to say that a hyperparameter ended on a bound or that the optimiser did not converge.
+    deviation : float or None, default=None
+        Standard deviation of the prior on the length scales of different inputs; None is a flat prior.
+    n_rows : int, default=0
+        Rows of the model that is made with what is learnt, if more than these: its noise must be told from rounding.
 
     Returns
     -------
@@ -81,14 +87,28 @@ def maximise_likelihood(
     """
     learn_noise = noise_variance > 0.0
     objective = NegativeLogLikelihood(kernel, X, y, H, None if learn_noise else noise_variance, restricted)
+    prior = LengthScalePrior(kernel, deviation, y.size)
     bounds = np.asarray(kernel.bounds).reshape(-1, 2)
     start = kernel.theta
+    # The noise is searched relative to the amplitude: log noise = log ratio + log amplitude (or log label variance).
+    amplitude = is_amplitude(kernel).astype(float)
+    unit = 0.0 if amplitude.any() else np.log(label_variance)
     if learn_noise:
-        noise_bounds = np.log(np.multiply(NOISE_RANGE, label_variance))
-        bounds = np.vstack([bounds, noise_bounds])
-        start = np.append(start, np.clip(np.log(noise_variance), *noise_bounds))
+        ratios = np.log([max(NOISE_RANGE[0], noise_floor(max(n_rows, y.size))), NOISE_RANGE[1]])
+        bounds = np.vstack([bounds, ratios])
+        start = np.append(start, np.clip(np.log(noise_variance) - amplitude @ start - unit, *ratios))
+
+    def hyperparameters(x: Array) -> Array:
+        return np.append(x[:-1], x[-1] + amplitude @ x[:-1] + unit) if learn_noise else x
+
+    def penalised(x: Array) -> tuple[float, Array]:
+        value, gradient = objective(hyperparameters(x))
+        by_kernel = gradient[: amplitude.size] + (gradient[-1] * amplitude if learn_noise else 0.0)
+        penalty, slope = prior(x[: amplitude.size])
+        return value + penalty, np.append(by_kernel + slope, gradient[amplitude.size :])
+
     if start.size == 0:
-        return Optimum(kernel, noise_variance, _value(objective, start))
+        return Optimum(kernel, noise_variance, _value(objective, start), [])
 
     drawn = start + START_SPREAD * random_state.standard_normal((n_restarts, start.size))
     starts = [start, *np.clip(drawn, bounds[:, 0], bounds[:, 1])]
@@ -96,7 +116,7 @@ def maximise_likelihood(
     offset = 0.5 * y.shape[0] * np.log(label_variance)
 
     def climb(start: Array) -> OptimizeResult:
-        return _minimise(objective, start, bounds, offset)
+        return _minimise(penalised, start, bounds, offset)
 
     # A single start leaves the threads to BLAS.
     results = [climb(start)] if len(starts) == 1 else list(map_threads(climb, starts, n_jobs))
@@ -106,10 +126,9 @@ def maximise_likelihood(
             "the covariance matrix was not positive definite at any start; give a larger noise_variance, "
             "other bounds or another kernel."
         )
-    if warn:
-        _warn(kernel, best, bounds, learn_noise)
-    tuned, noise_variance = objective.split(best.x)
-    return Optimum(tuned, noise_variance, -(best.fun + offset))
+    theta = hyperparameters(best.x)
+    tuned, noise_variance = objective.split(theta)
+    return Optimum(tuned, noise_variance, _value(objective, theta), _remarks(kernel, best, bounds, learn_noise))
 
 
 def _value(objective: NegativeLogLikelihood, theta: Array) -> float:
@@ -120,7 +139,7 @@ def _value(objective: NegativeLogLikelihood, theta: Array) -> float:
         return -np.inf
 
 
-def _minimise(objective: NegativeLogLikelihood, start: Array, bounds: Array, offset: float) -> OptimizeResult:
+def _minimise(objective: Objective, start: Array, bounds: Array, offset: float) -> OptimizeResult:
     def value_and_gradient(theta: Array) -> tuple[float, Array]:
         try:
             value, gradient = objective(theta)
@@ -131,23 +150,24 @@ def _minimise(objective: NegativeLogLikelihood, start: Array, bounds: Array, off
     return minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": TOLERANCE})
 
 
-def _warn(kernel: Kernel, result: OptimizeResult, bounds: Array, learn_noise: bool) -> None:
+def _remarks(kernel: Kernel, result: OptimizeResult, bounds: Array, learn_noise: bool) -> list[str]:
+    """What to say about how the search ended.
+
+    Length scales on their upper bound are no reason to: the input does not matter. Nor is noise on its lower bound.
+    """
+    remarks = []
     if not result.success:
-        warnings.warn(
+        remarks.append(
             f"The likelihood was not maximised to tolerance ({result.message}); more n_restarts or "
-            "inputs of comparable scale may help.",
-            ConvergenceWarning,
-            stacklevel=7,
+            "inputs of comparable scale may help."
         )
     names = _names(kernel) + ["noise_variance"] * learn_noise
     for name, value, (low, high) in zip(names, result.x, bounds, strict=True):
         for side, bound in (("lower", low), ("upper", high)):
-            if abs(value - bound) < 1e-6:
-                warnings.warn(
-                    f"{name} ended on its {side} bound {np.exp(bound):.3g}; a wider bound may fit better.",
-                    ConvergenceWarning,
-                    stacklevel=7,
-                )
+            harmless = ("length_scale" in name and side == "upper") or (name == "noise_variance" and side == "lower")
+            if abs(value - bound) < 1e-6 and not harmless:
+                remarks.append(f"{name} ended on its {side} bound; a wider bound may fit better.")
+    return remarks
 
 
 def _names(kernel: Kernel) -> list[str]:

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from conformal_gp.gp.tuning import NOISE_RANGE, maximise_likelihood
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
@@ -14,7 +15,6 @@ from cases import make_basis, make_data
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.gp import tuning
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
-from conformal_gp.gp.tuning import NOISE_RANGE, maximise_likelihood
 from conformal_gp.kernels import kernel_from_name
 
 NAMES = ["se", "rq", "nn", "matern32", "matern52"]

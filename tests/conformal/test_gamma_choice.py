@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from conformal_gp.conformal.measure import narrowest_gamma
+from conformal_gp.conformal.gamma_choice import narrowest_gamma
 
 LEVEL = Fraction(9, 10)
 

@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.conformal import rough
 from conformal_gp.conformal.lines import normalised_residual_lines
 from conformal_gp.conformal.regions import hulls
+from conformal_gp.predictors import single_precision as rough
 
 
 def problem(seed: int, n_rows: int = 60, n_new: int = 7, condition: float = 1.0):

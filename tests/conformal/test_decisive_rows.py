@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from conformal_gp.conformal.decisive_rows import Ranking
 from conformal_gp.conformal.lines import normalised_residual_lines
-from conformal_gp.conformal.pruning import Ranking
 from conformal_gp.conformal.pvalues import counts
 from conformal_gp.conformal.regions import regions
 

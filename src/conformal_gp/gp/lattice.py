@@ -1,0 +1,129 @@
+r"""Hyperparameters as points of a lattice: whole numbers of steps away from a start, on a logarithmic scale.
+
+A point has one coordinate for each free hyperparameter of the kernel and one for the noise. A step multiplies a length
+scale (or any other hyperparameter) by :math:`2^{1/4}`, and a variance by :math:`2^{1/2}`. The noise variance is
+relative to the kernel: the amplitude of the whole process is profiled out of the likelihood and is no coordinate.
+
+Length scales of different inputs have the prior of :mod:`conformal_gp.gp.prior`. Everything else has a flat prior
+within its bounds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from conformal_gp.gp.prior import DEVIATION, LengthScalePrior, hyperparameter_names, is_amplitude
+from conformal_gp.types import Array
+
+Point = tuple[int, ...]
+
+# One step of a length scale, in the logarithm. Twice as much for a variance: a process with length scales longer by a
+# factor looks like one with noise lower by its square.
+UNIT = np.log(2.0) / 4.0
+# Noise variances relative to the kernel's variance, from what double precision resolves for a thousand rows on.
+NOISE_RATIOS = (1e-8, 1e2)
+START_RATIO = 2.0**-7
+# The lattice ends this many steps from its start, if a kernel's own bounds do not end it before: a factor of 2^12.
+MOST_STEPS = 48
+
+
+class Lattice:
+    """The hyperparameters of one kernel.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Its free hyperparameters are the coordinates, but for the amplitude of the whole kernel. Length scales start at
+        their given proportions.
+    length_scale : float or None
+        Geometric mean of the length scales at the start; None keeps those of the kernel.
+    n_inputs : int
+        Number of inputs.
+    n_rows : int
+        Number of rows of the bag, which decides about the prior.
+    learns_noise : bool, default=True
+        Whether the noise is a coordinate; if not there is none but a little against rounding.
+    deviation : float or None, default=DEVIATION
+        Standard deviation of the prior; None is a flat prior.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        length_scale: float | None,
+        n_inputs: int,
+        n_rows: int,
+        learns_noise: bool = True,
+        deviation: float | None = DEVIATION,
+    ):
+        self._kernel = kernel
+        self._theta = kernel.theta
+        self._free = np.flatnonzero(~is_amplitude(kernel))
+        every_name = hyperparameter_names(kernel)[0]
+        names = [every_name[i] for i in self._free]
+        self._is_length = np.array([name.endswith("length_scale") for name in names], dtype=bool)
+        lengths = self._free[self._is_length]
+        if length_scale is not None and lengths.size:
+            self._theta[lengths] += np.log(length_scale) - self._theta[lengths].mean()
+        self._theta = np.clip(self._theta, *np.reshape(kernel.bounds, (-1, 2)).T)
+        self._units = UNIT * np.where([name.endswith(_VARIANCES) for name in names], 2.0, 1.0)
+        self._learns_noise = learns_noise
+        self._prior = LengthScalePrior(self._at(self._theta), deviation, n_rows)
+        self._variance = float(self._at(self._theta).diag(np.zeros((1, n_inputs)))[0]) or 1.0
+        self.start: Point = (0,) * (self._free.size + learns_noise)
+        self._low, self._high = self._limits(np.reshape(kernel.bounds, (-1, 2))[self._free])
+
+    def _limits(self, bounds: Array) -> tuple[Point, Point]:
+        """Least and largest coordinates."""
+        steps = (bounds - self._theta[self._free][:, None]) / self._units[:, None]
+        steps = np.clip(steps, -MOST_STEPS, MOST_STEPS)
+        if self._learns_noise:
+            noise = np.log(np.array(NOISE_RATIOS) / START_RATIO) / (2.0 * UNIT)
+            steps = np.vstack([steps, noise])
+        low, high = np.ceil(steps[:, 0] - 1e-9).astype(int), np.floor(steps[:, 1] + 1e-9).astype(int)
+        return tuple(low.tolist()), tuple(high.tolist())
+
+    def _at(self, theta: Array) -> Kernel:
+        return self._kernel.clone_with_theta(theta)
+
+    def inside(self, point: Point) -> bool:
+        """Whether a point is within the bounds."""
+        return all(low <= x <= high for low, x, high in zip(self._low, point, self._high, strict=True))
+
+    def kernel(self, point: Point) -> Kernel:
+        """The kernel at a point."""
+        return self._at(self._theta_at(point))
+
+    def _theta_at(self, point: Point) -> Array:
+        theta = self._theta.copy()
+        theta[self._free] += self._units * point[: self._free.size]
+        return theta
+
+    def noise_variance(self, point: Point) -> float:
+        """The noise variance at a point, in units of the kernel."""
+        if not self._learns_noise:
+            return NOISE_RATIOS[0] ** 1.25 * self._variance
+        return START_RATIO * self._variance * float(np.exp(2.0 * UNIT * point[-1]))
+
+    def penalty(self, point: Point) -> float:
+        """Minus twice the log density of the prior, but for a constant."""
+        return 2.0 * self._prior(self._theta_at(point))[0]
+
+    def directions(self, joint: bool = False) -> list[Point]:
+        """Directions to step along, in the order in which they are tried.
+
+        All length scales together; the noise; both against each other; and, unless only ``joint`` ones are wanted,
+        each hyperparameter alone.
+        """
+        n = len(self.start)
+        lengths = np.zeros(n, dtype=int)
+        lengths[: self._free.size] = self._is_length
+        noise = np.zeros(n, dtype=int)
+        noise[-1:] = self._learns_noise
+        each = [] if joint and self._is_length.any() else [np.eye(n, dtype=int)[i] for i in range(self._free.size)]
+        found = [lengths, noise, (lengths - noise) * (lengths.any() and noise.any()), *each]
+        return [direction for direction in dict.fromkeys(tuple(d.tolist()) for d in found) if any(direction)]
+
+
+_VARIANCES = ("constant_value", "noise_level", "sigma_0")

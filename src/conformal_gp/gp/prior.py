@@ -1,0 +1,82 @@
+r"""A prior that keeps the length scales of different inputs alike unless the rows say otherwise.
+
+The logarithm of each length scale, relative to its start, is normal about their common mean, with standard deviation
+:math:`\tau`. With few rows for each input :math:`\tau` is made smaller: there is then little to learn about each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
+
+from conformal_gp.types import Array, Mask, Rows
+
+DEVIATION = 0.5
+"""Standard deviation τ, found on other data than those of any table here (docs/guarantee.md)."""
+ROWS_EACH = 2
+"""Below so many rows for each input the prior gets stronger."""
+
+
+class LengthScalePrior:
+    """Minus the log density of the prior, but for a constant, as a function of a kernel's hyperparameters.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        A kernel at its start.
+    deviation : float or None
+        τ; None is a flat prior.
+    n_rows : int
+        Rows to learn from.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> prior = LengthScalePrior(RBF([1.0, 1.0]), deviation=0.5, n_rows=100)
+    >>> prior(np.log([2.0, 2.0]))[0], prior(np.log([1.0, 4.0]))[0] > 1.0
+    (0.0, True)
+    """
+
+    def __init__(self, kernel: Kernel, deviation: float | None, n_rows: int):
+        names, number = hyperparameter_names(kernel)
+        self._start = kernel.theta.copy()
+        lengths = np.array([name.endswith("length_scale") for name in names], dtype=bool)
+        members = [np.flatnonzero(lengths & (number == n)) for n in np.unique(number[lengths])]
+        self._groups = [group for group in members if group.size > 1] if deviation is not None else []
+        self._precisions = [max(1.0, ROWS_EACH * group.size / n_rows) / (deviation or 1.0) ** 2 for group in members]
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """Value and gradient."""
+        value, gradient = 0.0, np.zeros(theta.size)
+        for group, precision in zip(self._groups, self._precisions, strict=False):
+            x = theta[group] - self._start[group]
+            away = x - x.mean()
+            value += 0.5 * precision * float(away @ away)
+            gradient[group] = precision * away
+        return value, gradient
+
+
+def hyperparameter_names(kernel: Kernel) -> tuple[list[str], Rows]:
+    """Name of each entry of ``kernel.theta``, and the number of the hyperparameter that it is an element of."""
+    free = [h for h in kernel.hyperparameters if not h.fixed]
+    sizes = [h.n_elements for h in free]
+    return [str(name) for name in np.repeat([h.name for h in free], sizes)], np.repeat(np.arange(len(free)), sizes)
+
+
+def is_length(kernel: Kernel) -> Mask:
+    """Which entries of ``kernel.theta`` are length scales."""
+    return np.array([name.endswith("length_scale") for name in hyperparameter_names(kernel)[0]], dtype=bool)
+
+
+def is_amplitude(kernel: Kernel) -> Mask:
+    """Which entries of ``kernel.theta`` are factors of the whole kernel.
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> is_amplitude(ConstantKernel() * RBF([1.0, 1.0]))
+    array([ True, False, False])
+    >>> is_amplitude(ConstantKernel() * RBF(1.0) + RBF(2.0))
+    array([False, False, False])
+    """
+    if isinstance(kernel, Product):
+        return np.concatenate([is_amplitude(kernel.k1), is_amplitude(kernel.k2)])
+    return np.full(kernel.n_dims, type(kernel) is ConstantKernel)

@@ -1,0 +1,199 @@
+r"""Descent inside the bag, followed for all labels of many test rows at once.
+
+The hyperparameters that a candidate label y of a test row selects are where the descent of
+:mod:`conformal_gp.gp.descent` ends on the bag of training rows and test row. Each of its trials compares two parabolas
+in y (:mod:`conformal_gp.predictors.bag`). So the line of labels falls into segments on which the descent goes the same
+way. A trial divides a segment at the roots of a quadratic; parts that come to the same state go on together. The result
+is exactly what a descent anew for each label would give, with no grid over labels.
+
+**The row that stands out is set aside.** A label far from all others can make a model likely in which it is not far at
+all. So before a direction is tried, the row of the bag with the largest studentised residual at the present point is
+left out of the likelihood. It is a function of the bag like all the rest, so coverage stays exact. Where that row is
+the test row, what follows does not depend on its label: a far-off label selects what the training rows select by
+themselves. Only a bounded part of the line is left to follow, and it shrinks as the model gets better. (Rows that tie
+are not set aside: none of them could be singled out.)
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+
+from conformal_gp.conformal.lines import Lines, normalised_residual_lines
+from conformal_gp.conformal.upper_envelope import outstanding, outstanding_at
+from conformal_gp.gp.descent import (
+    FINE,
+    GAIN_FOR_FINE_STEPS,
+    JOINT,
+    LEAST_DIFFERENCE,
+    Descent,
+    Stage,
+    State,
+    descend,
+)
+from conformal_gp.gp.lattice import Lattice, Point
+from conformal_gp.predictors.bag import Bag, Block
+from conformal_gp.predictors.segments import NOTHING, TEST_ROW, Segments
+from conformal_gp.types import Rows
+
+At = dict[Point, Segments]
+"""Segments by the point that they have come to."""
+
+
+def trace(block: Block, lattice: Lattice, stages: Sequence[Stage], at: At, ranked: Rows) -> At:
+    """Where descents end that start at some points.
+
+    Parameters
+    ----------
+    block : Block
+        Test rows beside training rows.
+    lattice : Lattice
+        The hyperparameters.
+    stages : sequence of Stage
+        Sizes of steps, from coarse to fine.
+    at : dict of Point to Segments
+        Where which labels start.
+    ranked : ndarray of int
+        Training rows that may be set aside.
+
+    Returns
+    -------
+    ends : dict of Point to Segments
+        The same labels, by the points at which they end.
+    """
+    for stage in stages:
+        at = _follow(block, Descent(lattice, stage), at, ranked)
+    return at
+
+
+def refine(block: Block, lattice: Lattice, at: At, ranked: Rows) -> At:
+    """The last stages: fine steps for each hyperparameter only where the likelihood has much to say."""
+    at = trace(block, lattice, JOINT, at, ranked)
+    gain = GAIN_FOR_FINE_STEPS * (block.bag.y.size + 1)
+    strong: dict[Point, list[Segments]] = {}
+    weak: dict[Point, list[Segments]] = {}
+    for point, segments in at.items():
+        better, others = _compare(block, lattice.start, point, _set_aside(block, point, segments, ranked), gain)
+        strong.setdefault(point, []).extend(better)
+        weak.setdefault(point, []).extend(others)
+    ends = trace(block, lattice, FINE, _gathered(strong), ranked)
+    for point, parts in _gathered(weak).items():
+        ends[point] = Segments.concatenate([ends[point], parts]).joined() if point in ends else parts
+    return ends
+
+
+def training_end(bag: Bag, lattice: Lattice, point: Point) -> Point:
+    """Where the training rows by themselves end, from a point on to which coarse steps have led."""
+    point = descend(lattice, JOINT, point, bag.helps)
+    if bag.helps(point, lattice.start, GAIN_FOR_FINE_STEPS * (bag.y.size + 1)):
+        point = descend(lattice, FINE, point, bag.helps)
+    return point
+
+
+def choose(block: Block, points: Sequence[Point], segments: Segments) -> At:
+    """Which of some points is likeliest on which parts of segments; of equals the first."""
+    at: At = {points[0]: segments}
+    for new in points[1:]:
+        found: dict[Point, list[Segments]] = {}
+        for old, parts in at.items():
+            better, others = block.where_it_helps(new, old, parts, LEAST_DIFFERENCE)
+            found.setdefault(new, []).append(better)
+            found.setdefault(old, []).append(others)
+        at = _gathered(found)
+    return at
+
+
+def _gathered(found: dict[Point, list[Segments]]) -> At:
+    """Segments that have come to each point, with nothing set aside any more."""
+    at = {point: Segments.concatenate(parts).forget() for point, parts in found.items() if parts}
+    return {point: parts for point, parts in at.items() if parts.size}
+
+
+def _follow(block: Block, descent: Descent, at: At, ranked: Rows) -> At:
+    """Where descents end after one stage."""
+    ends: dict[Point, list[Segments]] = {}
+    waiting: OrderedDict[State, list[Segments]] = OrderedDict()
+
+    def arrive(state: State, parts: list[Segments]) -> None:
+        if not parts:
+            return
+        state = descent.skip(state)
+        if state.left:
+            waiting.setdefault(state, []).extend(parts)
+        else:
+            ends.setdefault(state.point, []).extend(parts)
+
+    for point, segments in at.items():
+        arrive(descent.start(point), [segments])
+    while waiting:
+        state, parts = waiting.popitem(last=False)  # those who came first: others may still join the rest
+        here = Segments.concatenate(parts)
+        here = _set_aside(block, state.point, here.forget(), ranked) if state.fresh else here.joined()
+        helped, failed = _compare(block, state.point, descent.trial(state), here)
+        arrive(descent.next(state, True), helped)
+        arrive(descent.next(state, False), failed)
+    return _gathered(ends)
+
+
+def _compare(
+    block: Block, old: Point, new: Point, segments: Segments, gain: float | None = None
+) -> tuple[list[Segments], list[Segments]]:
+    """Parts on which a point is better than another, and parts on which it is not."""
+    alone = segments.aside == TEST_ROW
+    outcomes: tuple[list[Segments], list[Segments]] = [], []
+    if alone.any():  # the test row has no say
+        outcomes[not block.bag.helps(new, old, gain)].append(segments.take(alone))
+    if not alone.all():
+        for outcome, parts in zip(outcomes, block.where_it_helps(new, old, segments.take(~alone), gain), strict=True):
+            if parts.size:
+                outcome.append(parts)
+    return outcomes
+
+
+def _set_aside(block: Block, point: Point, segments: Segments, ranked: Rows) -> Segments:
+    """Parts of segments by the row that stands out most at a point."""
+    rows, members = np.unique(segments.row, return_inverse=True)
+    posterior = block.bag.posterior(point)
+    weights, mean, variance = block.predict(point, rows)
+    lines = normalised_residual_lines(
+        posterior.residuals[ranked], posterior.diagonal[ranked], weights[:, ranked], mean, variance, 2.0
+    )
+    determined = np.isfinite(variance)
+    parts: list[tuple[int, float, float, int]] = []
+    for row, low, high, j in zip(*(column.tolist() for column in (*segments[:3], members)), strict=True):
+        if not determined[j]:
+            parts.append((row, low, high, TEST_ROW))
+        elif low == high:
+            (top,) = outstanding_at(Lines(*(part[j : j + 1] for part in lines)), np.array([low]))
+            parts.append((row, low, high, _named(top, ranked)))
+        else:
+            parts += [(row, *part) for part in _divided(lines, j, low, high, ranked)]
+    row, low, high, aside = zip(*parts, strict=True)
+    return Segments(np.array(row), np.array(low), np.array(high), np.array(aside))
+
+
+def _named(top: tuple[int, ...], ranked: Rows) -> int:
+    """The row to set aside, given those that stand out most."""
+    if len(top) == 0:
+        return TEST_ROW
+    return int(ranked[top[0]]) if len(top) == 1 else NOTHING
+
+
+def _divided(lines: Lines, j: int, low: float, high: float, ranked: Rows) -> list[tuple[float, float, int]]:
+    """A segment of test row j, divided by the row that stands out most."""
+    centre = float(lines.centre[j])
+    parts = []
+    last = low
+    for start, stop, top in outstanding(lines.offset[j], lines.slope[j], low - centre, high - centre):
+        start, stop = min(max(centre + start, last), high), min(centre + stop, high)
+        if start > last:
+            parts.append((last, start, TEST_ROW))
+            last = start
+        if stop > start:
+            parts.append((start, stop, _named(top, ranked)))
+            last = stop
+    if last < high:
+        parts.append((last, high, TEST_ROW))
+    return parts

@@ -1,0 +1,1 @@
+"""The ways to choose hyperparameters, one a file: checked settings and rows become a plan."""

@@ -1,0 +1,33 @@
+"""Kernel and noise as given."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from conformal_gp.gp.inputs import Inputs
+from conformal_gp.tuning import guarantee
+from conformal_gp.tuning.plan import OneModel
+from conformal_gp.tuning.settings import Settings, check_kernel, explained
+from conformal_gp.types import Array
+
+
+def plan(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> OneModel:
+    """Only the scaling comes from the rows."""
+    given, gamma = settings.only(settings.kernels, "kernel", "fixed"), settings.only(settings.gammas, "gamma", "fixed")
+    if settings.noise_variance is None:
+        raise ValueError(
+            "noise_variance must be a number with tuning='fixed', got None (0 if the kernel has its own noise)."
+        )
+    scaling = settings.scaling(X)
+    inputs = Inputs(X, scaling, settings.mean)
+    kernel = settings.kernel(given, X.shape[1])
+    check_kernel(kernel, inputs.pairs.X)
+    return OneModel(
+        kernel=kernel,
+        noise_variance=settings.noise_variance,
+        scaling=scaling,
+        mean=settings.mean,
+        gamma=gamma,
+        guarantee=guarantee.FIXED_SCALED if settings.scale_inputs else guarantee.FIXED,
+        warnings=explained(inputs, y, settings.mean),
+    )

@@ -1,0 +1,31 @@
+"""Everything learnt from design rows; all rows predict, the others are ranked."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from conformal_gp.gp.inputs import Inputs
+from conformal_gp.tuning import guarantee
+from conformal_gp.tuning.design import TEACHING_SHARE, design_rows
+from conformal_gp.tuning.learning import choose_gamma, learn
+from conformal_gp.tuning.plan import OneModel
+from conformal_gp.tuning.settings import Settings
+from conformal_gp.types import Array
+
+
+def plan(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> OneModel:
+    """Maximum restricted likelihood on the design rows."""
+    design = design_rows(settings.design, settings.mean, TEACHING_SHARE, (X.shape[0], X.shape[1]), rng)
+    scaling = settings.scaling(X[design])
+    inputs = Inputs(X[design], scaling, settings.mean)
+    learnt = learn(settings, inputs, y[design], y.size, rng, restricted=True)
+    return OneModel(
+        kernel=learnt.kernel,
+        noise_variance=learnt.noise_variance,
+        scaling=scaling,
+        mean=settings.mean,
+        gamma=choose_gamma(settings, learnt.kernel, learnt.noise_variance, inputs, y[design]),
+        guarantee=guarantee.holdout(design.size, y.size - design.size),
+        design=design,
+        warnings=learnt.warnings,
+    )

@@ -1,0 +1,113 @@
+"""Learning from rows that are not ranked afterwards, or from the training rows: maximum likelihood at data scale."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
+
+from conformal_gp.conformal.gamma_choice import narrowest_gamma
+from conformal_gp.conformal.levels import read_level
+from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.factor import norm_of_lower
+from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.maximum_likelihood import maximise_likelihood
+from conformal_gp.gp.posterior import Posterior, noise_floor
+from conformal_gp.gp.prior import is_amplitude, is_length
+from conformal_gp.tuning.settings import Settings, check_kernel, explained, label_variance
+from conformal_gp.types import Array
+
+
+class Hyperparameters(NamedTuple):
+    """Hyperparameters, learnt or given, in units of the labels."""
+
+    kernel: Kernel
+    noise_variance: float
+    warnings: list[str]
+
+
+def learn(
+    settings: Settings, inputs: Inputs, y: Array, n_rows: int, rng: np.random.RandomState, *, restricted: bool
+) -> Hyperparameters:
+    """Maximum likelihood, for a model of ``n_rows`` rows; the best of several kernels when there are several.
+
+    Labels are learnt from in units of their own standard deviation, and starts are at the scale of the inputs, so the
+    units of neither matter, whatever starts and bounds a kernel object has for its amplitude.
+    """
+    variance = label_variance(inputs, y)
+    X = inputs.pairs.X
+    starts = [_start(settings, kernel, X) for kernel in settings.kernels]
+    noise = 0.1 if settings.noise_variance is None else settings.noise_variance / (variance or 1.0)
+    if variance == 0.0:
+        return Hyperparameters(starts[0], noise, explained(inputs, y, settings.mean))
+    optima = [
+        maximise_likelihood(
+            start,
+            noise,
+            X,
+            y / np.sqrt(variance),
+            inputs.H,
+            label_variance=1.0,
+            restricted=restricted,
+            n_restarts=settings.n_restarts,
+            random_state=rng,
+            n_jobs=settings.n_jobs,
+            deviation=settings.deviation,
+            n_rows=n_rows,
+        )
+        for start in starts
+    ]
+    best = max(optima, key=lambda optimum: optimum.log_marginal_likelihood)
+    raised = _resolved(best.kernel, best.noise_variance, inputs, n_rows)
+    return Hyperparameters(multiplied(best.kernel, variance), raised * variance, best.remarks)
+
+
+def _start(settings: Settings, given: str | Kernel, X: Array) -> Kernel:
+    """A kernel to start from, at the scale of the inputs and, in units of the labels, at amplitude 1."""
+    # the root mean square distance between rows, over the square root of two
+    spread = float(np.sqrt(X.var(axis=0).sum())) or 1.0
+    kernel = settings.kernel(given, X.shape[1], spread)
+    check_kernel(kernel, X)
+    theta = kernel.theta
+    lengths = is_length(kernel)
+    if lengths.any():
+        theta[lengths] += np.log(spread) - theta[lengths].mean()
+    theta[is_amplitude(kernel)] = 0.0
+    return kernel.clone_with_theta(np.clip(theta, *np.reshape(kernel.bounds, (-1, 2)).T))
+
+
+def multiplied(kernel: Kernel, factor: float) -> Kernel:
+    """A kernel times a number, which goes into its amplitude if it has one.
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> multiplied(ConstantKernel(2.0) * RBF(3.0), 8.0)
+    4**2 * RBF(length_scale=3)
+    >>> multiplied(RBF(3.0), 4.0)
+    2**2 * RBF(length_scale=3)
+    """
+    if isinstance(kernel, Product) and type(kernel.k1) is ConstantKernel:
+        bounds = kernel.k1.constant_value_bounds
+        if not isinstance(bounds, str):
+            bounds = tuple(factor * np.ravel(bounds))
+        return ConstantKernel(factor * kernel.k1.constant_value, bounds) * kernel.k2
+    return ConstantKernel(factor, "fixed") * kernel
+
+
+def _resolved(kernel: Kernel, noise: float, inputs: Inputs, n_rows: int) -> float:
+    """Learnt noise, raised where the covariance matrix of ``n_rows`` rows would be numerically singular.
+
+    The size of that matrix is judged from the rows that taught the hyperparameters, so no other row has a say.
+    """
+    if noise == 0.0 or noise >= noise_floor(n_rows * float(kernel.diag(inputs.pairs.X).max())):
+        return noise  # 0: the kernel has noise of its own
+    K = inputs.pairs.lower(covariance(kernel, inputs.pairs)[0])
+    return max(noise, noise_floor(norm_of_lower(K) * n_rows / K.shape[0]))
+
+
+def choose_gamma(settings: Settings, kernel: Kernel, noise: float, inputs: Inputs, y: Array) -> float:
+    """The gamma of narrowest intervals among some rows, which may not be ranked afterwards."""
+    if len(settings.gammas) == 1:
+        return settings.gammas[0]
+    posterior = Posterior(kernel, noise, inputs, y, flat_prior=True)
+    return narrowest_gamma(posterior.residuals, posterior.diagonal, settings.gammas, read_level(0.9))

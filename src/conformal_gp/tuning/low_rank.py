@@ -1,0 +1,111 @@
+"""Everything learnt from design rows, for a low-rank model of very many rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from conformal_gp.gp.inducing import independent, select
+from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior
+from conformal_gp.gp.scaling import Scaling
+from conformal_gp.predictors.lowrank import LowRankPredictor
+from conformal_gp.rows import Rows as Source
+from conformal_gp.threads import one_blas_thread
+from conformal_gp.tuning import fixed, guarantee
+from conformal_gp.tuning.learning import choose_gamma, learn
+from conformal_gp.tuning.settings import Settings
+from conformal_gp.types import Array, Rows
+
+# Design rows where none are asked for, and how many of them teach the hyperparameters (measured: docs/scale.md).
+DESIGN_ROWS = 4000
+DESIGN_SHARE = 1 / 3
+LEARNING_ROWS = 1000
+MOST_LEARNING_ROWS = 2000
+LEARNING_ROWS_EACH = 200
+
+
+class LowRankFitted(NamedTuple):
+    """A plan carried out."""
+
+    predictor: LowRankPredictor
+    mean_coef: Array
+    log_marginal_likelihood: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class LowRankPlan:
+    """What design rows have decided: with the training rows, all that the predictor is made of."""
+
+    kernel: Kernel
+    noise_variance: float
+    scaling: Scaling
+    mean: str
+    gamma: float
+    inducing: Array
+    """Inducing inputs, scaled."""
+    approximation: str
+    design: Rows
+    """Rows that are not ranked."""
+    guarantee: str
+    warnings: tuple[str, ...] = ()
+
+    def carry_out(self, rows: Source, n_jobs: int | None) -> LowRankFitted:
+        """Make the predictor; nothing is learnt."""
+        X_design, y_design = rows.take(self.design)
+        inputs = Inputs(X_design, self.scaling, self.mean)
+        prior = LowRankPrior(self.kernel, self.noise_variance, inputs, y_design, self.inducing, self.approximation)
+        posterior = LowRankPosterior(prior, rows.total(prior.sums, "fit"))
+        predictor = LowRankPredictor(posterior, rows, self.design, self.gamma, n_jobs)
+        return LowRankFitted(predictor, posterior.mean_coef, posterior.log_marginal_likelihood)
+
+
+def plan(
+    settings: Settings,
+    rows: Source,
+    design: Rows,
+    tuning: str,
+    inducing: str | Array,
+    n_inducing: int,
+    approximation: str,
+    rng: np.random.RandomState,
+) -> LowRankPlan:
+    """Hyperparameters and inducing inputs from the design rows; inducing inputs may be given, unscaled."""
+    X, y = rows.take(design)
+    if tuning == "fixed":
+        given = fixed.plan(settings, X, y, rng)
+        kernel, noise, scaling, gamma = given.kernel, given.noise_variance, given.scaling, given.gamma
+        warnings: list[str] = []
+    else:
+        some = rng.permutation(y.size)[: _learning_rows(settings, X.shape[1])]
+        scaling = settings.scaling(X[some])
+        inputs = Inputs(X[some], scaling, settings.mean)
+        with one_blas_thread():
+            learnt = learn(settings, inputs, y[some], rows.n_rows, rng, restricted=True)
+            kernel, noise, warnings = learnt
+            gamma = choose_gamma(settings, kernel, noise, inputs, y[some])
+    if isinstance(inducing, str):
+        Z = select(inducing, kernel, scaling.transform(X), n_inducing, rng)
+    else:
+        Z = independent(kernel, scaling.transform(inducing))
+    return LowRankPlan(
+        kernel=kernel,
+        noise_variance=noise,
+        scaling=scaling,
+        mean=settings.mean,
+        gamma=gamma,
+        inducing=Z,
+        approximation=approximation,
+        design=design,
+        guarantee=guarantee.low_rank(design.size, rows.n_rows - design.size, not isinstance(inducing, str)),
+        warnings=tuple(warnings),
+    )
+
+
+def _learning_rows(settings: Settings, n_inputs: int) -> int:
+    """How many design rows teach the hyperparameters: so many for each."""
+    most = max(settings.kernel(kernel, n_inputs).n_dims for kernel in settings.kernels)
+    return min(MOST_LEARNING_ROWS, max(LEARNING_ROWS, LEARNING_ROWS_EACH * most))

@@ -1,0 +1,116 @@
+"""Plans: what a way of tuning has decided. With the training rows, all that a predictor is made of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
+
+from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.posterior import Posterior
+from conformal_gp.gp.scaling import Scaling
+from conformal_gp.predictors.augmented import AugmentedPredictor, Candidates, Descents
+from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.single import SinglePredictor
+from conformal_gp.types import Array, Rows
+
+
+class Candidate(NamedTuple):
+    """One setting of the hyperparameters, up to a common factor of signal and noise."""
+
+    kernel: Kernel
+    noise_variance: float
+
+
+class Fitted(NamedTuple):
+    """A plan carried out on its training rows."""
+
+    predictor: Predictor
+    kernel: Kernel
+    noise_variance: float
+    mean_coef: Array
+    log_marginal_likelihood: float
+
+
+def _no_rows() -> Rows:
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(ABC):
+    """What a way of tuning has decided."""
+
+    mean: str
+    gamma: float
+    guarantee: str
+    design: Rows = field(default_factory=_no_rows)
+    """Rows that are not ranked."""
+    warnings: list[str] = field(default_factory=list, compare=False)
+    """What to warn of, once, in ``fit``."""
+
+    def ranked(self, n_rows: int) -> Rows | None:
+        """Rows that are ranked; None is all."""
+        return None if self.design.size == 0 else np.setdiff1d(np.arange(n_rows), self.design)
+
+    @abstractmethod
+    def carry_out(self, X: Array, y: Array, n_jobs: int | None) -> Fitted:
+        """Make the predictor; nothing is learnt."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneModel(Plan):
+    """One set of hyperparameters for all rows and labels."""
+
+    kernel: Kernel
+    noise_variance: float
+    scaling: Scaling
+    flat_prior: bool = True
+    """Whether the coefficients of the mean have a flat prior, or are given at their estimate."""
+
+    def carry_out(self, X: Array, y: Array, n_jobs: int | None) -> Fitted:
+        """See Plan."""
+        inputs = Inputs(X, self.scaling, self.mean)
+        posterior = Posterior(self.kernel, self.noise_variance, inputs, y, flat_prior=self.flat_prior)
+        return Fitted(
+            SinglePredictor(inputs, posterior, self.ranked(y.size), self.gamma, n_jobs),
+            self.kernel,
+            self.noise_variance,
+            inputs.coefficients(posterior.coefficients),
+            posterior.log_marginal_likelihood,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class InsideBag(Plan):
+    """Hyperparameters chosen inside the bag, anew for every label."""
+
+    kernels: list[Kernel]
+    """Kernels to descend with; none if there are candidates."""
+    candidates: list[Candidate]
+    scale_inputs: bool
+    learns_noise: bool
+    deviation: float | None
+    """Standard deviation of the prior on length scales; None is a flat prior."""
+
+    def carry_out(self, X: Array, y: Array, n_jobs: int | None) -> Fitted:
+        """See Plan."""
+        choices = (
+            Candidates(self.candidates)
+            if self.candidates
+            else Descents(self.kernels, self.learns_noise, self.deviation)
+        )
+        predictor = AugmentedPredictor(
+            choices, X, y, self.scale_inputs, self.mean, self.ranked(y.size), self.gamma, n_jobs
+        )
+        best = predictor.plain
+        bounds = (1e-6 * best.amplitude, 1e6 * best.amplitude) if best.amplitude > 0.0 else "fixed"
+        return Fitted(
+            predictor,
+            ConstantKernel(best.amplitude, bounds) * best.kernel,
+            best.noise_variance * best.amplitude,
+            best.coefficients,
+            best.log_likelihood,
+        )
