@@ -25,6 +25,7 @@ PathLike = str | os.PathLike[str]
 
 UNFINISHED = ".unfinished"
 """How the names of temporary files end; one is left behind only if the process is killed outright."""
+_unfinished: set[str] = set()
 _DESCRIPTORS = re.compile(r"/dev/fd|/proc/[^/]+(/task/[^/]+)?/fd")
 _MOST_LINKS = 40  # as the kernel allows
 _IN_MEMORY = 2**24
@@ -86,6 +87,7 @@ def _replacing_regular(target: str, name: str, old: os.stat_result | None) -> It
         descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     except OSError as error:
         raise _in_words(error, name) from error
+    _unfinished.add(unfinished)
     try:
         with os.fdopen(descriptor, "w+b") as file:
             if old is not None:
@@ -101,7 +103,16 @@ def _replacing_regular(target: str, name: str, old: os.stat_result | None) -> It
         with suppress(OSError):
             os.unlink(unfinished)
         raise
+    finally:
+        _unfinished.discard(unfinished)
     _flush_folder(folder)
+
+
+def discard_unfinished() -> None:
+    """Take away the temporary files of writes under way, for a process that is about to end itself."""
+    for name in list(_unfinished):
+        with suppress(OSError):
+            os.unlink(name)
 
 
 def write_bytes(path: PathLike, content: bytes) -> None:
@@ -134,7 +145,7 @@ def check_output(path: PathLike, inputs: Iterable[PathLike], option: str = "--ou
         return
     old = _state(name)
     folder = os.path.dirname(os.path.realpath(name))
-    for source in map(os.fspath, inputs):
+    for source in [os.fspath(source) for source in inputs]:
         if os.path.isdir(source) and os.path.exists(folder) and os.path.samefile(source, folder):
             raise ValueError(f"{option} {name} lies in {source}, which is read; write it to another folder.")
         if old is not None and stat.S_ISREG(old.st_mode) and _is_state_of(source, old):
@@ -142,7 +153,7 @@ def check_output(path: PathLike, inputs: Iterable[PathLike], option: str = "--ou
             same = "" if name == source else f" is the same file as {what}, and"
             raise ValueError(f"{option} {name}{same} would be overwritten while it is an input; name another file.")
     if old is None and not os.path.isdir(folder):
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder", os.path.dirname(name))
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", name)
     if old is not None and stat.S_ISDIR(old.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
 

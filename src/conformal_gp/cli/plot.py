@@ -16,6 +16,7 @@ from conformal_gp.cli.held_out import HeldOut, cross_validate
 from conformal_gp.cli.levels import parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import ModelChoice, Reading, Training, read_training
+from conformal_gp.files import check_output, replacing
 from conformal_gp.tables import TableError
 from conformal_gp.tables.errors import did_you_mean, listed
 
@@ -196,11 +197,14 @@ def plot(
     output = Output(quiet=quiet, as_json=False)
     levels = parse_levels(confidence)
     endings = ("png", "svg", "pdf")
-    if out.suffix.lower().lstrip(".") not in endings:
+    ending = out.suffix.lower().lstrip(".")
+    if ending not in endings:
         raise TableError(f"--out must end in {', '.join(f'.{ending}' for ending in endings)}; got {out}.")
+    check_output(out, [data])
     reading = Reading(separator, decimal, missing, categories, drop or (), na or (), sample)
     training = read_training(data, target, reading, seed, output)
     choice = ModelChoice(kernel, mean, tuning, gamma, seed, jobs)
     display = _KINDS[kind](Job(training, choice, levels, folds, input_name, row, output))
-    display.figure_.savefig(out, dpi=150, bbox_inches="tight")
+    with replacing(out) as file:
+        display.figure_.savefig(file, format=ending, dpi=150, bbox_inches="tight")
     output.info(f"Picture: {out}")

@@ -15,6 +15,8 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from conformal_gp.files import replacing
+
 FORMAT = "conformal-gp model"
 FORMAT_VERSION = 2
 
@@ -34,21 +36,15 @@ def write_archive(target: Target, document: Mapping[str, Any], arrays: Mapping[s
     """Write a document and arrays; the same content gives the same bytes. A file is replaced whole or not at all."""
     text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False).encode()
     if isinstance(target, str | os.PathLike):
-        path = Path(target)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
-        try:
-            with unfinished.open("wb") as file:
-                _write_members(file, text, arrays)
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with replacing(target) as file:
+            _write_members(file, text, arrays)
     else:
         whole = io.BytesIO()  # a pipe cannot be gone back in, as a zip archive asks
         _write_members(whole, text, arrays)
         target.write(whole.getvalue())
 
 
-def _write_members(file: BinaryIO, document: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
+def _write_members(file: IO[bytes], document: bytes, arrays: Mapping[str, NDArray[Any]]) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         sums = _add(archive, _DOCUMENT, document)
         for name, array in arrays.items():
