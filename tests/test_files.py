@@ -193,22 +193,9 @@ def test_a_pipe_is_written_through(tmp_path):
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_the_null_device_stays(tmp_path):
-    path = Path(os.devnull)
-    write_bytes(path, b"into nothing")
-    assert not stat.S_ISREG(path.stat().st_mode)
-
-
-@pytest.mark.skipif(not ROOT or not hasattr(os, "mknod"), reason="making a device needs root")
-def test_a_device_node_stays(tmp_path):
-    device = tmp_path / "null"
-    try:
-        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
-        device.write_bytes(b"")
-    except OSError:
-        pytest.skip("devices cannot be made or used here")
-    write_bytes(device, b"into nothing")
-    assert stat.S_ISCHR(device.stat().st_mode)
+def test_a_device_stays(null_device):
+    write_bytes(null_device, b"into nothing")
+    assert stat.S_ISCHR(null_device.stat().st_mode)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="descriptors as paths")

@@ -113,7 +113,7 @@ def _decoded(content: bytes, encoding: str, name: str) -> str:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
         what = "UTF-8 or Windows-1252" if encoding == "cp1252" else encoding.upper().removesuffix("-SIG")
-        line = content.count(b"\n", 0, error.start) + 1
+        line = error.object.count(b"\n", 0, error.start) + 1
         raise TableError(f"{name}, line {line}: not text in {what}; save the file in UTF-8.") from None
 
 

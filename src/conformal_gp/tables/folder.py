@@ -99,10 +99,8 @@ def _head(file: Path) -> bytes:
     try:
         with fsspec.open(str(file), "rb", compression="infer") as stream:
             head = stream.read(_HEAD)
-    except OSError:
-        raise
     except Exception as error:  # each way to pack has its own
-        raise TableError(f"{file} cannot be unpacked ({error}).") from error
+        raise TableError(f"{file} cannot be read ({error}).") from error
     if not head.strip():
         raise TableError(f"{file} is empty: a table needs a header line and rows.")
     end = head.rfind(b"\n")
