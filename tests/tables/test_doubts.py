@@ -240,3 +240,29 @@ def test_a_mark_that_is_a_number_stands_for_that_number(table, tmp_path):
     pandas.DataFrame({"a": [1.5, -999.0], "mpg": [1, 2]}).to_parquet(tmp_path / "t.parquet")
     typed = read_table(tmp_path / "t.parquet")
     assert Columns.learn(typed, "mpg", missing="drop", missing_marks=["-999"]).design(typed).X.tolist() == [[1.5]]
+
+
+def test_lists_in_parquet_are_named(tmp_path):
+    import pandas
+
+    pandas.DataFrame({"a": [[1, 2], [3]], "mpg": [1, 2]}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(TableError, match=r"column 'a', row 1: '\[1 2\]' is not a number"):
+        Columns.learn(read_table(tmp_path / "t.parquet"), "mpg")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_damaged_parquet_is_said_to_be(tmp_path, seed):
+    import pandas
+
+    path = tmp_path / "t.parquet"
+    pandas.DataFrame({"a": np.arange(50.0), "kind": ["x", "y"] * 25, "mpg": np.arange(50)}).to_parquet(path)
+    rng = np.random.default_rng(seed)
+    content = bytearray(path.read_bytes())
+    for place in rng.integers(len(content), size=20):
+        content[place] ^= 1 << int(rng.integers(8))
+    path.write_bytes(bytes(content))
+    try:
+        table = read_table(path)
+        Columns.learn(table, "mpg").training_rows(table)
+    except TableError:
+        pass

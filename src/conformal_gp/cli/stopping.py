@@ -44,7 +44,9 @@ def exit_code(stop: KeyboardInterrupt) -> int:
 
 
 def stop_promptly() -> None:
-    """Listen to signals from now on; only in the main thread of a program."""
+    """Listen to signals from now on; only the main thread of a program can."""
+    if threading.current_thread() is not threading.main_thread():
+        return
     reader, writer = socket.socketpair()
     writer.setblocking(False)
     signal.signal(signal.SIGTERM, _terminate)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,9 @@ def is_missing(cell: Any, marks: frozenset[str] = MISSING_MARKS) -> bool:
     """Whether a cell, of whatever type, holds nothing."""
     if isinstance(cell, str):
         return cell in marks
-    return cell is None or cell != cell or type(cell).__name__ in ("NAType", "NaTType")
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(cell, Real | Decimal) and bool(cell != cell)
 
 
 def number(cell: Any, dialect: Dialect) -> float | None:
