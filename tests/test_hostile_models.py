@@ -109,7 +109,7 @@ def test_more_rows_than_memory():
     document, _ = read_archive(io.BytesIO(originals()[0]))
     file = io.BytesIO()
     write_archive(file, document | {"columns": None}, {"X": rows, "y": rows[:, 0]})
-    refused(file.getvalue(), r"it needs at least 96,000 GB of memory; this machine has")
+    refused(file.getvalue(), r"it needs at least 32,000 GB of memory; this machine has")
     with pytest.raises(ValueError, match="GB of memory"):
         check_memory(10**8)
     check_memory(100)

@@ -1,5 +1,6 @@
 """Outputs of the command: whole or not at all, never onto an input, and through links, pipes and devices."""
 
+import json
 import os
 import signal
 import stat
@@ -223,6 +224,8 @@ def test_a_full_disk_keeps_the_old_table(command_line, train, new, tmp_path, mon
     monkeypatch.setattr(os, "fsync", full)
     assert "No space left on device" in command_line.error("predict", train, new, "-t", "y", "-o", old)
     assert "No space left on device" in command_line.error("fit", train, "-t", "y", "-o", old)
+    result = command_line("predict", train, new, "-t", "y", "-o", old, "--json", code=2)
+    assert list(json.loads(result.stdout)) == ["error"]
     assert old.read_text() == "old content"
     assert leftovers(tmp_path) == []
 

@@ -92,12 +92,11 @@ def predict(
     table = reading.table(files[-1], output, columns.dialect)
     with output.working(f"predicting {len(table)} rows"):
         prediction = Prediction(fitted, columns, table, levels, output)
-    if as_json:
+    if out != "-" or not as_json:
+        write_table(table, prediction.added(f"{columns.target}_" if prefix is None else prefix, regions), out)
+        output.info(prediction.summary())
+    if as_json:  # last: a result, or an error, but not both
         output.document(prediction.document())
-        if out == "-":
-            return
-    write_table(table, prediction.added(f"{columns.target}_" if prefix is None else prefix, regions), out)
-    output.info(prediction.summary())
 
 
 def _refuse_options_of_fit(ctx: typer.Context) -> None:

@@ -28,9 +28,6 @@ from conformal_gp.validation import check_design, check_finite
 
 Array = NDArray[np.float64]
 
-_MATRICES = 3
-"""Square matrices of all rows that an exact model holds at least, while it is made."""
-
 
 def check_parameters(model: ConformalGPRegressor | SparseConformalGPRegressor, n_rows: int, n_features: int) -> None:
     """Parameters as the regressor's own ``fit`` checks them."""
@@ -62,12 +59,12 @@ def check_tuning(model: ConformalGPRegressor, tuning: Any) -> None:
 
 
 def check_memory(size: int) -> None:
-    """Refuse square matrices that this machine has no room for."""
+    """Refuse a model of which a single square matrix has no room in this machine."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):  # not told on this system
         return
-    needed = _MATRICES * 8 * size**2
+    needed = 8 * size**2
     if needed > memory > 0:
         raise ValueError(f"it needs at least {needed / 1e9:,.0f} GB of memory; this machine has {memory / 1e9:,.0f} GB")
 

@@ -68,8 +68,10 @@ class Dialect:
     def from_json(cls, document: dict[str, Any]) -> Dialect:
         """Read what ``dataclasses.asdict`` wrote."""
         dialect = cls(**document)
-        kinds = [type(value) for value in document.values()]
-        if dialect.decimal not in (".", ",") or kinds != [str, str, str, bool] or len(dialect.separator) != 1:
+        texts = (dialect.separator, dialect.decimal, dialect.encoding)
+        if not all(isinstance(text, str) for text in texts) or not isinstance(dialect.marked, bool):
+            raise ValueError(f"not a way to write tables: {document!r}")
+        if len(dialect.separator) != 1 or dialect.decimal not in (".", ","):
             raise ValueError(f"not a way to write tables: {document!r}")
         return dialect
 
