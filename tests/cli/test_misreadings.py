@@ -82,3 +82,15 @@ def test_an_unclosed_quote(command_line):
 def test_a_cell_without_end(command_line):
     long = command_line.write("t.csv", f"a,y\n{'x' * 200_000},1\n")
     assert "line 2: a cell has more than 131,072 characters" in command_line.error("fit", long, "-t", "y", "-o", "m")
+
+
+def test_mistakes_in_new_are_told_before_the_fit(command_line, train, monkeypatch):
+    from conformal_gp import ConformalGPRegressor
+
+    def fit(*arguments):
+        raise AssertionError("it is fitted first")
+
+    monkeypatch.setattr(ConformalGPRegressor, "fit", fit)
+    for text, word in (("a,kind\n1,top\n", "lacks 'b'"), ("a,b,kind\n1,2,best\n", "not among the categories")):
+        new = command_line.write("new.csv", text)
+        assert word in command_line.error("predict", train, new, "-t", "y")

@@ -12,7 +12,7 @@ from conformal_gp.cli import options
 from conformal_gp.cli.folder import fit_to_folder, is_folder
 from conformal_gp.cli.levels import parse_levels
 from conformal_gp.cli.output import Output
-from conformal_gp.cli.prediction import Prediction
+from conformal_gp.cli.prediction import Prediction, read_new
 from conformal_gp.cli.training import Model, ModelChoice, Reading, read_training
 from conformal_gp.files import check_output
 from conformal_gp.persistence import load_columns
@@ -78,6 +78,7 @@ def predict(
         if reading.missing != "error":
             columns = replace(columns, missing=reading.missing)
         columns = replace(columns, missing_marks=(*columns.missing_marks, *reading.na))
+        new = read_new(files[-1], columns, reading, output)
     else:
         if len(files) != 2 or target is None:
             raise TableError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
@@ -85,15 +86,16 @@ def predict(
         if is_folder(files[0]):
             with output.working(f"fitting to the rows of {files[0]}"), output.warnings_as_notices():
                 fitted, columns = fit_to_folder(files[0], target, reading, choice, output)
+            new = read_new(files[-1], columns, reading, output)
         else:
             X, y, columns, _ = read_training(files[0], target, reading, seed, output)
+            new = read_new(files[-1], columns, reading, output)  # before the fit, which may take long
             with output.working(f"fitting to {y.size} rows"), output.warnings_as_notices():
                 fitted = choice.model(*X.shape).fit(columns.frame(X), y)
-    table = reading.table(files[-1], output, columns.dialect)
-    with output.working(f"predicting {len(table)} rows"):
-        prediction = Prediction(fitted, columns, table, levels, output)
+    with output.working(f"predicting {new.rows.size} rows"):
+        prediction = Prediction(fitted, columns, new, levels, output)
     if out != "-" or not as_json:
-        write_table(table, prediction.added(f"{columns.target}_" if prefix is None else prefix, regions), out)
+        write_table(new.table, prediction.added(f"{columns.target}_" if prefix is None else prefix, regions), out)
         output.info(prediction.summary())
     if as_json:  # last: a result, or an error, but not both
         output.document(prediction.document())

@@ -81,12 +81,10 @@ class Dialect:
         >>> Dialect(";", ",").described(), Dialect().described()
         ("separator ';', decimal mark ','", '')
         """
-        names = {mark: name for name, mark in _SEPARATOR_NAMES.items() if name == "tab"}
         parts = []
         if self.separator != "," or self.decimal != ".":
-            parts.append(f"separator {names.get(self.separator, repr(self.separator))}")
-        if self.marked and (self.separator != "," or self.decimal != "."):
-            parts.append(f"decimal mark '{self.decimal}'")
+            parts.append("separator tab" if self.separator == "\t" else f"separator '{self.separator}'")
+            parts.extend([f"decimal mark '{self.decimal}'"] * self.marked)
         if self.encoding == "cp1252":
             parts.append("encoding Windows-1252, as it is not UTF-8")
         return ", ".join(parts)
