@@ -13,6 +13,7 @@ from conformal_gp import ConformalGPRegressor
 from conformal_gp.persistence import ModelFileError, archive, load_model, save_model
 from conformal_gp.persistence.archive import read_archive, write_archive
 from conformal_gp.persistence.checks import check_memory
+from conformal_gp.persistence.values import to_json
 from model_fuzz import members, mutant, originals, outcome, resealed
 
 MUTANTS = 400
@@ -131,7 +132,9 @@ def test_rows_that_compress_well_can_be_saved(monkeypatch):
 def test_documents_without_end(content, monkeypatch):
     deep = b"[" * 100_000
     refused(resealed(members(content) | {"model.json": deep}), "not a conformal-gp model")
-    refused(resealed(members(content) | {"model.json": b'{"format": NaN}'}), "not a conformal-gp model")
+    for number in (b"NaN", b"-Infinity", b"1e999", b"1" * 30, b"9" * 5000):
+        text = members(content)["model.json"].replace(b"{", b'{"x": ' + number + b", ", 1)
+        refused(resealed(members(content) | {"model.json": text}), "not a conformal-gp model")
     monkeypatch.setattr(archive, "MOST_DOCUMENT", 100)
     with pytest.raises(ValueError, match="all but its rows takes"):
         write_archive(io.BytesIO(), {"long": "x" * 200}, {})
@@ -215,6 +218,11 @@ def test_what_would_not_load_is_not_saved():
     model.fit(np.arange(10.0)[:, None], np.arange(10.0) % 3).set_params(gamma=0.5)
     with pytest.raises(ValueError, match="gamma"):
         save_model(model, io.BytesIO())
+
+
+def test_whole_numbers_of_any_length_are_not_saved():
+    with pytest.raises(ValueError, match=r"n_inducing cannot be saved: .* has more than 64 bits"):
+        to_json(10**30, "n_inducing")
 
 
 def test_a_file_that_goes_on_forever_is_not_read_to_its_end():

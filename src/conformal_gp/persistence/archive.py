@@ -171,7 +171,8 @@ class _Members:
             if member.file_size > min(MOST_DOCUMENT, FREE_GROWTH + MOST_GROWTH * self._size):
                 self._damaged(f"{_DOCUMENT} is said to hold {member.file_size:,} bytes")
             try:
-                document = json.loads(self._archive.read(member), parse_constant=_refuse)
+                text = self._archive.read(member)
+                document = json.loads(text, parse_constant=_refuse, parse_float=_float, parse_int=_int)
             except (ValueError, RecursionError):
                 document = None
         if not isinstance(document, dict) or document.get("format") != FORMAT:
@@ -227,5 +228,15 @@ class _Members:
             raise ModelFileError(f"{self._name} holds an array that cannot be read ({_words(error)}).") from error
 
 
+def _float(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refuse(text)
+
+
+def _int(text: str) -> int:
+    """A whole number that arrays can hold: others would make arrays of objects."""
+    return int(text) if len(text) < 25 and -(2**63) <= int(text) < 2**63 else _refuse(text)
+
+
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
+    raise ValueError(f"{constant[:30]} is no number of a model")

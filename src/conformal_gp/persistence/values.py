@@ -49,6 +49,8 @@ def to_json(value: Any, name: str) -> Any:
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": str(value)}
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"{name} cannot be saved: {value} has more than 64 bits.")
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Kernel):
