@@ -12,6 +12,7 @@ import pytest
 
 from conformal_gp import files
 from conformal_gp.files import check_output, replacing, write_bytes
+from devices import make_null_device
 
 SOURCE = str(Path(files.__file__).parents[1])
 ROOT = getattr(os, "geteuid", lambda: 1)() == 0
@@ -193,7 +194,8 @@ def test_a_pipe_is_written_through(tmp_path):
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_a_device_stays(null_device):
+def test_a_device_stays(tmp_path):
+    null_device = make_null_device(tmp_path)
     write_bytes(null_device, b"into nothing")
     assert stat.S_ISCHR(null_device.stat().st_mode)
 

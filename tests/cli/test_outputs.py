@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cli_cases import rows
+from devices import make_null_device
 
 pytest.importorskip("typer", reason="the command line is an extra: pip install 'conformal-gp[cli]'")
 
@@ -126,7 +127,8 @@ def test_a_model_and_a_table_through_named_pipes(command_line, train, new, tmp_p
         assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_a_device_is_still_one(command_line, train, new, null_device):
+def test_a_device_is_still_one(command_line, train, new, tmp_path):
+    null_device = make_null_device(tmp_path)
     command_line("fit", train, "-t", "y", "-o", null_device, "-q")
     command_line("predict", train, new, "-t", "y", "-o", null_device, "-q")
     assert stat.S_ISCHR(null_device.stat().st_mode)

@@ -1,4 +1,4 @@
-"""Fixtures that tests of several rooms share."""
+"""Devices to write to."""
 
 import os
 import stat
@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.fixture
-def null_device(tmp_path):
+def make_null_device(tmp_path):
     """A device that swallows what is written: for root one of its own, as a mistake would destroy the system's."""
     if getattr(os, "geteuid", lambda: 1)() != 0:
         if os.name == "nt":
