@@ -13,22 +13,17 @@ CPU data, where a few machines are far from all others.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.model_selection import KFold
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.datasets import load_cpu
+from conformal_gp.evaluation import cross_validate_intervals
 from conformal_gp.metrics import coverage, mean_width
 from conformal_gp.plotting import WidthDisplay
 
 X, y = load_cpu(return_X_y=True)
 levels = (0.9, 0.95, 0.99)
-intervals = {}
-for gamma in (1, 2, 4, np.inf):
-    name = f"gamma {gamma}"
-    intervals[name] = np.empty((y.size, 2, len(levels)))
-    for train, test in KFold(10, shuffle=True, random_state=0).split(X):
-        model = ConformalGPRegressor("se", gamma=gamma).fit(X[train], y[train])
-        intervals[name][test] = model.predict_interval(X[test], levels)
+models = {f"gamma {gamma}": ConformalGPRegressor("se", gamma=gamma) for gamma in (1, 2, 4, np.inf)}
+intervals = cross_validate_intervals(models, X, y, levels, cv=10).intervals
 
 for name, ends in intervals.items():
     shares, widths = coverage(y, ends), mean_width(ends)

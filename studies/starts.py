@@ -21,7 +21,7 @@ from conformal_gp.experiments.methods import GAMMAS, N_STARTS, UNITS, Found, pla
 from conformal_gp.experiments.paper import PAPER_LEVELS, Row, printed
 from conformal_gp.experiments.protocol import IN_TABLES
 from conformal_gp.experiments.runner import run
-from conformal_gp.gp.threads import one_blas_thread
+from conformal_gp.threads import one_blas_thread
 
 WIDE = (1e-6, 1e10)
 KERNELS: dict[str, Kernel] = {

@@ -17,7 +17,7 @@ from benchmarks.scale.data import Split, fill_smooth, smooth
 from benchmarks.scale.measure import assess
 from conformal_gp import SparseConformalGPRegressor, sparse
 from conformal_gp.conformal.levels import rank, read_level
-from conformal_gp.gp.threads import map_threads
+from conformal_gp.threads import map_threads
 
 N_TEST = 1000
 BLOCK_ROWS = 8192

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from conformal_gp.gp.threads import one_blas_thread
 from conformal_gp.rows import BlockFunction, GatheredRows, RowTaker, slices
 from conformal_gp.tables.cells import MISSING_MARKS
 from conformal_gp.tables.dialect import Dialect
 from conformal_gp.tables.folder import scan_folder
+from conformal_gp.threads import one_blas_thread
 from conformal_gp.validation import check_finite, check_inputs, check_labels
 
 try:

@@ -1,4 +1,4 @@
-"""How good prediction intervals are: coverage, width, and the two in one number."""
+"""Measures of prediction intervals: coverage, width, and a score of both."""
 
 from __future__ import annotations
 
@@ -40,12 +40,29 @@ def coverage(y_true: ArrayLike, intervals: ArrayLike) -> Any:
 
 
 def miscoverage(y_true: ArrayLike, intervals: ArrayLike) -> Any:
-    """Share of labels outside their intervals: 1 - :func:`coverage`."""
+    """Share of labels outside their intervals: 1 - :func:`coverage`.
+
+    Examples
+    --------
+    >>> from conformal_gp.metrics import miscoverage
+    >>> float(miscoverage([0.0, 1.0, 2.0, 3.0], [[-1, 0], [0, 2], [0, 1], [3, 5]]))
+    0.25
+    """
     return 1.0 - coverage(y_true, intervals)
 
 
 def mean_width(intervals: ArrayLike) -> Any:
     """Mean width of intervals, infinite when one of them is.
+
+    Parameters
+    ----------
+    intervals : array-like of shape (n_samples, 2) or (n_samples, 2, n_levels)
+        Lower and upper ends.
+
+    Returns
+    -------
+    width : float or ndarray of shape (n_levels,)
+        Mean over the rows.
 
     Examples
     --------
@@ -58,18 +75,16 @@ def mean_width(intervals: ArrayLike) -> Any:
 
 
 def interval_score(y_true: ArrayLike, intervals: ArrayLike, confidence_level: float | ArrayLike) -> Any:
-    r"""Mean interval score (Gneiting and Raftery, 2007): width, and a fine for each miss; lower is better.
+    r"""Mean interval score (Gneiting and Raftery, 2007): width plus a penalty for each miss; lower is better.
 
     .. math:: (u - l) + \frac{2}{\delta} \max(l - y, 0) + \frac{2}{\delta} \max(y - u, 0), \qquad \delta = 1 - level .
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Labels.
-    intervals : array-like of shape (n_samples, 2) or (n_samples, 2, n_levels)
-        Lower and upper ends.
+    y_true, intervals
+        As in :func:`coverage`.
     confidence_level : float or sequence of floats
-        The level of the intervals, or one for each.
+        Level or levels of the intervals.
 
     Returns
     -------

@@ -16,8 +16,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from conformal_gp.base import ConformalRegressor
 from conformal_gp.fitting import Fitted, Settings, automatic, fit_augmented, fit_fixed, fit_holdout, fit_train
 from conformal_gp.gp.mean import MEAN_NAMES
-from conformal_gp.gp.threads import one_blas_thread
 from conformal_gp.kernels import KERNEL_NAMES
+from conformal_gp.threads import one_blas_thread
 from conformal_gp.validation import check_candidates, check_design, check_inputs, check_labels
 
 __all__ = ["ConformalGPRegressor"]

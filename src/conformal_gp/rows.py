@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from conformal_gp.gp.threads import map_threads
+from conformal_gp.threads import map_threads
 from conformal_gp.validation import check_finite
 
 Array = NDArray[np.float64]

@@ -22,10 +22,10 @@ from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.lowrank import APPROXIMATIONS, LowRankPosterior, LowRankPrior
 from conformal_gp.gp.mean import MEAN_NAMES
 from conformal_gp.gp.scaling import Scaling
-from conformal_gp.gp.threads import one_blas_thread
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.lowrank import LowRankPredictor
 from conformal_gp.rows import ArrayRows, Rows
+from conformal_gp.threads import one_blas_thread
 from conformal_gp.validation import check_design, check_inputs, check_labels
 
 __all__ = ["SparseConformalGPRegressor"]

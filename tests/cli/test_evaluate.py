@@ -2,7 +2,6 @@
 
 import json
 import re
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,50 +10,9 @@ from cli_cases import rows
 
 pytest.importorskip("typer", reason="the command line is an extra: pip install 'conformal-gp[cli]'")
 
-from conformal_gp.cli.verdict import Finding, verdict
 from conformal_gp.plotting import PredictionBandDisplay
 
 PNG = b"\x89PNG"
-
-
-def finding(method="GPR-CP", level=0.9, misses=10, n=100, width=1.0, infinite=0):
-    return Finding(method, Fraction(str(level)), n, misses, width, width, infinite)
-
-
-@pytest.mark.parametrize(
-    ("misses", "judgement"), [(10, "kept"), (17, "in doubt"), (20, "too narrow"), (3, "too wide"), (0, "too wide")]
-)
-def test_judgement(misses, judgement):
-    assert finding(misses=misses).judgement == judgement
-
-
-def test_findings_count_rows_outside():
-    y = np.arange(4.0)
-    intervals = np.array([[0, 1], [2, 3], [1, 2], [-np.inf, np.inf]])
-    found = Finding.of("m", Fraction(9, 10), y, intervals)
-    assert (found.misses, found.n_infinite, found.mean_width) == (1, 1, np.inf)
-
-
-def test_verdict_says_which_error_bars_were_wrong_and_by_how_much():
-    sentences = verdict(
-        [
-            finding("GPR-CP", 0.9, 11, width=2.0),
-            finding("plain GPR", 0.9, 30, width=1.0),
-            finding("GPR-CP", 0.99, 0, width=np.inf, infinite=100),
-            finding("plain GPR", 0.99, 1, width=1.5),
-        ]
-    )
-    assert sentences == [
-        "GPR-CP: infinite, for want of rows, at 99%; kept the promise at 90%.",
-        "plain GPR: error bars were wrong, too narrow, at 90% (30.0% of labels outside, 3.0 times the 10% promised); "
-        "kept the promise at 99%.",
-        "Mean width of GPR-CP, beside plain GPR: +100% at 90%.",
-    ]
-
-
-def test_a_small_excess_is_not_rounded_away():
-    findings = [finding(name, level=0.95, misses=5200, n=100_000) for name in ("GPR-CP", "plain GPR")]
-    assert "1.04 times the 5% promised" in verdict(findings)[0]
 
 
 def test_evaluate(command_line, train):

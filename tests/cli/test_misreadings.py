@@ -66,9 +66,15 @@ def test_levels_without_end(command_line, train, new, level, word):
 
 
 def test_levels_that_are_close_have_columns_of_their_own(command_line, train, new):
-    result = command_line("predict", train, new, "-t", "y", "-c", "99.99999999%", "99.9999999%", "0.9999999999")
+    result = command_line(
+        "predict", train, new, "-t", "y", "-c", "99.99999999%", "99.9999999%", "0.9999999999", "0.999999999999"
+    )
     frame = pd.read_csv(io.StringIO(result.stdout))
-    assert [name for name in frame if "lower" in name] == ["y_lower_99.9999999", "y_lower_99.99999999"]
+    assert [name for name in frame if "lower" in name] == [
+        "y_lower_99.9999999",
+        "y_lower_99.99999999",
+        "y_lower_99.9999999999",
+    ]
 
 
 def test_an_unclosed_quote(command_line):

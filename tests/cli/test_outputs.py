@@ -1,5 +1,6 @@
 """Outputs of the command: whole or not at all, never onto an input, and through links, pipes and devices."""
 
+import errno
 import json
 import os
 import signal
@@ -69,7 +70,40 @@ def test_no_command_writes_onto_its_data(command_line, train):
     assert "is an input" in command_line.error("report", train, "-t", "y", "-o", train)
     picture = command_line.write("train.png", before)
     assert "is an input" in command_line.error("plot", picture, "-t", "y", "-o", picture)
+    error = command_line.error("evaluate", picture, "-t", "y", "--picture", picture)
+    assert error.startswith(f"error: --picture {picture} would be overwritten")
     assert train.read_bytes() == picture.read_bytes() == before
+
+
+def test_the_usual_picture_is_not_an_input_either(command_line, train, tmp_path):
+    before = train.read_bytes()
+    (tmp_path / "train-evaluation.png").symlink_to(train)
+    assert "is an input" in command_line.error("evaluate", train, "-t", "y")
+    assert train.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("picture", "message"),
+    [("nowhere/p.png", "there is no such folder"), ("p", "must end in .png, .svg, .pdf"), ("p.xyz", "got p.xyz")],
+)
+def test_a_picture_that_cannot_be_is_refused_before_anything_is_read(command_line, picture, message):
+    assert message in command_line.error("evaluate", "no-such-table.csv", "-t", "y", "--picture", picture)
+
+
+def test_a_picture_that_fails_leaves_the_old_one_and_no_result(command_line, train, tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    def full(self, file, **options):
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Figure, "savefig", full)
+    old = command_line.write("p.png", "old picture")
+    arguments = ("evaluate", train, "-t", "y", "-c", "80%", "--folds", "2", "--picture", old)
+    assert list(json.loads(command_line(*arguments, "--json", code=2).stdout)) == ["error"]
+    assert command_line(*arguments, code=2).stdout == ""
+    assert old.read_text() == "old picture"
+    assert leftovers(tmp_path) == []
 
 
 def test_a_table_that_its_own_encoding_cannot_hold(command_line, train):
@@ -97,7 +131,8 @@ def test_a_demo_does_not_overwrite_a_users_table(command_line, tmp_path):
 
 def test_links_are_followed(command_line, train, new, tmp_path):
     (tmp_path / "elsewhere").mkdir()
-    for name in ("m", "out.csv", "out.parquet", "page.html", "picture.svg"):
+    names = ("m", "out.csv", "out.parquet", "page.html", "picture.svg", "evaluation.png")
+    for name in names:
         (tmp_path / name).symlink_to(tmp_path / "elsewhere" / name)
     command_line("fit", train, "-t", "y", "-o", "m", "-q")
     load_model(tmp_path / "elsewhere" / "m")
@@ -105,7 +140,8 @@ def test_links_are_followed(command_line, train, new, tmp_path):
         command_line("predict", new, "-m", "m", "-o", out, "-q")
     command_line("report", train, "-t", "y", "-o", "page.html", "--folds", "2", "-q")
     command_line("plot", train, "-t", "y", "-o", "picture.svg", "--folds", "2", "-q")
-    for name in ("m", "out.csv", "out.parquet", "page.html", "picture.svg"):
+    command_line("evaluate", train, "-t", "y", "-c", "80%", "--picture", "evaluation.png", "--folds", "2", "-q")
+    for name in names:
         assert (tmp_path / name).is_symlink()
         assert (tmp_path / "elsewhere" / name).stat().st_size > 100
 
@@ -192,7 +228,7 @@ def test_stopped_while_writing(command_line, train, new, tmp_path, name, code, m
 SLOW_THREADS = (
     "import time\n"
     "from conformal_gp import regressor\n"
-    "from conformal_gp.gp.threads import map_threads\n"
+    "from conformal_gp.threads import map_threads\n"
     "def endless(*arguments):\n"
     "    open('fitting', 'w').close()\n"
     "    list(map_threads(time.sleep, [100.0] * 4, 2))\n"

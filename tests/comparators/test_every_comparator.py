@@ -29,7 +29,6 @@ LEVELS = [0.5, 0.8, 0.9, 0.95, 0.99]
 # A comparator that is appended here, or below, has its tests.
 CONFORMAL = [
     SplitPredictiveSystem(BASE, random_state=0),
-    SplitPredictiveSystem(BASE, normalise=False, random_state=0),
     SplitConformal(BASE, random_state=0),
     SplitConformal(BASE, gamma=np.inf, calibration_size=0.5, random_state=0),
     CrossConformal(BASE, cv=3, random_state=0),
@@ -44,9 +43,7 @@ CONFORMAL = [
 RECALIBRATED = [
     GaussianIntervals(BASE),
     IsotonicRecalibration(BASE, random_state=0),
-    IsotonicRecalibration(BASE, ends="clip", interval="central", random_state=0),
-    IsotonicRecalibration(BASE, ends="anchor", calibration_size=0.5, interval="central", random_state=0),
-    IsotonicRecalibration(BASE, ends="inf", calibration_size=0.5, interval="central", random_state=0),
+    IsotonicRecalibration(BASE, calibration_size=0.5, interval="central", random_state=0),
     FlowRecalibration(BASE, units=5, max_steps=50, interval="central", random_state=0),
     BetaRecalibration(BASE, n_inducing=4, n_samples=32, max_steps=10, random_state=0),
 ]
@@ -67,7 +64,6 @@ def names(models):
     [
         GaussianIntervals(BASE),
         IsotonicRecalibration(BASE, random_state=0),
-        IsotonicRecalibration(BASE, ends="inf", interval="central", random_state=0),
         SplitPredictiveSystem(BASE, random_state=0),
         SplitConformal(BASE, random_state=0),
         CrossConformal(BASE, cv=3, random_state=0),
@@ -162,8 +158,6 @@ def test_bad_input_is_named(model, rows):
         (SplitConformal(gamma=0.5), "gamma"),
         (SplitConformal(calibration_size=1.0), "calibration_size"),
         (SplitConformal(estimator="se"), "estimator"),
-        (SplitPredictiveSystem(normalise="yes"), "normalise"),
-        (IsotonicRecalibration(ends="extended"), "ends"),
         (IsotonicRecalibration(interval="short"), "interval"),
         (CrossConformal(cv=1), "cv"),
         (CrossConformal(method="minmax"), "method"),

@@ -110,17 +110,16 @@ def test_training_ends_when_the_scores_are_met_or_progress_stalls():
 
 def test_normal_scores_give_gaussian_intervals():
     residuals = norm.ppf(np.arange(1, 100) / 100)
-    method = small(scores="z", interval="central", units=50, max_steps=20_000)
+    method = small(interval="central", units=50, max_steps=20_000)
     ends = method.calibrate(np.zeros(99), np.ones(99), residuals).intervals([0.0, 10.0], [1.0, 3.0], 0.9)
     assert_allclose(np.diff(ends), [[2 * 1.6449], [6 * 1.6449]], rtol=0.03)
     assert_allclose(ends.mean(axis=1), [0.0, 10.0], atol=0.2)
 
 
-@pytest.mark.parametrize("score", ["cdf", "z"])
-def test_errors_twice_as_large_give_intervals_twice_as_wide(score):
+def test_errors_twice_as_large_give_intervals_twice_as_wide():
     residuals = norm.ppf(np.arange(1, 60) / 60)
     single, double = (
-        small(scores=score, interval="central", max_steps=20_000)
+        small(interval="central", max_steps=20_000)
         .calibrate(np.zeros(59), np.ones(59), scale * residuals)
         .intervals([0.0], [1.0], 0.8)
         for scale in (1.0, 2.0)
@@ -128,15 +127,14 @@ def test_errors_twice_as_large_give_intervals_twice_as_wide(score):
     assert_allclose(double, 2 * single, rtol=0.1)
 
 
-@pytest.mark.parametrize("score", ["cdf", "z"])
-def test_wider_at_higher_levels_and_finite(score):
-    ends = small(scores=score).calibrate(*calibration()).intervals([0.0, 1.0], [1.0, 2.0], LEVELS)
+def test_wider_at_higher_levels_and_finite():
+    ends = small().calibrate(*calibration()).intervals([0.0, 1.0], [1.0, 2.0], LEVELS)
     assert ends.shape == (2, 2, 3)
     assert np.isfinite(ends).all()
     assert (np.diff(ends[:, 1] - ends[:, 0]) > 0).all()
 
 
-def test_cdf_ends_stay_within_five_standard_deviations():
+def test_ends_stay_within_five_standard_deviations():
     mean, std, y = calibration(spread=30.0)
     ends = small(interval="central").calibrate(mean, std, y).intervals([0.0], [1.0], 0.99)
     assert np.abs(ends).max() <= norm.isf(1e-6) + 1e-12
@@ -193,7 +191,7 @@ def test_equal_scores_give_an_interval_about_them():
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("scores", "rank"), ("interval", "widest"), ("units", 0), ("max_steps", 0), ("step_size", 0.0)],
+    [("interval", "widest"), ("units", 0), ("max_steps", 0), ("step_size", 0.0)],
 )
 def test_settings_are_checked(setting, value):
     X, y = make_data(6, 20)

@@ -1,4 +1,4 @@
-"""Isotonic recalibration: sanity values, its four kinds of ends, and scikit-learn's isotonic regression."""
+"""Isotonic recalibration: sanity values, ends, and scikit-learn's isotonic regression."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,6 @@ from sklearn.isotonic import IsotonicRegression
 
 from conformal_gp.comparators import IsotonicRecalibration
 
-ENDS = ["extend", "clip", "anchor", "inf"]
 LEVELS = [0.5, 0.8, 0.9]
 FARTHEST = norm.ppf(1 - 1e-6)
 
@@ -23,9 +22,8 @@ def perfect(q):
     return norm.ppf(np.arange(1, q + 1) / (q + 1))
 
 
-@pytest.mark.parametrize("ends", ["extend", "anchor", "inf"])
-def test_calibrated_errors_leave_the_gaussian_interval_as_it_is(ends):
-    model = calibrated(perfect(99), ends=ends, interval="central")
+def test_calibrated_errors_leave_the_gaussian_interval_as_it_is():
+    model = calibrated(perfect(99), interval="central")
     expected = 10 + 2 * norm.ppf(np.array([[0.25, 0.1, 0.05], [0.75, 0.9, 0.95]]))
     np.testing.assert_allclose(model.intervals([10.0], [2.0], LEVELS)[0], expected, rtol=1e-12)
 
@@ -64,56 +62,33 @@ def test_extended_ends_are_finite_and_clipped_after_interpolation():
     assert model.intervals([0.0], [1.0], 0.95)[0, 0] == pytest.approx(norm.ppf(inner), rel=1e-9)
 
 
-def test_clipped_ends_stop_at_the_outermost_rows():
-    errors = np.random.default_rng(1).normal(size=38)
-    model = calibrated(errors, ends="clip", interval="central")
-    ends = model.intervals([0.0], [1.0], 0.99)[0]
-    assert ends[0] == pytest.approx(errors.min())  # level 0.005 is below 1/38
-    assert np.sort(errors)[-2] < ends[1] < errors.max()
-
-
-def test_infinite_ends_where_the_rows_say_nothing():
-    errors = np.random.default_rng(1).normal(size=39)
-    model = calibrated(errors, ends="inf", interval="central")
-    np.testing.assert_array_equal(model.intervals([0.0], [1.0], 0.99)[0], [-np.inf, np.inf])
-    # level 0.025 is 1/40 exactly: the smallest row itself
-    np.testing.assert_allclose(model.intervals([0.0], [1.0], 0.95)[0], [errors.min(), errors.max()], rtol=1e-12)
-
-
-@pytest.mark.parametrize("ends", ENDS)
 @pytest.mark.parametrize("interval", ["central", "shortest"])
-def test_errors_beyond_the_resolution_of_the_normal_distribution(ends, interval):
-    model = calibrated(np.concatenate([[-60.0, 60.0], perfect(40)]), ends=ends, interval=interval)
+def test_errors_beyond_the_resolution_of_the_normal_distribution(interval):
+    model = calibrated(np.concatenate([[-60.0, 60.0], perfect(40)]), interval=interval)
     found = model.intervals([0.0], [1.0], [0.5, 0.9])
     assert np.isfinite(found).all()
     assert (found[:, 0] < found[:, 1]).all()
 
 
-@pytest.mark.parametrize("ends", ENDS)
-def test_ties_are_no_trouble(ends):
-    model = calibrated(np.repeat([-1.0, 0.0, 2.0], 10), ends=ends, interval="central")
+def test_ties_are_no_trouble():
+    model = calibrated(np.repeat([-1.0, 0.0, 2.0], 10), interval="central")
     found = model.intervals([0.0], [1.0], [0.2, 0.5, 0.8])[0]
     assert np.isfinite(found).all()
     assert (np.diff(found[0]) <= 0).all()
     assert (np.diff(found[1]) >= 0).all()
 
 
-@pytest.mark.parametrize("tied", [False, True])
-def test_the_map_is_scikit_learns_isotonic_regression(tied):
+def test_the_map_is_scikit_learns_isotonic_regression():
     rng = np.random.default_rng(2)
     errors = rng.normal(size=60)
-    errors = np.round(errors, 1) if tied else errors
-    model = calibrated(errors, ends="clip")
+    model = calibrated(errors)
     levels = norm.cdf(errors)
-    shares = (levels[:, None] >= levels).mean(axis=1)
-    theirs = IsotonicRegression(out_of_bounds="clip").fit(levels, shares)
-    u = rng.uniform(size=200)
-    ours = np.interp(u, model.levels_, model.shares_)
-    np.testing.assert_allclose(ours, theirs.predict(u), atol=1e-12)
-    if not tied:  # and its inverse gives back the level
-        inside = np.linspace(1 / 60, 1, 77)
-        ends = model._quantile(inside)
-        np.testing.assert_allclose(theirs.predict(norm.cdf(ends)), inside, atol=1e-9)
+    shares = (levels[:, None] >= levels).sum(axis=1) / 61
+    theirs = IsotonicRegression().fit(levels, shares)
+    u = rng.uniform(levels.min(), levels.max(), size=200)
+    np.testing.assert_allclose(np.interp(u, model.levels_, model.shares_), theirs.predict(u), atol=1e-12)
+    inside = np.linspace(1 / 61, 60 / 61, 77)  # and its inverse gives back the level
+    np.testing.assert_allclose(theirs.predict(norm.cdf(model._quantile(inside))), inside, atol=1e-9)
 
 
 def test_shortest_is_no_wider_than_central():

@@ -192,7 +192,7 @@ def test_a_kernel_that_is_singular_everywhere_is_an_error():
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_restarts_of_a_small_fit_run_in_threads(n_jobs, monkeypatch):
-    monkeypatch.setattr("conformal_gp.gp.threads.effective_n_jobs", lambda n: n)
+    monkeypatch.setattr("conformal_gp.threads.effective_n_jobs", lambda n: n)
     seen, minimise = set(), tuning._minimise
 
     def spy(*args):

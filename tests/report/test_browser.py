@@ -7,10 +7,10 @@ import pytest
 
 import chromium
 from cases import fixed_model
+from conformal_gp.evaluation import percent
 from conformal_gp.metrics import coverage, mean_width
 from conformal_gp.report import build_report
-from conformal_gp.report.held_out import PERCENTS
-from conformal_gp.report.numbers import Rounding, percent
+from conformal_gp.report.numbers import PERCENTS, Rounding
 
 pytestmark = pytest.mark.skipif(
     chromium.find() is None, reason="needs Chromium (Debian: apt install chromium), or its path in CHROMIUM"
@@ -63,9 +63,9 @@ def test_page_numbers_are_the_library_s_at_every_level(opened, report):
     for k, level in enumerate(PERCENTS):
         set_slider(opened, "level", level)
         assert text(opened, "level-text") == f"{level}%"
-        assert text(opened, "coverage") == percent(shares[k])
+        assert text(opened, "coverage") == percent(shares[k], 1)
         assert text(opened, "width") == write(widths[k])
-        assert text(opened, "plain-coverage") == percent(plain[k])
+        assert text(opened, "plain-coverage") == percent(plain[k], 1)
         assert text(opened, "plain-width") == write(plain_widths[k])
         missed = opened.run("document.querySelectorAll('#chart .out').length")
         assert missed == round(90 * (1 - shares[k]))  # all 90 rows are in the chart

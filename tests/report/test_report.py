@@ -13,8 +13,8 @@ from cases import fixed_model
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.metrics import coverage, mean_width
 from conformal_gp.report import build_report
-from conformal_gp.report.held_out import PERCENTS
-from conformal_gp.report.numbers import Rounding
+from conformal_gp.report.chart import inside_from
+from conformal_gp.report.numbers import PERCENTS, Rounding
 
 
 class Page(HTMLParser):
@@ -82,6 +82,14 @@ def test_chart_has_the_library_s_numbers(report):
         assert abs(row["y"] - report.y[i]) <= half
 
 
+def test_inside_from_tells_the_coverage_of_every_level(report):
+    found = inside_from(report.y, report.held_out.intervals)
+    shares = [(found <= percent).mean() for percent in PERCENTS]
+    np.testing.assert_allclose(shares, coverage(report.y, report.held_out.intervals))
+    assert found.min() == 50
+    assert len(set(found)) > 10
+
+
 def test_names_are_text(report):
     page = Page(report.page)
     assert [attributes.get("type", "") for tag, attributes in page.tags if tag == "script"] == ["application/json", ""]
@@ -126,16 +134,15 @@ def test_too_few_held_labels_are_said_to_be_too_few():
     X, y = rng.normal(size=(200, 1)), rng.normal(size=200)
     overconfident = fixed_model(noise_variance=1e-2, kernel="se")
     page = build_report(X, y, model=overconfident, cv=2)
-    conformal, plain = re.findall(r"<p>(The [^<]* held [^<]*)</p>", page)
-    assert conformal.endswith("That is within what chance allows.")
-    assert "fewer than chance allows at 90%, 95% and 99%: these promise more than they hold." in plain
+    assert "<p>Conformal intervals: kept the promise at 90%, 95% and 99%.</p>" in page
+    assert re.search(r"<p>Plain Gaussian process: too narrow at 90% [^;]*, 95% [^;]* and 99% [^;]*</p>", page)
 
 
 def test_too_many_held_labels_are_said_to_be_too_many():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 1)), 0.1 * rng.normal(size=200)
     page = build_report(X, y, model=fixed_model(noise_variance=1.0), cv=2)
-    assert "more than chance allows at 90% and 95%: these are wider than they need be." in page
+    assert re.search(r"Plain Gaussian process: wider than they need be at 90% [^;]* and 95% [^;]*;", page)
 
 
 def test_intervals_of_some_rows_may_be_endless():

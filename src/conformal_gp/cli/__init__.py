@@ -1,7 +1,7 @@
-"""The command ``conformal-gp``: guaranteed intervals from a table in a file, without Python.
+"""The command ``conformal-gp``: intervals with guaranteed coverage for a table in a file, without Python.
 
-Exit codes: 0 all went well; 1 a fault in the program; 2 something to mend in the command, a file or the data; 130
-stopped by the keyboard, 143 by a signal to end.
+Exit codes: 0 success; 1 a fault in the program; 2 a mistake in the command, a file or the data; 130 stopped by the
+keyboard, 143 by SIGTERM.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ EXTRA = "conformal-gp[cli]"
 
 
 def main() -> None:
-    """Run the command; without its extra, say which it is."""
+    """Run the command; if its extra is not installed, say which one it needs."""
     from conformal_gp.cli.stopping import exit_code, say_stopped, stop_promptly
 
     try:

@@ -1,4 +1,4 @@
-"""All commands under one name."""
+"""The program and its commands."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from conformal_gp.cli.command import Command
 from conformal_gp.cli.demo import demo
 from conformal_gp.cli.evaluate import evaluate
 from conformal_gp.cli.fit import fit
+from conformal_gp.cli.options import expanded
 from conformal_gp.cli.plot import plot
 from conformal_gp.cli.predict import predict
 from conformal_gp.cli.report import report
@@ -25,7 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-# What stands under each command's help.
+# Examples, shown below each command's help.
 EXAMPLES: dict[Callable[..., None], tuple[str, ...]] = {
     predict: (
         "conformal-gp predict cars.csv new-cars.csv --target mpg -o predicted.csv",
@@ -55,23 +56,23 @@ def _version(asked: bool) -> None:
 
 
 @app.callback(
-    epilog="Start with `conformal-gp demo`.\n\nExit codes: 0 all went well; 1 a fault in the program; 2 something to "
-    "mend in the command, a file or the data; 130 stopped by the keyboard (143 by SIGTERM)."
+    epilog="Start with `conformal-gp demo`.\n\nExit codes: 0 success; 1 a fault in the program; 2 a mistake in "
+    "the command, a file or the data; 130 stopped by the keyboard, 143 by SIGTERM."
 )
 def _all(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Prediction intervals that hold what they promise, for a table in a file.
+    """Prediction intervals with guaranteed coverage, for a table in a file.
 
-    Gaussian process regression with full conformal prediction: if rows are exchangeable, a 95% interval holds a new
-    label with probability at least 95%, however wrong the model is.
+    Gaussian process regression with full conformal prediction: if rows are exchangeable, a 95% interval contains a new
+    label with probability at least 95%, even if the model is wrong.
     """
 
 
 for function, examples in EXAMPLES.items():
     lines = "\n\n".join(f"`{example}`" for example in examples)
     app.command(cls=Command, epilog=f"Examples:\n\n{lines}", no_args_is_help=function not in (demo, reproduce))(
-        function
+        expanded(function)
     )

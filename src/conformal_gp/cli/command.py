@@ -1,4 +1,4 @@
-"""What all commands have in common: levels one after the other, and errors in words."""
+"""Base class of the commands: several levels after one option, and errors as messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LEVEL = re.compile(r"\d*\.?\d+\s?%?")
 
 
 def spread_levels(arguments: list[str]) -> list[str]:
-    """Repeat ``--confidence`` before each level, as the option parser wants it.
+    """Repeat ``--confidence`` before each level, as the option parser needs it.
 
     >>> spread_levels(["a.csv", "--confidence", "0.9", "95%", "-o", "b.csv"])
     ['a.csv', '--confidence', '0.9', '--confidence', '95%', '-o', 'b.csv']
@@ -37,17 +37,17 @@ def spread_levels(arguments: list[str]) -> list[str]:
 
 
 class Command(TyperCommand):
-    """A command that never shows a traceback for a mistake in what it was given."""
+    """A command that answers mistakes of its user with a message, never with a traceback."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments; levels may follow one another."""
+        """Parse arguments; several levels may follow ``--confidence``."""
         return super().parse_args(ctx, spread_levels(args))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; errors become a message and an exit code."""
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # whoever read our output has had enough
+        except BrokenPipeError:  # the reader of our output has stopped
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the interpreter flushes it when it ends)
             raise typer.Exit from None
         except KeyboardInterrupt as stop:
@@ -58,7 +58,7 @@ class Command(TyperCommand):
         except ImportError as error:
             if error.name is not None and error.name.startswith("conformal_gp"):
                 raise
-            # One of our own names no module: its message says which extra is needed.
+            # Errors that we raise have no module name, and say themselves which extra is needed.
             _say(ctx, str(error) if error.name is None else f"this needs {error.name}: pip install '{EXTRA}'")
             raise typer.Exit(USER_MISTAKE) from None
         except (ValueError, OSError, MemoryError) as error:
@@ -88,7 +88,7 @@ def _words(error: Exception) -> str:
 
 
 def _say(ctx: Any, message: str) -> None:
-    """Errors go to standard error, and with ``--json`` also to standard output as JSON."""
+    """Print an error to standard error, and with ``--json`` also to standard output as JSON."""
     print(f"error: {message}", file=sys.stderr)
     if ctx.params.get("as_json"):
         print(json.dumps({"error": message}))

@@ -1,4 +1,4 @@
-"""``conformal-gp demo``: what it does, on bundled data, and what to try next."""
+"""``conformal-gp demo``: an evaluation on bundled data, and commands to try next."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def demo(
 ) -> None:
     """Evaluate error bars on bundled data: the fuel consumption of 392 cars.
 
-    Writes cars.csv, new-cars.csv and a picture to a folder, to go on with.
+    Writes cars.csv, new-cars.csv and a picture to a folder, for use with the other commands.
     """
     output = Output(quiet=quiet, as_json=as_json)
     cars, new_cars = _write_cars(folder)

@@ -1,31 +1,29 @@
-"""``conformal-gp evaluate``: which error bars hold what they promise on your data."""
+"""``conformal-gp evaluate``: whether error bars keep their promise on a table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from conformal_gp.cli import options
-from conformal_gp.cli.held_out import HeldOut, cross_validate
-from conformal_gp.cli.levels import parse_levels, percent
+from conformal_gp.cli.levels import parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import MOST_EXACT_ROWS, ModelChoice, Reading, Training, read_training
-from conformal_gp.cli.verdict import Finding, verdict
-from conformal_gp.comparators import GaussianIntervals, SplitConformal
+from conformal_gp.comparators import SplitConformal
 from conformal_gp.conformal.levels import rows_needed
-
-Array = NDArray[np.float64]
+from conformal_gp.evaluation import Finding, HeldOut, cross_validate_intervals, percent, verdict
+from conformal_gp.files import check_output, replacing
+from conformal_gp.tables import TableError
 
 CONFORMAL, PLAIN, SPLIT = "GPR-CP", "plain GPR", "split conformal"
+PICTURE_FORMATS = ("png", "svg", "pdf")
 
 
 def evaluate(
@@ -34,39 +32,32 @@ def evaluate(
     confidence: options.Confidence = ["90%", "95%", "99%"],  # noqa: B006 (typer copies it)
     folds: options.Folds = 10,
     picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where the picture goes.  [default: DATA-evaluation.png]")
+        Path | None,
+        typer.Option(metavar="FILE", help="The picture: .png, .svg or .pdf.  [default: DATA-evaluation.png]"),
     ] = None,
     no_picture: Annotated[bool, typer.Option("--no-picture", help="Draw no picture.")] = False,
-    kernel: options.Kernel = "matern52",
-    mean: options.Mean = "auto",
-    tuning: options.Tuning = "auto",
-    gamma: options.Gamma = 2.0,
-    seed: options.Seed = 0,
-    jobs: options.Jobs = None,
-    missing: options.Missing = "error",
-    categories: options.Categories = "onehot",
-    drop: options.Drop = None,
-    na: options.Na = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    sample: options.Sample = None,
+    *,
+    choice: ModelChoice,
+    reading: Reading,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Cross-validate the error bars: how many labels lie outside, and how wide they are.
+    """Cross-validate error bars: how many labels lie outside, and how wide the error bars are.
 
-    Full conformal prediction (GPR-CP) beside plain Gaussian process regression and split conformal prediction, with a
-    verdict, a table and a picture. Error bars are called too narrow or too wide when chance alone would put as many,
-    or as few, labels outside less than once in a hundred times (in doubt: once in twenty; binomial test). With --json
-    there is a picture only if --picture says where.
+    Full conformal prediction (GPR-CP), the same Gaussian process with its own error bars (plain GPR) and split
+    conformal prediction, with a verdict, a table and a picture. Error bars are too narrow or too wide when the number
+    of labels outside is beyond the central 99% of a binomial distribution, and in doubt when more are outside than its
+    central 95% allows. With --json there is a picture only if --picture says where.
     """
     output = Output(quiet=quiet, as_json=as_json)
-    reading = Reading(separator, decimal, missing, categories, drop or (), na or (), sample)
-    training = read_training(data, target, reading, seed, output)
+    levels = parse_levels(confidence)
     if picture is None and not (no_picture or as_json):
         picture = Path(f"{'table' if data == '-' else Path(data).stem}-evaluation.png")
-    choice = ModelChoice(kernel, mean, tuning, gamma, seed, jobs)
-    run_evaluation(training, choice, parse_levels(confidence), folds, picture, output)
+    if picture is not None:
+        picture_format(picture, "--picture")
+        check_output(picture, [data], "--picture")
+    training = read_training(data, target, reading, choice.seed, output)
+    run_evaluation(training, choice, levels, folds, picture, output)
 
 
 def run_evaluation(
@@ -77,62 +68,100 @@ def run_evaluation(
     picture: Path | None,
     output: Output,
 ) -> None:
-    """Cross-validate, and say what came out."""
-    X, y, columns, _ = training
-    n_train = training_size(y.size, folds)
-    shown = sorted({*levels, *([] if picture is None else curve(n_train))})
-    with output.progress("cross-validating") as progress, output.warnings_as_notices():
-        held_out = cross_validate(
-            methods(choice, n_train, X.shape[1]), X, y, shown, folds=folds, seed=choice.seed, progress=progress
-        )
-    findings = [
-        Finding.of(name, level, y, intervals[:, :, shown.index(level)])
-        for level in levels
-        for name, intervals in held_out.intervals.items()
-    ]
+    """Cross-validate, draw the picture, and print the findings."""
+    columns, n_rows = training.columns, training.y.size
+    shown = sorted({*levels, *([] if picture is None else curve(training_size(n_rows, folds)))})
+    held_out = cross_validated(training, choice, shown, folds, output)
+    findings = held_out.findings(levels)
     sentences = verdict(findings)
+    if picture is not None:  # before the findings: a result is printed, or an error, but not both
+        _draw(held_out, columns.target, levels, picture)
     if output.as_json:
         output.document(
             {
                 "target": columns.target,
-                "rows": y.size,
+                "rows": n_rows,
                 "inputs": columns.input_names,
-                "folds": min(folds, y.size),
-                "findings": [finding.document() for finding in findings],
+                "folds": min(folds, n_rows),
+                "findings": [_document(finding) for finding in findings],
                 "verdict": sentences,
                 "picture": None if picture is None else str(picture),
             }
         )
     else:
-        output.result(_table(findings, columns.target, y.size, min(folds, y.size)), *sentences)
+        output.result(_table(findings, columns.target, n_rows, min(folds, n_rows)), *sentences)
     if picture is not None:
-        _draw(held_out, y, columns.target, levels, picture)
         output.info(f"Picture: {picture}")
 
 
 def training_size(n_rows: int, folds: int) -> int:
-    """Training rows of a fold."""
+    """Number of training rows in the smallest training fold."""
     return n_rows - -(-n_rows // min(folds, n_rows))
 
 
 def curve(n_train: int) -> list[Fraction]:
-    """Levels from 50% on that so many rows support, even where half of them are design rows.
+    """Levels of the picture's curve: from 50% on, as far as intervals are finite even if half the rows are design rows.
 
-    Every level has its price, which matters with many rows: they get fewer.
+    With many rows there are fewer levels, since each takes time.
     """
     step = 2 if n_train <= MOST_EXACT_ROWS else 10
     levels = [Fraction(percents, 100) for percents in range(50, 100, step)]
     return [level for level in levels if rows_needed(level) <= n_train // 2]
 
 
-def methods(choice: ModelChoice, n_rows: int, n_inputs: int) -> dict[str, object]:
-    """The methods to compare, the guaranteed one first."""
-    plain = choice.model(n_rows, n_inputs, tuning="train")
-    split = choice.model(int(0.75 * n_rows), n_inputs, tuning="train")
+def cross_validated(
+    training: Training,
+    choice: ModelChoice,
+    levels: Sequence[Fraction],
+    folds: int,
+    output: Output,
+    *,
+    compare: bool = True,
+) -> HeldOut:
+    """Held-out intervals of the guaranteed method; with ``compare`` also of the two others."""
+    X, y, _, _ = training
+    n_train = training_size(y.size, folds)
+    models: dict[str, Any] = {CONFORMAL: choice.model(n_train, X.shape[1])}
+    if compare:
+        tuned = choice.model(int(0.75 * n_train), X.shape[1], tuning="train")
+        models[SPLIT] = SplitConformal(tuned, random_state=choice.seed, gamma=choice.gamma)
+    with output.progress("cross-validating") as progress, output.warnings_as_notices():
+        return cross_validate_intervals(
+            models,
+            X,
+            y,
+            levels,
+            cv=min(folds, y.size),
+            random_state=choice.seed,
+            plain=PLAIN if compare else None,
+            progress=progress,
+        )
+
+
+def picture_format(path: Path, option: str) -> str:
+    """Format of a picture, by the end of its name.
+
+    >>> picture_format(Path("a.PNG"), "--out")
+    'png'
+    """
+    ending = path.suffix.lower().lstrip(".")
+    if ending not in PICTURE_FORMATS:
+        raise TableError(f"{option} must end in {', '.join(f'.{known}' for known in PICTURE_FORMATS)}; got {path}.")
+    return ending
+
+
+def _document(finding: Finding) -> dict[str, Any]:
+    """A finding as JSON."""
     return {
-        CONFORMAL: choice.model(n_rows, n_inputs),
-        PLAIN: GaussianIntervals(plain),
-        SPLIT: SplitConformal(split, random_state=choice.seed, gamma=choice.gamma),
+        "method": finding.method,
+        "level": float(finding.level),
+        "rows": finding.n_rows,
+        "outside": finding.n_outside,
+        "miscoverage": finding.miscoverage,
+        "mean_width": finding.mean_width,
+        "median_width": finding.median_width,
+        "infinite": finding.n_infinite,
+        "judgement": finding.judgement.value,
     }
 
 
@@ -149,25 +178,25 @@ def _table(findings: Sequence[Finding], target: str, n_rows: int, folds: int) ->
         if new_level and i:
             table.add_section()
         table.add_row(
-            f"{percent(finding.level)}%" if new_level else "",
+            percent(finding.level) if new_level else "",
             finding.method,
-            f"{finding.outside:.1%}",
-            f"{percent(1 - finding.level)}%",
+            percent(finding.miscoverage, 1),
+            percent(1 - finding.level),
             _width(finding),
-            finding.judgement,
+            finding.judgement.value,
         )
     return table
 
 
 def _width(finding: Finding) -> str:
-    """Mean width; where some intervals are infinite, how many, and the median."""
+    """Mean width, or the number of infinite intervals and the median width if there are any."""
     if 0 < finding.n_infinite < finding.n_rows:
         return f"{finding.n_infinite} infinite, median {finding.median_width:.4g}"
     return f"{finding.mean_width:.4g}"
 
 
-def _draw(held_out: HeldOut, y: Array, target: str, levels: Sequence[Fraction], path: Path) -> None:
-    """Coverage against nominal level, and widths."""
+def _draw(held_out: HeldOut, target: str, levels: Sequence[Fraction], path: Path) -> None:
+    """Draw coverage against level, and widths."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -177,9 +206,10 @@ def _draw(held_out: HeldOut, y: Array, target: str, levels: Sequence[Fraction], 
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     curve = [float(level) for level in held_out.levels]
-    CoverageDisplay.from_predictions(y, held_out.intervals, confidence_level=curve, ax=left)
+    CoverageDisplay.from_predictions(held_out.y, held_out.intervals, confidence_level=curve, ax=left)
     places = [held_out.levels.index(level) for level in levels]
     chosen = {name: intervals[:, :, places] for name, intervals in held_out.intervals.items()}
     asked = [float(level) for level in levels]
     WidthDisplay.from_predictions(chosen, confidence_level=asked, target_name=target, ax=right)
-    figure.savefig(path, dpi=150)
+    with replacing(path) as file:
+        figure.savefig(file, format=picture_format(path, "--picture"), dpi=150)

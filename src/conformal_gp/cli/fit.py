@@ -1,4 +1,4 @@
-"""``conformal-gp fit``: a model in a file, for later predictions."""
+"""``conformal-gp fit``: fit a model and save it to a file."""
 
 from __future__ import annotations
 
@@ -18,33 +18,22 @@ def fit(
     data: options.Data,
     target: options.Target,
     out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="File for the model; - is stdout.")],
-    kernel: options.Kernel = "matern52",
-    mean: options.Mean = "auto",
-    tuning: options.Tuning = "auto",
-    gamma: options.Gamma = 2.0,
-    seed: options.Seed = 0,
-    jobs: options.Jobs = None,
-    missing: options.Missing = "error",
-    categories: options.Categories = "onehot",
-    drop: options.Drop = None,
-    na: options.Na = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    sample: options.Sample = None,
+    *,
+    choice: ModelChoice,
+    reading: Reading,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Fit a model to DATA and save it; predict --model uses it.
+    """Fit a model to DATA and save it for predict --model.
 
-    The file holds no code, and the training rows: whoever has it can read them.
+    The file contains the training rows, readable by anyone who has it, and no code.
     """
     output = Output(quiet=quiet, as_json=as_json)
-    reading = Reading(separator, decimal, missing, categories, drop or (), na or (), sample)
     if as_json and out == "-":
         raise ValueError("--json and the model cannot both go to standard output; give --out a file.")
     check_output(out, [data])
-    X, y, columns, _ = read_training(data, target, reading, seed, output)
-    model = ModelChoice(kernel, mean, tuning, gamma, seed, jobs).model(*X.shape)
+    X, y, columns, _ = read_training(data, target, reading, choice.seed, output)
+    model = choice.model(*X.shape)
     with output.working(f"fitting to {y.size} rows"), output.warnings_as_notices():
         model.fit(columns.frame(X), y)
     save_model(model, sys.stdout.buffer if out == "-" else out, columns=columns)

@@ -1,4 +1,4 @@
-"""Confidence levels as people write them."""
+"""Confidence levels on the command line."""
 
 from __future__ import annotations
 
@@ -38,17 +38,8 @@ def parse_level(text: str) -> Fraction:
 
 
 def parse_levels(texts: Iterable[str]) -> list[Fraction]:
-    """Levels in ascending order, each once; an option may hold several, with commas between."""
+    """Levels in ascending order, without repetitions. A text may contain several, separated by commas."""
     parts = [part for text in texts for part in text.split(",") if part.strip()]
     if not parts:
         raise ValueError("--confidence takes levels such as 0.95 or 95%, got none.")
     return sorted({parse_level(part) for part in parts})
-
-
-def percent(level: Fraction) -> str:
-    """A level in percent, without the sign.
-
-    >>> percent(Fraction(19, 20)), percent(Fraction(999, 1000))
-    ('95', '99.9')
-    """
-    return f"{float(100 * level):.12g}"

@@ -1,8 +1,12 @@
-"""Options that several commands share."""
+"""Options that several commands share, and dataclasses of options as parameters of commands."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import wraps
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -37,11 +41,11 @@ Categories = Annotated[
     ),
 ]
 Drop = Annotated[
-    list[str] | None,
+    list[str],
     typer.Option("--drop", metavar="COL", help="Leave out a column; may be repeated.", rich_help_panel=_TABLE),
 ]
 Na = Annotated[
-    list[str] | None,
+    list[str],
     typer.Option("--na", metavar="TEXT", help="Another mark of missing values.", rich_help_panel=_TABLE),
 ]
 Separator = Annotated[
@@ -84,3 +88,54 @@ Folds = Annotated[int, typer.Option(min=2, metavar="K", help="Folds of the cross
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with each parameter that is a dataclass of options replaced by one parameter for each field.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Speed:
+    ...     fast: bool = False
+    >>> def run(path: str, speed: Speed) -> None:
+    ...     print(path, speed)
+    >>> inspect.signature(expanded(run))
+    <Signature (*, path: str, fast: bool = False) -> None>
+    >>> expanded(run)(path="a", fast=True)
+    a Speed(fast=True)
+    """
+    hints = get_type_hints(command, include_extras=True)
+    signature = inspect.signature(command)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters = []
+    for name, parameter in signature.parameters.items():
+        if name in groups:
+            parameters += _parameters(groups[name])
+        else:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name]))
+
+    @wraps(command)
+    def called(**given: Any) -> None:
+        made = {
+            name: group(**{option.name: given.pop(option.name) for option in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**given, **made)
+
+    called.__signature__ = signature.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return called
+
+
+def _parameters(group: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            option.name, inspect.Parameter.KEYWORD_ONLY, default=_default(option), annotation=hints[option.name]
+        )
+        for option in fields(group)
+    ]
+
+
+def _default(option: Field[Any]) -> Any:
+    return option.default if option.default_factory is MISSING else option.default_factory()

@@ -1,4 +1,4 @@
-"""``conformal-gp plot``: pictures of intervals on your data."""
+"""``conformal-gp plot``: pictures of intervals for a table."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.evaluate import curve, methods, training_size
-from conformal_gp.cli.held_out import HeldOut, cross_validate
+from conformal_gp.cli.evaluate import cross_validated, curve, picture_format, training_size
 from conformal_gp.cli.levels import parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import ModelChoice, Reading, Training, read_training
+from conformal_gp.evaluation import HeldOut
 from conformal_gp.files import check_output, replacing
 from conformal_gp.tables import TableError
 from conformal_gp.tables.errors import did_you_mean, listed
 
 
 class Job(NamedTuple):
-    """All that a picture is drawn from."""
+    """The training rows, the model and the options of a picture."""
 
     training: Training
     choice: ModelChoice
@@ -33,15 +33,11 @@ class Job(NamedTuple):
     output: Output
 
     def held_out(self, levels: list[Fraction], *, compare: bool) -> HeldOut:
-        """Cross-validated intervals of the guaranteed method, or of all three."""
-        X, y, _, _ = self.training
-        compared = methods(self.choice, training_size(y.size, self.folds), X.shape[1])
-        chosen = compared if compare else dict([next(iter(compared.items()))])
-        with self.output.progress("cross-validating") as progress, self.output.warnings_as_notices():
-            return cross_validate(chosen, X, y, levels, folds=self.folds, seed=self.choice.seed, progress=progress)
+        """Cross-validated intervals of full conformal prediction, or of all three methods."""
+        return cross_validated(self.training, self.choice, levels, self.folds, self.output, compare=compare)
 
     def fitted(self, without: int | None = None) -> Any:
-        """The model on all rows, or on all but one."""
+        """The model fitted to all rows, or to all but one."""
         X, y, _, _ = self.training
         rows = [i for i in range(y.size) if i != without]
         with self.output.warnings_as_notices():
@@ -49,7 +45,7 @@ class Job(NamedTuple):
 
     @property
     def feature(self) -> int:
-        """Number of the input that a band goes over: one of numbers, as there is nothing between categories."""
+        """Number of the input along which a band is drawn. It must be numeric."""
         columns = self.training.columns
         numbers = [column.name for column in columns.columns if column.categories is None]
         if not numbers:
@@ -102,29 +98,24 @@ def _widths(job: Job) -> Any:
 def _band(job: Job) -> Any:
     from conformal_gp.plotting import PredictionBandDisplay
 
-    X, y, columns, _ = job.training
-    return PredictionBandDisplay.from_estimator(
-        job.fitted(),
-        columns.frame(X),
-        y,
-        feature=job.feature,
-        fixed=columns.usual_categories(),
-        confidence_level=_floats(job.levels),
-        target_name=columns.target,
-    )
+    return _along_one_input(job, PredictionBandDisplay, _floats(job.levels))
 
 
 def _comparison(job: Job) -> Any:
     from conformal_gp.plotting import ComparisonDisplay
 
+    return _along_one_input(job, ComparisonDisplay, float(job.levels[-1]))
+
+
+def _along_one_input(job: Job, display: Any, confidence_level: float | list[float]) -> Any:
     X, y, columns, _ = job.training
-    return ComparisonDisplay.from_estimator(
+    return display.from_estimator(
         job.fitted(),
         columns.frame(X),
         y,
         feature=job.feature,
         fixed=columns.usual_categories(),
-        confidence_level=float(job.levels[-1]),
+        confidence_level=confidence_level,
         target_name=columns.target,
     )
 
@@ -165,29 +156,19 @@ def plot(
     kind: Annotated[
         Kind,
         typer.Option(
-            help="Held-out intervals (of the highest level), coverage, widths; a band over one input, plain and "
-            "conformal bands side by side; or the p-values of one row's labels."
+            help="Held-out intervals (of the highest level), coverage, widths; a band along one input, plain and "
+            "conformal bands side by side; or the p-values of one row's candidate labels."
         ),
     ] = "intervals",
     input_name: Annotated[
-        str | None, typer.Option("--input", metavar="COL", help="Column of a band.  [default: the first of numbers]")
+        str | None, typer.Option("--input", metavar="COL", help="Column of a band.  [default: the first numeric one]")
     ] = None,
     row: Annotated[int, typer.Option(metavar="N", help="Row of the p-values in the table, from 1.")] = 1,
     confidence: options.Confidence = ["80%", "95%"],  # noqa: B006 (typer copies it)
     folds: options.Folds = 10,
-    kernel: options.Kernel = "matern52",
-    mean: options.Mean = "auto",
-    tuning: options.Tuning = "auto",
-    gamma: options.Gamma = 2.0,
-    seed: options.Seed = 0,
-    jobs: options.Jobs = None,
-    missing: options.Missing = "error",
-    categories: options.Categories = "onehot",
-    drop: options.Drop = None,
-    na: options.Na = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    sample: options.Sample = None,
+    *,
+    choice: ModelChoice,
+    reading: Reading,
     quiet: options.Quiet = False,
 ) -> None:
     """Draw intervals for DATA."""
@@ -196,15 +177,10 @@ def plot(
     mpl.use("Agg")
     output = Output(quiet=quiet, as_json=False)
     levels = parse_levels(confidence)
-    endings = ("png", "svg", "pdf")
-    ending = out.suffix.lower().lstrip(".")
-    if ending not in endings:
-        raise TableError(f"--out must end in {', '.join(f'.{ending}' for ending in endings)}; got {out}.")
+    written = picture_format(out, "--out")
     check_output(out, [data])
-    reading = Reading(separator, decimal, missing, categories, drop or (), na or (), sample)
-    training = read_training(data, target, reading, seed, output)
-    choice = ModelChoice(kernel, mean, tuning, gamma, seed, jobs)
+    training = read_training(data, target, reading, choice.seed, output)
     display = _KINDS[kind](Job(training, choice, levels, folds, input_name, row, output))
     with replacing(out) as file:
-        display.figure_.savefig(file, format=ending, dpi=150, bbox_inches="tight")
+        display.figure_.savefig(file, format=written, dpi=150, bbox_inches="tight")
     output.info(f"Picture: {out}")

@@ -1,4 +1,4 @@
-"""``conformal-gp predict``: a table of new rows, with means and intervals."""
+"""``conformal-gp predict``: means and intervals for a table of new rows."""
 
 from __future__ import annotations
 
@@ -43,19 +43,9 @@ def predict(
     regions: Annotated[
         bool, typer.Option("--regions", help="Add the exact regions too: several pieces where there are holes.")
     ] = False,
-    kernel: options.Kernel = "matern52",
-    mean: options.Mean = "auto",
-    tuning: options.Tuning = "auto",
-    gamma: options.Gamma = 2.0,
-    seed: options.Seed = 0,
-    jobs: options.Jobs = None,
-    missing: options.Missing = "error",
-    categories: options.Categories = "onehot",
-    drop: options.Drop = None,
-    na: options.Na = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    sample: options.Sample = None,
+    *,
+    choice: ModelChoice,
+    reading: Reading,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
@@ -66,7 +56,6 @@ def predict(
     """
     output = Output(quiet=quiet, as_json=as_json)
     levels = parse_levels(confidence)
-    reading = Reading(separator, decimal, missing, categories, drop or (), na or (), sample)
     if [*files, model].count("-") > 1:
         raise TableError("only one file can be read from standard input (-).")
     check_output(out, files if model is None else [*files, model])
@@ -82,13 +71,12 @@ def predict(
     else:
         if len(files) != 2 or target is None:
             raise TableError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
-        choice = ModelChoice(kernel, mean, tuning, gamma, seed, jobs)
         if is_folder(files[0]):
             with output.working(f"fitting to the rows of {files[0]}"), output.warnings_as_notices():
                 fitted, columns = fit_to_folder(files[0], target, reading, choice, output)
             new = read_new(files[-1], columns, reading, output)
         else:
-            X, y, columns, _ = read_training(files[0], target, reading, seed, output)
+            X, y, columns, _ = read_training(files[0], target, reading, choice.seed, output)
             new = read_new(files[-1], columns, reading, output)  # before the fit, which may take long
             with output.working(f"fitting to {y.size} rows"), output.warnings_as_notices():
                 fitted = choice.model(*X.shape).fit(columns.frame(X), y)
@@ -109,7 +97,7 @@ def _refuse_options_of_fit(ctx: typer.Context) -> None:
 
 
 def _load(path: str, target: str | None) -> tuple[Model, Columns]:
-    """A saved model and its columns; one saved from Python has inputs with names, or cannot be used here."""
+    """A saved model and its columns. A model saved from Python can be used only if its inputs have names."""
     fitted, columns = load_columns(sys.stdin.buffer if path == "-" else path)
     if columns is None:
         names = getattr(fitted, "feature_names_in_", None)

@@ -1,4 +1,4 @@
-"""Means, intervals and regions of the rows of a table."""
+"""Means, intervals and regions for the rows of a table."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from conformal_gp.cli.levels import percent
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import Model, Reading, tuning_of
+from conformal_gp.evaluation import percent
 from conformal_gp.metrics import coverage
 from conformal_gp.tables import Columns, Table
 
@@ -68,13 +68,13 @@ class Prediction:
             with_holes = [row for row, pieces in zip(self.rows, self.regions[i], strict=True) if len(pieces) > 1]
             if with_holes:
                 output.notice(
-                    f"regions with holes at {percent(level)}%: {len(with_holes)} ({self._places(with_holes)}); lower "
+                    f"regions with holes at {percent(level)}: {len(with_holes)} ({self._places(with_holes)}); lower "
                     "and upper are their outer ends, --regions gives all pieces"
                 )
             infinite = self.rows[~np.isfinite(self.intervals[:, :, i]).all(axis=1)]
             if 0 < infinite.size < self.rows.size:
                 output.notice(
-                    f"infinite intervals at {percent(level)}%: {infinite.size} ({self._places(infinite)}); the "
+                    f"infinite intervals at {percent(level)}: {infinite.size} ({self._places(infinite)}); the "
                     "training rows say nothing there, or too little for this level"
                 )
 
@@ -86,33 +86,34 @@ class Prediction:
         """Columns to add to the table."""
         columns: dict[str, Array | list[str]] = {f"{prefix}mean": self._spread(self.mean)}
         for i, level in enumerate(self._levels):
-            columns[f"{prefix}lower_{percent(level)}"] = self._spread(self.intervals[:, 0, i])
-            columns[f"{prefix}upper_{percent(level)}"] = self._spread(self.intervals[:, 1, i])
+            ending = percent(level).removesuffix("%")
+            columns[f"{prefix}lower_{ending}"] = self._spread(self.intervals[:, 0, i])
+            columns[f"{prefix}upper_{ending}"] = self._spread(self.intervals[:, 1, i])
             if with_regions:
                 cells = [""] * len(self._table)
                 for row, pieces in zip(self.rows, self.regions[i], strict=True):
                     cells[row] = " ".join(f"[{low!r}; {high!r}]" for low, high in pieces.tolist())
-                columns[f"{prefix}region_{percent(level)}"] = cells
+                columns[f"{prefix}region_{ending}"] = cells
         return columns
 
     def _spread(self, values: Array) -> Array:
-        """Values of the predicted rows in a column of all rows, NaN for others."""
+        """Values of the predicted rows as a column of all rows, NaN elsewhere."""
         column = np.full(len(self._table), np.nan)
         column[self.rows] = values
         return column
 
     def coverage(self) -> Array | None:
-        """Share of labels inside, for each level, where the table has labels in every predicted row."""
+        """Share of labels inside at each level, if every predicted row has a label."""
         if self._columns.target not in self._table.names:
             return None
         try:
             labels = self._columns.labels(self._table)[self.rows]
-        except ValueError:  # labels that are not all there are no concern of a prediction
+        except ValueError:  # without all labels there is no coverage to report
             return None
         return None if np.isnan(labels).any() else np.asarray(coverage(labels, self.intervals))
 
     def summary(self) -> str:
-        """What was done, in a few lines."""
+        """A summary in a few lines."""
         lines = [
             f"{self.rows.size} rows predicted from {self._model._predictor.n_rows}, kernel {self._model.kernel_}, "
             f"tuning {tuning_of(self._model)}.",
@@ -121,13 +122,14 @@ class Prediction:
         inside = self.coverage()
         if inside is not None:
             shares = ", ".join(
-                f"{share:.1%} inside at {percent(level)}%" for share, level in zip(inside, self._levels, strict=True)
+                f"{percent(share, 1)} inside at {percent(level)}"
+                for share, level in zip(inside, self._levels, strict=True)
             )
             lines.append(f"{self._table.name} has labels: {shares}.")
         return "\n".join(lines)
 
     def document(self) -> dict[str, Any]:
-        """For machines."""
+        """The predictions as JSON."""
         inside = self.coverage()
         return {
             "target": self._columns.target,

@@ -1,4 +1,4 @@
-"""``conformal-gp report``: one page about intervals on your data."""
+"""``conformal-gp report``: an HTML page about intervals for a table."""
 
 from __future__ import annotations
 
@@ -20,19 +20,9 @@ def report(
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The page, HTML; - is stdout.")],
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     folds: options.Folds = 10,
-    kernel: options.Kernel = "matern52",
-    mean: options.Mean = "auto",
-    tuning: options.Tuning = "auto",
-    gamma: options.Gamma = 2.0,
-    seed: options.Seed = 0,
-    jobs: options.Jobs = None,
-    missing: options.Missing = "error",
-    categories: options.Categories = "onehot",
-    drop: options.Drop = None,
-    na: options.Na = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    sample: options.Sample = None,
+    *,
+    choice: ModelChoice,
+    reading: Reading,
     quiet: options.Quiet = False,
 ) -> None:
     """Write a page about DATA: coverage and width at every level, and a chart with a slider for the level.
@@ -43,9 +33,7 @@ def report(
 
     check_output(out, [data])
     output = Output(quiet=quiet, as_json=False)
-    reading = Reading(separator, decimal, missing, categories, drop or (), na or (), sample)
-    X, y, columns, rows = read_training(data, target, reading, seed, output)
-    choice = ModelChoice(kernel, mean, tuning, gamma, seed, jobs)
+    X, y, columns, rows = read_training(data, target, reading, choice.seed, output)
     folds = min(folds, y.size)
     with output.progress("cross-validating") as progress, output.warnings_as_notices():
         page = build_report(
@@ -57,7 +45,7 @@ def report(
             title=title,
             model=choice.model(training_size(y.size, folds), X.shape[1]),
             cv=folds,
-            random_state=seed,
+            random_state=choice.seed,
             progress=progress,
         )
     if out == "-":

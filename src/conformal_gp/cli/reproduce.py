@@ -24,10 +24,10 @@ def reproduce(
         list[Selection] | None, typer.Argument(metavar="WHAT", help="Tables to make, figures, or all.  [default: all]")
     ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Runs of ten-fold cross-validation.")] = RUNS,
-    jobs: Annotated[int, typer.Option(help="Processes; -1 is one a core. Results do not depend on it.")] = -1,
+    jobs: Annotated[int, typer.Option(help="Processes; -1 is one per core. Results do not depend on it.")] = -1,
     out: Annotated[Path, typer.Option(file_okay=False, help="Folder for tables, figures and a page.")] = Path("paper"),
     raw: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="File of folds done, to go on from.  [default: OUT/folds.jsonl]")
+        Path | None, typer.Option(dir_okay=False, help="Finished folds, to resume from.  [default: OUT/folds.jsonl]")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of splits, starts and draws.")] = 0,
     cluster: Annotated[str | None, typer.Option(help="Address of a Dask scheduler that runs the folds.")] = None,
@@ -36,9 +36,9 @@ def reproduce(
     ] = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Run the paper's evaluation again, with our numbers beside its own.
+    """Run the paper's evaluation again, and compare the results with the paper's.
 
-    Every fold is written as soon as it is done: an interrupted run goes on where it stopped.
+    Every fold is written as soon as it is done, so that an interrupted run can be resumed.
     """
     if quick and not quiet:
         typer.echo("Only a sample: two folds of one run. The full evaluation is without --quick.")

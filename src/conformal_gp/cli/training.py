@@ -1,14 +1,14 @@
-"""From a table in a file to training rows and an unfitted model."""
+"""Training rows from a table in a file, and the unfitted model for them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conformal_gp.cli import options
 from conformal_gp.cli.output import Output
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.sparse import SparseConformalGPRegressor
@@ -18,27 +18,28 @@ from conformal_gp.tables.dialect import Dialect
 Array = NDArray[np.float64]
 Model = ConformalGPRegressor | SparseConformalGPRegressor
 
-# An exact Gaussian process keeps matrices of rows times rows: 200 MB each at this many. More go to the low-rank one.
+# Largest number of rows of an exact Gaussian process, whose n by n matrices then take 200 MB each. Beyond it the
+# low-rank model is used.
 MOST_EXACT_ROWS = 5000
 FEWEST_ROWS = 3
-# With a linear mean, rows for each of its coefficients; half of them are enough to learn it from (tuning="holdout").
+# Fewest rows for each coefficient of a linear mean; half of them must suffice to learn it (tuning="holdout").
 ROWS_PER_COEFFICIENT = 6
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How tables are read."""
+    """Options on how tables are read."""
 
-    separator: str | None = None
-    decimal: str | None = None
-    missing: str = "error"
-    category_inputs: str = "onehot"
-    drop: Sequence[str] = field(default_factory=tuple)
-    na: Sequence[str] = field(default_factory=tuple)
-    sample: int | None = None
+    missing: options.Missing = "error"
+    categories: options.Categories = "onehot"
+    drop: options.Drop = field(default_factory=list)
+    na: options.Na = field(default_factory=list)
+    separator: options.Separator = None
+    decimal: options.Decimal = None
+    sample: options.Sample = None
 
     def table(self, source: str, output: Output, like: Dialect | None = None) -> Table:
-        """Read one, as another (``like``) is written; what was guessed is said."""
+        """Read a table, in doubt as one (``like``) that was read before; say what was guessed."""
         table = read_table(source, separator=self.separator, decimal=self.decimal, like=like)
         guessed = table.dialect.described()
         if table.lines is not None and guessed and table.dialect != like:
@@ -53,17 +54,17 @@ class Reading:
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """The model that was asked for."""
+    """Options of the model."""
 
-    kernel: str = "matern52"
-    mean: str = "auto"
-    tuning: str = "auto"
-    gamma: float = 2.0
-    seed: int = 0
-    jobs: int | None = None
+    kernel: options.Kernel = "matern52"
+    mean: options.Mean = "auto"
+    tuning: options.Tuning = "auto"
+    gamma: options.Gamma = 2.0
+    seed: options.Seed = 0
+    jobs: options.Jobs = None
 
     def model(self, n_rows: int, n_inputs: int, tuning: str | None = None) -> Model:
-        """The model, unfitted; its kind and mean function depend on the numbers of rows and inputs alone."""
+        """The unfitted model. Its class and mean function depend only on the numbers of rows and inputs."""
         if n_rows > MOST_EXACT_ROWS:
             return self.low_rank(n_rows, n_inputs)
         return ConformalGPRegressor(
@@ -76,7 +77,7 @@ class ModelChoice:
         )
 
     def low_rank(self, n_rows: int, n_inputs: int) -> SparseConformalGPRegressor:
-        """The model for many rows, unfitted."""
+        """The unfitted model for many rows."""
         if self.tuning not in ("auto", "holdout"):
             raise TableError(
                 f"--tuning {self.tuning} takes up to {MOST_EXACT_ROWS:,} rows of one file, got {n_rows:,}; leave it "
@@ -91,35 +92,35 @@ class ModelChoice:
         )
 
     def mean_for(self, n_rows: int, n_inputs: int) -> str:
-        """The mean function: linear, unless there are too few rows to learn it from."""
+        """The mean function: linear, or constant if there are too few rows."""
         if self.mean != "auto":
             return self.mean
         return "linear" if n_rows >= ROWS_PER_COEFFICIENT * (n_inputs + 1) else "constant"
 
 
 def tuning_of(model: Model) -> str:
-    """The way of tuning that a fitted model took."""
+    """How the hyperparameters of a fitted model were chosen."""
     return str(getattr(model, "tuning_", model.tuning))
 
 
 class Training(NamedTuple):
-    """Training rows, and how they came out of their table."""
+    """Training rows, and the columns and rows of the table that they come from."""
 
     X: Array
     y: Array
     columns: Columns
     rows: NDArray[np.int64]
-    """Which rows of the table these are, from 0."""
+    """Numbers of the rows in the table, from 0."""
 
 
 def read_training(source: str, target: str, reading: Reading, seed: int, output: Output) -> Training:
-    """Read a table with labels."""
+    """Read training rows from a table, and report what was left out."""
     table = reading.table(source, output)
     columns = Columns.learn(
         table,
         target,
         leave_out=reading.drop,
-        category_inputs=reading.category_inputs,
+        category_inputs=reading.categories,
         missing=reading.missing,
         missing_marks=reading.na,
     )

@@ -1,4 +1,4 @@
-"""Methods that conformal Gaussian process regression is compared with, each a regressor with ``predict_interval``."""
+"""Methods to compare conformal Gaussian process regression with: regressors with ``predict_interval``."""
 
 from .beta import BetaRecalibration
 from .cross_conformal import CrossConformal

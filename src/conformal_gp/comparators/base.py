@@ -1,4 +1,4 @@
-"""What every comparator is: a scikit-learn regressor with ``predict_interval``."""
+"""Base class of the comparators: a scikit-learn regressor with ``predict_interval``."""
 
 from __future__ import annotations
 
@@ -21,27 +21,14 @@ Array = NDArray[np.float64]
 class IntervalRegressor(RegressorMixin, BaseEstimator, ABC):
     """A regressor with prediction intervals at any confidence levels.
 
-    Subclasses say how to fit to checked rows and what the means and intervals of checked test rows are.
+    It checks inputs, labels and levels; subclasses implement the method itself.
     """
 
     _parameter_constraints: dict = {}  # noqa: RUF012 (scikit-learn's convention)
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit to training rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
-        y : array-like of shape (n_samples,)
-            Labels.
-
-        Returns
-        -------
-        self : object
-            The fitted regressor.
-        """
+        """Fit to training rows, as :meth:`conformal_gp.ConformalGPRegressor.fit` does."""
         inputs = check_inputs(self, X, reset=True, y=y)
         self._fit(inputs, check_labels(y, inputs))
         return self
@@ -67,16 +54,14 @@ class IntervalRegressor(RegressorMixin, BaseEstimator, ABC):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Test inputs.
-        confidence_level : float or sequence of floats, default=0.95
-            Level or levels, each strictly between 0 and 1.
+        X, confidence_level
+            As in :meth:`conformal_gp.ConformalGPRegressor.predict_interval`.
 
         Returns
         -------
         intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels)
-            Lower and upper ends, infinite where the rows cannot support the level; three-dimensional when a sequence
-            of levels is given.
+            Lower and upper ends, infinite where there are too few rows for the level. The array is three-dimensional
+            when a sequence of levels is given.
         """
         check_is_fitted(self)
         inputs = check_inputs(self, X, reset=False)
@@ -86,12 +71,40 @@ class IntervalRegressor(RegressorMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _fit(self, X: Array, y: Array) -> None:
-        """Fit to checked rows."""
+        """Fit to training rows."""
 
     @abstractmethod
     def _predict(self, X: Array) -> Array:
-        """Predict checked test rows."""
+        """Point predictions of test rows, (m,)."""
 
     @abstractmethod
     def _intervals(self, X: Array, levels: Sequence[Fraction]) -> Array:
-        """Intervals of checked test rows, (m, 2, levels)."""
+        """Intervals of test rows, (m, 2, levels)."""
+
+
+class RegionRegressor(IntervalRegressor):
+    """A regressor whose prediction regions may have gaps."""
+
+    def predict_set(self, X: ArrayLike, confidence_level: float = 0.95) -> list[Array]:
+        """Exact prediction regions, gaps included.
+
+        Parameters
+        ----------
+        X, confidence_level
+            As in :meth:`conformal_gp.ConformalGPRegressor.predict_set`.
+
+        Returns
+        -------
+        regions : list of ndarrays of shape (n_pieces, 2)
+            The region of each row as sorted, disjoint, closed intervals; without any where it is empty.
+        """
+        check_is_fitted(self)
+        inputs = check_inputs(self, X, reset=False)
+        levels, single = read_levels(confidence_level)
+        if not single:
+            raise ValueError(f"confidence_level must be one number for predict_set, got {confidence_level!r}.")
+        return self._regions(inputs, levels[0])
+
+    @abstractmethod
+    def _regions(self, X: Array, level: Fraction) -> list[Array]:
+        """Regions of test rows, each (pieces, 2)."""

@@ -1,27 +1,27 @@
-r"""Recalibration by a beta link whose parameters vary: GP-Beta (Song, Diethe, Kull and Flach, 2019).
+r"""Recalibration by a beta link with varying parameters: GP-Beta (Song, Diethe, Kull and Flach, 2019).
 
-A base prediction gives a label the level :math:`t = \Phi((y - m) / s)`. The beta link makes of it
+Under its predictive distribution a label has the level :math:`t = \Phi((y - m) / s)`. The beta link maps it to
 
 .. math::
     \tilde F(y) = \operatorname{sigmoid}(z), \quad z = a \ln t - b \ln(1 - t) + c, \quad a, b > 0,
 
-the identity for a = b = 1, c = 0. The numbers (ln a, ln b, c) = d + B f vary with the base prediction through three
-Gaussian processes f (see :mod:`conformal_gp.comparators.latent_process`), mixed by a lower triangular B. All is learnt
-by lowering
+the identity for a = b = 1, c = 0. The parameters (ln a, ln b, c) = d + B f depend on the base prediction through three
+Gaussian processes f (see :mod:`conformal_gp.comparators.latent_process`), mixed by a lower triangular B. Training
+minimises
 
 .. math::
     -\sum_i \ln \frac1S \sum_{k \le S} \tilde f(y_i \mid f_{ik})
     + \tfrac12 \bigl(\|C\|^2 + \|M\|^2 - \ln |M M^T| - 3 u\bigr),
 
-with samples :math:`f_{ik}` of the posterior and :math:`\tilde f` the density of :math:`\tilde F`: minus the logarithm
-of the mean likelihood, and the divergence of the posterior from the prior.
+with samples :math:`f_{ik}` of the posterior and :math:`\tilde f` the density of :math:`\tilde F`. The first term is the
+negative logarithm of the mean likelihood, the second the divergence of the posterior from the prior.
 
-It is the authors' model and objective, with their settings, but written so that gradients are short:
+Model, objective and settings are the authors'. These differences make gradients shorter:
 
-- the posterior is that of whitened values, starts at the prior, and the jitter is mixed by B as all else is;
-- the scales of f that the authors learn beside B only multiply it, and are left out;
-- labels are standardised, so that the inducing rows start at a sensible scale whatever the unit of the labels;
-- progress is watched on the same samples each time, and Adam keeps its memory from step to step.
+- the posterior is that of whitened values and starts at the prior, and B also mixes the jitter;
+- the scales of f that the authors learn in addition to B are left out, since they only multiply it;
+- labels are standardised, so that the inducing rows start at a sensible scale in any unit of the labels;
+- progress is measured on the same samples each time, and Adam keeps its running means from step to step.
 """
 
 from __future__ import annotations
@@ -37,25 +37,24 @@ from scipy.special import expit, log_ndtr, logsumexp
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils._param_validation import Interval
 
+from conformal_gp.comparators.adam import adam_step
 from conformal_gp.comparators.latent_process import Moments, Posterior, Projection
 from conformal_gp.comparators.split import SplitRegressor
-from conformal_gp.gp.threads import one_blas_thread
+from conformal_gp.threads import one_blas_thread
 
 Array = NDArray[np.float64]
 
-# The authors' training: rows a step, steps between looks at the objective, looks without a gain that end it.
+# The authors' training: rows in a batch, steps between checks of the objective, checks without a gain before it stops.
 BATCH_ROWS = 16
 LOOK_EVERY = 8
 PATIENCE = 16
-# Adam: decay of the two running means, and what keeps the division safe.
-DECAY, SQUARE_DECAY, SAFE_DIVISION = 0.9, 0.999, 1e-8
 # Halvings that find a quantile to the last digit, and test rows handled at once.
 HALVINGS = 60
 ROWS_AT_ONCE = 256
 
 
 class Parameters(NamedTuple):
-    """All that is learnt: views of one vector."""
+    """All learnt parameters, as views of one vector."""
 
     offset: Array
     """d, (3,)."""
@@ -66,7 +65,7 @@ class Parameters(NamedTuple):
 
     @classmethod
     def of(cls, vector: Array, n_inducing: int) -> Parameters:
-        """Views of a vector."""
+        """The parameters in a vector."""
         u = n_inducing
         shapes = [(3,), (3, 3), (1,), (u,), (u,), (u, 3), (3 * u, 3 * u)]
         ends = np.cumsum([np.prod(shape) for shape in shapes])
@@ -74,7 +73,7 @@ class Parameters(NamedTuple):
         return cls(parts[0], parts[1], Posterior(*parts[2:]))
 
     def vector(self) -> Array:
-        """All of them in one vector."""
+        """The parameters as one vector."""
         return np.concatenate([part.ravel() for part in (self.offset, self.mixing, *self.posterior)])
 
 
@@ -126,7 +125,7 @@ def log_density(log_below: Array, log_above: Array, parameters: Array) -> tuple[
     """
     a, b = np.exp(parameters[:, 0]), np.exp(parameters[:, 1])
     z = a * log_below - b * log_above + parameters[:, 2]
-    rarer = np.minimum(log_below, log_above)  # one of t and 1 - t may be too small for a number
+    rarer = np.minimum(log_below, log_above)  # t or 1 - t may underflow
     by_a, by_b = a * np.exp(rarer - log_below), b * np.exp(rarer - log_above)
     both = by_a + by_b
     size = np.abs(z)
@@ -145,18 +144,18 @@ def divergence(posterior: Posterior) -> float:
 
 
 def objective(parameters: Parameters, rows: Rows, draws: Array, weight: float = 1.0) -> tuple[float, Parameters]:
-    """What training lowers, with its gradient.
+    """The objective, and its gradient.
 
     Parameters
     ----------
     parameters : Parameters
-        Where.
+        Where to evaluate.
     rows : Rows
         n calibration rows.
     draws : ndarray of shape (n, 3, samples)
-        Standard normal draws that f is made of.
+        Standard normal draws, from which f is sampled.
     weight : float, default=1.0
-        How many rows each of these stands for.
+        Weight of each row: all rows divided by the rows of the batch.
 
     Returns
     -------
@@ -187,7 +186,7 @@ def samples(moments: Moments, draws: Array) -> Array:
 
 
 def start(rows: Rows, n_inducing: int) -> Parameters:
-    """Where training starts: the prior, inducing rows spread evenly over the means."""
+    """The start of training: the prior, and inducing rows spaced evenly over the means."""
     posterior = Posterior(
         log_length=np.zeros(1),
         means=np.linspace(rows.mean.min(), rows.mean.max(), n_inducing),
@@ -201,7 +200,7 @@ def start(rows: Rows, n_inducing: int) -> Parameters:
 def train(
     parameters: Parameters, rows: Rows, n_samples: int, step_size: float, max_steps: int, rng: np.random.Generator
 ) -> tuple[Parameters, int]:
-    """Lower the objective by Adam on small batches; the best parameters seen, and the steps taken."""
+    """Minimise the objective by Adam on small batches; returns the best parameters and the number of steps."""
     n_rows, n_inducing = rows.mean.size, parameters.posterior.means.size
     batch = min(BATCH_ROWS, n_rows)
     watched = rng.standard_normal((n_rows, 3, n_samples))
@@ -214,10 +213,7 @@ def train(
         draws = rng.standard_normal((batch, 3, n_samples))
         here = Parameters.of(vector, n_inducing)
         slope = objective(here, rows.take(chosen), draws, n_rows / batch)[1].vector()
-        mean += (1 - DECAY) * (slope - mean)
-        square += (1 - SQUARE_DECAY) * (slope**2 - square)
-        size = np.sqrt(square / (1 - SQUARE_DECAY**step)) + SAFE_DIVISION
-        vector -= step_size / (1 - DECAY**step) * mean / size
+        adam_step(vector, slope, mean, square, step, step_size)
         if step % LOOK_EVERY == 0 or step == max_steps:
             value = objective(Parameters.of(vector, n_inducing), rows, watched)[0]
             looks += 1
@@ -231,10 +227,10 @@ def train(
 class BetaRecalibration(SplitRegressor):
     r"""GP-Beta recalibration (GPR-RB in the paper).
 
-    The predictive distribution function of a new label is a beta link of the Gaussian one, averaged over samples of the
-    link's parameters, which vary with the predicted mean and standard deviation. An interval has equal tails. Its ends
-    are found by bisection, and are infinite where they lie further from the mean than ``max_sigma`` standard
-    deviations, as small a or b make tails very heavy. There is no guarantee.
+    The predictive distribution function of a new label is a beta link of the Gaussian one. Its parameters vary with the
+    predicted mean and standard deviation, and the link is averaged over samples of them. Intervals have equal tails.
+    Their ends are found by bisection. Small a or b make the tails very heavy: an end that lies further than
+    ``max_sigma`` standard deviations from the mean is infinite. There is no guarantee.
 
     Parameters
     ----------
@@ -247,7 +243,7 @@ class BetaRecalibration(SplitRegressor):
     step_size : float, default=1e-2
         Adam's step size.
     max_steps : int, default=4096
-        Training steps at most. It ends earlier when 128 steps in a row bring no gain.
+        Largest number of training steps. Training stops earlier after 128 steps without a gain.
     max_sigma : float, default=16.0
         Standard deviations from the mean beyond which an end is infinite.
 
@@ -256,14 +252,14 @@ class BetaRecalibration(SplitRegressor):
     estimator_ : regressor
         The Gaussian process, fitted to the rows that are not held out.
     parameters_ : Parameters
-        What was learnt.
+        The learnt parameters.
     n_steps_ : int
         Training steps taken.
 
     Notes
     -----
-    Training to the end fits a few dozen calibration rows closely: intervals become narrower, cover less, and are
-    infinite for more rows. Of several numbers of steps, 256 came closest to the paper's numbers.
+    Training to the end overfits a few dozen calibration rows: intervals become narrower, cover less, and are infinite
+    for more rows. Of several numbers of steps, 256 came closest to the paper's numbers.
 
     References
     ----------
@@ -378,5 +374,5 @@ def quantiles(links: Array, level: float, max_sigma: float) -> Array:
 
 
 def distribution(links: Array, residuals: Array) -> Array:
-    """Averaged distribution function of each row at a label so many standard deviations from its mean."""
+    """Averaged distribution function of each row at a label ``residuals`` standard deviations from its mean."""
     return expit(link(log_ndtr(residuals)[:, None], log_ndtr(-residuals)[:, None], links)).mean(axis=1)

@@ -8,47 +8,42 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
+from conformal_gp.comparators.base import RegionRegressor
 from conformal_gp.comparators.held_out import HeldOutRegressor, Rows, plus_intervals
-from conformal_gp.conformal.levels import rank, read_levels
-from conformal_gp.validation import check_inputs
+from conformal_gp.conformal.levels import rank
 
 Array = NDArray[np.float64]
 
 
-class CrossConformal(HeldOutRegressor):
-    r"""Intervals from errors and predictions of models that leave out a fold each.
+class CrossConformal(HeldOutRegressor, RegionRegressor):
+    r"""Intervals from the errors and predictions of models that each leave out a fold.
 
     With :math:`m_i, s_i` the mean and standard deviation of a label under the model without row i's fold, and
-    :math:`t_i` the score :math:`|y_i - m_i| / s_i^{2/\gamma}` of row i, a label y of a new row has the p-value
+    :math:`t_i` the score :math:`|y_i - m_i| / s_i^{2/\gamma}` of row i, a candidate label y has the p-value
 
     .. math:: p(y) = \frac{1 + \#\{i : |y - m_i(x)| / s_i(x)^{2/\gamma} \le t_i\}}{l + 1},
 
-    and the region holds the labels with :math:`p(y) > \delta`. There is no exact guarantee: for exchangeable rows and
-    models fitted anew, a label is missed with probability at most :math:`2 \delta` and a little more (Barber et al.,
+    and the region consists of the labels with :math:`p(y) > \delta`. There is no exact guarantee. For exchangeable rows
+    and ``refit=True``, a label is missed with probability at most slightly more than :math:`2 \delta` (Barber et al.,
     2021), and usually about :math:`\delta`.
 
     Parameters
     ----------
     estimator : regressor or None, default=None
-        A :class:`~conformal_gp.ConformalGPRegressor` with ``tuning`` "train", "fixed" or "holdout"; with ``refit`` any
-        regressor with ``predict(X, return_std=True)``. None is ``ConformalGPRegressor(tuning="train",
-        random_state=0)``.
+        As in :class:`Jackknife`.
     cv : int, splitter or iterable of splits, default=10
         Folds; an integer is a number of folds drawn at random.
     method : {"cross", "plus"}, default="cross"
-        "cross" is the region above, or its convex hull. "plus" is CV+, an interval that contains it: ends are order
-        statistics of :math:`m_i \pm t_i s_i^{2/\gamma}`, as in :class:`JackknifePlus`.
+        "cross" is the region above, whose convex hull is the interval. "plus" is CV+, an interval that contains it: its
+        ends are order statistics of :math:`m_i \pm t_i s_i^{2/\gamma}`, as in :class:`JackknifePlus`.
     gamma : float in [1, inf], default=2.0
-        Root of the predicted variance by which errors are divided. 2 divides by the standard deviation, ``np.inf``
-        does not divide.
+        As in :class:`Jackknife`.
     refit : bool, default=False
-        Whether to fit anew without each fold. Otherwise the models without folds follow from the one fit in closed
-        form, with its kernel, noise and scaling of the inputs, and with ``tuning="train"`` its mean function too.
+        As in :class:`Jackknife`, for each fold in place of each row.
     random_state : int, RandomState instance or None, default=None
         Seed of the folds.
 
@@ -120,36 +115,15 @@ class CrossConformal(HeldOutRegressor):
         hulls = [hull(labels, depth, rank(level, self.scores_.size)) for level in levels]
         return np.stack(hulls, axis=-1)
 
-    def predict_set(self, X: ArrayLike, confidence_level: float = 0.95) -> list[Array]:
-        r"""Exact regions of the "cross" method, holes and all.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Test inputs.
-        confidence_level : float, default=0.95
-            One level strictly between 0 and 1.
-
-        Returns
-        -------
-        regions : list of ndarrays of shape (n_pieces, 2)
-            For each row its region as sorted, disjoint, closed intervals; none where no label has a p-value above
-            :math:`\delta`.
-        """
-        check_is_fitted(self)
-        inputs = check_inputs(self, X, reset=False)
-        levels, single = read_levels(confidence_level)
-        if not single:
-            raise ValueError(f"confidence_level must be one number for predict_set, got {confidence_level!r}.")
-        k = rank(levels[0], self.scores_.size)
-        labels, depth = sweep(*self._row_intervals(inputs))
-        return [pieces(*row, k) for row in zip(labels, depth, strict=True)]
+    def _regions(self, X: Array, level: Fraction) -> list[Array]:
+        k = rank(level, self.scores_.size)
+        return [pieces(*row, k) for row in zip(*sweep(*self._row_intervals(X)), strict=True)]
 
 
 def sweep(lower: Array, upper: Array) -> tuple[Array, Rows]:
-    """Ends of l closed intervals in order, and in how many intervals one is after each, both (m, 2 l).
+    """The sorted ends of l closed intervals, and the number of intervals that hold the points after each, (m, 2 l).
 
-    Of equal ends the lower come first: closed intervals that touch share a point.
+    Of equal ends the lower come first, because closed intervals that touch share a point.
     """
     ends = np.concatenate([lower, upper], axis=1)
     order = np.argsort(ends, axis=1, kind="stable")
@@ -158,18 +132,21 @@ def sweep(lower: Array, upper: Array) -> tuple[Array, Rows]:
 
 
 def hull(labels: Array, depth: Rows, k: int) -> Array:
-    """Convex hull of what is inside at least k intervals, (m, 2); of what is deepest where there is no such label."""
+    """Convex hull of the labels in at least k intervals, (m, 2).
+
+    Where there are none, it is that of the labels in the largest number of intervals.
+    """
     if k == 0:
         return np.tile([-np.inf, np.inf], (labels.shape[0], 1))
     inside = depth >= np.minimum(k, depth.max(axis=1))[:, None]
     first = np.argmax(inside, axis=1)
-    last = inside.shape[1] - np.argmax(inside[:, ::-1], axis=1)  # the end that leaves the last stretch
+    last = inside.shape[1] - np.argmax(inside[:, ::-1], axis=1)  # the upper end of the last piece
     rows = np.arange(labels.shape[0])
     return np.stack([labels[rows, first], labels[rows, last]], axis=1)
 
 
 def pieces(labels: Array, depth: Rows, k: int) -> Array:
-    """What is inside at least k intervals, (pieces, 2)."""
+    """The labels in at least k intervals, (pieces, 2)."""
     if k == 0:
         return np.array([[-np.inf, np.inf]])
     before = np.concatenate([[0], depth[:-1]])

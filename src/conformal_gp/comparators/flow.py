@@ -1,8 +1,8 @@
 r"""Recalibration by a monotone neural flow: modular conformal calibration (Marx, Zhao, Neiswanger and Ermon, 2022).
 
-Scores of the calibration rows are sorted and given the levels j / (q + 1); an increasing function of the level is
-fitted to these pairs, and quantiles of a new label are read from it. Here that function is one layer of a neural
-autoregressive flow with H units,
+The sorted scores of the q calibration rows have the levels j / (q + 1). An increasing function of the level is fitted
+to these pairs; its values are the quantiles of a new label. Here the function is one layer of a neural autoregressive
+flow with H units,
 
 .. math::
     N(u) = \operatorname{logit} \sum_h p_h s_h, \quad
@@ -16,25 +16,26 @@ increasing in u whatever its parameters v, b and w are. With :math:`\bar s = \su
     \frac{\partial N}{\partial w_h} = \frac{p_h (s_h - \bar s)}{\bar s (1 - \bar s)}.
 
 The authors' code (TorchUQ) trains a second flow, from scores to levels, at the same time. Intervals do not use it, but
-its error counts when the step size is halved and the training stopped. It is left out here: on folds of two data sets
-mean widths changed by no more than they do from one random start to another, 5%, at less than half the time.
+its error counts in the decisions to halve the step size and to stop. It is left out here. On folds of two data sets
+this changed mean widths by no more than another random start does, 5%, and took less than half the time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import exp, log, sqrt
+from math import exp, log
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax, logsumexp, ndtr, ndtri
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from conformal_gp._compiled import compiled
+from conformal_gp.comparators.adam import adam_step
 from conformal_gp.comparators.recalibration import INTERVAL_RULES, extended_scores, interval_levels
 from conformal_gp.comparators.split import SplitRegressor
 
@@ -44,26 +45,24 @@ Array = NDArray[np.float64]
 LEAST_PROBABILITY = 1e-6
 # Spread of the log slopes at the start: most units are steps, or nearly constant.
 LOG_SLOPE_SPREAD = 5.0
-# Every so many steps the loss is looked at; when it has not fallen by this share for longer than the patience, the step
-# size is halved. Training ends when the step size or the loss is this small.
+# The loss is checked every LOOK_EVERY steps. When more than PATIENCE checks in a row find no fall by LEAST_GAIN, the
+# step size is halved. Training ends when the step size or the loss is small enough.
 LOOK_EVERY = 100
 LEAST_GAIN = 1e-2
 PATIENCE = 2
 LEAST_STEP_SIZE = 1e-5
 LEAST_LOSS = 1e-5
-# Adam: decay of the two running means, and what keeps the division safe.
-DECAY, SQUARE_DECAY, SAFE_DIVISION = 0.9, 0.999, 1e-8
 
 
 def flow(parameters: Array, levels: Array) -> Array:
-    """N at each of the levels.
+    """Values of the flow N.
 
     Parameters
     ----------
     parameters : ndarray of shape (3, units)
         Log slopes v, offsets b and log weights w.
     levels : ndarray of shape (n,)
-        Where to evaluate.
+        Levels, in [0, 1].
 
     Returns
     -------
@@ -93,7 +92,7 @@ def train_flow(
     start : ndarray of shape (3, units)
         Parameters to start from.
     levels, scores : ndarray of shape (n,)
-        What to fit.
+        The points to fit.
     step_size : float
         Adam's step size at the start, halved when progress stalls.
     max_steps : int
@@ -113,7 +112,7 @@ def train_flow(
     return parameters, n_steps, loss
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@compiled(error_model="numpy", fastmath={"contract", "reassoc"})
 def _loss_and_gradient(parameters: Array, levels: Array, scores: Array, gradient: Array) -> float:  # pragma: no cover
     """Mean squared error, and its gradient into ``gradient``."""
     units = parameters.shape[1]
@@ -145,7 +144,7 @@ def _loss_and_gradient(parameters: Array, levels: Array, scores: Array, gradient
     return loss / levels.size
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _train(
     parameters: Array, levels: Array, scores: Array, step_size: float, max_steps: int
 ) -> tuple[int, float]:  # pragma: no cover
@@ -157,14 +156,7 @@ def _train(
     while step < max_steps:
         step += 1
         loss = _loss_and_gradient(parameters, levels, scores, gradient)
-        move = step_size / (1.0 - DECAY**step)
-        correction = 1.0 / sqrt(1.0 - SQUARE_DECAY**step)
-        for a in range(parameters.shape[0]):
-            for h in range(parameters.shape[1]):
-                g = gradient[a, h]
-                mean[a, h] = DECAY * mean[a, h] + (1.0 - DECAY) * g
-                square[a, h] = SQUARE_DECAY * square[a, h] + (1.0 - SQUARE_DECAY) * g * g
-                parameters[a, h] -= move * mean[a, h] / (correction * sqrt(square[a, h]) + SAFE_DIVISION)
+        adam_step(parameters, gradient, mean, square, step, step_size)
         if step % LOOK_EVERY == 0:
             if loss < best * (1.0 - LEAST_GAIN):
                 best, stalled = loss, 0
@@ -180,21 +172,19 @@ def _train(
 class FlowRecalibration(SplitRegressor):
     r"""Modular conformal calibration with a neural autoregressive flow (GPR-RM in the paper).
 
-    Quantiles of a new label with predicted mean m and standard deviation s are :math:`m + s h(u)`, where h comes from
-    the flow N, fitted to the scores of the calibration rows: :math:`h(u) = \Phi^{-1}(N(u) + 1/2)` for "cdf" scores
-    :math:`\Phi((y - m) / s) - 1/2`, and N itself for "z" scores :math:`(y - m) / s`. They are finite at all levels,
-    and have no guarantee: the flow smooths the scores.
+    The flow N is fitted to the scores :math:`\Phi((y - m) / s) - 1/2` of the calibration rows. The quantile at level u
+    of a new label with predicted mean m and standard deviation s is :math:`m + s\, \Phi^{-1}(N(u) + 1/2)`. Quantiles
+    are finite, at most 4.75 standard deviations from the mean. They have no guarantee, because the flow smooths the
+    scores.
 
-    Training follows the authors' code: Adam from a random start, step sizes halved when the loss stalls, until they or
-    the loss are below 1e-5. Two things differ: it is in double precision, and the flow from scores to levels, which
-    intervals do not need, is not trained (see the module's text).
+    Training follows the authors' code: Adam from a random start, and a step size that is halved when the loss stalls,
+    until the step size or the loss is below 1e-5. There are two differences. Training is in double precision, and the
+    flow from scores to levels is left out, since intervals do not need it (see the module's text).
 
     Parameters
     ----------
     estimator, calibration_size, random_state
         See :class:`~conformal_gp.comparators.SplitConformal`. The seed is also that of the flow's start.
-    scores : {"cdf", "z"}, default="cdf"
-        What is ranked. With "cdf" no end is further than 4.75 standard deviations from the mean.
     interval : {"shortest", "central"}, default="shortest"
         Which interval of a level to take: the narrowest on average, or the one with equal tails.
     units : int, default=200
@@ -234,7 +224,6 @@ class FlowRecalibration(SplitRegressor):
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
         **SplitRegressor._parameter_constraints,
-        "scores": [StrOptions({"cdf", "z"})],
         "interval": [StrOptions(set(INTERVAL_RULES))],
         "units": [Interval(Integral, 1, None, closed="left")],
         "step_size": [Interval(Real, 0, None, closed="neither")],
@@ -247,22 +236,19 @@ class FlowRecalibration(SplitRegressor):
         *,
         calibration_size: float = 0.25,
         random_state: int | np.random.RandomState | None = None,
-        scores: str = "cdf",
         interval: str = "shortest",
         units: int = 200,
         step_size: float = 1e-3,
         max_steps: int = 50_000,
     ):
         super().__init__(estimator, calibration_size=calibration_size, random_state=random_state)
-        self.scores = scores
         self.interval = interval
         self.units = units
         self.step_size = step_size
         self.max_steps = max_steps
 
     def _calibrate(self, mean: Array, std: Array, y: Array) -> None:
-        residuals = (y - mean) / std
-        scores = extended_scores(ndtr(residuals) - 0.5 if self.scores == "cdf" else residuals)
+        scores = extended_scores(ndtr((y - mean) / std) - 0.5)
         start = check_random_state(self.random_state).standard_normal((3, self.units))
         start[0] *= LOG_SLOPE_SPREAD
         levels = np.linspace(0.0, 1.0, scores.size)
@@ -275,6 +261,4 @@ class FlowRecalibration(SplitRegressor):
     def _quantile(self, levels: Array) -> Array:
         """h: quantiles of a new label whose predicted mean is 0 and standard deviation 1."""
         scores = flow(self.parameters_, levels)
-        if self.scores == "z":
-            return scores
         return ndtri(np.clip(scores + 0.5, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY))

@@ -19,12 +19,12 @@ Array = NDArray[np.float64]
 
 
 class GaussianIntervals(IntervalRegressor):
-    r"""Intervals that hold the stated share of a Gaussian process's own predictive distribution (GPR in the paper).
+    r"""Central intervals of a Gaussian process's predictive distribution (GPR in the paper).
 
     .. math:: m(x) \pm \Phi^{-1}(1 - \delta/2)\, s(x),
 
-    with mean m and standard deviation s of a new label. They cover as they should where the model is right, and promise
-    nothing where it is not.
+    with mean m and standard deviation s of a new label. Their coverage is right if the model is; otherwise there is no
+    guarantee.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Methods that score every training row by a model that has not seen it."""
+"""Methods that score every training row by a model fitted without it."""
 
 from __future__ import annotations
 
@@ -28,23 +28,12 @@ BLOCK_ENTRIES = 2**20
 
 
 class HeldOutRegressor(IntervalRegressor):
-    r"""A Gaussian process on all rows, and the same without each fold of them.
+    r"""A Gaussian process fitted to all training rows, and to all but each fold of them.
 
-    Row i, predicted with mean and standard deviation :math:`m_i, s_i` by the model without its fold, has the score
-    :math:`t_i = |y_i - m_i| / s_i^{2/\gamma}`. Subclasses say which folds, and what follows from the scores.
-
-    Parameters
-    ----------
-    estimator : regressor or None, default=None
-        A :class:`~conformal_gp.ConformalGPRegressor` with ``tuning`` "train", "fixed" or "holdout"; with ``refit`` any
-        regressor with ``predict(X, return_std=True)``. None is ``ConformalGPRegressor(tuning="train",
-        random_state=0)``.
-    gamma : float in [1, inf]
-        Root of the predicted variance by which errors are divided. 2 divides by the standard deviation, ``np.inf``
-        does not divide.
-    refit : bool, default=False
-        Whether to fit anew without each fold. Otherwise the models without folds follow from the one fit in closed
-        form, with its hyperparameters (see :mod:`conformal_gp.comparators.leave_out`).
+    With :math:`m_i, s_i` the mean and standard deviation of row i under the model without its fold, the score of the
+    row is :math:`t_i = |y_i - m_i| / s_i^{2/\gamma}`. Subclasses define the folds, and the intervals that follow.
+    :class:`~conformal_gp.comparators.Jackknife` describes the parameters, and
+    :mod:`conformal_gp.comparators.leave_out` the closed form.
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
@@ -77,7 +66,7 @@ class HeldOutRegressor(IntervalRegressor):
         return np.concatenate([self._block_intervals(X[block], levels) for block in blocks])
 
     def _row_intervals(self, X: Array) -> tuple[Array, Array]:
-        """Lower and upper ends, (m, l): labels that would score no more than row i under the model without its fold."""
+        """Ends, (m, l), of the labels that score no more than row i under the model without its fold."""
         mean, std = (part[:, self.left_out_.fold] for part in self.left_out_.predict(X))
         half = scaled(self.scores_, self._scale(std))
         return mean - half, mean + half

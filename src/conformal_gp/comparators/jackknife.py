@@ -28,7 +28,7 @@ class _LeaveOneOut(HeldOutRegressor):
 
 
 class Jackknife(_LeaveOneOut):
-    r"""Intervals as wide as the leave-one-out errors.
+    r"""Intervals around the prediction whose half-width is a quantile of the leave-one-out errors.
 
     With :math:`t_i` the absolute error of training row i under the model without it, the interval is
 
@@ -46,8 +46,8 @@ class Jackknife(_LeaveOneOut):
         Root of the predicted variance by which errors are divided. 2 divides by the standard deviation, ``np.inf``
         does not divide.
     refit : bool, default=False
-        Whether to fit anew without each row. Otherwise the models without rows follow from the one fit in closed form,
-        with its kernel, noise and scaling of the inputs, and with ``tuning="train"`` its mean function too.
+        Whether to fit again without each row. Otherwise the models without a row follow in closed form from the fit to
+        all rows. They keep its kernel, noise and scaling of the inputs, and with ``tuning="train"`` its mean function.
 
     Attributes
     ----------
@@ -78,23 +78,21 @@ class Jackknife(_LeaveOneOut):
 class JackknifePlus(_LeaveOneOut):
     r"""Intervals from leave-one-out errors and leave-one-out predictions.
 
-    With :math:`m_{-i}` the prediction and :math:`t_i` the absolute error of training row i under the model without it,
-    the interval is from the :math:`\lfloor \delta (l + 1) \rfloor`-th smallest :math:`m_{-i}(x) - t_i` to the
-    :math:`\lceil (1 - \delta)(l + 1) \rceil`-th smallest :math:`m_{-i}(x) + t_i`, infinite where a rank is 0 or more
-    than l. For exchangeable rows it holds a new label with probability at least :math:`1 - 2 \delta` when the models
-    are fitted anew, and usually about :math:`1 - \delta`.
+    With :math:`m_{-i}` the prediction of the model without row i, and :math:`t_i` its absolute error on row i, the
+    interval goes from the :math:`\lfloor \delta (l + 1) \rfloor`-th smallest :math:`m_{-i}(x) - t_i` to the
+    :math:`\lceil (1 - \delta)(l + 1) \rceil`-th smallest :math:`m_{-i}(x) + t_i`. An end is infinite where its rank is
+    0 or more than l. For exchangeable rows and ``refit=True`` the interval contains a new label with probability at
+    least :math:`1 - 2 \delta`, and usually about :math:`1 - \delta`.
 
     Parameters
     ----------
     estimator, gamma, refit
-        See :class:`Jackknife`. The guarantee is for ``refit=True``, and for ``tuning="fixed"`` without scaling.
+        As in :class:`Jackknife`. The guarantee also holds for ``tuning="fixed"`` with ``scale_inputs=False``.
 
     Attributes
     ----------
-    estimator_ : regressor
-        The Gaussian process, fitted to all rows.
-    scores_ : ndarray of shape (n_samples,)
-        Leave-one-out errors, divided as ``gamma`` says.
+    estimator_, scores_
+        As in :class:`Jackknife`.
 
     References
     ----------

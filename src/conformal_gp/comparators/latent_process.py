@@ -1,13 +1,14 @@
-r"""The sparse Gaussian process of GP-Beta: three numbers that vary with the base prediction.
+r"""The sparse Gaussian process of GP-Beta: three functions of the base prediction.
 
-The rows are base predictions (m, s), Gaussian distributions, with the covariance
+Its inputs are base predictions (m, s), that is Gaussian distributions, with the covariance
 
 .. math::
     k((m, s), (m', s')) = \frac{\ell}{\sqrt S} \exp\Bigl(-\frac{(m - m')^2}{2 S}\Bigr), \quad S = s^2 + s'^2 + \ell^2.
 
-Three independent functions f of this covariance are known through their values at a few inducing rows. With K = R Rᵀ
-the covariance of these, jitter on its diagonal, their values are R X, and X, standard normal a priori, has a normal
-posterior with mean C and covariance M Mᵀ, M lower triangular. With :math:`P = K_{xu} R^{-T}` a row has
+Three independent functions f with this covariance are represented by their values at a few inducing rows. Let K = R Rᵀ
+be the covariance matrix of the inducing rows, with jitter on its diagonal. The values are R X, where X is standard
+normal a priori. Its posterior is normal with mean C and covariance M Mᵀ, M lower triangular. With :math:`P = K_{xu}
+R^{-T}` a row has
 
 .. math::
     \mathrm{E} f = P C, \quad
@@ -29,7 +30,7 @@ JITTER = 1e-2
 
 
 class Posterior(NamedTuple):
-    """Parameters of the process and of its posterior; also a gradient with respect to them."""
+    """Parameters of the process and of its posterior, or a gradient with respect to them."""
 
     log_length: Array
     """Logarithm of the length scale, (1,)."""

@@ -1,16 +1,16 @@
-r"""A Gaussian process without some of its training rows: from one fit, or from a fit each.
+r"""A Gaussian process without some of its training rows: from one fit, or from one fit for each fold.
 
 With :math:`P` the inverse covariance matrix of the l training labels and :math:`\alpha = P y` (see
 :mod:`conformal_gp.gp.posterior`), the labels of a fold S, given all other rows, have
 
 .. math:: \text{residuals } R_S = P_{SS}^{-1} \alpha_S, \qquad \text{covariance } P_{SS}^{-1},
 
-and for a new input with weights v, mean μ and variance s, mean and variance without the fold are
+and for a test row with weights v, mean μ and variance s, mean and variance without the fold are
 
 .. math:: \mu - v_S' R_S, \qquad s + v_S' P_{SS}^{-1} v_S .
 
-What the first fit learnt is held: kernel, noise, scaling of the inputs and, with ``tuning="train"``, the coefficients
-of the mean. With ``tuning="fixed"`` or "holdout" these have a flat prior and so are estimated without the fold.
+Kernel, noise and scaling of the inputs are those of the fit to all rows. So are the coefficients of the mean with
+``tuning="train"``. With ``tuning="fixed"`` or "holdout" they have a flat prior, and are estimated without the fold.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from conformal_gp.predictors.single import SinglePredictor
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-# Smallest squared pivot of a block of P, scaled to a unit diagonal, at which its rows are not alone in determining a
-# coefficient of the mean; as for single rows in gp/posterior.py.
+# Smallest squared pivot of a block of P that is scaled to a unit diagonal. Below it the rows of the block alone
+# determine a coefficient of the mean; gp/posterior.py has the same rule for single rows.
 _SMALLEST_PIVOT = 1e-10
 
 
@@ -42,7 +42,8 @@ class LeftOut(ABC):
     fold : ndarray of shape (l,)
         Number of each training row's fold.
     residual : ndarray of shape (l,)
-        Label of each row less its mean without the row's fold; infinite where that leaves the mean undetermined.
+        Label of each row minus its mean without the row's fold; infinite where the other rows do not determine the
+        mean.
     std : ndarray of shape (l,)
         Standard deviation of each label without the row's fold.
     """
@@ -53,18 +54,18 @@ class LeftOut(ABC):
 
     @abstractmethod
     def predict(self, X: Array) -> tuple[Array, Array]:
-        """Means and standard deviations of the labels of m new inputs without each fold, each (m, folds)."""
+        """Means and standard deviations of the labels of m test rows without each fold, each (m, folds)."""
 
 
 class ClosedForm(LeftOut):
-    """Everything from the fit to all rows.
+    """Predictions without each fold in closed form, from the fit to all rows.
 
     Parameters
     ----------
     predictor : SinglePredictor
-        That of a fitted regressor.
+        The predictor of a fitted regressor.
     folds : sequence of ndarray of int
-        Rows of each fold; they part the training rows.
+        Rows of each fold. Each training row is in one fold.
     """
 
     def __init__(self, predictor: SinglePredictor, folds: Sequence[Rows]):
@@ -99,7 +100,7 @@ class ClosedForm(LeftOut):
 
 
 class Refits(LeftOut):
-    """A regressor fitted anew without each fold.
+    """Predictions without each fold by a fit to the other folds.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ class Refits(LeftOut):
     y : ndarray of shape (l,)
         Training labels.
     folds : sequence of ndarray of int
-        Rows of each fold; they part the training rows.
+        Rows of each fold. Each training row is in one fold.
     """
 
     def __init__(self, estimator: Any, X: Array, y: Array, folds: Sequence[Rows]):
@@ -144,7 +145,7 @@ def fold_of_rows(folds: Sequence[Rows]) -> Rows:
 
 
 def _inverse_root(block: Array) -> Array | None:
-    """L^-1 with block^-1 = L^-T L^-1; None where the block is singular but for rounding."""
+    """L^-1 with block^-1 = L^-T L^-1; None where the block is numerically singular."""
     scale = np.sqrt(np.diagonal(block))
     if not scale.all():
         return None

@@ -1,4 +1,4 @@
-"""kNNR-CP: nearest neighbours regression, with residuals that distances to the neighbours normalise."""
+"""kNNR-CP: nearest neighbours regression, with residuals normalised by distances to the neighbours."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 FOLDS = 10
+# Largest number of neighbours that cross-validation considers.
+MOST_NEIGHBOURS = 15
 
-# exp(gamma λ) of an isolated row overflows; beyond this exponent a score is as good as infinite, or zero.
+# exp(gamma λ) of an isolated row overflows. Beyond this exponent a score is practically infinite, or zero.
 LARGEST_EXPONENT = 500.0
 
 
 class Neighbourhoods(NamedTuple):
-    """What is known of the k nearest neighbours of each of l rows, and of all but the farthest of them."""
+    """Sums over the k nearest neighbours of each of l rows, and over all but the farthest of them."""
 
     last: Rows
     """(l,): the farthest of the k."""
@@ -42,7 +44,7 @@ class Neighbourhoods(NamedTuple):
 
 
 def nearest(distances: Array, k: int) -> Rows:
-    """Columns of the k smallest entries of each row, nearest first; of equals, the first columns."""
+    """Columns of the k smallest entries of each row, smallest first; of equal entries, the first columns."""
     return np.argsort(distances, axis=1, kind="stable")[:, :k]
 
 
@@ -73,11 +75,10 @@ def neighbourhoods(X: Array, y: Array, k: int) -> Neighbourhoods:
 def best_n_neighbors(
     X: Array,
     y: Array,
-    largest: int = 15,
-    criterion: str = "squared_error",
+    largest: int = MOST_NEIGHBOURS,
     random_state: int | np.random.RandomState | None = None,
 ) -> int:
-    """Number of neighbours with the least error in ten-fold cross-validation of plain nearest neighbours regression.
+    """Number of neighbours with the least squared error in ten-fold cross-validation of nearest neighbours regression.
 
     Parameters
     ----------
@@ -87,8 +88,6 @@ def best_n_neighbors(
         Labels.
     largest : int, default=15
         Largest number to consider.
-    criterion : {"squared_error", "absolute_error"}, default="squared_error"
-        The error.
     random_state : int, RandomState instance or None, default=None
         Seed of the folds.
 
@@ -111,7 +110,7 @@ def best_n_neighbors(
     for train, test in splits:
         labels = y[train][nearest(cdist(X[test], X[train]), largest)]
         error = np.cumsum(labels, axis=1) / np.arange(1, largest + 1) - y[test, None]
-        loss += (error**2 if criterion == "squared_error" else np.abs(error)).sum(axis=0)
+        loss += (error**2).sum(axis=0)
     return int(np.argmin(loss)) + 1
 
 
@@ -127,26 +126,22 @@ class ConformalNeighbours(FullConformalRegressor):
     where neighbours, distances and the median are those of training rows and test row together, each row itself left
     out. Where the median is zero, so is every λ.
 
-    Of rows at the same distance, those come first that come first in an order of all rows, the test row included,
-    which is drawn at random when the model is fitted; so no row is treated differently. Every test row has the same
-    place in it, and answers do not depend on which rows are asked about together.
+    Ties between distances are broken by an order of all rows, including the test row, that is drawn at random when the
+    model is fitted. So no row is treated differently. All test rows have the same place in this order, and their
+    intervals do not depend on each other.
 
-    Coverage is exact with given ``n_neighbors`` and ``scale_inputs=False``. Cross-validation and the scaling look at
-    the training rows only, as in the paper, so they do not treat the test row alike.
+    Coverage is exact with given ``n_neighbors`` and ``scale_inputs=False``. Cross-validation and the scaling use the
+    training rows only, as in the paper, and so treat the test row differently.
 
     Parameters
     ----------
     n_neighbors : int or None, default=None
-        Number k of neighbours, less than the number of rows. None takes the best in ten-fold cross-validation of the
-        plain regression over the training rows.
+        Number k of neighbours, less than the number of rows. None takes the best of 1 to 15 in ten-fold
+        cross-validation of the regression over the training rows.
     measure : {"normalised", "plain", "exponential"}, default="normalised"
         The score, in the order of the formulas above.
     gamma : float > 0, default=0.5
         Sensitivity to distances: large values weaken the normalised measure and strengthen the exponential one.
-    criterion : {"squared_error", "absolute_error"}, default="squared_error"
-        Error that cross-validation compares.
-    max_neighbors : int, default=15
-        Largest k that cross-validation considers.
     scale_inputs : bool, default=True
         Standardise inputs to mean 0 and standard deviation 1 over the training rows.
     random_state : int, RandomState instance or None, default=None
@@ -177,8 +172,6 @@ class ConformalNeighbours(FullConformalRegressor):
         "n_neighbors": [Interval(Integral, 1, None, closed="left"), None],
         "measure": [StrOptions({"normalised", "plain", "exponential"})],
         "gamma": [Interval(Real, 0, None, closed="neither")],
-        "criterion": [StrOptions({"squared_error", "absolute_error"})],
-        "max_neighbors": [Interval(Integral, 1, None, closed="left")],
         "scale_inputs": ["boolean"],
         "random_state": ["random_state"],
     }
@@ -189,16 +182,12 @@ class ConformalNeighbours(FullConformalRegressor):
         *,
         measure: str = "normalised",
         gamma: float = 0.5,
-        criterion: str = "squared_error",
-        max_neighbors: int = 15,
         scale_inputs: bool = True,
         random_state: int | np.random.RandomState | None = None,
     ):
         self.n_neighbors = n_neighbors
         self.measure = measure
         self.gamma = gamma
-        self.criterion = criterion
-        self.max_neighbors = max_neighbors
         self.scale_inputs = scale_inputs
         self.random_state = random_state
 
@@ -217,7 +206,7 @@ class ConformalNeighbours(FullConformalRegressor):
         order = order[order != y.size]
         self._X, self._y = self._scaling.transform(X[order]), y[order]
         self.n_neighbors_ = (
-            best_n_neighbors(self._X, self._y, self.max_neighbors, self.criterion, random_state)
+            best_n_neighbors(self._X, self._y, random_state=random_state)
             if self.n_neighbors is None
             else int(self.n_neighbors)
         )
@@ -237,7 +226,7 @@ class ConformalNeighbours(FullConformalRegressor):
         return self._y[near].mean(axis=1), np.take_along_axis(distances, near, axis=1).sum(axis=1)
 
     def _lines(self, X: Array) -> Lines:
-        """Lines by what the test row changes: it may push the farthest neighbour of a training row out."""
+        """Lines of the training rows; the test row may replace the farthest neighbour of a training row."""
         k, training = self.n_neighbors_, self._training
         distances = self._distances(X)
         centre, test_sum = self._nearest_to(distances)
@@ -251,7 +240,7 @@ class ConformalNeighbours(FullConformalRegressor):
         return Lines(centre, lines.offset * ratio, lines.slope * ratio)
 
     def _ratio(self, sums: Array, test_sum: Array) -> Array | float:
-        """The test row's denominator in units of each training row's."""
+        """The denominator of the test row's score, divided by that of each training row."""
         if self.measure == "plain":
             return 1.0
         median = np.median(np.hstack([sums, test_sum]), axis=1, keepdims=True)

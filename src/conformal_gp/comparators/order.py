@@ -1,4 +1,4 @@
-"""Order statistics with exact ranks, infinite where a rank asks for more rows than there are."""
+"""Order statistics with exact ranks, infinite where there are too few values for the rank."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def upper_end(values: Array, levels: Sequence[Fraction]) -> Array:
 
 
 def scaled(ends: Array, scale: Array) -> Array:
-    """Ends for rows of different scales; an infinite end stays infinite at scale 0 too.
+    """Ends multiplied by the scale of each row; an infinite end stays infinite at scale 0.
 
     >>> scaled(np.array([1.0, np.inf]), np.array([[2.0], [0.0]]))
     array([[ 2., inf],
@@ -44,7 +44,7 @@ def scaled(ends: Array, scale: Array) -> Array:
 
 
 def one_sided(levels: Sequence[Fraction]) -> list[Fraction]:
-    """Levels at which two one-sided ends make intervals of the given levels: half of δ on either side."""
+    """Levels of the two one-sided ends of an interval of each level: δ/2 on either side."""
     return [(1 + level) / 2 for level in levels]
 
 

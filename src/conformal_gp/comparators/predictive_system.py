@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +15,10 @@ Array = NDArray[np.float64]
 
 
 class SplitPredictiveSystem(SplitRegressor):
-    r"""Predictive distribution made of the signed errors on calibration rows (GPR-RC in the paper).
+    r"""Predictive distribution from the signed errors on calibration rows (GPR-RC in the paper).
 
     With scores :math:`r_j = (y_j - m_j) / s_j` of the q calibration rows, the labels :math:`C_{(j)} = m(x) + s(x)\,
-    r_{(j)}` cut the line into q + 1 parts, each with probability :math:`1 / (q + 1)`. The interval is
+    r_{(j)}` divide the line into q + 1 parts, each of probability :math:`1 / (q + 1)`. The interval is
 
     .. math:: [C_{(k)}, C_{(q + 1 - k)}], \qquad k = \lfloor \delta (q + 1) / 2 \rfloor,
 
@@ -30,15 +29,11 @@ class SplitPredictiveSystem(SplitRegressor):
     ----------
     estimator, calibration_size, random_state
         See :class:`~conformal_gp.comparators.SplitConformal`.
-    normalise : bool, default=True
-        Whether errors are divided by the predicted standard deviation.
 
     Attributes
     ----------
-    estimator_ : regressor
-        The Gaussian process, fitted to the rows that are not held out.
-    scores_ : ndarray of shape (n_calibration,)
-        Scores of the calibration rows.
+    estimator_, scores_
+        As in :class:`~conformal_gp.comparators.SplitConformal`.
 
     References
     ----------
@@ -55,29 +50,10 @@ class SplitPredictiveSystem(SplitRegressor):
             [ 18.,  19.,  inf]]])
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
-        **SplitRegressor._parameter_constraints,
-        "normalise": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        calibration_size: float = 0.25,
-        random_state: int | np.random.RandomState | None = None,
-        normalise: bool = True,
-    ):
-        super().__init__(estimator, calibration_size=calibration_size, random_state=random_state)
-        self.normalise = normalise
-
     def _calibrate(self, mean: Array, std: Array, y: Array) -> None:
-        self.scores_ = (y - mean) / self._scale(std)
+        self.scores_ = (y - mean) / std
 
     def _ends(self, mean: Array, std: Array, levels: Sequence[Fraction]) -> Array:
         sides = one_sided(levels)
         ends = np.stack([lower_end(self.scores_, sides), upper_end(self.scores_, sides)])
-        return mean[:, None, None] + scaled(ends, self._scale(std)[:, None, None])
-
-    def _scale(self, std: Array) -> Array:
-        return std if self.normalise else np.ones_like(std)
+        return mean[:, None, None] + scaled(ends, std[:, None, None])

@@ -1,4 +1,4 @@
-"""What methods that recalibrate a predictive distribution share: scores with ends, and rules for intervals."""
+"""Functions for methods that recalibrate a predictive distribution: extended scores, and rules for intervals."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ GRID_POINTS = 100
 
 
 def extended_scores(scores: Array) -> Array:
-    """Sorted scores of q calibration rows, with one more at either end, the mean gap away.
+    """Sorted scores of q calibration rows, with one more added at either end, at the distance of the mean gap.
 
-    Entry j of the q + 2 belongs to level j / (q + 1), so that levels outside the scores have a value too.
+    Entry j of the q + 2 has the level j / (q + 1), so that all levels from 0 to 1 have a score.
 
     >>> extended_scores(np.array([0.3, 0.1, 0.2])).round(3)
     array([0. , 0.1, 0.2, 0.3, 0.4])
@@ -31,19 +31,18 @@ def extended_scores(scores: Array) -> Array:
 
 
 def interval_levels(quantile: Callable[[Array], Array], delta: Fraction, rule: str) -> tuple[float, float]:
-    r"""Levels of the two ends of an interval that leaves out a share ``delta``.
+    r"""Levels of the two ends of an interval of level 1 - ``delta``.
 
-    "central" leaves out as much on either side. "shortest" is the interval from level c to :math:`c + 1 - \delta` of
-    the least width, with one c for all rows: on an even grid over :math:`[0, \delta]`, refined once between the
-    neighbours of the best point, the middle of the last bracket. It is chosen after the scores were seen, so it covers
-    a little less.
+    "central" leaves out :math:`\delta/2` on either side. "shortest" is the narrowest interval from level c to
+    :math:`c + 1 - \delta`, with one c for all rows. It is found on an even grid over :math:`[0, \delta]`, refined once
+    between the neighbours of the best point. Because it is chosen on the calibration rows, it covers slightly less.
 
     Parameters
     ----------
     quantile : callable
-        Quantiles at an array of levels, averaged over the rows; an increasing function.
+        Quantiles at an array of levels, averaged over the rows; it is increasing.
     delta : Fraction
-        Share to leave out.
+        Significance level.
     rule : {"shortest", "central"}
         The rule.
 

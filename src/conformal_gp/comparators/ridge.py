@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils._param_validation import Interval
 
-from conformal_gp.comparators.ams import search
+from conformal_gp.comparators.automatic_model_selection import search
 from conformal_gp.comparators.full import FullConformalRegressor
 from conformal_gp.conformal.lines import Lines, normalised_residual_lines
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.scaling import Scaling
-from conformal_gp.gp.threads import one_blas_thread
+from conformal_gp.threads import one_blas_thread
 
 __all__ = ["ConformalRidge"]
 
@@ -33,7 +33,7 @@ class ConformalRidge(FullConformalRegressor):
     prior: the scores are those of ``ConformalGPRegressor`` with ``gamma=1``.
 
     Coverage is exact with given ``length_scale`` and ``ridge`` and ``scale_inputs=False``. The search and the scaling
-    look at the training rows only, as in the paper, so they do not treat the test row alike.
+    use the training rows only, as in the paper, and so treat the test row differently.
 
     Parameters
     ----------
@@ -42,14 +42,10 @@ class ConformalRidge(FullConformalRegressor):
     ridge : float > 0 or None, default=None
         Ridge λ. None searches.
     bias : bool, default=True
-        Whether to have an unregularised bias. It is found anew for training rows and test row together.
-    eta : float >= 0, default=0.1
-        Smoothing of the leave-one-out error that the search minimises; 0 is none.
-    penalty : float >= 0, default=0.01
-        Weight, in the search, of the mean square distance of the logarithms of σ and λ from where they start.
+        Whether to have an unregularised bias, fitted to training rows and test row together.
     bounded : bool, default=False
-        Whether to keep the search within a factor of exp(10) of its start. Without, it is the published one, which
-        for large labels may run off to values that mean nothing.
+        Whether to keep the search within a factor of exp(10) of its start. The published search is unbounded, and can
+        end at meaningless values when labels are large.
     scale_inputs : bool, default=True
         Standardise inputs to mean 0 and standard deviation 1 over the training rows.
 
@@ -64,8 +60,8 @@ class ConformalRidge(FullConformalRegressor):
 
     Notes
     -----
-    Intervals may be infinite at any level: where the test row is so close to some rows, and these so far from all
-    others, that their residuals grow with the candidate label as fast as its own.
+    Intervals may be infinite at any level. This happens when the test row is close to some training rows and far from
+    all others, so that the residuals of these rows grow with the candidate label as fast as its own.
 
     References
     ----------
@@ -88,8 +84,6 @@ class ConformalRidge(FullConformalRegressor):
         "length_scale": [Interval(Real, 0, None, closed="neither"), None],
         "ridge": [Interval(Real, 0, None, closed="neither"), None],
         "bias": ["boolean"],
-        "eta": [Interval(Real, 0, None, closed="left")],
-        "penalty": [Interval(Real, 0, None, closed="left")],
         "bounded": ["boolean"],
         "scale_inputs": ["boolean"],
     }
@@ -100,16 +94,12 @@ class ConformalRidge(FullConformalRegressor):
         ridge: float | None = None,
         *,
         bias: bool = True,
-        eta: float = 0.1,
-        penalty: float = 0.01,
         bounded: bool = False,
         scale_inputs: bool = True,
     ):
         self.length_scale = length_scale
         self.ridge = ridge
         self.bias = bias
-        self.eta = eta
-        self.penalty = penalty
         self.bounded = bounded
         self.scale_inputs = scale_inputs
 
@@ -126,8 +116,6 @@ class ConformalRidge(FullConformalRegressor):
                 length_scale=self.length_scale,
                 ridge=self.ridge,
                 bias=self.bias,
-                eta=self.eta,
-                penalty=self.penalty,
                 bounded=self.bounded,
             )
             try:

@@ -1,4 +1,4 @@
-"""Methods that hold rows out for calibration: a Gaussian process on the rest, its errors on them."""
+"""Methods that fit a Gaussian process to one part of the rows and calibrate it on the other."""
 
 from __future__ import annotations
 
@@ -32,26 +32,11 @@ def calibration_rows(n_rows: int, share: float, random_state: int | np.random.Ra
 
 
 class SplitRegressor(IntervalRegressor):
-    """A Gaussian process on one part of the rows, calibrated on the other.
+    """A Gaussian process fitted to one part of the rows and calibrated on the other.
 
-    Subclasses turn means, standard deviations and labels of the calibration rows into a rule for intervals. Where
-    these are at hand already, :meth:`calibrate` and :meth:`intervals` do without a fit.
-
-    Parameters
-    ----------
-    estimator : regressor with ``predict(X, return_std=True)``, or None, default=None
-        Its standard deviations are those of new labels. None is ``ConformalGPRegressor("se", tuning="train")``.
-    calibration_size : float in (0, 1), default=0.25
-        Share of the rows held out for calibration.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the split, and of whatever else is random.
-
-    Attributes
-    ----------
-    estimator_ : regressor
-        The Gaussian process, fitted to the rows that are not held out.
-    n_calibration_ : int
-        Calibration rows.
+    Subclasses compute intervals from the means, standard deviations and labels of the calibration rows. If these are
+    already known, :meth:`calibrate` and :meth:`intervals` need no fit.
+    :class:`~conformal_gp.comparators.SplitConformal` describes the parameters.
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
@@ -91,7 +76,7 @@ class SplitRegressor(IntervalRegressor):
         return self._ends(mean, std, levels)
 
     def calibrate(self, mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> Self:
-        """Learn from calibration rows whose predictions are at hand.
+        """Calibrate on rows whose predictions are known.
 
         Parameters
         ----------
@@ -103,7 +88,7 @@ class SplitRegressor(IntervalRegressor):
         Returns
         -------
         self : object
-            The calibrated method; :meth:`intervals` may be called.
+            The calibrated method, ready for :meth:`intervals`.
         """
         means, stds = _predictions(mean, std)
         labels = column_or_1d(y, dtype=np.float64)
@@ -117,7 +102,7 @@ class SplitRegressor(IntervalRegressor):
         return self
 
     def intervals(self, mean: ArrayLike, std: ArrayLike, confidence_level: float | ArrayLike = 0.95) -> Array:
-        """Intervals of test rows whose predictions are at hand.
+        """Intervals of test rows whose predictions are known.
 
         Parameters
         ----------
@@ -137,7 +122,7 @@ class SplitRegressor(IntervalRegressor):
         return ends[:, :, 0] if single else ends
 
     def __sklearn_is_fitted__(self) -> bool:
-        """:meth:`calibrate` alone gives no predictions of one's own."""
+        """After :meth:`calibrate` alone there is no estimator to predict with."""
         return hasattr(self, "estimator_")
 
     @abstractmethod

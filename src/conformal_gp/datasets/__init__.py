@@ -1,4 +1,4 @@
-"""Data sets: four benchmarks that come with the package, and artificial draws from a Gaussian process."""
+"""Data sets: four benchmarks that come with the package, and artificial data from a Gaussian process."""
 
 from ._artificial import make_gp_data
 from ._loaders import load_auto_mpg, load_boston, load_cpu, load_servo

@@ -1,4 +1,4 @@
-"""Read a bundled CSV file and hand it over in the form a loader was asked for."""
+"""Read a bundled CSV file and return it in the form that was asked for."""
 
 import csv
 from importlib.resources import files
@@ -84,7 +84,7 @@ def _read_columns(filename: str) -> tuple[list[str], dict[str, tuple[str, ...]]]
 
 
 def _import_pandas(caller: str) -> Any:
-    """Import pandas, or say who needs it and how to get it."""
+    """Import pandas, or raise an error that says how to install it."""
     try:
         import pandas
     except ImportError as error:

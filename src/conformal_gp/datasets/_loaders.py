@@ -5,66 +5,6 @@ from typing import Any
 from ._base import load_bundled
 
 
-def load_boston(*, return_X_y: bool = False, as_frame: bool = False, raw: bool = False) -> Any:
-    """Load the Boston house price data set: 506 rows, 13 inputs.
-
-    The target is the median house value of a census tract in thousands of dollars.
-
-    .. warning::
-        The input ``b`` encodes race: it is computed from the proportion of Black residents of the town. The
-        set is here only because published results that this package reproduces were computed on it. For
-        anything else take another data set, such as :func:`sklearn.datasets.fetch_california_housing`.
-
-    Parameters
-    ----------
-    return_X_y : bool, default=False
-        Return ``(data, target)`` instead of a Bunch.
-    as_frame : bool, default=False
-        Give the inputs as a pandas DataFrame and the target as a Series. This needs pandas.
-    raw : bool, default=False
-        Accepted as in the other loaders. No input of this set is text, so it changes nothing.
-
-    Returns
-    -------
-    dataset : :class:`~sklearn.utils.Bunch`
-        A dictionary with the attributes
-
-        data : ndarray or DataFrame of shape (506, 13)
-            The inputs.
-        target : ndarray or Series of shape (506,)
-            Median house value, in thousands of dollars.
-        frame : DataFrame of shape (506, 14), or None unless ``as_frame=True``
-            The inputs and the target, as the last column.
-        feature_names : list of str
-            The names of the inputs, in column order.
-        target_names : list of str
-            The name of the target, its one item.
-        categories : dict
-            Empty: no input of this set is text.
-        DESCR : str
-            Origin, size, columns, licence and caveats.
-        filename : str
-            The data file, in the package that ``data_module`` names.
-        data_module : str
-            The package that holds the data file.
-
-    (data, target) : tuple, if ``return_X_y=True``
-        The inputs and the target only.
-
-    Examples
-    --------
-    >>> from conformal_gp.datasets import load_boston
-    >>> boston = load_boston()
-    >>> boston.data.shape, boston.target.shape
-    ((506, 13), (506,))
-    >>> boston.feature_names[:5], boston.target_names
-    (['crim', 'zn', 'indus', 'chas', 'nox'], ['medv'])
-    >>> "encodes race" in boston.DESCR
-    True
-    """
-    return load_bundled("boston", return_X_y=return_X_y, as_frame=as_frame, raw=raw)
-
-
 def load_auto_mpg(*, return_X_y: bool = False, as_frame: bool = False, raw: bool = False) -> Any:
     """Load the Auto MPG data set: 392 rows, 7 inputs.
 
@@ -78,8 +18,8 @@ def load_auto_mpg(*, return_X_y: bool = False, as_frame: bool = False, raw: bool
     as_frame : bool, default=False
         Give the inputs as a pandas DataFrame and the target as a Series. This needs pandas.
     raw : bool, default=False
-        Accepted as in the other loaders. No input of this set is text, so it changes nothing.
-        ``origin`` is a number in the source (1 USA, 2 Europe, 3 Japan).
+        As in the other loaders. It changes nothing: no input of this data set is text, and ``origin`` is a number in
+        the source (1 USA, 2 Europe, 3 Japan).
 
     Returns
     -------
@@ -120,6 +60,43 @@ def load_auto_mpg(*, return_X_y: bool = False, as_frame: bool = False, raw: bool
     return load_bundled("auto_mpg", return_X_y=return_X_y, as_frame=as_frame, raw=raw)
 
 
+def load_boston(*, return_X_y: bool = False, as_frame: bool = False, raw: bool = False) -> Any:
+    """Load the Boston house price data set: 506 rows, 13 inputs.
+
+    The target is the median house value of a census tract in thousands of dollars.
+
+    .. warning::
+        The input ``b`` encodes race: it is computed from the proportion of Black residents of the town. The
+        set is here only because published results that this package reproduces were computed on it. For
+        anything else take another data set, such as :func:`sklearn.datasets.fetch_california_housing`.
+
+    Parameters
+    ----------
+    return_X_y, as_frame : bool, default=False
+        As in :func:`load_auto_mpg`.
+    raw : bool, default=False
+        As in the other loaders. It changes nothing: no input of this data set is text.
+
+    Returns
+    -------
+    dataset : :class:`~sklearn.utils.Bunch`, or tuple (data, target) if ``return_X_y=True``
+        As in :func:`load_auto_mpg`: ``data`` has shape (506, 13) and ``target`` is the median house value in thousands
+        of dollars.
+
+    Examples
+    --------
+    >>> from conformal_gp.datasets import load_boston
+    >>> boston = load_boston()
+    >>> boston.data.shape, boston.target.shape
+    ((506, 13), (506,))
+    >>> boston.feature_names[:5], boston.target_names
+    (['crim', 'zn', 'indus', 'chas', 'nox'], ['medv'])
+    >>> "encodes race" in boston.DESCR
+    True
+    """
+    return load_bundled("boston", return_X_y=return_X_y, as_frame=as_frame, raw=raw)
+
+
 def load_cpu(*, return_X_y: bool = False, as_frame: bool = False, raw: bool = False) -> Any:
     """Load the CPU performance data set: 209 rows, 7 inputs, one of them text.
 
@@ -128,40 +105,17 @@ def load_cpu(*, return_X_y: bool = False, as_frame: bool = False, raw: bool = Fa
 
     Parameters
     ----------
-    return_X_y : bool, default=False
-        Return ``(data, target)`` instead of a Bunch.
-    as_frame : bool, default=False
-        Give the inputs as a pandas DataFrame and the target as a Series. This needs pandas.
+    return_X_y, as_frame : bool, default=False
+        As in :func:`load_auto_mpg`.
     raw : bool, default=False
         Give the vendors by name. ``data`` is then an array of dtype object, or a frame with a column of
         strings.
 
     Returns
     -------
-    dataset : :class:`~sklearn.utils.Bunch`
-        A dictionary with the attributes
-
-        data : ndarray or DataFrame of shape (209, 7)
-            The inputs.
-        target : ndarray or Series of shape (209,)
-            Published relative performance.
-        frame : DataFrame of shape (209, 8), or None unless ``as_frame=True``
-            The inputs and the target, as the last column.
-        feature_names : list of str
-            The names of the inputs, in column order.
-        target_names : list of str
-            The name of the target, its one item.
-        categories : dict
-            ``{'vendor': names}``, the 30 names in alphabetical order: code ``i`` stands for ``names[i]``.
-        DESCR : str
-            Origin, size, columns, licence and caveats.
-        filename : str
-            The data file, in the package that ``data_module`` names.
-        data_module : str
-            The package that holds the data file.
-
-    (data, target) : tuple, if ``return_X_y=True``
-        The inputs and the target only.
+    dataset : :class:`~sklearn.utils.Bunch`, or tuple (data, target) if ``return_X_y=True``
+        As in :func:`load_auto_mpg`: ``data`` has shape (209, 7) and ``target`` is the published relative performance.
+        ``categories["vendor"]`` lists the 30 names in alphabetical order; code ``i`` stands for item ``i``.
 
     Examples
     --------
@@ -188,40 +142,18 @@ def load_servo(*, return_X_y: bool = False, as_frame: bool = False, raw: bool = 
 
     Parameters
     ----------
-    return_X_y : bool, default=False
-        Return ``(data, target)`` instead of a Bunch.
-    as_frame : bool, default=False
-        Give the inputs as a pandas DataFrame and the target as a Series. This needs pandas.
+    return_X_y, as_frame : bool, default=False
+        As in :func:`load_auto_mpg`.
     raw : bool, default=False
         Give motor and screw as letters. ``data`` is then an array of dtype object, or a frame with columns of
         strings.
 
     Returns
     -------
-    dataset : :class:`~sklearn.utils.Bunch`
-        A dictionary with the attributes
-
-        data : ndarray or DataFrame of shape (167, 4)
-            The inputs.
-        target : ndarray or Series of shape (167,)
-            Rise time, in seconds.
-        frame : DataFrame of shape (167, 5), or None unless ``as_frame=True``
-            The inputs and the target, as the last column.
-        feature_names : list of str
-            The names of the inputs, in column order.
-        target_names : list of str
-            The name of the target, its one item.
-        categories : dict
-            For ``motor`` and ``screw`` the letters in alphabetical order: code ``i`` stands for item ``i``.
-        DESCR : str
-            Origin, size, columns, licence and caveats.
-        filename : str
-            The data file, in the package that ``data_module`` names.
-        data_module : str
-            The package that holds the data file.
-
-    (data, target) : tuple, if ``return_X_y=True``
-        The inputs and the target only.
+    dataset : :class:`~sklearn.utils.Bunch`, or tuple (data, target) if ``return_X_y=True``
+        As in :func:`load_auto_mpg`: ``data`` has shape (167, 4) and ``target`` is the rise time in seconds.
+        ``categories["motor"]`` and ``categories["screw"]`` list the letters in alphabetical order; code ``i`` stands
+        for item ``i``.
 
     Examples
     --------

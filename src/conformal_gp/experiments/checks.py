@@ -1,4 +1,4 @@
-"""How far our numbers agree with the paper's, and whether its claims hold in them."""
+"""How far our numbers agree with the paper's, and whether they support its claims."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Agreement(NamedTuple):
     finite: int
     """Cells of finite width in the paper."""
     within: dict[int, int]
-    """How many of them have our width within so many percent."""
+    """For each percentage, the number of them where our width is that close."""
     infinite: int
     """Cells of infinite width in the paper."""
     infinite_too: int
@@ -38,7 +38,7 @@ class Agreement(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A claim, whether it holds, and what says so."""
+    """A claim, whether it holds, and the evidence."""
 
     claim: str
     passed: bool
@@ -46,7 +46,7 @@ class Check(NamedTuple):
 
 
 def agreement(counted: Callable[[str, Row], bool], results: Results) -> Agreement:
-    """Count cells that agree with the paper's, of the data sets and rows that are to be ``counted``."""
+    """Count cells that agree with the paper's, among the data sets and rows for which ``counted`` is true."""
     finite, infinite, cells, miscoverage, infinite_too = 0, 0, 0, 0, 0
     within = dict.fromkeys((3, 8, 10, 20), 0)
     for (data_set, row, percent), paper in printed().items():
@@ -66,7 +66,7 @@ def agreement(counted: Callable[[str, Row], bool], results: Results) -> Agreemen
 
 
 def claims(results: Results) -> list[Check]:
-    """The paper's claims that the results at hand can speak to."""
+    """The paper's claims that the results allow to check."""
     return [check for claim in _CLAIMS for check in claim(results)]
 
 

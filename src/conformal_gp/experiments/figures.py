@@ -15,6 +15,7 @@ from conformal_gp.experiments.methods import LEVELS, MORE_GAMMAS
 from conformal_gp.experiments.paper import PAPER_LEVELS, Row
 from conformal_gp.experiments.results import Outcome, Results
 from conformal_gp.experiments.tables import TITLES
+from conformal_gp.files import replacing
 
 STYLES: dict[str, dict[str, Any]] = {
     "GPR": {"color": "#888888", "marker": "o"},
@@ -26,7 +27,7 @@ STYLES: dict[str, dict[str, Any]] = {
     "kNNR-CP": {"color": "#7a5c00", "marker": "D"},
     "GPR-CP": {"color": "#0044bb", "marker": "o", "linewidth": 2.0},
 }
-"""Lines of the methods; colours that the colour-blind can tell apart."""
+"""Line styles of the methods. Colour-blind readers can tell the colours apart."""
 
 
 class Picture(NamedTuple):
@@ -38,7 +39,7 @@ class Picture(NamedTuple):
 
 
 def draw(results: Results, folder: Path) -> list[Picture]:
-    """Draw what the results at hand allow, each figure as PNG and SVG.
+    """Draw the figures that the results allow, each as PNG and SVG.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ def draw(results: Results, folder: Path) -> list[Picture]:
     Returns
     -------
     pictures : list of Picture
-        What was drawn.
+        The figures.
     """
     drawn = []
     names = [name for name in BENCHMARKS if (name, Row("GPR-CP", "SE", 2.0)) in results]
@@ -129,7 +130,7 @@ def _miscoverage(axes: Any, found: dict[Row, Outcome]) -> None:
 def _figure(
     name: str, folder: Path, rows: int, columns: int, size: tuple[float, float]
 ) -> Iterator[tuple[Any, Any, Path]]:
-    """A figure that is saved as PNG and SVG at the end; the same picture is the same file."""
+    """A figure that is saved as PNG and SVG at the end. The same figure gives the same files."""
     try:
         import matplotlib
     except ImportError as error:
@@ -145,5 +146,7 @@ def _figure(
         for panel in axes.flat:
             panel.spines[["top", "right"]].set_visible(False)
         yield figure, axes, folder / f"{name}.png"
-        figure.savefig(folder / f"{name}.png", dpi=130)
-        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+        with replacing(folder / f"{name}.png") as file:
+            figure.savefig(file, format="png", dpi=130)
+        with replacing(folder / f"{name}.svg") as file:
+            figure.savefig(file, format="svg", metadata={"Date": None})

@@ -16,13 +16,13 @@ N_FOLDS = 10
 TRAINING_ROWS, TEST_ROWS = 500, 1000
 """Sizes of an artificial data set."""
 OUTLIERS = {"artificial_well_specified": 0.0, "artificial_outliers": 0.1}
-"""Artificial data sets, and the probability that a row of theirs is an outlier."""
+"""Artificial data sets, with the probability that a row is an outlier."""
 BENCHMARKS = ("boston", "auto_mpg", "cpu", "servo")
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Training rows, test rows, and a seed for whatever a method draws."""
+    """Training rows, test rows, and the seed of the methods."""
 
     data_set: str
     X: Array
@@ -33,7 +33,7 @@ class Fold:
 
 
 def folds_in_run(data_set: str) -> int:
-    """Folds of a run; an artificial data set is a run of its own with one split."""
+    """Number of folds of a run; a run of an artificial data set is one new data set and one split."""
     return 1 if data_set in OUTLIERS else N_FOLDS
 
 
@@ -70,5 +70,5 @@ def make_fold(data_set: str, seed: int, run: int, fold: int) -> Fold:
 
 
 def _derived(*numbers: int) -> int:
-    """A seed of its own for each tuple of numbers."""
+    """A different seed for each tuple of numbers."""
     return int(np.random.SeedSequence(numbers).generate_state(1)[0])

@@ -1,4 +1,4 @@
-"""What is run on a fold: each unit is one fit, and gives one or several rows of a table."""
+"""The methods of the paper's tables, in units: a unit is one fit, and gives one or several rows of a table."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ MORE_GAMMAS = (1.0, 2.0, 3.0, 4.0, 8.0, np.inf)
 N_STARTS = 3
 """Random starts of the optimiser."""
 NEIGHBOURS = {"boston": 3, "auto_mpg": 9, "cpu": 2, "servo": 3}
-"""Neighbours of kNNR-CP. The paper chose them by cross-validation and does not print them; these fit its rows best."""
+"""Neighbours of kNNR-CP. The paper chose them by cross-validation and does not report them; these match best."""
 BETA_STEPS = 256
-"""Steps of training of GPR-RB; the paper does not give its own. Of five numbers tried this fits its rows best."""
+"""Training steps of GPR-RB. The paper does not report its number; of five tried, this matches best."""
 
 
 class Found(NamedTuple):
-    """Intervals of a row of a table for the test rows of a fold."""
+    """Intervals of the test rows of a fold, for one row of a table."""
 
     row: Row
     intervals: Array
@@ -55,7 +55,7 @@ Unit = Callable[[Fold], Iterator[Found]]
 
 
 def gaussian_process(covariance: str) -> Unit:
-    """GPR and GPR-CP with a covariance function: one fit serves both, and every gamma."""
+    """GPR and GPR-CP with one covariance function: one fit for both, and for every gamma."""
 
     def unit(fold: Fold) -> Iterator[Found]:
         gammas = MORE_GAMMAS if covariance == "SE" and fold.data_set not in OUTLIERS else GAMMAS
@@ -77,7 +77,7 @@ def plain_and_conformal(
 
 
 def _regressor(fold: Fold, covariance: str) -> ConformalGPRegressor:
-    """The paper's settings: everything learnt from the training rows, or known where it says so."""
+    """The paper's settings: hyperparameters learnt from training rows, or known for the first artificial data."""
     if fold.data_set == "artificial_well_specified":
         # Kernels by name have a unit amplitude and length scale, as the data have.
         return ConformalGPRegressor(
@@ -105,11 +105,11 @@ def _with_gamma(model: ConformalGPRegressor, gamma: float) -> ConformalGPRegress
 
 
 def recalibration(method: str, calibrated: Callable[..., SplitRegressor]) -> Unit:
-    """A method that recalibrates GPR on a quarter of the training rows; the split is the same for all of them."""
+    """A method that recalibrates GPR on a quarter of the training rows, the same rows for all such methods."""
 
     def unit(fold: Fold) -> Iterator[Found]:
         scaler = StandardScaler().fit(fold.X)
-        # Closest to the paper's rows, which were made with scikit-learn's regressor in settings that it does not give.
+        # The paper used scikit-learn's regressor and does not report its settings; these come closest to its rows.
         base = ConformalGPRegressor(
             "se",
             mean="zero",

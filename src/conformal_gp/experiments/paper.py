@@ -1,4 +1,4 @@
-"""What the paper printed: every cell of its four tables."""
+"""The paper's results: every cell of its four tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Row(NamedTuple):
 
 
 class Printed(NamedTuple):
-    """A cell as printed."""
+    """A cell as printed in the paper."""
 
     width: float
     miscoverage: float
@@ -28,7 +28,7 @@ class Printed(NamedTuple):
 
 @cache
 def printed() -> dict[tuple[str, Row, int], Printed]:
-    """Cells of the paper by data set, row and level in percent; rows come in the paper's order.
+    """Cells of the paper by data set, row and level in percent, in the paper's order.
 
     Examples
     --------
@@ -46,5 +46,5 @@ def printed() -> dict[tuple[str, Row, int], Printed]:
 
 
 def rows_of(data_set: str) -> list[Row]:
-    """Rows that the paper printed for a data set."""
+    """Rows of the paper's table for a data set."""
     return list(dict.fromkeys(row for name, row, _ in printed() if name == data_set))

@@ -1,4 +1,4 @@
-"""The paper's protocol: which unit runs on which fold, and what is kept of it."""
+"""The paper's protocol: which methods run on which folds, and what is recorded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from conformal_gp.experiments.folds import OUTLIERS, folds_in_run, make_fold
 from conformal_gp.experiments.methods import LEVELS, UNITS, Found, units_for
 from conformal_gp.experiments.paper import PAPER_LEVELS
-from conformal_gp.gp.threads import one_blas_thread
+from conformal_gp.threads import one_blas_thread
 
 TABLES = {
     "table1": ("artificial_well_specified",),
@@ -21,13 +21,13 @@ TABLES = {
 }
 """The paper's tables and their data sets."""
 IN_TABLES = [LEVELS.index(level / 100) for level in PAPER_LEVELS]
-"""Places of the tables' levels among all."""
+"""Positions of the tables' levels in ``LEVELS``."""
 RUNS = 10
-"""Runs in the paper."""
+"""Number of runs in the paper."""
 
 
 def tasks(data_sets: Sequence[str], *, runs: int, seed: int, most_folds: int | None = None) -> list[tuple[str, tuple]]:
-    """Named arguments of :func:`one_fold` for all that a selection of data sets needs.
+    """Names and arguments of all calls of :func:`one_fold` that some data sets need.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def tasks(data_sets: Sequence[str], *, runs: int, seed: int, most_folds: int | N
     seed : int
         Seed of all runs.
     most_folds : int or None, default=None
-        Folds to take of each run, for a sample; None takes all.
+        Number of folds to take from each run; None takes all.
     """
     return [
         (f"{seed}/{data_set}/{unit}/{run}/{fold}", (data_set, unit, seed, run, fold))
@@ -50,11 +50,11 @@ def tasks(data_sets: Sequence[str], *, runs: int, seed: int, most_folds: int | N
 
 
 def one_fold(data_set: str, unit: str, seed: int, run: int, fold: int) -> dict:
-    """What is kept of a unit on a fold: for each row of a table the sum of widths and the number of misses a level."""
+    """Run one unit on one fold: for each row of a table, the sum of widths and the number of misses at each level."""
     rows = make_fold(data_set, seed, run, fold)
     start = time.thread_time()
     with one_blas_thread(), warnings.catch_warnings():
-        # Ends of bounds and levels that few rows cannot support are part of the experiment.
+        # Warnings of optima on a bound and of too few rows for a level are expected here.
         warnings.simplefilter("ignore")
         found = [_kept(each, rows.y_test, data_set) for each in UNITS[unit](rows)]
     return {

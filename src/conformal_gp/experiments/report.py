@@ -1,8 +1,9 @@
-"""Write what came out: tables, figures, the runs behind them, and a page that says how far they agree."""
+"""Write the results: tables, figures, the runs behind them, and a page on how far they agree with the paper."""
 
 from __future__ import annotations
 
 import csv
+import io
 import platform
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -15,6 +16,7 @@ from conformal_gp.experiments.methods import COVARIANCES, LEVELS
 from conformal_gp.experiments.paper import Row
 from conformal_gp.experiments.protocol import TABLES
 from conformal_gp.experiments.results import Results, summarise
+from conformal_gp.files import write_bytes
 
 
 def _by(*methods: str) -> Callable[[str, Row], bool]:
@@ -30,7 +32,7 @@ GROUPS: dict[str, Callable[[str, Row], bool]] = {
     ),
     **{method: _by(method) for method in ("GPR-RI", "GPR-RB", "GPR-RM", "GPR-RC", "RR-CP", "kNNR-CP")},
 }
-"""Cells that are counted together."""
+"""Groups of cells whose agreement is counted together."""
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
 SAMPLE = "**Only a sample:** a few folds of one run, to see that everything works. Do not compare these numbers."
 
@@ -44,7 +46,7 @@ def write(
     command: str,
     sample: bool,
 ) -> str:
-    """Write everything into a folder and return the page that sums it up.
+    """Write everything into a folder and return the page that summarises it.
 
     Parameters
     ----------
@@ -57,9 +59,9 @@ def write(
     draw : bool
         Whether to draw figures.
     command : str
-        The command that this is the result of.
+        The command, as the page shows it.
     sample : bool
-        Whether this is only a sample.
+        Whether only a sample of the folds was run.
     """
     out.mkdir(parents=True, exist_ok=True)
     results = summarise(folds)
@@ -68,7 +70,7 @@ def write(
             text = written(TABLES[table], results)
             if ending == "md":
                 text = f"# Table {table[-1]} of the paper\n\n" + (f"{SAMPLE}\n\n" if sample else "") + text
-            (out / f"{table}.{ending}").write_text(text, encoding="utf-8")
+            write_bytes(out / f"{table}.{ending}", text.encode())
     _write_runs(results, out / "runs.csv")
     pictures = figures.draw(results, out) if draw else []
     page = "\n".join(
@@ -81,7 +83,7 @@ def write(
         + _likelihood_lines(results)
         + [f"\n![{path.stem}]({path.name})\n\n*{caption}*" for path, caption in pictures]
     )
-    (out / "results.md").write_text(page + "\n", encoding="utf-8")
+    write_bytes(out / "results.md", f"{page}\n".encode())
     return page
 
 
@@ -155,13 +157,14 @@ def _likelihood_lines(results: Results) -> list[str]:
 
 def _write_runs(results: Results, path: Path) -> None:
     """A line for each row of a table and run: mean widths and miscoverage at all levels."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        percents = [f"{100 * level:g}" for level in LEVELS]
-        head = ["data_set", "method", "covariance", "gamma", "run"]
-        writer.writerow(head + [f"width_{p}" for p in percents] + [f"outside_{p}" for p in percents])
-        for (data_set, row), outcome in results.items():
-            gamma = "" if row.gamma is None else f"{row.gamma:g}"
-            for run, (widths, misses) in enumerate(zip(outcome.widths, outcome.misses, strict=True)):
-                numbers = [f"{width:.6g}" for width in widths] + [f"{miss:.4g}" for miss in misses]
-                writer.writerow([data_set, row.method, row.covariance, gamma, run, *numbers])
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    percents = [f"{100 * level:g}" for level in LEVELS]
+    head = ["data_set", "method", "covariance", "gamma", "run"]
+    writer.writerow(head + [f"width_{p}" for p in percents] + [f"outside_{p}" for p in percents])
+    for (data_set, row), outcome in results.items():
+        gamma = "" if row.gamma is None else f"{row.gamma:g}"
+        for run, (widths, misses) in enumerate(zip(outcome.widths, outcome.misses, strict=True)):
+            numbers = [f"{width:.6g}" for width in widths] + [f"{miss:.4g}" for miss in misses]
+            writer.writerow([data_set, row.method, row.covariance, gamma, run, *numbers])
+    write_bytes(path, text.getvalue().encode())

@@ -1,4 +1,4 @@
-"""Run what a selection of tables and figures needs, and write it."""
+"""Run the experiments behind selected tables and figures, and write these."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def reproduce(
     quick: bool = False,
     command: str = "",
 ) -> str:
-    """Run the paper's evaluation again, and return the page that sums it up.
+    """Run the paper's evaluation again, and return the page that summarises it.
 
     Parameters
     ----------
@@ -34,25 +34,25 @@ def reproduce(
     runs : int
         Runs of ten-fold cross-validation.
     jobs : int
-        Processes, -1 for one a core. Results do not depend on it.
+        Number of processes; -1 is one per core. Results do not depend on it.
     out : Path
         Folder for tables, figures and the page.
     raw : Path or None, default=None
-        File of the folds' results, from which an interrupted run goes on. None is ``folds.jsonl`` in ``out``.
+        File of the folds' results, from which an interrupted run resumes. None is ``folds.jsonl`` in ``out``.
     seed : int, default=0
         Seed of all splits, starts and draws.
     cluster : str or None, default=None
         Address of a Dask scheduler that runs the folds.
     quick : bool, default=False
-        Take two folds of one run: only a sample.
+        Take only two folds of one run, as a sample.
     command : str, default=""
-        What the page names as the command that made it.
+        The command, as the page shows it.
     """
     unknown = set(selection) - set(SELECTIONS)
     if unknown or not selection:
         raise ValueError(f"selection must be some of {', '.join(SELECTIONS)}; got {', '.join(selection) or 'nothing'}.")
     if jobs == 0:
-        raise ValueError("jobs must be a number of processes, or -1 for one a core; got 0.")
+        raise ValueError("jobs must be a number of processes, or -1 for one per core; got 0.")
     chosen = [table for table in TABLES if table in selection or "all" in selection]
     draw = bool({"figures", "all"} & set(selection))
     # The figures show all methods on the benchmark data sets.

@@ -16,10 +16,10 @@ Array = NDArray[np.float64]
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Deciles and quartiles that the paper's boxplots show."""
 TOLERATED_EXCESS = 0.3
-"""Miscoverage may exceed its nominal value by this share in an approach that is called well calibrated.
+"""Largest relative excess of miscoverage over its nominal value in a method that counts as well calibrated.
 
-The paper marks such approaches with an asterisk and gives no rule; in its text "surpassing 30% above the significance
-level" is extremely high. That number agrees with every asterisk it printed.
+The paper marks such methods with an asterisk and gives no rule. Its text calls "surpassing 30% above the significance
+level" extremely high, and this number agrees with every asterisk.
 """
 
 
@@ -37,7 +37,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a row of a table reached on a data set.
+    """Results of a row of a table on a data set.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Outcome:
     log_likelihood : float
         Mean over folds; NaN where there is none.
     quantiles : ndarray of shape (quantiles, 3), or None
-        Quantiles of the widths of all test rows at the paper's levels, where they were kept.
+        Quantiles of the widths of all test rows at the paper's levels, where these were recorded.
     """
 
     widths: Array
@@ -55,12 +55,12 @@ class Outcome:
     quantiles: Array | None
 
     def cell(self, percent: int) -> Cell:
-        """Means and standard errors at a level; errors are NaN with a single run, or with an infinite width."""
+        """Means and standard errors at a level. The errors are NaN for a single run or an infinite width."""
         widths, misses = (values[:, _place(percent)] for values in (self.widths, self.misses))
         return Cell(widths.mean(), _standard_error(widths), misses.mean(), _standard_error(misses), misses.size)
 
     def calibrated(self) -> bool:
-        """Whether miscoverage is at most 30% above nominal at all levels of the tables, but for two standard errors."""
+        """Whether miscoverage is at most 30% above nominal at all levels of the tables, up to two standard errors."""
         return all(self._holds(percent) for percent in PAPER_LEVELS)
 
     def _holds(self, percent: int) -> bool:
@@ -99,7 +99,7 @@ def _outcome(found: list[dict]) -> Outcome:
     quantiles = None
     if "widths" in found[0]:
         widths = np.concatenate([each["widths"] for each in found], axis=1)
-        # Without interpolation, which fails between infinite widths.
+        # Without interpolation, which is undefined between infinite widths.
         quantiles = np.quantile(widths, QUANTILES, axis=1, method="inverted_cdf")
     return Outcome(
         by_run("width"), 100.0 * by_run("missed"), float(np.mean(likelihoods)) if likelihoods else np.nan, quantiles

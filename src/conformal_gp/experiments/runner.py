@@ -1,4 +1,4 @@
-"""Run many independent tasks, write each result as soon as it is there, and go on where a run was interrupted."""
+"""Run independent tasks, write each result as soon as it is known, and resume an interrupted run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Advance = Callable[[str], None]
 
 
 def finished(raw: Path) -> list[dict]:
-    """Results written so far; a line that an interruption cut short does not count."""
+    """Results written so far, without a last line that was cut short."""
     results = []
     for line in raw.read_text().splitlines() if raw.exists() else []:
         try:
@@ -37,15 +37,15 @@ def run(
     Parameters
     ----------
     raw : Path
-        File of results, a JSON object a line.
+        File of results, one JSON object per line.
     tasks : sequence of (name, arguments)
-        Names are unique; a task whose name is in ``raw`` already is not run again.
+        Names are unique. A task whose name is already in ``raw`` is not run again.
     function : callable
-        Gives the result of a task as a dict from its arguments.
+        Returns the result of a task as a dict, given its arguments.
     jobs : int
-        Processes, -1 for one a core. Results do not depend on it.
+        Number of processes; -1 is one per core. Results do not depend on it.
     cluster : str or None, default=None
-        Address of a Dask scheduler whose workers run the tasks in place of local processes.
+        Address of a Dask scheduler whose workers run the tasks instead of local processes.
     """
     raw.parent.mkdir(parents=True, exist_ok=True)
     done = {result["task"] for result in finished(raw)}
@@ -68,7 +68,7 @@ def _named(function: Callable[..., dict], name: str, arguments: tuple) -> dict:
 
 @contextmanager
 def _workers(cluster: str | None) -> Iterator[None]:
-    """Where joblib runs tasks inside the ``with`` block."""
+    """Choose the workers that joblib uses inside the ``with`` block."""
     if cluster is None:
         yield
         return
@@ -82,7 +82,7 @@ def _workers(cluster: str | None) -> Iterator[None]:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Advance]:
-    """A bar with the time left, or plain lines without rich or a terminal; ``advance`` says that a task is done."""
+    """A progress bar with the time left, or plain lines without rich or a terminal; yields ``advance``."""
     try:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
     except ImportError:
@@ -92,14 +92,14 @@ def _progress(total: int) -> Iterator[Advance]:
         yield _plain_lines(total)
         return
     columns = BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left  {task.description}")
-    # Tasks are uneven, so speed is taken over minutes.
+    # Tasks differ in cost, so speed is estimated over minutes.
     with Progress(*columns, speed_estimate_period=600) as progress:
         bar = progress.add_task("", total=total)
         yield lambda name: progress.update(bar, advance=1, description=name)
 
 
 def _plain_lines(total: int) -> Advance:
-    """Twenty lines in all."""
+    """Progress as twenty lines in all."""
     start = time.monotonic()
     done = 0
 

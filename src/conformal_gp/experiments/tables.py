@@ -1,4 +1,4 @@
-"""The paper's tables with our numbers beside its own, as Markdown, CSV and LaTeX."""
+"""The paper's tables with our numbers beside the paper's, as Markdown, CSV and LaTeX."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Entry(NamedTuple):
 
 
 class Notation(NamedTuple):
-    """How a format writes what is more than digits."""
+    """How a format writes infinity, plus-minus and bold."""
 
     infinity: str
     plus_minus: str
@@ -70,7 +70,7 @@ def markdown(data_sets: Sequence[str], results: Results) -> str:
 
 
 def latex(data_sets: Sequence[str], results: Results) -> str:
-    """One table in the paper's layout, data sets side by side; each line of ours is followed by the paper's."""
+    """One table in the paper's layout, data sets side by side. Each of our lines is followed by the paper's."""
     n = len(data_sets)
     titles = [r"\multicolumn{6}{c}{" + TITLES[name] + "}" for name in data_sets]
     parts = [r"\multicolumn{3}{c}{Mean width}", r"\multicolumn{3}{c}{Miscoverage (\%)}"]
@@ -100,7 +100,7 @@ def latex(data_sets: Sequence[str], results: Results) -> str:
 
 
 def comma_separated(data_sets: Sequence[str], results: Results) -> str:
-    """A line a cell."""
+    """One line per cell."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(FIELDS)
@@ -138,7 +138,7 @@ def covariance_title(row: Row) -> str:
 
 
 def _lines(data_set: str, results: Results) -> Iterator[tuple[Row, list[Entry]]]:
-    """Rows that were run, in the paper's order, with their cells."""
+    """The rows that were run, in the paper's order, with their cells."""
     best = {percent: narrowest(data_set, percent, results) for percent in PAPER_LEVELS}
     for row in rows_of(data_set):
         if (data_set, row) in results:

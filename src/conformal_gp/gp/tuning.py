@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
-from conformal_gp.gp.threads import map_threads
+from conformal_gp.threads import map_threads
 
 Array = NDArray[np.float64]
 

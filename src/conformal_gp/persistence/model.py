@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 import conformal_gp
 from conformal_gp.fitting import rebuild
-from conformal_gp.gp.threads import one_blas_thread
 from conformal_gp.persistence.archive import (
     FORMAT,
     FORMAT_VERSION,
@@ -27,6 +26,7 @@ from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.rows import ArrayRows
 from conformal_gp.sparse import SparseConformalGPRegressor
 from conformal_gp.tables.columns import Columns
+from conformal_gp.threads import one_blas_thread
 from conformal_gp.validation import check_labels
 
 Array = NDArray[np.float64]

@@ -1,8 +1,8 @@
 """Pictures of prediction intervals, after scikit-learn's display convention.
 
-Every display holds what it draws. ``from_estimator`` and ``from_predictions`` compute and draw; ``plot`` draws again,
-say into other axes. Colours are safe for colour-blind readers, and whatever a colour tells, a hatch, line style or
-marker tells too. Drawing needs Matplotlib: ``pip install 'conformal-gp[plot]'``.
+A display keeps the values that it draws. ``from_estimator`` and ``from_predictions`` compute and draw; ``plot`` draws
+again, for example into other axes. Colour-blind readers can tell the colours apart, and hatches, line styles or
+markers repeat what they show. Drawing needs Matplotlib: ``pip install 'conformal-gp[plot]'``.
 """
 
 from conformal_gp.plotting.band import PredictionBandDisplay

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from conformal_gp.evaluation import percent
+from conformal_gp.plotting.arguments import one_input_varied, stacked, vector
+from conformal_gp.plotting.display import Display
 from conformal_gp.plotting.infinite import arrowheads, limits_of
-from conformal_gp.plotting.reading import one_input_varied, stacked, vector
-from conformal_gp.plotting.style import BLUE, INK, LINES, axes_or_new, finish, nth, percent, tints, titled
+from conformal_gp.plotting.style import BLUE, INK, LINES, axes_or_new, finish, nth, tints, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +22,7 @@ Array = NDArray[np.float64]
 ARROWS = 12  # along a band without a finite end
 
 
-class PredictionBandDisplay:
+class PredictionBandDisplay(Display):
     """Prediction intervals along one input, the other inputs held: a band for each level.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`.
@@ -65,10 +67,10 @@ class PredictionBandDisplay:
 
     def __init__(
         self,
-        *,
         grid: ArrayLike,
         prediction: ArrayLike,
         intervals: ArrayLike,
+        *,
         confidence_level: float | ArrayLike,
         x: ArrayLike | None = None,
         y: ArrayLike | None = None,
@@ -111,13 +113,13 @@ class PredictionBandDisplay:
         X : array-like or data frame of shape (n_samples, n_features)
             Rows that give the range of the input and the medians of the others.
         y : array-like of shape (n_samples,) or None, default=None
-            Labels of ``X``, to draw the rows as dots. Their other inputs are not at the medians, so the bands are not
-            theirs, unless there is only one input.
+            Labels of ``X``, to draw the rows as dots. With more than one input the bands are not those of these rows,
+            whose other inputs differ from the medians.
         feature : int or str, default=0
             Number or name of the input that varies.
         fixed : mapping of int or str to float, or None, default=None
-            Values of other inputs, where not their median. Categories as 0/1 inputs need it: at their medians a row may
-            belong to none.
+            Values of other inputs, in place of their medians. Give it for categories that are 0/1 inputs: at the
+            medians a row may belong to no category.
         confidence_level : float or sequence of floats, default=(0.5, 0.8, 0.95)
             Level of each band.
         n_points : int, default=200
@@ -146,34 +148,6 @@ class PredictionBandDisplay:
             ax=ax,
         )
 
-    @classmethod
-    def from_predictions(
-        cls,
-        grid: ArrayLike,
-        prediction: ArrayLike,
-        intervals: ArrayLike,
-        *,
-        confidence_level: float | ArrayLike,
-        x: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        feature_name: str | None = None,
-        target_name: str | None = None,
-        name: str | None = None,
-        ax: Axes | None = None,
-    ) -> Self:
-        """Draw predictions that are at hand; parameters as in the class."""
-        return cls(
-            grid=grid,
-            prediction=prediction,
-            intervals=intervals,
-            confidence_level=confidence_level,
-            x=x,
-            y=y,
-            feature_name=feature_name,
-            target_name=target_name,
-            name=name,
-        ).plot(ax)
-
     def limits(self) -> tuple[float, float]:
         """Vertical limits that show all that is finite."""
         return limits_of(self.intervals, self.prediction, self.y)
@@ -186,7 +160,7 @@ class PredictionBandDisplay:
         ax : matplotlib Axes or None, default=None
             Where; None makes a figure.
         color : str, default=blue
-            Colour of the widest bands' edges, from whose tints they are filled.
+            Colour of the edges; the bands are filled with tints of it.
         hatch : str or None, default=None
             Matplotlib's hatch for the bands.
 
@@ -224,6 +198,6 @@ class PredictionBandDisplay:
         return self
 
     def _sample(self, chosen: NDArray[np.bool_]) -> Array:
-        """Some of the chosen places, evenly over the grid: an arrowhead at each would be a bar."""
+        """Some of the chosen places, evenly over the grid: arrowheads at all of them would touch."""
         places = self.grid[chosen]
         return places[:: max(1, self.grid.size // ARROWS)]

@@ -1,4 +1,4 @@
-"""A Gaussian process's own band beside the conformal one."""
+"""The band of a plain Gaussian process beside the conformal one."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.gp.error_bars import error_bars
+from conformal_gp.plotting.arguments import one_input_varied
 from conformal_gp.plotting.band import PredictionBandDisplay
-from conformal_gp.plotting.reading import one_input_varied
 from conformal_gp.plotting.style import BLUE, VERMILION, pyplot
 
 Array = NDArray[np.float64]
 
 
 class ComparisonDisplay:
-    """Error bars of a Gaussian process beside conformal intervals, along one input, on the same scale.
+    """Error bars of a plain Gaussian process beside conformal intervals, along one input and on the same scale.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`.
 
@@ -37,11 +37,11 @@ class ComparisonDisplay:
     Examples
     --------
     >>> from conformal_gp import ConformalGPRegressor
-    >>> from conformal_gp.datasets import load_auto_mpg
+    >>> from conformal_gp.datasets import load_servo
     >>> from conformal_gp.plotting import ComparisonDisplay
-    >>> X, y = load_auto_mpg(return_X_y=True)
-    >>> model = ConformalGPRegressor(random_state=0).fit(X[:100], y[:100])
-    >>> display = ComparisonDisplay.from_estimator(model, X, feature=3)
+    >>> X, y = load_servo(return_X_y=True)
+    >>> model = ConformalGPRegressor(random_state=0).fit(X, y)
+    >>> display = ComparisonDisplay.from_estimator(model, X, feature=2)
     >>> [ax.get_title(loc="left") for ax in display.ax_]
     ['Gaussian process', 'Conformal']
     """
@@ -107,28 +107,34 @@ class ComparisonDisplay:
         plain_intervals: ArrayLike,
         conformal_intervals: ArrayLike,
         *,
-        confidence_level: float | ArrayLike,
         plain_prediction: ArrayLike | None = None,
-        x: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        feature_name: str | None = None,
-        target_name: str | None = None,
         ax: ArrayLike | None = None,
+        **described: Any,
     ) -> Self:
-        """Draw predictions that are at hand; ``plain_prediction`` is ``prediction`` where it is not given."""
-        along: dict[str, Any] = {
-            "grid": grid,
-            "confidence_level": confidence_level,
-            "x": x,
-            "y": y,
-            "feature_name": feature_name,
-            "target_name": target_name,
-        }
+        """Draw given predictions.
+
+        Parameters
+        ----------
+        grid, prediction
+            As in :class:`PredictionBandDisplay`.
+        plain_intervals, conformal_intervals : array-like of shape (n_points, 2) or (n_points, 2, n_levels)
+            Lower and upper ends of the two bands.
+        plain_prediction : array-like of shape (n_points,) or None, default=None
+            Predictions of the plain model; None takes ``prediction``.
+        ax : sequence of two matplotlib Axes, or None, default=None
+            Where to draw; None makes a figure.
+        **described
+            ``confidence_level`` and the other parameters of :class:`PredictionBandDisplay`.
+
+        Returns
+        -------
+        display : ComparisonDisplay
+            The display.
+        """
         means = prediction if plain_prediction is None else plain_prediction
-        return cls(
-            plain=PredictionBandDisplay(prediction=means, intervals=plain_intervals, **along),
-            conformal=PredictionBandDisplay(prediction=prediction, intervals=conformal_intervals, **along),
-        ).plot(ax)
+        plain = PredictionBandDisplay(grid=grid, prediction=means, intervals=plain_intervals, **described)
+        conformal = PredictionBandDisplay(grid=grid, prediction=prediction, intervals=conformal_intervals, **described)
+        return cls(plain=plain, conformal=conformal).plot(ax)
 
     def plot(self, ax: ArrayLike | None = None) -> Self:
         """Draw into two axes, or into a new figure."""

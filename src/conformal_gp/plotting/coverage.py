@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
 
 from conformal_gp import metrics
 from conformal_gp.conformal.levels import read_levels
-from conformal_gp.plotting.reading import named, stacked
-from conformal_gp.plotting.style import COLOURS, INK, LINES, MARKERS, axes_or_new, finish, nth, percent
+from conformal_gp.evaluation import chance_range, percent
+from conformal_gp.plotting.arguments import named, stacked
+from conformal_gp.plotting.style import COLOURS, INK, LINES, MARKERS, axes_or_new, finish, nth
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,8 +26,8 @@ MARKERS_ON_A_LINE = 10
 class CoverageDisplay:
     """Share of labels inside their intervals against the level that was asked for.
 
-    The band holds the shares that chance allows: the central part of a binomial distribution at each level, as for
-    labels that are inside independently of one another. A line below it promises more than it holds.
+    The band shows the shares that chance allows: the central part of a binomial distribution at each level
+    (:func:`conformal_gp.evaluation.chance_range`). Intervals whose line lies below it are too narrow.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`.
 
@@ -70,7 +70,7 @@ class CoverageDisplay:
         self.levels = [float(level) for level in read_levels(confidence_level)[0]]
         self.n_rows = n_rows
         self.band = band
-        self.band_ = np.stack(binom.interval(band, n_rows, self.levels), axis=1) / n_rows
+        self.band_ = chance_range(self.levels, n_rows, band)
 
     @classmethod
     def from_estimator(
@@ -83,14 +83,14 @@ class CoverageDisplay:
         band: float = 0.95,
         ax: Axes | None = None,
     ) -> Self:
-        """Predict rows at many levels, count and draw.
+        """Predict test rows at many levels, count and draw.
 
         Parameters
         ----------
         estimator : fitted regressor with ``predict_interval``, or mapping of str to such
-            The model, or models under their names.
+            The model, or several by name.
         X : array-like or data frame of shape (n_samples, n_features)
-            Rows that the models have not seen.
+            Test inputs.
         y : array-like of shape (n_samples,)
             Their labels.
         confidence_level : sequence of floats, default=0.5 to 0.99
@@ -121,14 +121,14 @@ class CoverageDisplay:
         band: float = 0.95,
         ax: Axes | None = None,
     ) -> Self:
-        """Count and draw intervals that are at hand.
+        """Count labels inside given intervals and draw.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
             Labels.
         intervals : array-like of shape (n_samples, 2, n_levels), or mapping of str to such
-            Lower and upper ends, of one method or of several under their names.
+            Lower and upper ends of one method, or of several by name.
         confidence_level : sequence of floats
             Levels of the intervals.
         band, ax

@@ -1,4 +1,4 @@
-"""Ends at infinity: drawn to the edge of the axes, with an arrowhead there and a word in the legend."""
+"""Infinite ends: drawn to the edge of the axes, with an arrowhead and an entry in the legend."""
 
 from __future__ import annotations
 

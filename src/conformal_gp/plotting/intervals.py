@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from conformal_gp.conformal.levels import read_level
+from conformal_gp.evaluation import percent
+from conformal_gp.plotting.arguments import vector
+from conformal_gp.plotting.display import Display
 from conformal_gp.plotting.infinite import arrowheads, limits_of
-from conformal_gp.plotting.reading import vector
-from conformal_gp.plotting.style import BLUE, INK, VERMILION, axes_or_new, finish, percent, tint, titled
+from conformal_gp.plotting.style import BLUE, INK, VERMILION, axes_or_new, finish, tint, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-class IntervalDisplay:
+class IntervalDisplay(Display):
     """The intervals of rows, sorted by prediction, with labels outside marked.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`.
@@ -57,10 +59,10 @@ class IntervalDisplay:
 
     def __init__(
         self,
-        *,
         y_true: ArrayLike | None,
         prediction: ArrayLike,
         intervals: ArrayLike,
+        *,
         confidence_level: float | None = None,
         name: str | None = None,
         target_name: str | None = None,
@@ -82,26 +84,25 @@ class IntervalDisplay:
         y: ArrayLike | None = None,
         *,
         confidence_level: float = 0.95,
-        name: str | None = None,
-        target_name: str | None = None,
         ax: Axes | None = None,
+        **described: Any,
     ) -> Self:
-        """Predict rows and draw their intervals.
+        """Predict test rows and draw their intervals.
 
         Parameters
         ----------
         estimator : fitted regressor with ``predict_interval``
             The model.
         X : array-like or data frame of shape (n_samples, n_features)
-            Rows that the model has not seen.
+            Test inputs.
         y : array-like of shape (n_samples,) or None, default=None
             Their labels, if known.
         confidence_level : float, default=0.95
             One level.
-        name, target_name : str or None, default=None
-            What to call the method and the label.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a figure.
+        **described
+            ``name`` and ``target_name``, as in the class.
 
         Returns
         -------
@@ -110,36 +111,8 @@ class IntervalDisplay:
         """
         level = float(read_level(confidence_level))
         return cls.from_predictions(
-            y,
-            estimator.predict(X),
-            estimator.predict_interval(X, level),
-            confidence_level=level,
-            name=name,
-            target_name=target_name,
-            ax=ax,
+            y, estimator.predict(X), estimator.predict_interval(X, level), confidence_level=level, ax=ax, **described
         )
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: ArrayLike | None,
-        prediction: ArrayLike,
-        intervals: ArrayLike,
-        *,
-        confidence_level: float | None = None,
-        name: str | None = None,
-        target_name: str | None = None,
-        ax: Axes | None = None,
-    ) -> Self:
-        """Draw intervals that are at hand; parameters as in the class."""
-        return cls(
-            y_true=y_true,
-            prediction=prediction,
-            intervals=intervals,
-            confidence_level=confidence_level,
-            name=name,
-            target_name=target_name,
-        ).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw into ``ax``, or into a new figure."""
@@ -152,7 +125,7 @@ class IntervalDisplay:
         missed = self.missed_[self.order_]
         limits = limits_of(self.intervals, self.prediction, self.y_true)
         bars = np.clip(self.intervals[self.order_], *limits)
-        thick = min(5.0, max(0.6, 250.0 / max(low.size, 1)))  # points: neighbours stay apart in a common figure
+        thick = min(5.0, max(0.6, 250.0 / max(low.size, 1)))  # in points, so that neighbours do not touch
         label = titled(None if self.level is None else percent(self.level), "interval")
         ax.vlines(places, *bars.T, color=tint(BLUE, 0.45), linewidth=thick, label=label)
         ax.plot(places, self.prediction[self.order_], color=BLUE, linewidth=1, linestyle="--", label="prediction")

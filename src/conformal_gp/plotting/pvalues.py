@@ -1,4 +1,4 @@
-"""p-values of every candidate label of one row."""
+"""p-values of the candidate labels of one test row."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from conformal_gp.conformal.levels import read_levels
+from conformal_gp.evaluation import percent
+from conformal_gp.plotting.arguments import like, vector
+from conformal_gp.plotting.display import Display
 from conformal_gp.plotting.infinite import NOTE, limits_of
-from conformal_gp.plotting.reading import like, vector
-from conformal_gp.plotting.style import BLUE, COLOURS, INK, LINES, axes_or_new, finish, nth, percent, tint
+from conformal_gp.plotting.style import BLUE, COLOURS, INK, LINES, axes_or_new, finish, nth, tint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,11 +21,11 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-class PValueDisplay:
-    r"""The p-value of each label that a row might have, and the regions that follow.
+class PValueDisplay(Display):
+    r"""The p-value of each candidate label of a test row, and the prediction regions.
 
-    The region of level :math:`1 - \delta` holds the labels whose p-value is greater than :math:`\delta`: where the
-    curve is above the line at height :math:`\delta`. All levels come from one curve.
+    The region of level :math:`1 - \delta` consists of the labels whose p-value is greater than :math:`\delta` (Equation
+    7 of the paper): where the curve lies above height :math:`\delta`. One curve gives the regions of all levels.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`.
 
@@ -65,10 +67,10 @@ class PValueDisplay:
 
     def __init__(
         self,
-        *,
         candidates: ArrayLike,
         p_values: ArrayLike,
         regions: Sequence[ArrayLike],
+        *,
         confidence_level: Any,
         y: float | None = None,
         target_name: str | None = None,
@@ -108,9 +110,9 @@ class PValueDisplay:
         confidence_level : float or sequence of floats, default=(0.5, 0.8, 0.95)
             Levels whose regions are marked.
         candidates : array-like of shape (n_points,) or None, default=None
-            Labels to try. None takes the widest finite region and a little more.
+            Candidate labels. None takes the widest finite region with a margin.
         n_points : int, default=500
-            How many labels to try where ``candidates`` are not given.
+            Number of candidate labels, where ``candidates`` is None.
         target_name : str or None, default=None
             What to call the label.
         ax : matplotlib Axes or None, default=None
@@ -142,28 +144,6 @@ class PValueDisplay:
             target_name=target_name,
             ax=ax,
         )
-
-    @classmethod
-    def from_predictions(
-        cls,
-        candidates: ArrayLike,
-        p_values: ArrayLike,
-        regions: Sequence[ArrayLike],
-        *,
-        confidence_level: Any,
-        y: float | None = None,
-        target_name: str | None = None,
-        ax: Axes | None = None,
-    ) -> Self:
-        """Draw p-values and regions that are at hand; parameters as in the class."""
-        return cls(
-            candidates=candidates,
-            p_values=p_values,
-            regions=regions,
-            confidence_level=confidence_level,
-            y=y,
-            target_name=target_name,
-        ).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw into ``ax``, or into a new figure."""

@@ -1,4 +1,4 @@
-"""How displays look: axes, colours with a second sign for each, words for levels."""
+"""How displays look: axes, and colours that a hatch, line style or marker doubles."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def axes_or_new(ax: Axes | None) -> Axes:
 
 
 def finish(ax: Axes, legend_at: Literal["best", "upper left"] = "best") -> None:
-    """No frame where there is no scale, and a legend if something has a label."""
+    """Remove the upper and right frame; add a legend if anything has a label."""
     ax.spines[["top", "right"]].set_visible(False)
     if ax.get_legend_handles_labels()[0]:
         ax.legend(loc=legend_at, fontsize="small", framealpha=0.85, edgecolor="none")
@@ -54,24 +54,15 @@ def tint(colour: str, strength: float) -> tuple[float, float, float]:
 
 
 def tints(colour: str, count: int) -> list[tuple[float, float, float]]:
-    """Steps from a light to a strong tint, one for each of ``count`` nested bands."""
+    """``count`` tints from light to strong, for nested bands."""
     return [tint(colour, 0.18 + 0.45 * step / max(count - 1, 1)) for step in range(count)]
 
 
-def nth(signs: Sequence[Any], number: int) -> Any:
-    """One of ``signs``, from the beginning again when there are more things than signs."""
-    return signs[number % len(signs)]
-
-
-def percent(level: float) -> str:
-    """A level as people write it.
-
-    >>> percent(0.95), percent(0.999)
-    ('95%', '99.9%')
-    """
-    return f"{100.0 * level:.10g}%"
+def nth(styles: Sequence[Any], number: int) -> Any:
+    """Item ``number`` of ``styles``, which repeat."""
+    return styles[number % len(styles)]
 
 
 def titled(*parts: str | None) -> str:
-    """The parts that are there, as one phrase."""
+    """The parts that are not empty, separated by spaces."""
     return " ".join(part for part in parts if part)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from conformal_gp.conformal.levels import read_levels
+from conformal_gp.evaluation import percent
+from conformal_gp.plotting.arguments import named, stacked
 from conformal_gp.plotting.infinite import arrowheads, limits_of
-from conformal_gp.plotting.reading import named, stacked
-from conformal_gp.plotting.style import COLOURS, HATCHES, INK, axes_or_new, finish, nth, percent, tint
+from conformal_gp.plotting.style import COLOURS, HATCHES, INK, axes_or_new, finish, nth, tint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,8 +26,8 @@ KEYS = ("whislo", "q1", "med", "q3", "whishi")  # what Matplotlib calls them
 class WidthDisplay:
     """Boxplots of the widths of intervals, a section for each level and a box for each method.
 
-    As in the paper: the line is the median, the box ends at the quartiles and the whiskers at the deciles. A part that
-    is infinite goes to the upper edge and ends in an arrowhead.
+    As in the paper, the line is the median, the box ends at the quartiles and the whiskers at the deciles. An infinite
+    quantile is drawn at the upper edge, with an arrowhead.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`.
 
@@ -80,20 +81,16 @@ class WidthDisplay:
         target_name: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Predict rows and draw how wide their intervals are.
+        """Predict test rows and draw the widths of their intervals.
 
         Parameters
         ----------
-        estimator : fitted regressor with ``predict_interval``, or mapping of str to such
-            The model, or models under their names.
-        X : array-like or data frame of shape (n_samples, n_features)
-            Rows that the models have not seen.
+        estimator, X, ax
+            As in :meth:`CoverageDisplay.from_estimator`.
         confidence_level : float or sequence of floats, default=(0.9, 0.95, 0.99)
             Level of each section.
         target_name : str or None, default=None
             What to call the label.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
 
         Returns
         -------
@@ -115,12 +112,12 @@ class WidthDisplay:
         target_name: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw how wide intervals at hand are.
+        """Draw the widths of given intervals.
 
         Parameters
         ----------
         intervals : array-like of shape (n_samples, 2) or (n_samples, 2, n_levels), or mapping of str to such
-            Lower and upper ends, of one method or of several under their names.
+            Lower and upper ends of one method, or of several by name.
         confidence_level : float or sequence of floats
             Levels of the intervals.
         target_name, ax
@@ -141,7 +138,7 @@ class WidthDisplay:
         """Draw into ``ax``, or into a new figure."""
         ax = axes_or_new(ax)
         top = limits_of(*self.quantiles_.values(), [0.0])[1]
-        section = len(self.quantiles_) + 1.0  # boxes, and one place of air
+        section = len(self.quantiles_) + 1.0  # the boxes of a level, and a gap
         endless: list[float] = []
         self.boxes_ = {}
         for number, (name, values) in enumerate(self.quantiles_.items()):
@@ -183,7 +180,7 @@ class WidthDisplay:
 
 
 def quantiles(widths: Array) -> Array:
-    """Deciles, quartiles and median of each column, infinite where they lie between a finite width and infinity.
+    """Deciles, quartiles and median of each column. One that lies between a finite width and infinity is infinite.
 
     >>> quantiles(np.array([[1.0], [2.0], [np.inf]]))[:, 0]
     array([1.2, 1.5, 2. , inf, inf])

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from conformal_gp.gp.threads import map_threads
+from conformal_gp.threads import map_threads
 
 Array = NDArray[np.float64]
 Part = TypeVar("Part")

@@ -14,9 +14,9 @@ from conformal_gp.conformal.pruning import Ranking, Windows
 from conformal_gp.conformal.pvalues import counts, shares
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.lowrank import LowRankPosterior, NewRows
-from conformal_gp.gp.threads import map_threads
 from conformal_gp.predictors.base import Part, Predictor
 from conformal_gp.rows import Rows, RowTaker, slices
+from conformal_gp.threads import map_threads
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]

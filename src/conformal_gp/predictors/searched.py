@@ -30,9 +30,9 @@ from conformal_gp.gp.candidates import NOISE_RATIOS
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.patterns import Pattern, Patterns
 from conformal_gp.gp.spectral import Moments, SpectralPosterior
-from conformal_gp.gp.threads import map_threads
 from conformal_gp.predictors.bag import Bag, Parabolas, Selection, Stretch, Use, parabolas
 from conformal_gp.predictors.pieces import Piece, divide, join, overlay
+from conformal_gp.threads import map_threads
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]

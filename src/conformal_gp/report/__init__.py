@@ -1,4 +1,4 @@
-"""One self-contained HTML page about a data set, a model and how well its intervals held."""
+"""A self-contained HTML page about a data set, a model and the coverage of its intervals."""
 
 from conformal_gp.report.build import build_report
 

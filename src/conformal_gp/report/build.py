@@ -1,9 +1,10 @@
-"""The report page, put together."""
+"""Build the report page."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import warnings
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -14,10 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from conformal_gp.evaluation import cross_validate_intervals, folds
+from conformal_gp.evaluation.cross_validation import Progress
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.report.chart import as_json, chart_data
-from conformal_gp.report.held_out import Progress, cross_validate, folds
-from conformal_gp.report.tables import coverage_table, data_table, guarantee, model_table, verdict, width_table
+from conformal_gp.report.numbers import CONFORMAL, LEVELS, PLAIN
+from conformal_gp.report.tables import coverage_table, data_table, guarantee, in_short, model_table, width_table
 from conformal_gp.validation import check_inputs, check_labels
 
 MODEL_METHODS = ("fit", "predict", "predict_interval", "predict_p")
@@ -37,10 +40,10 @@ def build_report(
     random_state: int | None = 0,
     progress: Progress | None = None,
 ) -> str:
-    """One HTML page: the data, the model, its guarantee, how its intervals held, and a chart to play with.
+    """An HTML page on the data, the model, its guarantee and the coverage of its intervals, with an interactive chart.
 
-    Every row is predicted by a model that has not seen it, in cross-validation, at every whole percent from 50 to 99.
-    The page opens offline, asks nothing of the network, and runs no script but its own.
+    Every row is predicted in cross-validation, at every whole percent from 50 to 99. The page opens offline, makes no
+    network requests, and runs no script but its own.
 
     Parameters
     ----------
@@ -53,7 +56,7 @@ def build_report(
     target_name : str, default="y"
         Name of the label.
     row_numbers : array-like of int of shape (n_samples,), or None, default=None
-        Numbers by which the chart calls the rows, say where some rows of a table were left out. None counts from 1.
+        Row numbers to show in the chart, for example if some rows of a table were left out. None counts from 1.
     title : str or None, default=None
         Title of the page.
     model : ConformalGPRegressor or None, default=None
@@ -61,11 +64,11 @@ def build_report(
     cv : int or splitter, default=10
         Number of shuffled folds, or a scikit-learn splitter that holds out every row once.
     max_chart_rows : int, default=200
-        Rows in the chart, drawn at random. Tables, coverage and widths are always over all rows.
+        Number of rows in the chart, drawn at random. Tables, coverage and widths are over all rows.
     random_state : int or None, default=0
         Seed of the folds, of the rows in the chart, and of the default model.
     progress : callable or None, default=None
-        Called with the number of fits done and of all fits after each.
+        Called after each fit with the number of fits done and of all fits.
 
     Returns
     -------
@@ -101,7 +104,19 @@ def build_report(
         if progress is not None:
             progress(fits, n_folds + 1)
 
-    held_out = cross_validate(model, inputs, labels, cv=cv, random_state=random_state, progress=done)
+    with warnings.catch_warnings():  # the page says where intervals are infinite
+        warnings.filterwarnings("ignore", message="confidence_level=", category=UserWarning)
+        held_out = cross_validate_intervals(
+            {CONFORMAL: model},
+            inputs,
+            labels,
+            LEVELS,
+            cv=cv,
+            random_state=random_state,
+            plain=PLAIN,
+            p_values=True,
+            progress=done,
+        )
     fitted.fit(X, y)
     done(n_folds + 1, 0)
 
@@ -122,7 +137,7 @@ def build_report(
         last_row=len(chart["rows"]) - 1,
         middle_row=len(chart["rows"]) // 2,
         n_folds=n_folds,
-        verdict=verdict(held_out),
+        verdict=in_short(held_out),
         guarantee=guarantee(fitted),
         coverage_table=coverage_table(held_out),
         width_table=width_table(held_out),
@@ -132,7 +147,7 @@ def build_report(
 
 
 def _names(given: Sequence[str] | None, fitted: Any, n_features: int) -> list[str]:
-    """Names of the inputs: as given, as in the data frame, or numbers."""
+    """Names of the inputs: as given, as in the data frame, or numbered."""
     known = getattr(fitted, "feature_names_in_", [f"x{j}" for j in range(n_features)])
     names = [str(name) for name in (known if given is None else given)]
     if len(names) != n_features:
@@ -145,5 +160,5 @@ def _part(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """Name of an inline script or style in a content security policy: only what has this digest may run."""
+    """Digest of an inline script or style, by which the content security policy allows it."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

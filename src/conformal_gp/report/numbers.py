@@ -1,9 +1,10 @@
-"""Numbers as the page writes them: to a thousandth of the labels' spread, the same in the tables and in the chart."""
+"""Levels of the page, and how it writes numbers: to a thousandth of the labels' standard deviation."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,27 +12,33 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+# The two methods of the page.
+CONFORMAL, PLAIN = "conformal intervals", "plain Gaussian process"
+# The levels of the page, in percent and as fractions.
+PERCENTS = tuple(range(50, 100))
+LEVELS = tuple(Fraction(number, 100) for number in PERCENTS)
+
 
 @dataclass(frozen=True)
 class Rounding:
-    """How many decimals labels, ends and widths have."""
+    """Number of decimals of labels, ends and widths."""
 
     decimals: int
 
     @classmethod
     def of(cls, labels: Array) -> Rounding:
-        """Decimals to a thousandth of the spread of ``labels``, and none where that is more than one.
+        """Decimals down to a thousandth of the standard deviation of ``labels``; none if that is above 1.
 
         >>> Rounding.of(np.array([10.0, 30.0])), Rounding.of(np.array([0.0, 1e6])), Rounding.of(np.full(3, 0.1))
         (Rounding(decimals=2), Rounding(decimals=0), Rounding(decimals=3))
         """
         spread = float(np.std(labels))
-        if spread <= 1e-12 * float(np.abs(labels).max()):  # all the same, but for rounding
+        if spread <= 1e-12 * float(np.abs(labels).max()):  # constant up to rounding
             return cls(3)
         return cls(max(0, 3 - math.floor(math.log10(spread))))
 
     def text(self, value: float) -> str:
-        """A number as people read it.
+        """A number as text, with signs for minus and infinity.
 
         >>> Rounding(2).text(3.14159), Rounding(2).text(-np.inf)
         ('3.14', '−∞')
@@ -39,17 +46,8 @@ class Rounding:
         return f"{value:.{self.decimals}f}".replace("inf", "∞").replace("-", "\N{MINUS SIGN}")
 
     def plain(self, value: float) -> float | None:
-        """A number for JSON, which has no infinity: None stands for it."""
+        """A number for JSON; None stands for infinity."""
         return round(float(value), self.decimals) if math.isfinite(value) else None
-
-
-def percent(share: float) -> str:
-    """A share in percent, to a tenth.
-
-    >>> percent(0.9541)
-    '95.4%'
-    """
-    return f"{100.0 * share:.1f}%"
 
 
 def general(value: Any) -> str:

@@ -1,8 +1,9 @@
-"""The page's tables and sentences, with every value from the data escaped."""
+"""Tables and sentences of the page. All text from the data is escaped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from html import escape
 from typing import Any
 
@@ -10,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp import __version__
-from conformal_gp.metrics import mean_width
-from conformal_gp.report.held_out import PERCENTS, HeldOut
-from conformal_gp.report.numbers import Rounding, general, percent
+from conformal_gp.evaluation import Finding, HeldOut, chance_range, percent, verdict
+from conformal_gp.report.numbers import CONFORMAL, PERCENTS, PLAIN, Rounding, general
 
 Array = NDArray[np.float64]
 
-TABLE_PERCENTS = (50, 80, 90, 95, 99)
+TABLE_LEVELS = (Fraction(1, 2), Fraction(4, 5), Fraction(9, 10), Fraction(19, 20), Fraction(99, 100))
+VERDICT_LEVELS = TABLE_LEVELS[2:]
 COLUMNS_SHOWN = 200
 
 
@@ -46,7 +47,7 @@ def data_table(X: Array, y: Array, names: Sequence[str], target_name: str) -> st
 
 
 def model_table(model: Any) -> str:
-    """The fitted model's settings and what it learnt."""
+    """Settings and learnt values of the fitted model."""
     facts = [
         ("method", type(model).__name__),
         ("kernel", getattr(model, "kernel_", None)),
@@ -64,10 +65,14 @@ def model_table(model: Any) -> str:
 
 def coverage_table(held_out: HeldOut) -> str:
     """Labels inside at some levels, beside what chance allows."""
-    conformal, plain, chance = held_out.coverage(), held_out.plain_coverage(), held_out.chance()
     rows = [
-        (f"{PERCENTS[k]}%", percent(conformal[k]), percent(plain[k]), " to ".join(percent(end) for end in chance[k]))
-        for k in _columns()
+        (
+            percent(conformal.level),
+            percent(1 - conformal.miscoverage, 1),
+            percent(1 - plain.miscoverage, 1),
+            " to ".join(percent(end, 1) for end in chance_range(conformal.level, conformal.n_rows)),
+        )
+        for conformal, plain in _pairs(held_out)
     ]
     return table(
         ("level", "conformal", "Gaussian process", "chance allows"), rows, caption="Labels inside their intervals"
@@ -76,26 +81,26 @@ def coverage_table(held_out: HeldOut) -> str:
 
 def width_table(held_out: HeldOut) -> str:
     """Mean and median widths at some levels."""
-    rounding = Rounding.of(held_out.y)
-    summaries = []
-    for ends in (held_out.intervals, held_out.plain):
-        widths = ends[:, 1] - ends[:, 0]
-        # the lower of two middle values: infinity has no half-way
-        summaries += [mean_width(ends), np.quantile(widths, 0.5, axis=0, method="lower")]
-    rows = [(f"{PERCENTS[k]}%", *(rounding.text(values[k]) for values in summaries)) for k in _columns()]
+    write = Rounding.of(held_out.y).text
+    rows = [
+        (
+            percent(conformal.level),
+            *(write(width) for found in (conformal, plain) for width in (found.mean_width, found.median_width)),
+        )
+        for conformal, plain in _pairs(held_out)
+    ]
     head = ("level", "conformal, mean", "median", "Gaussian process, mean", "median")
     return table(head, rows, caption="Widths of intervals")
 
 
-def verdict(held_out: HeldOut) -> str:
-    """In plain words: which intervals held what they say."""
-    conformal = _judged("The conformal intervals", held_out.coverage(), held_out.chance())
-    plain = _judged("The Gaussian process's own error bars", held_out.plain_coverage(), held_out.chance())
-    return f"<p>{conformal}</p><p>{plain}</p>" + _infinite(held_out)
+def in_short(held_out: HeldOut) -> str:
+    """The verdict in plain words, and the levels at which intervals are infinite."""
+    sentences = [*verdict(held_out.findings(VERDICT_LEVELS)), _infinite(held_out.intervals[CONFORMAL])]
+    return "".join(f"<p>{escape(sentence[0].upper() + sentence[1:])}</p>" for sentence in sentences if sentence)
 
 
 def guarantee(model: Any) -> str:
-    """What the model's coverage rests on, in plain words and in its own."""
+    """The model's guarantee, in plain words and in its own."""
     text = str(model.guarantee_)
     if text.startswith("Exact"):
         opening = "These intervals are guaranteed."
@@ -114,23 +119,9 @@ def guarantee(model: Any) -> str:
     return f"{words}<p>In the words of the fitted model: <q>{escape(text)}</q></p>"
 
 
-def _judged(name: str, shares: Array, chance: Array) -> str:
-    """What a method held at 90%, 95% and 99%, and whether chance explains it."""
-    high = [k for k in _columns() if PERCENTS[k] >= 90]
-    held = _listed([f"{percent(shares[k])} of labels at {PERCENTS[k]}%" for k in high])
-    too_few = [f"{PERCENTS[k]}%" for k in high if shares[k] < chance[k, 0]]
-    too_many = [f"{PERCENTS[k]}%" for k in high if shares[k] > chance[k, 1]]
-    findings = []
-    if too_few:
-        findings.append(f"That is fewer than chance allows at {_listed(too_few)}: these promise more than they hold.")
-    if too_many:
-        findings.append(f"That is more than chance allows at {_listed(too_many)}: these are wider than they need be.")
-    return " ".join([f"{name} held {held}.", *(findings or ["That is within what chance allows."])])
-
-
-def _infinite(held_out: HeldOut) -> str:
-    """Where intervals have no finite ends, and why."""
-    endless = np.isinf(held_out.intervals).any(axis=1)
+def _infinite(intervals: Array) -> str:
+    """Levels at which intervals are infinite, and why."""
+    endless = np.isinf(intervals).any(axis=1)
     sentences = []
     all_rows, some_rows = endless.all(axis=0), endless.any(axis=0)
     if some_rows.any() and not np.array_equal(all_rows, some_rows):
@@ -143,20 +134,13 @@ def _infinite(held_out: HeldOut) -> str:
             f"From {PERCENTS[int(np.argmax(all_rows))]}% on, no interval has finite ends: there are too few rows to "
             "rule any label out at these levels. More rows make them finite."
         )
-    return f"<p>{' '.join(sentences)}</p>" if sentences else ""
+    return " ".join(sentences)
 
 
-def _listed(words: Sequence[str]) -> str:
-    """Words as people list them.
-
-    >>> _listed(["a", "b", "c"])
-    'a, b and c'
-    """
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
-
-
-def _columns() -> list[int]:
-    return [PERCENTS.index(level) for level in TABLE_PERCENTS]
+def _pairs(held_out: HeldOut) -> list[tuple[Finding, Finding]]:
+    """The conformal and the plain finding of each level of the tables."""
+    found = {(finding.method, finding.level): finding for finding in held_out.findings(TABLE_LEVELS)}
+    return [(found[CONFORMAL, level], found[PLAIN, level]) for level in TABLE_LEVELS]
 
 
 def _maybe(write: Any, value: Any) -> Any:

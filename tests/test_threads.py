@@ -5,7 +5,7 @@ import threading
 import pytest
 from threadpoolctl import threadpool_limits
 
-from conformal_gp.gp.threads import ROWS_FOR_BLAS_THREADS, _pool_size, blas_threads, map_threads, one_blas_thread
+from conformal_gp.threads import ROWS_FOR_BLAS_THREADS, _pool_size, blas_threads, map_threads, one_blas_thread
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 7, -1])

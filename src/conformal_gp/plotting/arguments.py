@@ -1,4 +1,4 @@
-"""Arguments that several displays take, checked and brought into one form."""
+"""Checks and conversions of arguments that several displays take."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 
 def stacked(intervals: ArrayLike, confidence_level: float | ArrayLike) -> tuple[Array, list[float]]:
-    """Intervals as (n, 2, levels) and their levels, checked against one another."""
+    """Intervals as (n, 2, levels), and their levels; raises if the numbers of levels differ."""
     levels = [float(level) for level in read_levels(confidence_level)[0]]
     ends = np.asarray(intervals, dtype=float)
     if ends.ndim == 2:
@@ -36,17 +36,17 @@ def vector(name: str, values: ArrayLike, size: int) -> Array:
     return array
 
 
-def named(things: Any, default: str) -> dict[str, Any]:
-    """A mapping of names as it is; anything else under the default name."""
-    if not isinstance(things, Mapping):
-        return {default: things}
-    if not things:
+def named(values: Any, default: str) -> dict[str, Any]:
+    """A mapping as a dict; any other value under the default name."""
+    if not isinstance(values, Mapping):
+        return {default: values}
+    if not values:
         raise ValueError("estimator or intervals must not be an empty mapping.")
-    return {str(name): thing for name, thing in things.items()}
+    return {str(name): value for name, value in values.items()}
 
 
 def column(X: Any, feature: int | str, argument: str = "feature") -> int:
-    """Number of the column that ``feature`` names or counts."""
+    """Number of a column that is given by its number or name."""
     names = [str(name) for name in getattr(X, "columns", ())]
     width = np.shape(X)[1]
     if isinstance(feature, str) and feature in names:
@@ -60,7 +60,7 @@ def column(X: Any, feature: int | str, argument: str = "feature") -> int:
 def one_input_varied(
     X: Any, feature: int | str, fixed: Mapping[int | str, float] | None, n_points: int
 ) -> tuple[Any, Array, Array, str]:
-    """Rows along one input, the others held.
+    """Rows in which one input varies and the others are constant.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def one_input_varied(
     feature : int or str
         The input that varies.
     fixed : mapping of int or str to float, or None
-        Values of other inputs, where not their median.
+        Values of other inputs, in place of their medians.
     n_points : int
         Number of rows along the input.
 
@@ -98,7 +98,7 @@ def one_input_varied(
 
 
 def like(X: Any, rows: Array) -> Any:
-    """``rows`` as a frame with the columns of ``X``, if it is one, so that feature names agree with those at fit."""
+    """``rows`` as a data frame with the columns of ``X``, if ``X`` is one: a fitted model checks the names."""
     if hasattr(X, "iloc"):
         return type(X)(rows, columns=X.columns)
     if hasattr(X, "columns"):

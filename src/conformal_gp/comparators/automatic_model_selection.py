@@ -1,23 +1,27 @@
-r"""Length scale and ridge of kernel ridge regression by a smoothed leave-one-out error (O. Chapelle's AMS).
+r"""Length scale and ridge of kernel ridge regression by O. Chapelle's automatic model selection (AMS).
 
-With :math:`A = K + \lambda I`, let :math:`G` be the inverse of A bordered by the ones of an unregularised bias, less
-the border: :math:`G = A^{-1} - A^{-1} 1 1' A^{-1} / 1' A^{-1} 1`. Without a bias it is :math:`A^{-1}`. The
-coefficients are :math:`\alpha = G y`, and the residual of row i, when it is left out, is :math:`\alpha_i / G_{ii}`. The
-smoothed version stiffens rows with small coefficients,
+It minimises a smoothed leave-one-out error. With :math:`A = K + \lambda I`, let
+
+.. math:: G = A^{-1} - \frac{A^{-1} 1 1' A^{-1}}{1' A^{-1} 1}
+
+for a model with an unregularised bias, and :math:`G = A^{-1}` for one without. The coefficients are :math:`\alpha = G
+y`, and the leave-one-out residual of row i is :math:`\alpha_i / G_{ii}`. The smoothed version adds to the ridge of rows
+with small coefficients,
 
 .. math::
     D_i = \eta / |\alpha_i|, \qquad M = G \text{ with } A + D \text{ for } A, \qquad
     c_i = \alpha_i (1 / M_{ii} - D_i),
 
-so that :math:`\eta = 0` is leave-one-out itself, and the search minimises
+so that :math:`\eta = 0` gives leave-one-out itself. The search minimises
 
 .. math:: \frac1l \sum_i c_i^2 + \frac{\rho}{2} |\theta - \theta_0|^2, \qquad \theta = (\log \sigma, -\log \lambda) .
 
-Both regularisers depend on the scale of the labels, which is left as it comes.
+Both regularisers depend on the scale of the labels, which are not rescaled.
 
-The published search is unbounded, and far out, where :math:`|\theta - \theta_0|^2 > 200`, the penalty alone is its
-value. That is meant as a wall. But for large labels, whose errors are large everywhere else, it is a pit: on the
-CPU data the search often ends in it, at values that mean nothing. The bounded search stays out.
+The published search is unbounded. Where :math:`|\theta - \theta_0|^2 > 200` its objective is the penalty alone. That
+is meant to keep the search near its start. With large labels it does the opposite, because the error is larger than
+the penalty everywhere else: on the CPU data the search often ends there, at meaningless values. The bounded search
+cannot.
 """
 
 from __future__ import annotations
@@ -32,18 +36,19 @@ from conformal_gp.gp.factor import Factor
 
 Array = NDArray[np.float64]
 
-# Coefficients below this are as good as zero: D would be infinite.
+# Coefficients below this count as zero: D would be infinite.
 SMALLEST_COEFFICIENT = 1e-12
 
-# How far logarithms may go from where they start, in the root of the mean square. Farther out the error is not
-# computed.
+# Largest root mean square distance of the logarithms from the start. Beyond it the error is not computed.
 LARGEST_MOVE = 10.0
 
 MOST_STEPS = 100
+# The published smoothing η, and weight of the penalty.
+SMOOTHING, PENALTY = 0.1, 0.01
 
 
 class _Bordered:
-    """G for a matrix given by its lower triangle, zeros above; it is overwritten."""
+    """G for a matrix A that is given by its lower triangle, with zeros above. A is overwritten."""
 
     def __init__(self, A: Array, bias: bool):
         self._factor = Factor(A)
@@ -57,7 +62,7 @@ class _Bordered:
         return solution - self._ones * (solution.sum() / self._total)
 
     def inverse(self) -> Array:
-        """G itself; the factor is used up."""
+        """G itself. The factor is overwritten."""
         G = self._factor.lower_inverse()
         G += np.tril(G, -1).T
         if self._bias:
@@ -103,9 +108,9 @@ class SmoothedLeaveOneOut:
         return value, gradient
 
     def error(self, theta: Array) -> tuple[float, Array]:
-        r"""Mean square of c at ``theta``, and its gradient.
+        r"""Mean square of c at ``theta``, and its gradient by reverse differentiation.
 
-        The gradient is taken backwards. With :math:`Q = M\, \mathrm{diag}(c \alpha / M_{ii}^2)\, M` the span
+        With :math:`Q = M\, \mathrm{diag}(c \alpha / M_{ii}^2)\, M` the span
         :math:`1 / M_{ii} - D_i` contributes :math:`\sum Q_{ij}\, dA_{ij}`, and :math:`Q_{jj} - c_j \alpha_j` for each
         :math:`dD_j`; through :math:`d\alpha = -G\, dA\, \alpha` the coefficients contribute the rest.
         """
@@ -149,8 +154,6 @@ def search(
     length_scale: float | None,
     ridge: float | None,
     bias: bool,
-    eta: float,
-    penalty: float,
     bounded: bool,
 ) -> tuple[float, float]:
     r"""Length scale and ridge that minimise the criterion, by BFGS or, with bounds, L-BFGS-B.
@@ -160,7 +163,7 @@ def search(
 
     Parameters
     ----------
-    pairs, y, bias, eta, penalty
+    pairs, y, bias
         See :class:`SmoothedLeaveOneOut`.
     length_scale, ridge : float or None
         Given values; None is searched for.
@@ -182,7 +185,7 @@ def search(
         ]
     )
     free = np.array([length_scale is None, ridge is None])
-    criterion = SmoothedLeaveOneOut(pairs, y, start, bias=bias, eta=eta, penalty=penalty)
+    criterion = SmoothedLeaveOneOut(pairs, y, start, bias=bias, eta=SMOOTHING, penalty=PENALTY)
 
     def at(moved: Array) -> Array:
         theta = start.copy()

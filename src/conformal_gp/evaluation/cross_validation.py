@@ -1,0 +1,201 @@
+"""Intervals of every row from models that have not seen it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
+
+from conformal_gp.conformal.levels import read_levels
+from conformal_gp.evaluation.judgement import Finding, Level
+from conformal_gp.gp.error_bars import error_bars
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Predictions of rows that were held out, by one or several methods; see :func:`cross_validate_intervals`.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+        Labels.
+    levels : list of Fraction
+        Confidence levels, in the order of the intervals' last axis.
+    prediction : dict of str to ndarray of shape (n_samples,)
+        Predicted labels, for each method.
+    intervals : dict of str to ndarray of shape (n_samples, 2, n_levels)
+        Lower and upper ends, for each method.
+    p_values : dict of str to ndarray of shape (n_samples,)
+        p-values of the labels, for methods that have them and if they were asked for.
+    """
+
+    y: Array
+    levels: list[Fraction]
+    prediction: dict[str, Array]
+    intervals: dict[str, Array]
+    p_values: dict[str, Array] = field(default_factory=dict)
+
+    def findings(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
+        """How each method did.
+
+        Parameters
+        ----------
+        confidence_level : sequence of floats or None, default=None
+            Some of the levels; None is all.
+
+        Returns
+        -------
+        findings : list of Finding
+            For each level, one for each method.
+        """
+        chosen = self.levels if confidence_level is None else read_levels(confidence_level)[0]
+        return [
+            Finding.of(name, level, self.y, intervals[:, :, self.levels.index(level)])
+            for level in chosen
+            for name, intervals in self.intervals.items()
+        ]
+
+
+def cross_validate_intervals(
+    models: Mapping[str, Any],
+    X: Any,
+    y: ArrayLike,
+    confidence_level: Level | Iterable[Level] = (0.9, 0.95, 0.99),
+    *,
+    cv: Any = 10,
+    random_state: int | None = 0,
+    plain: str | None = None,
+    p_values: bool = False,
+    progress: Progress | None = None,
+) -> HeldOut:
+    """Predict every row by models that are fitted to the other folds.
+
+    Parameters
+    ----------
+    models : mapping of str to regressors with ``predict_interval``
+        Models under their names; they are cloned. Warnings of all but the first are ignored.
+    X : array-like or data frame of shape (n_samples, n_features)
+        Inputs.
+    y : array-like of shape (n_samples,)
+        Labels.
+    confidence_level : float or sequence of floats, default=(0.9, 0.95, 0.99)
+        Level or levels, each strictly between 0 and 1.
+    cv : int or splitter, default=10
+        Number of shuffled folds, or a scikit-learn splitter that holds out every row once.
+    random_state : int or None, default=0
+        Seed of the folds.
+    plain : str or None, default=None
+        Name under which to add the first model's own error bars: mean plus or minus a normal quantile times the
+        standard deviation. They need no fit of their own. None leaves them out.
+    p_values : bool, default=False
+        Whether to compute p-values of the labels too.
+    progress : callable or None, default=None
+        Called after each fit with the number of fits done and of all fits.
+
+    Returns
+    -------
+    held_out : HeldOut
+        Predictions and intervals of all rows.
+
+    Examples
+    --------
+    >>> from conformal_gp import ConformalGPRegressor
+    >>> from conformal_gp.datasets import load_servo
+    >>> from conformal_gp.evaluation import cross_validate_intervals, verdict
+    >>> X, y = load_servo(return_X_y=True)
+    >>> models = {"GPR-CP": ConformalGPRegressor(random_state=0)}
+    >>> held_out = cross_validate_intervals(models, X, y, [0.9, 0.99], cv=5, plain="plain GPR")
+    >>> for finding in held_out.findings():
+    ...     print(f"{finding.method:9} {float(finding.level):.2f} {finding.miscoverage:.1%} {finding.judgement}")
+    GPR-CP    0.90 9.0% kept
+    plain GPR 0.90 9.6% kept
+    GPR-CP    0.99 0.6% kept
+    plain GPR 0.99 6.0% too narrow
+    >>> print(verdict(held_out.findings())[1])
+    plain GPR: too narrow at 99% (6.0% of labels outside, 6.0 times the 1% promised); kept the promise at 90%.
+    """
+    if not models or plain in models:
+        raise ValueError(f"models must not be empty nor have the name that plain has, got {list(models)}.")
+    labels = column_or_1d(y, dtype=np.float64)
+    check_consistent_length(X, labels)
+    levels = read_levels(confidence_level)[0]
+    first = next(iter(models))
+    names = [first, *([] if plain is None else [plain]), *list(models)[1:]]
+    prediction = {name: np.empty(labels.size) for name in names}
+    intervals = {name: np.empty((labels.size, 2, len(levels))) for name in names}
+    with_p = [name for name, model in models.items() if p_values and hasattr(model, "predict_p")]
+    found_p = {name: np.empty(labels.size) for name in with_p}
+    splits = _splits(cv, X, labels, random_state)
+    done = 0
+    for train, test in splits:
+        held_out = _safe_indexing(X, test)
+        for name, model in models.items():
+            quiet = warnings.catch_warnings(action="ignore", category=UserWarning)
+            with nullcontext() if name == first else quiet:
+                fitted = clone(model).fit(_safe_indexing(X, train), labels[train])
+                prediction[name][test] = fitted.predict(held_out)
+                intervals[name][test] = fitted.predict_interval(held_out, [float(level) for level in levels])
+                if name in found_p:
+                    found_p[name][test] = fitted.predict_p(held_out, labels[test])
+                if plain is not None and name == first:
+                    prediction[plain][test], std = fitted.predict(held_out, return_std=True)
+                    intervals[plain][test] = error_bars(prediction[plain][test], std, levels)
+            done += 1
+            if progress is not None:
+                progress(done, len(splits) * len(models))
+    return HeldOut(labels, levels, prediction, intervals, found_p)
+
+
+def _splits(cv: Any, X: Any, y: Array, random_state: int | None) -> list[tuple[Rows, Rows]]:
+    """Training and test rows of each fold; raises unless every row is held out once."""
+    splits = list(folds(cv, y.size, random_state).split(X, y))
+    times = np.bincount(np.concatenate([test for _, test in splits]), minlength=y.size)
+    for count, words in ((int((times == 0).sum()), "never held out"), (int((times > 1).sum()), "held out repeatedly")):
+        if count:
+            raise ValueError(f"cv must hold out every row once; {count} rows were {words}.")
+    return splits
+
+
+def folds(cv: Any, n_rows: int, random_state: int | None = 0) -> Any:
+    """``cv`` shuffled folds, or the splitter that was given.
+
+    Parameters
+    ----------
+    cv : int or splitter
+        Number of folds, or a scikit-learn splitter.
+    n_rows : int
+        Number of rows.
+    random_state : int or None, default=0
+        Seed of the folds.
+
+    Returns
+    -------
+    splitter : scikit-learn splitter
+        It has ``split`` and ``get_n_splits``.
+
+    Examples
+    --------
+    >>> from conformal_gp.evaluation import folds
+    >>> folds(5, n_rows=100)
+    KFold(n_splits=5, random_state=0, shuffle=True)
+    """
+    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        if not 2 <= cv <= n_rows:
+            raise ValueError(f"cv must lie between 2 and the number of rows, {n_rows}; got {cv}.")
+        return KFold(int(cv), shuffle=True, random_state=random_state)
+    if hasattr(cv, "get_n_splits"):
+        return cv
+    raise ValueError(f"cv must be a number of folds or a scikit-learn splitter, got {cv!r}.")
