@@ -55,7 +55,7 @@ def far_out_label(rng, n):
 
 def offsets(rng, n):
     X, y = noisy(rng, n)
-    return X + [1e8, 0.0], y + 1e6
+    return X + np.array([1e8, 0.0]), y + 1e6
 
 
 def binary_and_constant(rng, n):

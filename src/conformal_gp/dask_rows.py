@@ -6,6 +6,7 @@ that dies costs the time to compute its chunks again, and changes nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from conformal_gp.rows import BlockFunction, GatheredRows, RowTaker, slices
+from conformal_gp.tables.cells import MISSING_MARKS
+from conformal_gp.tables.dialect import Dialect
+from conformal_gp.tables.folder import scan_folder
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.validation import check_finite, check_inputs, check_labels
 
@@ -65,15 +69,26 @@ def dask_rows(estimator: BaseEstimator, X: Any, y: Any, block_rows: int, verbose
     return DaskRows(parts, labels, lengths, names, block_rows, verbose)
 
 
-def read_folder(path: str | Path, label: str) -> tuple[Any, Any]:
+def read_folder(
+    path: str | Path,
+    label: str,
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
+    missing_marks: Iterable[str] = (),
+) -> tuple[Any, Any]:
     """Rows of a CSV or Parquet file, or of a folder of such files, without reading them into memory.
 
     Parameters
     ----------
     path : str or Path
-        A file or a folder; what does not end in ``.csv`` (or ``.csv.gz`` and the like) is taken for Parquet.
+        A file or a folder, as :func:`conformal_gp.tables.folder.scan_folder` takes it.
     label : str
         Column of the labels; all others are inputs.
+    separator, decimal : str, default=None
+        Of CSV files; None finds them out.
+    missing_marks : iterable of str
+        Texts that mean a missing value in CSV files, besides the usual ones.
 
     Returns
     -------
@@ -84,18 +99,39 @@ def read_folder(path: str | Path, label: str) -> tuple[Any, Any]:
     """
     from dask import dataframe
 
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"no such file or folder: {path}")
-    files = sorted(path.glob("*.csv*")) if path.is_dir() else [path]
-    if files and ".csv" in files[0].suffixes:
-        # A compressed file cannot be cut into blocks.
-        rows = dataframe.read_csv(files, blocksize="default" if files[0].suffix == ".csv" else None)
+    folder = scan_folder(path, separator=separator, decimal=decimal)
+    if folder.dialect is None:
+        rows = dataframe.read_parquet([str(file) for file in folder.files])
     else:
-        rows = dataframe.read_parquet(path)
+        marks = sorted(MISSING_MARKS | frozenset(missing_marks))
+        packed = [str(file) for file in folder.files if file.suffix.lower() != ".csv"]
+        plain = [str(file) for file in folder.files if file.suffix.lower() == ".csv"]
+        # A compressed file cannot be cut into blocks.
+        parts = [_read_csv([file], folder.dialect, marks, None) for file in packed]
+        if plain:
+            parts.insert(0, _read_csv(plain, folder.dialect, marks, "default"))
+        rows = parts[0] if len(parts) == 1 else dataframe.concat(parts)
     if label not in rows.columns:
         raise ValueError(f"label must be a column of {path}, got {label!r}; columns are {', '.join(rows.columns)}.")
     return rows.drop(columns=label), rows[label]
+
+
+def _read_csv(files: list[str], dialect: Dialect, marks: list[str], blocksize: str | None) -> Any:
+    from dask import dataframe
+
+    options = {
+        "sep": dialect.separator,
+        "decimal": dialect.decimal,
+        "encoding": dialect.encoding,
+        "na_values": marks,
+        "keep_default_na": False,
+        "skipinitialspace": True,
+        "blocksize": blocksize,
+    }
+    rows = dataframe.read_csv(files, **options)
+    # Types are guessed from the first rows, and whole numbers may be followed by others.
+    whole = {name: np.float64 for name, kind in rows.dtypes.items() if getattr(kind, "kind", "O") in "iu"}
+    return dataframe.read_csv(files, dtype=whole, **options) if whole else rows
 
 
 class DaskRows:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conformal_gp.experiments import methods, protocol
+from conformal_gp.experiments import figures, methods, protocol
 from conformal_gp.experiments.methods import LEVELS, Found
 from conformal_gp.experiments.paper import Row, rows_of
 from conformal_gp.experiments.protocol import one_fold, tasks
@@ -87,6 +87,21 @@ def test_everything_is_written(tmp_path):
     assert "the command" in page
     assert "Only a sample" not in page
     assert "**fails**" in page  # such intervals hold nothing that the paper claims
+
+
+def test_a_figure_that_fails_leaves_the_old_one(tmp_path, monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure", reason="the extra plot is not installed")
+
+    def full(self, file, **options):
+        file.write(b"half")
+        raise OSError("no space left")
+
+    monkeypatch.setattr(figure.Figure, "savefig", full)
+    (tmp_path / "a.png").write_text("old figure")
+    with pytest.raises(OSError, match="no space left"), figures._figure("a", tmp_path, 1, 1, (2, 2)):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+    assert (tmp_path / "a.png").read_text() == "old figure"
 
 
 @pytest.mark.usefixtures("cheap")

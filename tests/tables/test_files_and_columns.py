@@ -278,7 +278,7 @@ def test_thousands_are_not_taken_for_decimals(table):
         values(table('a,mpg\n1,"3,210"\n2,950\n3,"1,005"\n'))
     decimals = 'a,mpg\n1,"3,210"\n2,"0,950"\n3,"1,005"\n'
     assert values(table(decimals))[1].tolist() == [3.21, 0.95, 1.005]
-    assert values(table("a;mpg\n1;3,210\n2;1,005\n"))[1].tolist() == [3.21, 1.005]
+    assert values(table("a;mpg\n1;3,210\n2;1,005\n", decimal=","))[1].tolist() == [3.21, 1.005]
 
 
 def test_numbers_are_read_to_the_last_digit(table):

@@ -57,7 +57,7 @@ def _version(asked: bool) -> None:
 
 @app.callback(
     epilog="Start with `conformal-gp demo`.\n\nExit codes: 0 success; 1 a fault in the program; 2 a mistake in "
-    "the command, a file or the data; 130 stopped by the keyboard."
+    "the command, a file or the data; 130 stopped by the keyboard, 143 by SIGTERM."
 )
 def _all(
     version: Annotated[

@@ -13,10 +13,10 @@ import typer
 from typer.core import TyperCommand
 
 from conformal_gp.cli import EXTRA
+from conformal_gp.cli.stopping import MESSAGE, exit_code, say_stopped
 
 PROGRAM_FAULT = 1
 USER_MISTAKE = 2
-INTERRUPTED = 130
 
 _LEVEL = re.compile(r"\d*\.?\d+\s?%?")
 
@@ -50,9 +50,11 @@ class Command(TyperCommand):
         except BrokenPipeError:  # the reader of our output has stopped
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the interpreter flushes it when it ends)
             raise typer.Exit from None
-        except KeyboardInterrupt:
-            _say(ctx, "stopped.")
-            raise typer.Exit(INTERRUPTED) from None
+        except KeyboardInterrupt as stop:
+            say_stopped()
+            if ctx.params.get("as_json"):
+                print(json.dumps({"error": MESSAGE}))
+            raise typer.Exit(exit_code(stop)) from None
         except ImportError as error:
             if error.name is not None and error.name.startswith("conformal_gp"):
                 raise

@@ -13,6 +13,7 @@ from conformal_gp.cli.evaluate import run_evaluation
 from conformal_gp.cli.levels import parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import ModelChoice, Reading, read_training
+from conformal_gp.files import write_bytes
 
 _NEW_CARS = 40
 
@@ -52,6 +53,13 @@ def _write_cars(folder: Path) -> tuple[Path, Path]:
     new[np.random.RandomState(0).permutation(len(frame))[:_NEW_CARS]] = True
     folder.mkdir(parents=True, exist_ok=True)
     cars, new_cars = folder / "cars.csv", folder / "new-cars.csv"
-    frame[~new].to_csv(cars, index=False)
-    frame[new].drop(columns="mpg").to_csv(new_cars, index=False)
+    _write(cars, frame[~new].to_csv(index=False).encode())
+    _write(new_cars, frame[new].drop(columns="mpg").to_csv(index=False).encode())
     return cars, new_cars
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file of the example, unless something else is there."""
+    if path.exists() and path.read_bytes() != content:
+        raise ValueError(f"{path} is there already, with other content; choose another --folder.")
+    write_bytes(path, content)

@@ -19,8 +19,11 @@ from conformal_gp.cli.training import MOST_EXACT_ROWS, ModelChoice, Reading, Tra
 from conformal_gp.comparators import SplitConformal
 from conformal_gp.conformal.levels import rows_needed
 from conformal_gp.evaluation import Finding, HeldOut, cross_validate_intervals, percent, verdict
+from conformal_gp.files import check_output, replacing
+from conformal_gp.tables import TableError
 
 CONFORMAL, PLAIN, SPLIT = "GPR-CP", "plain GPR", "split conformal"
+PICTURE_FORMATS = ("png", "svg", "pdf")
 
 
 def evaluate(
@@ -29,7 +32,8 @@ def evaluate(
     confidence: options.Confidence = ["90%", "95%", "99%"],  # noqa: B006 (typer copies it)
     folds: options.Folds = 10,
     picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where the picture goes.  [default: DATA-evaluation.png]")
+        Path | None,
+        typer.Option(metavar="FILE", help="The picture: .png, .svg or .pdf.  [default: DATA-evaluation.png]"),
     ] = None,
     no_picture: Annotated[bool, typer.Option("--no-picture", help="Draw no picture.")] = False,
     *,
@@ -46,10 +50,14 @@ def evaluate(
     central 95% allows. With --json there is a picture only if --picture says where.
     """
     output = Output(quiet=quiet, as_json=as_json)
-    training = read_training(data, target, reading, choice.seed, output)
+    levels = parse_levels(confidence)
     if picture is None and not (no_picture or as_json):
         picture = Path(f"{'table' if data == '-' else Path(data).stem}-evaluation.png")
-    run_evaluation(training, choice, parse_levels(confidence), folds, picture, output)
+    if picture is not None:
+        picture_format(picture, "--picture")
+        check_output(picture, [data], "--picture")
+    training = read_training(data, target, reading, choice.seed, output)
+    run_evaluation(training, choice, levels, folds, picture, output)
 
 
 def run_evaluation(
@@ -60,12 +68,14 @@ def run_evaluation(
     picture: Path | None,
     output: Output,
 ) -> None:
-    """Cross-validate, and print the findings."""
+    """Cross-validate, draw the picture, and print the findings."""
     columns, n_rows = training.columns, training.y.size
     shown = sorted({*levels, *([] if picture is None else curve(training_size(n_rows, folds)))})
     held_out = cross_validated(training, choice, shown, folds, output)
     findings = held_out.findings(levels)
     sentences = verdict(findings)
+    if picture is not None:  # before the findings: a result is printed, or an error, but not both
+        _draw(held_out, columns.target, levels, picture)
     if output.as_json:
         output.document(
             {
@@ -81,7 +91,6 @@ def run_evaluation(
     else:
         output.result(_table(findings, columns.target, n_rows, min(folds, n_rows)), *sentences)
     if picture is not None:
-        _draw(held_out, columns.target, levels, picture)
         output.info(f"Picture: {picture}")
 
 
@@ -127,6 +136,18 @@ def cross_validated(
             plain=PLAIN if compare else None,
             progress=progress,
         )
+
+
+def picture_format(path: Path, option: str) -> str:
+    """Format of a picture, by the end of its name.
+
+    >>> picture_format(Path("a.PNG"), "--out")
+    'png'
+    """
+    ending = path.suffix.lower().lstrip(".")
+    if ending not in PICTURE_FORMATS:
+        raise TableError(f"{option} must end in {', '.join(f'.{known}' for known in PICTURE_FORMATS)}; got {path}.")
+    return ending
 
 
 def _document(finding: Finding) -> dict[str, Any]:
@@ -190,4 +211,5 @@ def _draw(held_out: HeldOut, target: str, levels: Sequence[Fraction], path: Path
     chosen = {name: intervals[:, :, places] for name, intervals in held_out.intervals.items()}
     asked = [float(level) for level in levels]
     WidthDisplay.from_predictions(chosen, confidence_level=asked, target_name=target, ax=right)
-    figure.savefig(path, dpi=150)
+    with replacing(path) as file:
+        figure.savefig(file, format=picture_format(path, "--picture"), dpi=150)

@@ -10,6 +10,7 @@ import typer
 from conformal_gp.cli import options
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import ModelChoice, Reading, read_training, tuning_of
+from conformal_gp.files import check_output
 from conformal_gp.persistence import save_model
 
 
@@ -30,6 +31,7 @@ def fit(
     output = Output(quiet=quiet, as_json=as_json)
     if as_json and out == "-":
         raise ValueError("--json and the model cannot both go to standard output; give --out a file.")
+    check_output(out, [data])
     X, y, columns, _ = read_training(data, target, reading, choice.seed, output)
     model = choice.model(*X.shape)
     with output.working(f"fitting to {y.size} rows"), output.warnings_as_notices():

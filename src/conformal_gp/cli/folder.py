@@ -9,6 +9,7 @@ from conformal_gp.cli.training import ModelChoice, Reading
 from conformal_gp.sparse import SparseConformalGPRegressor
 from conformal_gp.tables import Columns, TableError
 from conformal_gp.tables.errors import did_you_mean, listed
+from conformal_gp.tables.folder import scan_folder
 
 EXTRA = "conformal-gp[dask]"
 
@@ -31,8 +32,13 @@ def fit_to_folder(
         from conformal_gp.dask_rows import read_folder
     except ModuleNotFoundError as error:
         raise TableError(f"{source} is a folder: reading it needs pip install '{EXTRA}' ({error}).") from error
+    folder = scan_folder(source, separator=reading.separator, decimal=reading.decimal)
+    if folder.others:
+        output.notice(f"files in {source} that are not read: {listed(folder.others, most=5)}")
     try:
-        X, y = read_folder(source, target)
+        X, y = read_folder(
+            source, target, separator=reading.separator, decimal=reading.decimal, missing_marks=reading.na
+        )
     except (ValueError, OSError) as error:
         raise TableError(f"{source}: {error}") from error
     names = [str(name) for name in X.columns]
@@ -51,4 +57,11 @@ def fit_to_folder(
     n_rows = len(y)
     output.notice(f"{n_rows:,} rows in {source}, read in parts: a low-rank Gaussian process is used")
     model = choice.low_rank(n_rows, len(X.columns)).fit(X, y)
-    return model, Columns.of_numbers(source, target, map(str, X.columns))
+    return model, Columns.of_numbers(
+        source,
+        target,
+        map(str, X.columns),
+        missing_marks=tuple(reading.na),
+        left_out=tuple(reading.drop),
+        dialect=folder.dialect,
+    )

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from fractions import Fraction
 
 from conformal_gp.conformal.levels import read_level
+
+# Short, so that no fraction has a denominator of millions of digits.
+_LEVEL = re.compile(r"[+-]?(\d{1,20}(\.\d{0,20})?|\.\d{1,20})([eE][+-]?\d)?")
+_MOST_DECIMALS = 12
 
 
 def parse_level(text: str) -> Fraction:
@@ -15,14 +20,17 @@ def parse_level(text: str) -> Fraction:
     True
     """
     written = text.strip()
-    try:
-        value = Fraction(written.removesuffix("%").strip())
-    except (ValueError, ZeroDivisionError):
-        raise ValueError(f"--confidence takes levels such as 0.95 or 95%, got '{text}'.") from None
+    plain = written.removesuffix("%").strip()
+    if not _LEVEL.fullmatch(plain):
+        shown = text if len(text) <= 30 else f"{text[:30]}..."
+        raise ValueError(f"--confidence takes levels such as 0.95 or 95%, got '{shown}'.")
+    value = Fraction(plain)
     if written.endswith("%"):
         value /= 100
     elif 1 < value < 100:
         raise ValueError(f"--confidence takes levels such as 0.95 or 95%, got '{text}'; did you mean {text}%?")
+    if (value * 10**_MOST_DECIMALS).denominator != 1:
+        raise ValueError(f"--confidence takes levels of up to {_MOST_DECIMALS} decimals, got '{text}'.")
     try:
         return read_level(value)
     except ValueError:
@@ -32,4 +40,6 @@ def parse_level(text: str) -> Fraction:
 def parse_levels(texts: Iterable[str]) -> list[Fraction]:
     """Levels in ascending order, without repetitions. A text may contain several, separated by commas."""
     parts = [part for text in texts for part in text.split(",") if part.strip()]
+    if not parts:
+        raise ValueError("--confidence takes levels such as 0.95 or 95%, got none.")
     return sorted({parse_level(part) for part in parts})

@@ -11,11 +11,12 @@ import numpy as np
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.evaluate import cross_validated, curve, training_size
+from conformal_gp.cli.evaluate import cross_validated, curve, picture_format, training_size
 from conformal_gp.cli.levels import parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import ModelChoice, Reading, Training, read_training
 from conformal_gp.evaluation import HeldOut
+from conformal_gp.files import check_output, replacing
 from conformal_gp.tables import TableError
 from conformal_gp.tables.errors import did_you_mean, listed
 
@@ -176,10 +177,10 @@ def plot(
     mpl.use("Agg")
     output = Output(quiet=quiet, as_json=False)
     levels = parse_levels(confidence)
-    endings = ("png", "svg", "pdf")
-    if out.suffix.lower().lstrip(".") not in endings:
-        raise TableError(f"--out must end in {', '.join(f'.{ending}' for ending in endings)}; got {out}.")
+    written = picture_format(out, "--out")
+    check_output(out, [data])
     training = read_training(data, target, reading, choice.seed, output)
     display = _KINDS[kind](Job(training, choice, levels, folds, input_name, row, output))
-    display.figure_.savefig(out, dpi=150, bbox_inches="tight")
+    with replacing(out) as file:
+        display.figure_.savefig(file, format=written, dpi=150, bbox_inches="tight")
     output.info(f"Picture: {out}")

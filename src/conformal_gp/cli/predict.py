@@ -12,13 +12,18 @@ from conformal_gp.cli import options
 from conformal_gp.cli.folder import fit_to_folder, is_folder
 from conformal_gp.cli.levels import parse_levels
 from conformal_gp.cli.output import Output
-from conformal_gp.cli.prediction import Prediction
+from conformal_gp.cli.prediction import Prediction, read_new
 from conformal_gp.cli.training import Model, ModelChoice, Reading, read_training
+from conformal_gp.files import check_output
 from conformal_gp.persistence import load_columns
 from conformal_gp.tables import Columns, TableError, write_table
 
+# Options that say how a model is fitted, and nothing to one that is.
+_OF_FIT = ("kernel", "mean", "tuning", "gamma", "seed", "categories", "drop", "sample")
+
 
 def predict(
+    ctx: typer.Context,
     files: Annotated[
         list[str],
         typer.Argument(
@@ -53,31 +58,42 @@ def predict(
     levels = parse_levels(confidence)
     if [*files, model].count("-") > 1:
         raise TableError("only one file can be read from standard input (-).")
+    check_output(out, files if model is None else [*files, model])
     if model is not None:
         if len(files) != 1:
             raise TableError(f"with --model, give one table (NEW), not {len(files)}.")
+        _refuse_options_of_fit(ctx)
         fitted, columns = _load(model, target)
         if reading.missing != "error":
             columns = replace(columns, missing=reading.missing)
+        columns = replace(columns, missing_marks=(*columns.missing_marks, *reading.na))
+        new = read_new(files[-1], columns, reading, output)
     else:
         if len(files) != 2 or target is None:
             raise TableError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
         if is_folder(files[0]):
             with output.working(f"fitting to the rows of {files[0]}"), output.warnings_as_notices():
                 fitted, columns = fit_to_folder(files[0], target, reading, choice, output)
+            new = read_new(files[-1], columns, reading, output)
         else:
             X, y, columns, _ = read_training(files[0], target, reading, choice.seed, output)
+            new = read_new(files[-1], columns, reading, output)  # before the fit, which may take long
             with output.working(f"fitting to {y.size} rows"), output.warnings_as_notices():
                 fitted = choice.model(*X.shape).fit(columns.frame(X), y)
-    table = reading.table(files[-1])
-    with output.working(f"predicting {len(table)} rows"):
-        prediction = Prediction(fitted, columns, table, levels, output)
-    if as_json:
+    with output.working(f"predicting {new.rows.size} rows"):
+        prediction = Prediction(fitted, columns, new, levels, output)
+    if out != "-" or not as_json:
+        write_table(new.table, prediction.added(f"{columns.target}_" if prefix is None else prefix, regions), out)
+        output.info(prediction.summary())
+    if as_json:  # last: a result, or an error, but not both
         output.document(prediction.document())
-        if out == "-":
-            return
-    write_table(table, prediction.added(f"{columns.target}_" if prefix is None else prefix, regions), out)
-    output.info(prediction.summary())
+
+
+def _refuse_options_of_fit(ctx: typer.Context) -> None:
+    """Options that would be without effect are an error, and not ignored."""
+    given = [name for name in _OF_FIT if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"]
+    if given:
+        raise TableError(f"--{given[0]} says how to fit, and with --model that is done; give it to conformal-gp fit.")
 
 
 def _load(path: str, target: str | None) -> tuple[Model, Columns]:

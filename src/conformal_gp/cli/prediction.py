@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.cli.output import Output
-from conformal_gp.cli.training import Model, tuning_of
+from conformal_gp.cli.training import Model, Reading, tuning_of
 from conformal_gp.evaluation import percent
 from conformal_gp.metrics import coverage
 from conformal_gp.tables import Columns, Table
@@ -19,19 +19,35 @@ Array = NDArray[np.float64]
 _ROWS_NAMED = 5
 
 
-class Prediction:
-    """Predictions of a fitted model for a table of new rows."""
+class NewRows(NamedTuple):
+    """New rows, and the table that they are in."""
 
-    def __init__(self, model: Model, columns: Columns, table: Table, levels: list[Fraction], output: Output):
+    table: Table
+    X: Array
+    """(rows, inputs)"""
+    rows: NDArray[np.int64]
+    """Which rows of the table these are: all, but for those that lack a value."""
+
+
+def read_new(source: str, columns: Columns, reading: Reading, output: Output) -> NewRows:
+    """Read a table of new rows the way the training rows were read."""
+    table = reading.table(source, output, columns.dialect)
+    extra = columns.extra(table)
+    if extra:
+        output.notice(f"{table.name} has columns that {columns.source} has not; they are not used: {_named(extra)}")
+    return NewRows(table, *columns.design(table))
+
+
+class Prediction:
+    """Predictions of a fitted model for new rows."""
+
+    def __init__(self, model: Model, columns: Columns, new: NewRows, levels: list[Fraction], output: Output):
         self._model = model
         self._columns = columns
-        self._table = table
+        self._table = new.table
         self._levels = levels
-        extra = columns.extra(table)
-        if extra:
-            output.notice(f"{table.name} has columns that {columns.source} has not; they are not used: {_named(extra)}")
-        X, self.rows = columns.design(table)
-        inputs = columns.frame(X)
+        self.rows = new.rows
+        inputs = columns.frame(new.X)
         with output.warnings_as_notices():
             self.mean = np.asarray(model.predict(inputs))
             self.intervals = model.predict_interval(inputs, [float(level) for level in levels])

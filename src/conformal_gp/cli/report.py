@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +11,7 @@ from conformal_gp.cli import options
 from conformal_gp.cli.evaluate import training_size
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import ModelChoice, Reading, read_training
+from conformal_gp.files import check_output, write_bytes
 
 
 def report(
@@ -31,6 +31,7 @@ def report(
     """
     from conformal_gp.report import build_report
 
+    check_output(out, [data])
     output = Output(quiet=quiet, as_json=False)
     X, y, columns, rows = read_training(data, target, reading, choice.seed, output)
     folds = min(folds, y.size)
@@ -50,5 +51,5 @@ def report(
     if out == "-":
         sys.stdout.write(page)
     else:
-        Path(out).write_text(page, encoding="utf-8")
+        write_bytes(out, page.encode())
         output.info(f"Page: {out}")

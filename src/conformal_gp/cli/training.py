@@ -13,6 +13,7 @@ from conformal_gp.cli.output import Output
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.sparse import SparseConformalGPRegressor
 from conformal_gp.tables import Columns, Table, TableError, read_table
+from conformal_gp.tables.dialect import Dialect
 
 Array = NDArray[np.float64]
 Model = ConformalGPRegressor | SparseConformalGPRegressor
@@ -37,9 +38,18 @@ class Reading:
     decimal: options.Decimal = None
     sample: options.Sample = None
 
-    def table(self, source: str) -> Table:
-        """Read a table."""
-        return read_table(source, separator=self.separator, decimal=self.decimal)
+    def table(self, source: str, output: Output, like: Dialect | None = None) -> Table:
+        """Read a table, in doubt as one (``like``) that was read before; say what was guessed."""
+        table = read_table(source, separator=self.separator, decimal=self.decimal, like=like)
+        guessed = table.dialect.described()
+        if table.lines is not None and guessed and table.dialect != like:
+            output.notice(f"{table.name} is read with {guessed}; --separator and --decimal say otherwise")
+        if like is not None and like.marked and table.dialect.marked and like.decimal != table.dialect.decimal:
+            output.notice(
+                f"the decimal mark is '{table.dialect.decimal}' in {table.name}, but '{like.decimal}' in the training "
+                "rows; each is read with its own"
+            )
+        return table
 
 
 @dataclass(frozen=True)
@@ -105,7 +115,7 @@ class Training(NamedTuple):
 
 def read_training(source: str, target: str, reading: Reading, seed: int, output: Output) -> Training:
     """Read training rows from a table, and report what was left out."""
-    table = reading.table(source)
+    table = reading.table(source, output)
     columns = Columns.learn(
         table,
         target,

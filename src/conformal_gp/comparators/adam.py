@@ -11,8 +11,9 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from conformal_gp._compiled import compiled
 
 Array = NDArray[np.float64]
 
@@ -20,7 +21,7 @@ Array = NDArray[np.float64]
 DECAY, SQUARE_DECAY, SAFE_DIVISION = 0.9, 0.999, 1e-8
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def adam_step(
     parameters: Array, gradient: Array, mean: Array, square: Array, step: int, step_size: float
 ) -> None:  # pragma: no cover

@@ -29,12 +29,12 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax, logsumexp, ndtr, ndtri
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from conformal_gp._compiled import compiled
 from conformal_gp.comparators.adam import adam_step
 from conformal_gp.comparators.recalibration import INTERVAL_RULES, extended_scores, interval_levels
 from conformal_gp.comparators.split import SplitRegressor
@@ -112,7 +112,7 @@ def train_flow(
     return parameters, n_steps, loss
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@compiled(error_model="numpy", fastmath={"contract", "reassoc"})
 def _loss_and_gradient(parameters: Array, levels: Array, scores: Array, gradient: Array) -> float:  # pragma: no cover
     """Mean squared error, and its gradient into ``gradient``."""
     units = parameters.shape[1]
@@ -144,7 +144,7 @@ def _loss_and_gradient(parameters: Array, levels: Array, scores: Array, gradient
     return loss / levels.size
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _train(
     parameters: Array, levels: Array, scores: Array, step_size: float, max_steps: int
 ) -> tuple[int, float]:  # pragma: no cover

@@ -14,8 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from conformal_gp._compiled import compiled
 
 Array = NDArray[np.float64]
 
@@ -88,7 +89,7 @@ def normalised_residual_lines(
     return Lines(mean, offset, slope)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _fill(
     alpha: Array,
     diagonal: Array,

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from conformal_gp._compiled import compiled
 from conformal_gp.conformal.lines import Lines
 
 Array = NDArray[np.float64]
@@ -78,7 +78,7 @@ def regions(lines: Lines, rank: int) -> list[Array]:
     ]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _fill_reach(offset: Array, slope: Array, reach: Array, general: NDArray[np.bool_]) -> None:  # pragma: no cover
     """How far below and above its centre each row covers, and whether any row of a test row needs the sweep."""
     for j in range(offset.shape[0]):
@@ -110,7 +110,7 @@ def select_largest(reach: NDArray[np.floating], ranks: NDArray[np.int64]) -> Arr
     return found
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _pieces(offset: Array, slope: Array, rank: int) -> Array:  # pragma: no cover
     """Region of one test row, about its centre, by sweeping both sides."""
     above = _side(offset, slope, rank)
@@ -126,7 +126,7 @@ def _pieces(offset: Array, slope: Array, rank: int) -> Array:  # pragma: no cove
     return pieces
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _side(offset: Array, slope: Array, rank: int) -> Array:  # pragma: no cover
     """Pieces of {t >= 0 : at least ``rank`` rows cover t}, the first of them at 0."""
     n = offset.size

@@ -8,9 +8,9 @@ more than that row where :math:`|t|` is larger still.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from conformal_gp._compiled import compiled
 from conformal_gp.conformal.lines import Lines
 from conformal_gp.conformal.pvalues import LABEL_ROUNDING, TIE
 
@@ -84,7 +84,7 @@ def outstanding_at(lines: Lines, y: Array) -> list[tuple[int, ...]]:
     return [tuple(np.flatnonzero(row).tolist()) for row in top]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _walk(offset: Array, slope: Array, low: float, high: float, breaks: Array, owner: Rows) -> int:  # pragma: no cover
     """Upper envelope of the lines p + q t and, numbered after them, -p - q t."""
     n = offset.size

@@ -32,7 +32,7 @@ def percent(share: float | Fraction, decimals: int | None = None) -> str:
     ('95%', '99.9%', '4.3%')
     """
     value = float(100 * share)
-    return f"{value:.10g}%" if decimals is None else f"{value:.{decimals}f}%"
+    return f"{value:.12g}%" if decimals is None else f"{value:.{decimals}f}%"
 
 
 def verdict(findings: Sequence[Finding]) -> list[str]:

@@ -15,6 +15,7 @@ from conformal_gp.experiments.methods import LEVELS, MORE_GAMMAS
 from conformal_gp.experiments.paper import PAPER_LEVELS, Row
 from conformal_gp.experiments.results import Outcome, Results
 from conformal_gp.experiments.tables import TITLES
+from conformal_gp.files import replacing
 
 STYLES: dict[str, dict[str, Any]] = {
     "GPR": {"color": "#888888", "marker": "o"},
@@ -145,5 +146,7 @@ def _figure(
         for panel in axes.flat:
             panel.spines[["top", "right"]].set_visible(False)
         yield figure, axes, folder / f"{name}.png"
-        figure.savefig(folder / f"{name}.png", dpi=130)
-        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+        with replacing(folder / f"{name}.png") as file:
+            figure.savefig(file, format="png", dpi=130)
+        with replacing(folder / f"{name}.svg") as file:
+            figure.savefig(file, format="svg", metadata={"Date": None})

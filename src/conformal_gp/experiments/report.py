@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import platform
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -15,6 +16,7 @@ from conformal_gp.experiments.methods import COVARIANCES, LEVELS
 from conformal_gp.experiments.paper import Row
 from conformal_gp.experiments.protocol import TABLES
 from conformal_gp.experiments.results import Results, summarise
+from conformal_gp.files import write_bytes
 
 
 def _by(*methods: str) -> Callable[[str, Row], bool]:
@@ -68,7 +70,7 @@ def write(
             text = written(TABLES[table], results)
             if ending == "md":
                 text = f"# Table {table[-1]} of the paper\n\n" + (f"{SAMPLE}\n\n" if sample else "") + text
-            (out / f"{table}.{ending}").write_text(text, encoding="utf-8")
+            write_bytes(out / f"{table}.{ending}", text.encode())
     _write_runs(results, out / "runs.csv")
     pictures = figures.draw(results, out) if draw else []
     page = "\n".join(
@@ -81,7 +83,7 @@ def write(
         + _likelihood_lines(results)
         + [f"\n![{path.stem}]({path.name})\n\n*{caption}*" for path, caption in pictures]
     )
-    (out / "results.md").write_text(page + "\n", encoding="utf-8")
+    write_bytes(out / "results.md", f"{page}\n".encode())
     return page
 
 
@@ -155,13 +157,14 @@ def _likelihood_lines(results: Results) -> list[str]:
 
 def _write_runs(results: Results, path: Path) -> None:
     """A line for each row of a table and run: mean widths and miscoverage at all levels."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        percents = [f"{100 * level:g}" for level in LEVELS]
-        head = ["data_set", "method", "covariance", "gamma", "run"]
-        writer.writerow(head + [f"width_{p}" for p in percents] + [f"outside_{p}" for p in percents])
-        for (data_set, row), outcome in results.items():
-            gamma = "" if row.gamma is None else f"{row.gamma:g}"
-            for run, (widths, misses) in enumerate(zip(outcome.widths, outcome.misses, strict=True)):
-                numbers = [f"{width:.6g}" for width in widths] + [f"{miss:.4g}" for miss in misses]
-                writer.writerow([data_set, row.method, row.covariance, gamma, run, *numbers])
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    percents = [f"{100 * level:g}" for level in LEVELS]
+    head = ["data_set", "method", "covariance", "gamma", "run"]
+    writer.writerow(head + [f"width_{p}" for p in percents] + [f"outside_{p}" for p in percents])
+    for (data_set, row), outcome in results.items():
+        gamma = "" if row.gamma is None else f"{row.gamma:g}"
+        for run, (widths, misses) in enumerate(zip(outcome.widths, outcome.misses, strict=True)):
+            numbers = [f"{width:.6g}" for width in widths] + [f"{miss:.4g}" for miss in misses]
+            writer.writerow([data_set, row.method, row.covariance, gamma, run, *numbers])
+    write_bytes(path, text.getvalue().encode())

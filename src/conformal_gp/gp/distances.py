@@ -7,8 +7,9 @@ the noise is small. Many pairs are summed at a time, which is about twice as fas
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from conformal_gp._compiled import compiled
 
 Array = NDArray[np.float64]
 
@@ -39,7 +40,7 @@ def squared_distances(X: Array, Z: Array) -> Array:
     return distances
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _add(X: Array, columns: Array, distances: Array) -> None:  # pragma: no cover
     in_fours = X.shape[1] - X.shape[1] % 4  # four inputs at a time: sums are read and written less often
     for i in range(X.shape[0]):

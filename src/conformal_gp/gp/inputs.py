@@ -46,10 +46,12 @@ class Inputs:
         Scaled training rows against themselves.
     H : ndarray of shape (l, p)
         Mean basis, orthonormal columns.
+    unscaled : ndarray of shape (l, d)
+        The inputs as they were given.
     """
 
     def __init__(self, X: Array, scaling: Scaling, mean: str):
-        self._X = X
+        self.unscaled = X
         self._scaling = scaling
         self._mean = mean
         scaled = scaling.transform(X)
@@ -65,7 +67,7 @@ class Inputs:
 
     def take(self, rows: Rows) -> Inputs:
         """Some of the rows by themselves, under the same scaling."""
-        return Inputs(self._X[rows], self._scaling, self._mean)
+        return Inputs(self.unscaled[rows], self._scaling, self._mean)
 
     def new(self, X: Array) -> NewInputs:
         """New inputs, unscaled, as the model sees them."""

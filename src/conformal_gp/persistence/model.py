@@ -14,10 +14,12 @@ from conformal_gp.persistence.archive import (
     FORMAT_VERSION,
     ModelFileError,
     Target,
+    name_of,
     read_archive,
     write_archive,
 )
-from conformal_gp.persistence.recipes import plan_from_json, plan_to_json
+from conformal_gp.persistence.checks import check_names, check_parameters, check_plan, check_rows, check_tuning
+from conformal_gp.persistence.plans import plan_from_json, plan_to_json
 from conformal_gp.persistence.values import from_json, to_json
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.rows import ArrayRows
@@ -26,6 +28,7 @@ from conformal_gp.tables.columns import Columns
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning.low_rank import LowRankPlan
 from conformal_gp.tuning.plan import Plan
+from conformal_gp.validation import check_labels
 
 Array = NDArray[np.float64]
 Model = ConformalGPRegressor | SparseConformalGPRegressor
@@ -67,6 +70,8 @@ def save_model(model: Model, path: Target, *, columns: Columns | None = None) ->
         raise ValueError(f"model must be a {' or '.join(MODELS)}, got {type(model).__name__}.")
     check_is_fitted(model)
     X, y = _training_rows(model)
+    check_rows(X)
+    check_parameters(model, *X.shape)  # they may have been set since the fit, and would not be loaded
     names = getattr(model, "feature_names_in_", None)
     parameters = model.get_params(deep=False)
     if isinstance(parameters["random_state"], np.random.RandomState):
@@ -124,19 +129,28 @@ def load_columns(path: Target) -> tuple[Model, Columns | None]:
     """
     document, arrays = read_archive(path)
     try:
-        X, y = _rows(arrays)
-        kind = MODELS[document["model"]]
-        model = kind(**{name: from_json(value) for name, value in document["parameters"].items()})
-        columns = None if document["columns"] is None else Columns.from_json(document["columns"])
-        model.n_features_in_ = X.shape[1]
-        names = document["feature_names"]
-        if names is not None:
-            if len(names) != X.shape[1]:
-                raise ValueError(f"{len(names)} names for {X.shape[1]} inputs")
-            model.feature_names_in_ = np.array(names, dtype=object)
-        _rebuild(model, document, X, y)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
-        raise ModelFileError(f"{path} does not hold a complete model ({type(error).__name__}: {error}).") from error
+        return _model(document, arrays)
+    except Exception as error:  # a forged document can hold anything, and fail anywhere
+        raise ModelFileError(
+            f"{name_of(path)} does not hold a complete model ({type(error).__name__}: {error})."
+        ) from error
+
+
+def _model(document: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> tuple[Model, Columns | None]:
+    """The model that a document describes; every value passes the checks that it would at the front door."""
+    X, y = _rows(arrays)
+    kind = MODELS[document["model"]]
+    model = kind(**{name: from_json(value) for name, value in document["parameters"].items()})
+    check_parameters(model, *X.shape)
+    columns = None if document["columns"] is None else Columns.from_json(document["columns"])
+    model.n_features_in_ = X.shape[1]
+    names = document["feature_names"]
+    if names is not None:
+        check_names(names, X.shape[1])
+        model.feature_names_in_ = np.array(names, dtype=object)
+    if columns is not None:
+        check_names(columns.input_names, X.shape[1])
+    _rebuild(model, document, X, y)
     return model, columns
 
 
@@ -162,19 +176,24 @@ def _learnt(model: Model) -> dict[str, Any]:
 def _rebuild(model: Model, document: dict[str, Any], X: Array, y: Array) -> None:
     """Fit a model to its rows, as the document says it was, without learning."""
     plan = plan_from_json(document["plan"])
+    check_plan(plan, X)
     if isinstance(model, SparseConformalGPRegressor) and isinstance(plan, LowRankPlan):
         model._rebuild(plan, X, y)
     elif isinstance(model, ConformalGPRegressor) and isinstance(plan, Plan):
+        check_tuning(model, document["tuning"])
         with one_blas_thread(rows=y.size):
-            model._carry_out(plan, str(document["tuning"]), X, y)
+            model._carry_out(plan, document["tuning"], X, y)
     else:
         raise ValueError(f"a {type(plan).__name__} is no plan of a {type(model).__name__}")
 
 
 def _rows(arrays: dict[str, NDArray[Any]]) -> tuple[Array, Array]:
     X, y = arrays["X"], arrays["y"]
+    if arrays.keys() != {"X", "y"}:
+        raise ValueError(f"the arrays are {', '.join(arrays)}")
     if X.dtype != np.float64 or y.dtype != np.float64 or X.ndim != 2 or y.shape != X.shape[:1]:
         raise ValueError(f"X has shape {X.shape} and type {X.dtype}, y has shape {y.shape} and type {y.dtype}")
-    if not (np.isfinite(X).all() and np.isfinite(y).all()):
-        raise ValueError("the training rows are not finite")
-    return X, y
+    if X.size == 0:
+        raise ValueError(f"X has shape {X.shape}")
+    check_rows(X)
+    return X, check_labels(y, X)

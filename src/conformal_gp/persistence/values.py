@@ -7,6 +7,7 @@ reading never looks up, imports or calls anything that a file names.
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from conformal_gp.kernels import NeuralNetwork
 
 ARRAY_KINDS = "biufU"
 """Kinds of array that are stored: numbers and text, no objects."""
+# As NumPy writes the types of those kinds; text of at most 9999 characters.
+_DTYPE = re.compile(r"[<>|=]([biuf](1|2|4|8|16)|U\d{1,4})")
 KERNELS: dict[str, type[Kernel]] = {
     kernel.__name__: kernel
     for kernel in (
@@ -46,6 +49,8 @@ def to_json(value: Any, name: str) -> Any:
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": str(value)}
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"{name} cannot be saved: {value} has more than 64 bits.")
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Kernel):
@@ -90,12 +95,13 @@ def from_json(value: Any) -> Any:
         parameters = {key: from_json(item) for key, item in value["parameters"].items()}
         return KERNELS[value["kernel"]](**parameters)
     if "float" in value:
+        if value["float"] not in ("inf", "-inf", "nan"):
+            raise ValueError(f"{value['float']!r} is no number")
         return float(value["float"])
     if "array" in value:
-        dtype = np.dtype(value["dtype"])
-        if dtype.kind not in ARRAY_KINDS:
-            raise ValueError(f"arrays of type {dtype} are not read.")
-        return np.array(_plain(value["array"]), dtype=dtype)
+        if not _DTYPE.fullmatch(value["dtype"]):
+            raise ValueError(f"arrays of type {value['dtype']} are not read.")
+        return np.array(_plain(value["array"]), dtype=np.dtype(value["dtype"]))
     if "tuple" in value:
         return tuple(from_json(item) for item in value["tuple"])
     if "list" in value:

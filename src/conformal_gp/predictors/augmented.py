@@ -183,6 +183,7 @@ class DescentSelector(Selector):
         self._ranked = ranked
         self._coarse = coarse
         self._coarse_bags: dict[int, Bag] = {}
+        self._coarse_ends: dict[int, Point] = {}
 
     def _coarse_bag(self, rows: Rows) -> Bag:
         if rows.size == self.bag.y.size:
@@ -192,8 +193,18 @@ class DescentSelector(Selector):
         return self._coarse_bags[rows.size]
 
     def _coarse_end(self, rows: Rows) -> Point:
-        """Where coarse steps with these training rows lead, no test row being among them."""
-        return descend(self._lattice, COARSE, self._lattice.start, self._coarse_bag(rows).helps)
+        """Where coarse steps with these training rows lead, no test row being among them.
+
+        One of them takes the test row's place: all rows of a bag are treated alike.
+        """
+        if rows.size not in self._coarse_ends:
+            others, last = rows[:-1], rows[-1:]
+            bag = Bag(self._lattice, self.bag.inputs.take(others), self.bag.y[others])
+            block = Block(bag, bag.inputs.new(self.bag.inputs.unscaled[last]))
+            ranked = np.flatnonzero(np.isin(others, self._ranked))
+            at = {self._lattice.start: Segments.labels(self.bag.y[last])}
+            (self._coarse_ends[rows.size],) = trace(block, self._lattice, COARSE, at, ranked)
+        return self._coarse_ends[rows.size]
 
     def select(self, block: Block, X: Array, start: Segments) -> At:
         """See Selector."""
@@ -221,8 +232,11 @@ class DescentSelector(Selector):
 
     def training_point(self) -> Point:
         """See Selector."""
-        rows = self._coarse.beside if self._coarse.without is None else self._coarse.without
-        return training_end(self.bag, self._lattice, self._coarse_end(rows))
+        if self._coarse.without is None:
+            point = descend(self._lattice, COARSE, self._lattice.start, self.bag.helps)
+        else:
+            point = self._coarse_end(self._coarse.without)
+        return training_end(self.bag, self._lattice, point)
 
 
 class Plain(NamedTuple):

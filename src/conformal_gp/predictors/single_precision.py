@@ -24,9 +24,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from conformal_gp._compiled import compiled
 from conformal_gp.conformal.regions import select_largest
 
 Array = NDArray[np.float64]
@@ -138,7 +138,7 @@ def ends(rows: RoughRows, cosines: Single, half: Array, square: Array, variance:
     return reach
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _fill_rough(base: Single, slope: Single, cosines: Single, ratio: Single, rough: Single) -> None:  # pragma: no cover
     """Reaches below and above, in units of s^(1/2) and of the largest base score."""
     one = np.float32(1.0)
@@ -152,7 +152,7 @@ def _fill_rough(base: Single, slope: Single, cosines: Single, ratio: Single, rou
             above[i] = short if z > 0 else long
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _settle(
     rough: Single,
     kth: Array,
@@ -195,7 +195,7 @@ def _settle(
                 kth[side, j, level] = ascending[n_close[level] - (ranks[level] - n_beyond[level])]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"})
+@compiled(error_model="numpy", fastmath={"reassoc"})
 def _dot(a: Array, b: Array) -> float:  # pragma: no cover
     total = 0.0
     for i in range(a.size):
@@ -203,7 +203,7 @@ def _dot(a: Array, b: Array) -> float:  # pragma: no cover
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def _reach(
     column: Array, half: Array, first: int, alpha: float, diagonal: float, variance: float, side: int
 ) -> float:  # pragma: no cover

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,9 @@ def is_missing(cell: Any, marks: frozenset[str] = MISSING_MARKS) -> bool:
     """Whether a cell, of whatever type, holds nothing."""
     if isinstance(cell, str):
         return cell in marks
-    return cell is None or cell != cell or type(cell).__name__ in ("NAType", "NaTType")
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(cell, Real | Decimal) and bool(cell != cell)
 
 
 def number(cell: Any, dialect: Dialect) -> float | None:
@@ -37,14 +41,32 @@ def number(cell: Any, dialect: Dialect) -> float | None:
 
 
 def as_numbers(cells: Sequence[Any], dialect: Dialect, marks: frozenset[str] = MISSING_MARKS) -> Array | None:
-    """Cells as numbers, NaN where one holds nothing; None if some cell holds something else."""
-    try:  # whole columns of plain numbers, quickly
-        if dialect.decimal == "." and marks == MISSING_MARKS:
-            return np.array([float(cell) for cell in cells if "_" not in cell], dtype=np.float64).reshape(len(cells))
+    """Cells as numbers, NaN where one holds nothing; None if some cell holds something else.
+
+    A mark that is itself a number stands for that number, however it is written.
+
+    >>> as_numbers(["1.5", "-999.0", ""], Dialect(), MISSING_MARKS | {"-999"}).tolist()
+    [1.5, nan, nan]
+    """
+    numbers = _plain_numbers(cells) if dialect.decimal == "." else None
+    if numbers is None:
+        found = [np.nan if is_missing(cell, marks) else number(cell, dialect) for cell in cells]
+        if None in found:
+            return None
+        numbers = np.array(found, dtype=np.float64)
+    for mark in marks - MISSING_MARKS:
+        value = dialect.number(mark)
+        if value is not None:
+            numbers[numbers == value] = np.nan
+    return numbers
+
+
+def _plain_numbers(cells: Sequence[Any]) -> Array | None:
+    """A column of plain numbers, quickly; None if it is none."""
+    try:
+        return np.array([float(cell) for cell in cells if "_" not in cell], dtype=np.float64).reshape(len(cells))
     except (TypeError, ValueError):
-        pass
-    found = [np.nan if is_missing(cell, marks) else number(cell, dialect) for cell in cells]
-    return None if None in found else np.array(found, dtype=np.float64)
+        return None
 
 
 def is_date(cell: Any) -> bool:

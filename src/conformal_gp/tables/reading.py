@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import sys
-from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from conformal_gp.tables.dialect import Dialect, decode, guess_decimal, guess_separator, read_separator
-from conformal_gp.tables.errors import TableError, listed
-
-if TYPE_CHECKING:
-    import pandas
+from conformal_gp.tables.dialect import Dialect
+from conformal_gp.tables.errors import TableError
+from conformal_gp.tables.table import Table, check_names
+from conformal_gp.tables.text import read_text
 
 STANDARD_INPUT = "-"
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -29,41 +21,9 @@ _OTHER_KINDS = {
 }
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table as it was read."""
-
-    name: str
-    """What to call it in messages: the file's name."""
-    frame: pandas.DataFrame
-    """Its columns: as text from a text file, typed from Parquet."""
-    dialect: Dialect
-    lines: NDArray[np.int64] | None = None
-    """The line of each row in a text file."""
-
-    def __len__(self) -> int:
-        return len(self.frame)
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns."""
-        return [str(name) for name in self.frame.columns]
-
-    def cells(self, name: str) -> list[Any]:
-        """The cells of one column."""
-        return self.frame[name].astype(object).tolist()
-
-    def place(self, row: int) -> str:
-        """Where a row is, for messages: counted from 1 without the header, and its line."""
-        return f"row {row + 1}" if self.lines is None else f"row {row + 1} (line {self.lines[row]})"
-
-    def take(self, rows: NDArray[Any]) -> Table:
-        """Some of the rows."""
-        frame = self.frame.iloc[rows].reset_index(drop=True)
-        return Table(self.name, frame, self.dialect, None if self.lines is None else self.lines[rows])
-
-
-def read_table(source: str | Path, *, separator: str | None = None, decimal: str | None = None) -> Table:
+def read_table(
+    source: str | Path, *, separator: str | None = None, decimal: str | None = None, like: Dialect | None = None
+) -> Table:
     r"""Read a table by its header.
 
     Parameters
@@ -74,6 +34,8 @@ def read_table(source: str | Path, *, separator: str | None = None, decimal: str
         Of a text file: one character, or "comma", "semicolon", "tab", "pipe". None finds it out.
     decimal : {".", ","}, default=None
         Decimal mark of a text file. None finds it out.
+    like : Dialect, default=None
+        How another table is written, which this one goes with: it decides where this table leaves a doubt.
 
     Returns
     -------
@@ -83,7 +45,8 @@ def read_table(source: str | Path, *, separator: str | None = None, decimal: str
     Raises
     ------
     TableError
-        If the file is not there, is empty, is not a table, or has rows of different length.
+        If the file is not there, is empty, is not a table, has rows of different length, or numbers that can be read in
+        two ways.
 
     Examples
     --------
@@ -107,7 +70,7 @@ def read_table(source: str | Path, *, separator: str | None = None, decimal: str
     for signature, kind in _OTHER_KINDS.items():
         if content.startswith(signature):
             raise TableError(f"{name} is {kind}.")
-    return _text(name, content, separator, decimal)
+    return read_text(name, content, separator, decimal, like)
 
 
 def _content(source: str) -> tuple[str, bytes]:
@@ -126,68 +89,16 @@ def _content(source: str) -> tuple[str, bytes]:
 
 def _parquet(name: str, content: bytes) -> Table:
     import pandas
-    import pyarrow
+    import pyarrow  # noqa: F401 (its absence is not the file's fault)
 
     try:
         frame = pandas.read_parquet(io.BytesIO(content), engine="pyarrow")
-    except (pyarrow.ArrowException, OSError) as error:
+    except Exception as error:  # a damaged file can fail anywhere in its reader
         raise TableError(f"{name} is not a Parquet file, or is damaged ({error}).") from error
     if not isinstance(frame.index, pandas.RangeIndex):
         frame = frame.reset_index()
     frame.columns = [str(column) for column in frame.columns]
-    _check_names(name, list(frame.columns))
+    check_names(name, list(frame.columns))
     if frame.empty:
         raise TableError(f"{name} has a header but no rows.")
-    return Table(name, frame, Dialect())
-
-
-def _text(name: str, content: bytes, separator: str | None, decimal: str | None) -> Table:
-    import pandas
-
-    text, encoding = decode(content, name)
-    first, _, rest = text.partition("\n")
-    skipped = 0
-    if first.strip().lower().startswith("sep=") and len(first.strip()) == 5:  # Excel's own way to say it
-        separator, text, skipped = separator or first.strip()[-1], rest, 1
-    separator = guess_separator(text) if separator is None else read_separator(separator)
-    header, rows, lines = _rows(name, text, separator, skipped)
-    dialect = Dialect(separator, guess_decimal(rows, separator) if decimal is None else decimal, encoding)
-    _check_names(name, header)
-    if not rows:
-        raise TableError(f"{name} has a header but no rows.")
-    if all(dialect.number(column) is not None for column in header):
-        raise TableError(f"{name} has no header: its first line holds numbers. Put the columns' names above them.")
-    columns = dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
-    return Table(name, pandas.DataFrame(columns, dtype=object), dialect, np.array(lines))
-
-
-def _rows(name: str, text: str, separator: str, skipped: int) -> tuple[list[str], list[list[str]], list[int]]:
-    """Header, rows and the rows' lines; all rows have as many cells as the header."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
-    rows, lines = [], []
-    header: list[str] = []
-    try:
-        for row in reader:
-            if not any(cell.strip() for cell in row) and len(row) <= 1:
-                continue  # an empty line
-            cells = [cell.strip() for cell in row]
-            line = reader.line_num + skipped
-            if not header:
-                header = cells
-                continue
-            if len(cells) != len(header):
-                raise TableError(
-                    f"{name}, line {line}: {len(cells)} cells, but the header names {len(header)} columns "
-                    f"(separator {separator!r}; another can be given with --separator)."
-                )
-            rows.append(cells)
-            lines.append(line)
-    except csv.Error as error:
-        raise TableError(f"{name}, line {reader.line_num + skipped}: {error}.") from error
-    return header, rows, lines
-
-
-def _check_names(name: str, names: list[str]) -> None:
-    twice = [column for column, count in Counter(names).items() if count > 1]
-    if twice:
-        raise TableError(f"{name} has more than one column named {listed(twice)}; names must differ.")
+    return Table(name, frame, Dialect(marked=False))

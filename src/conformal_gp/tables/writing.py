@@ -7,23 +7,31 @@ import io
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conformal_gp.files import replacing, write_bytes
 from conformal_gp.tables.cells import as_numbers, is_missing
 from conformal_gp.tables.errors import TableError, listed
-from conformal_gp.tables.reading import PARQUET_ENDINGS, Table
+from conformal_gp.tables.reading import PARQUET_ENDINGS
+from conformal_gp.tables.table import Table
+
+if TYPE_CHECKING:
+    import pandas
 
 STANDARD_OUTPUT = "-"
 _EMPTY = frozenset({""})
 
+Added = Mapping[str, NDArray[np.float64] | list[str]]
 
-def write_table(table: Table, added: Mapping[str, NDArray[np.float64] | list[str]], out: str | Path) -> None:
+
+def write_table(table: Table, added: Added, out: str | Path) -> None:
     """Write a table with columns added.
 
-    A text table keeps its cells as they were, its separator and its decimal mark; the ending of ``out`` says whether
-    it becomes Parquet (``.parquet``, ``.pq``), tab-separated (``.tsv``) or stays as it was.
+    A text table keeps its cells as they were, its separator, decimal mark and encoding; the ending of ``out`` says
+    whether it becomes Parquet (``.parquet``, ``.pq``), tab-separated (``.tsv``) or stays as it was.
 
     Parameters
     ----------
@@ -32,23 +40,48 @@ def write_table(table: Table, added: Mapping[str, NDArray[np.float64] | list[str
     added : mapping of str to array or list of str
         New columns; NaN becomes an empty cell.
     out : str or Path
-        The file, replaced if it exists; ``-`` is standard output.
+        The file, replaced whole if it exists; ``-`` is standard output.
+
+    Raises
+    ------
+    TableError
+        If a new column has the name of an old one, or the table's encoding lacks a character. Nothing is written then.
     """
-    taken = [name for name in added if name in table.names]
-    if taken:
-        raise TableError(f"{table.name} already has {listed(taken)}; choose other names with --prefix.")
-    if str(out).lower().endswith(PARQUET_ENDINGS):
-        _write_parquet(table, added, Path(out))
+    check_added(table, added)
+    name = str(out)
+    if name.lower().endswith(PARQUET_ENDINGS):
+        frame = _typed(table, added)
+        with replacing(out) as file:
+            frame.to_parquet(file, index=False)
         return
-    text = _as_text(table, added, "\t" if str(out).lower().endswith((".tsv", ".tab")) else table.dialect.separator)
-    if str(out) == STANDARD_OUTPUT:
+    text = _as_text(table, added, "\t" if name.lower().endswith((".tsv", ".tab")) else table.dialect.separator)
+    if name == STANDARD_OUTPUT:
         sys.stdout.write(text)
         sys.stdout.flush()
     else:
-        Path(out).write_text(text, encoding=table.dialect.encoding, newline="")
+        write_bytes(out, _encoded(text, table))
 
 
-def _as_text(table: Table, added: Mapping[str, NDArray[np.float64] | list[str]], separator: str) -> str:
+def check_added(table: Table, names: Mapping[str, object]) -> None:
+    """Refuse new columns that would stand for old ones."""
+    taken = [name for name in names if name in table.names]
+    if taken:
+        raise TableError(f"{table.name} already has {listed(taken)}; choose other names with --prefix.")
+
+
+def _encoded(text: str, table: Table) -> bytes:
+    encoding = table.dialect.encoding
+    try:
+        return text.encode(encoding)
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise TableError(
+            f"line {line} of the output has the character '{text[error.start]}', which {encoding}, the encoding of "
+            f"{table.name}, lacks. Save {table.name} in UTF-8, or choose other names with --prefix."
+        ) from None
+
+
+def _as_text(table: Table, added: Added, separator: str) -> str:
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, delimiter=separator, lineterminator="\n")
     writer.writerow([*table.names, *added])
@@ -61,12 +94,16 @@ def _as_text(table: Table, added: Mapping[str, NDArray[np.float64] | list[str]],
     return buffer.getvalue()
 
 
-def _write_parquet(table: Table, added: Mapping[str, NDArray[np.float64] | list[str]], path: Path) -> None:
-    frame = table.frame.copy()
-    for name in frame.columns:
-        numbers = as_numbers(table.cells(name), table.dialect) if table.lines is not None else None
-        if numbers is not None:
-            frame[name] = numbers
+def _typed(table: Table, added: Added) -> pandas.DataFrame:
+    """The table with its columns of numbers as numbers, as Parquet has them."""
+    import pandas
+
+    if table.lines is None:
+        frame = pandas.DataFrame({name: table.columns[name] for name in table.names})
+    else:
+        cells = {name: table.cells(name) for name in table.names}
+        typed = {name: as_numbers(column, table.dialect) for name, column in cells.items()}
+        frame = pandas.DataFrame({name: cells[name] if typed[name] is None else typed[name] for name in cells})
     for name, values in added.items():
         frame[name] = values
-    frame.to_parquet(path, index=False)
+    return frame

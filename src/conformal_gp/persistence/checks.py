@@ -1,0 +1,202 @@
+"""What comes out of a model file passes the checks that it would have passed at the front door.
+
+Checksums tell of damage, not of forgery: a file with right checksums can hold any document. So parameters pass the
+regressor's own validation, and everything that was learnt is checked by its name against the training rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import fields
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils._param_validation import validate_parameter_constraints
+
+from conformal_gp.gp.lowrank import APPROXIMATIONS
+from conformal_gp.gp.mean import MEAN_NAMES
+from conformal_gp.gp.scaling import Scaling
+from conformal_gp.regressor import ConformalGPRegressor
+from conformal_gp.sparse import SparseConformalGPRegressor
+from conformal_gp.tuning.plan import Candidate
+from conformal_gp.validation import check_design, check_finite
+
+Array = NDArray[np.float64]
+
+
+def check_parameters(model: ConformalGPRegressor | SparseConformalGPRegressor, n_rows: int, n_features: int) -> None:
+    """Parameters as the regressor's own ``fit`` checks them."""
+    model._validate_params()
+    effective_n_jobs(model.n_jobs)
+    if isinstance(model, ConformalGPRegressor):
+        model._settings(n_rows, n_features)
+        check_memory(n_rows)
+        return
+    model._kernels_and_gammas()
+    if not isinstance(model.n_design, Integral):
+        check_design(model.n_design, n_rows, name="n_design")
+    if not isinstance(model.inducing, str) and np.shape(model.inducing)[1:] != (n_features,):
+        raise ValueError(f"inducing has shape {np.shape(model.inducing)} for {n_features} inputs")
+
+
+def check_rows(X: Array) -> None:
+    """Inputs of training rows: numbers whose distances can be computed."""
+    check_finite("X", X)
+    with np.errstate(over="ignore"):
+        if not np.isfinite(np.sum(X**2)):
+            raise ValueError(f"X reaches {np.abs(X).max():.1e}, whose square overflows")
+
+
+def check_tuning(model: ConformalGPRegressor, tuning: Any) -> None:
+    """The way of tuning that was taken."""
+    constraints = {"tuning": model._parameter_constraints["tuning"]}
+    validate_parameter_constraints(constraints, {"tuning": tuning}, caller_name=type(model).__name__)
+
+
+def check_memory(size: int) -> None:
+    """Refuse a model of which a single square matrix has no room in this machine."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not told on this system
+        return
+    needed = 8 * size**2
+    if needed > memory > 0:
+        raise ValueError(f"it needs at least {needed / 1e9:,.0f} GB of memory; this machine has {memory / 1e9:,.0f} GB")
+
+
+def check_names(names: Any, n_features: int) -> None:
+    """Names of the inputs."""
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"names of inputs are {names!r}")
+    if len(names) != n_features:
+        raise ValueError(f"{len(names)} names for {n_features} inputs")
+
+
+def check_plan(plan: Any, X: Array) -> None:
+    """All that a plan holds, by name; what has no rule of its own must at least be finite."""
+    values = {field.name: getattr(plan, field.name) for field in fields(plan)}
+    scaling = values.get("scaling")
+    if scaling is not None:
+        _check_scaling(scaling, X.shape[1])
+    if "kernels" in values:
+        _must(bool(values["kernels"]) != bool(values["candidates"]), "kernels", values["kernels"])
+    with np.errstate(all="ignore"):
+        scaled = X if scaling is None else scaling.transform(X)
+        _must(bool(np.isfinite(scaled).all()), "scaled inputs", "not finite")
+        for name, value in values.items():
+            _RULES.get(name, _check_any)(name, value, scaled)
+
+
+def _must(condition: bool, name: str, value: Any) -> None:
+    if not condition:
+        raise ValueError(f"{name} is {value!r}"[:200])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _check_scaling(scaling: Any, n_features: int) -> None:
+    _must(isinstance(scaling, Scaling), "scaling", scaling)
+    for value in (scaling.location, scaling.scale):
+        shaped = isinstance(value, np.ndarray) and value.dtype == np.float64 and value.shape == (n_features,)
+        _must(shaped and bool(np.isfinite(value).all()), "scaling", value)
+    _must(bool((scaling.scale > 0.0).all()), "scale", scaling.scale)
+
+
+def _check_gamma(name: str, value: Any, X: Array) -> None:
+    _must(_is_number(value) and value >= 1.0, name, value)
+
+
+def _check_noise(name: str, value: Any, X: Array) -> None:
+    _must(_is_number(value) and 0.0 <= value < np.inf, name, value)
+
+
+def _check_flag(name: str, value: Any, X: Array) -> None:
+    _must(isinstance(value, bool), name, value)
+
+
+def _check_text(name: str, value: Any, X: Array) -> None:
+    _must(isinstance(value, str), name, value)
+
+
+def _check_mean(name: str, value: Any, X: Array) -> None:
+    _must(value in MEAN_NAMES, name, value)
+
+
+def _check_approximation(name: str, value: Any, X: Array) -> None:
+    _must(value in APPROXIMATIONS, name, value)
+
+
+def _check_design(name: str, value: Any, X: Array) -> None:
+    _must(isinstance(value, np.ndarray) and value.dtype == np.int64 and value.ndim == 1, name, value)
+    if value.size:
+        _must(np.array_equal(np.asarray(check_design(value, X.shape[0])), value), name, value)
+
+
+def _check_inducing(name: str, value: Any, X: Array) -> None:
+    _must(isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 2, name, value)
+    _must(value.shape[0] > 0 and value.shape[1] == X.shape[1] and bool(np.isfinite(value).all()), name, value)
+    check_memory(value.shape[0])
+
+
+def _check_kernel(name: str, value: Any, X: Array) -> None:
+    """A kernel that takes the inputs, and gives numbers for them."""
+    _must(isinstance(value, Kernel), name, value)
+    _must(value.n_dims == value.theta.size and not np.isnan(value.theta).any(), name, value.theta)
+    _must(np.shape(value.bounds) in ((value.n_dims, 2), (0,)), name, value.bounds)
+    covariances, variances = value(X[:3]), value.diag(X[:3])
+    _must(np.isfinite(covariances).all() and np.isfinite(variances).all() and (variances >= 0.0).all(), name, value)
+
+
+def _check_candidates(name: str, value: Any, X: Array) -> None:
+    _must(isinstance(value, list), name, value)
+    for candidate in value:
+        _must(isinstance(candidate, Candidate), name, candidate)
+        _check_kernel(name, candidate.kernel, X)
+        _check_noise(name, candidate.noise_variance, X)
+
+
+def _check_kernels(name: str, value: Any, X: Array) -> None:
+    _must(isinstance(value, list), name, value)
+    for kernel in value:
+        _check_kernel(name, kernel, X)
+
+
+def _check_deviation(name: str, value: Any, X: Array) -> None:
+    _must(value is None or (_is_number(value) and 0.0 < value < np.inf), name, value)
+
+
+def _check_any(name: str, value: Any, X: Array) -> None:
+    if isinstance(value, Kernel):
+        _check_kernel(name, value, X)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _check_any(name, item, X)
+    elif isinstance(value, np.ndarray):
+        _must(value.dtype.kind in "biuf" and bool(np.isfinite(value).all()), name, value)
+    elif _is_number(value):
+        _must(bool(np.isfinite(value)), name, value)
+
+
+_RULES: dict[str, Callable[[str, Any, Array], None]] = {
+    "approximation": _check_approximation,
+    "candidates": _check_candidates,
+    "design": _check_design,
+    "deviation": _check_deviation,
+    "flat_prior": _check_flag,
+    "gamma": _check_gamma,
+    "guarantee": _check_text,
+    "inducing": _check_inducing,
+    "kernel": _check_kernel,
+    "kernels": _check_kernels,
+    "learns_noise": _check_flag,
+    "mean": _check_mean,
+    "noise_variance": _check_noise,
+    "scale_inputs": _check_flag,
+}

@@ -1,0 +1,147 @@
+"""One column of a table: what it holds, and its cells as numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformal_gp.tables.cells import as_numbers, is_date, is_like_a_number, is_missing, number
+from conformal_gp.tables.dialect import has_thousands
+from conformal_gp.tables.errors import TableError, did_you_mean
+from conformal_gp.tables.table import Table
+
+Array = NDArray[np.float64]
+
+# More categories than this, or than half the rows, and a column looks like names rather than kinds.
+MOST_CATEGORIES = 50
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column that a model uses."""
+
+    name: str
+    categories: tuple[str, ...] | None
+    """In alphabetical order; None for numbers."""
+    fill: float | str
+    """What stands in for a missing value with ``missing="impute"``: the median, or the most frequent category."""
+    constant: bool = False
+    """Whether all training rows have the same value."""
+
+    def inputs(self, encoding: str) -> list[str]:
+        """Names of the inputs that the column becomes."""
+        if self.categories is None or encoding == "codes":
+            return [self.name]
+        shown = self.categories[1:] if len(self.categories) == 2 else self.categories
+        return [f"{self.name}={category}" for category in shown]
+
+    def design(self, values: Array, encoding: str) -> Array:
+        """Inputs, (rows, inputs), from numbers or numbers of categories."""
+        if self.categories is None or encoding == "codes":
+            return values[:, None]
+        indicators = (values[:, None] == np.arange(len(self.categories))).astype(np.float64)
+        return indicators[:, 1:] if len(self.categories) == 2 else indicators
+
+
+def short(categories: Sequence[str]) -> str:
+    """The first few categories, and how many more there are."""
+    return ", ".join(categories[:5]) + (f" and {len(categories) - 5} more" if len(categories) > 5 else "")
+
+
+def numbers_rows(table: Table) -> bool:
+    """Whether the column without a name is the row number that data frames are saved with, in whatever order."""
+    numbers = as_numbers(table.cells(""), table.dialect)
+    if numbers is None or not np.all(numbers == np.round(numbers)):  # NaN is not equal to itself
+        return False
+    return np.unique(numbers).size == numbers.size
+
+
+def count_missing(table: Table, name: str, marks: frozenset[str]) -> int:
+    """How many cells of a column hold nothing."""
+    cells = table.cells(name)
+    numbers = as_numbers(cells, table.dialect, marks)
+    return sum(is_missing(cell, marks) for cell in cells) if numbers is None else int(np.isnan(numbers).sum())
+
+
+def learn_column(table: Table, name: str, marks: frozenset[str], missing: str, category_inputs: str) -> Column:
+    """What a column of training rows holds: numbers, or which categories."""
+    cells = table.cells(name)
+    numbers = as_numbers(cells, table.dialect, marks)
+    absent = np.array([is_missing(cell, marks) for cell in cells]) if numbers is None else np.isnan(numbers)
+    if absent.all():
+        raise TableError(f"{table.name}: column '{name}' is empty; leave it out with --drop '{name}'.")
+    if absent.any() and missing == "error":
+        raise missing_value(table, name, absent)
+    present = [] if numbers is not None else [cells[row] for row in np.flatnonzero(~absent)]
+    if sum(map(is_date, present)) > len(present) / 2:
+        row = next(int(row) for row in np.flatnonzero(~absent) if is_date(cells[row]))
+        raise TableError(
+            f"{table.name}: column '{name}' holds dates ({table.place(row)}: {cells[row]}), which are no inputs. Turn "
+            f"it into a number (day of the year, age in days), or leave it out with --drop '{name}'. Beware: rows in "
+            "order of time are rarely exchangeable."
+        )
+    if numbers is not None or sum(map(is_like_a_number, present)) > len(present) / 2:
+        numbers = read_numbers(table, name, marks)
+        return Column(name, None, float(np.nanmedian(numbers)), bool(np.nanmax(numbers) == np.nanmin(numbers)))
+    counts = Counter(map(str, present))
+    if category_inputs == "onehot" and len(counts) > max(2, min(MOST_CATEGORIES, len(present) / 2)):
+        raise TableError(
+            f"{table.name}: column '{name}' holds text with {len(counts)} different values in {len(present)} rows; it "
+            f"looks like names rather than categories. Leave it out with --drop '{name}', or number the values "
+            "alphabetically with --categories codes."
+        )
+    return Column(name, tuple(sorted(counts)), counts.most_common(1)[0][0], len(counts) == 1)
+
+
+def read_numbers(table: Table, name: str, marks: frozenset[str], *, is_target: bool = False) -> Array:
+    """A column of numbers, NaN where a cell holds nothing."""
+    cells = table.cells(name)
+    values = as_numbers(cells, table.dialect, marks)
+    if values is not None and not np.isinf(values).any():
+        return values
+    what = "the target" if is_target else "column"
+    for row, cell in enumerate(cells):
+        value = 0.0 if is_missing(cell, marks) else number(cell, table.dialect)
+        if value is None:
+            hint = "dates are not numbers" if is_date(cell) else f"if it means a missing value, say --na '{cell}'"
+            if isinstance(cell, str) and ("," in cell or "." in cell) and is_like_a_number(cell) and not is_date(cell):
+                hint = f"the decimal mark is '{table.dialect.decimal}'; --decimal says otherwise"
+                if has_thousands(cell):
+                    hint += "; marks between thousands must be taken out"
+            raise TableError(f"{table.name}: {what} '{name}', {table.place(row)}: '{cell}' is not a number ({hint}).")
+        if not np.isfinite(value):
+            raise TableError(f"{table.name}: {what} '{name}', {table.place(row)}: '{cell}' is not finite.")
+    raise AssertionError("a column that is not all finite numbers has a cell that is none")
+
+
+def codes(table: Table, column: Column, marks: frozenset[str], source: str) -> Array:
+    """Numbers of a column's categories, NaN where a cell holds nothing."""
+    categories = column.categories or ()
+    known = {category: float(code) for code, category in enumerate(categories)}
+    values = np.full(len(table), np.nan)
+    for row, cell in enumerate(table.cells(column.name)):
+        if is_missing(cell, marks):
+            continue
+        if str(cell) not in known:
+            raise TableError(
+                f"{table.name}: column '{column.name}', {table.place(row)}: '{cell}' is not among the categories of "
+                f"{source} ({short(categories)}).{did_you_mean(str(cell), categories)} Nothing is known of it."
+            )
+        values[row] = known[str(cell)]
+    return values
+
+
+def missing_value(table: Table, name: str, absent: NDArray[np.bool_], *, is_target: bool = False) -> TableError:
+    """The error that names the first row without a value."""
+    rows = np.flatnonzero(absent)
+    others = f" and {rows.size - 1} more" if rows.size > 1 else ""
+    if is_target:
+        what, hint = "the target", "--missing drop and --missing impute leave out such rows: labels are not imputed."
+    else:
+        what = "column"
+        hint = "--missing drop leaves out such rows; --missing impute fills in medians and most frequent categories."
+    return TableError(f"{table.name}: {what} '{name}' has no value in {table.place(int(rows[0]))}{others}.", hint)

@@ -1,0 +1,99 @@
+"""Tuning inside the bag by brute force: the descent run anew on all rows of the bag, for one label at a time.
+
+Likelihoods, residuals and scores come from explicit dense inverses over the rows that they concern. What a lattice is
+and which trial comes next is the package's: that is the rule, not the arithmetic that is under test.
+"""
+
+import numpy as np
+
+from conformal_gp.gp.descent import COARSE, FINE, GAIN_FOR_FINE_STEPS, JOINT, LEAST_GAIN, Descent
+from conformal_gp.gp.lattice import Lattice
+from conformal_gp.gp.scaling import SymmetricScaling
+
+
+def scaled(X, scale_inputs=True):
+    """Inputs of a bag as the model sees them, and the factor on the length scales at the start."""
+    key = SymmetricScaling(X, stationary=True).training_key()
+    scale = np.sqrt(2.0) ** key[: X.shape[1]]
+    if scale_inputs:
+        return X / scale, 1.0
+    return X, float(np.exp(np.log(scale).mean()))
+
+
+def basis(X, mean):
+    """Regressors of the mean function, columns independent."""
+    ones = np.ones((len(X), 1))
+    return {"zero": ones[:, :0], "constant": ones, "linear": np.hstack([ones, X - X.mean(axis=0)])}[mean]
+
+
+def precision(kernel, noise, X, H):
+    """P of the rows X, and log |A| |H'CH|."""
+    C = np.linalg.inv(kernel(X) + noise * np.eye(len(X)))
+    log_determinant = -np.linalg.slogdet(C)[1]
+    if H.shape[1]:
+        information = H.T @ C @ H
+        log_determinant += np.linalg.slogdet(information)[1]
+        C = C - C @ H @ np.linalg.solve(information, H.T @ C)
+    return C, log_determinant
+
+
+class Bag:
+    """All rows of a bag, the test row among them."""
+
+    def __init__(self, X, y, kernel, mean="constant", scale_inputs=True, deviation=0.5):
+        self.X, length = scaled(X, scale_inputs)
+        self.y, self.H = y, basis(self.X, mean)
+        n, d = X.shape
+        self.lattice = Lattice(kernel, length * np.sqrt(d), d, n, True, deviation)
+
+    def precision(self, point, rows):
+        """P and log determinant over some rows."""
+        kernel, noise = self.lattice.kernel(point), self.lattice.noise_variance(point)
+        return precision(kernel, noise, self.X[rows], self.H[rows])
+
+    def criterion(self, point, rows):
+        """Minus twice the log restricted likelihood of some rows, but for constants, and the prior's part."""
+        P, log_determinant = self.precision(point, rows)
+        y = self.y[rows]
+        degrees = rows.size - self.H.shape[1]
+        return degrees * np.log(y @ P @ y) + log_determinant + self.lattice.penalty(point)
+
+    def scores(self, point, gamma=2.0):
+        """Nonconformity of every row."""
+        P, _ = self.precision(point, np.arange(self.y.size))
+        return np.abs(P @ self.y) / np.diagonal(P) ** (1.0 - 1.0 / gamma)
+
+    def kept(self, point):
+        """All rows but the one that stands out most."""
+        return np.delete(np.arange(self.y.size), np.argmax(self.scores(point)))
+
+    def stage(self, stage, point):
+        """Where a stage leads."""
+        descent = Descent(self.lattice, stage)
+        state = descent.skip(descent.start(point))
+        rows = np.arange(self.y.size)
+        while state.left:
+            if state.fresh:
+                rows = self.kept(state.point)
+            gain = self.criterion(state.point, rows) - self.criterion(descent.trial(state), rows)
+            state = descent.skip(descent.next(state, gain > LEAST_GAIN))
+        return state.point
+
+    def end(self):
+        """The hyperparameters that the bag selects."""
+        point = self.lattice.start
+        for stage in (*COARSE, *JOINT):
+            point = self.stage(stage, point)
+        rows = self.kept(point)
+        gain = self.criterion(self.lattice.start, rows) - self.criterion(point, rows)
+        if gain > GAIN_FOR_FINE_STEPS * self.y.size:
+            for stage in FINE:
+                point = self.stage(stage, point)
+        return point
+
+
+def p_value(X, y, x, label, kernel, gamma=2.0, tie=1e-9, **options):
+    """p-value of a label of a test row, which comes last."""
+    bag = Bag(np.vstack([X, x]), np.append(y, label), kernel, **options)
+    scores = bag.scores(bag.end(), gamma)
+    return np.mean(scores >= scores[-1] * (1 - tie))
