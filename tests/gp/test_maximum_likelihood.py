@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from conformal_gp.gp.tuning import NOISE_RANGE, maximise_likelihood
+from conformal_gp.gp.maximum_likelihood import NOISE_RANGE, maximise_likelihood
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from cases import make_basis, make_data
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.gp import tuning
+from conformal_gp.gp import maximum_likelihood
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
 from conformal_gp.kernels import kernel_from_name
 
@@ -193,7 +193,7 @@ def test_a_kernel_that_is_singular_everywhere_is_an_error():
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_restarts_of_a_small_fit_run_in_threads(n_jobs, monkeypatch):
     monkeypatch.setattr("conformal_gp.threads.effective_n_jobs", lambda n: n)
-    seen, minimise = set(), tuning._minimise
+    seen, minimise = set(), maximum_likelihood._minimise
 
     def spy(*args):
         seen.add(threading.current_thread())

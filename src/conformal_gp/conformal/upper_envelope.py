@@ -1,4 +1,4 @@
-r"""Which ranked row stands out most, at which labels.
+r"""Which row stands out most, at which labels.
 
 In centred form (see :mod:`conformal_gp.conformal.lines`) the largest score of the ranked rows is the upper envelope of
 :math:`|p_i + q_i t|`, a convex function with straight pieces, each of which belongs to one row. The test row stands out
@@ -8,49 +8,128 @@ more than that row where :math:`|t|` is larger still.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp._compiled import compiled
 from conformal_gp.conformal.lines import Lines
 from conformal_gp.conformal.pvalues import LABEL_ROUNDING, TIE
+from conformal_gp.types import Array, Rows
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
+# What stands out most where it is not a ranked row: the test row, or several rows that tie.
+TEST_ROW = -1
+TIED = -2
 
 
-def outstanding(offset: Array, slope: Array, low: float, high: float) -> list[tuple[float, float, tuple[int, ...]]]:
-    """Parts of the line on which ranked rows stand out at least as much as the test row, and those that do most.
+def outstanding(lines: Lines, member: Rows, low: Array, high: Array) -> tuple[Rows, Array, Array, Rows]:
+    """Divide segments of labels by the row that stands out most.
 
     Parameters
     ----------
-    offset, slope : ndarray of shape (n,)
-        Centred lines of the ranked rows.
-    low, high : float
-        Ends of the part of the line to look at, centred too.
+    lines : Lines
+        Centred lines of n ranked rows for m test rows.
+    member : ndarray of shape (k,)
+        The test row of each of k segments.
+    low, high : ndarray of shape (k,)
+        Labels at their ends, which may be equal.
 
     Returns
     -------
-    parts : list of (low, high, rows)
-        From left to right; ``rows`` are several only where they tie.
+    segment : ndarray of shape (parts,)
+        The segment of each part.
+    low, high : ndarray of shape (parts,)
+        Its ends; parts of a segment come from left to right and make it up.
+    row : ndarray of shape (parts,)
+        The ranked row that stands out most on it, or ``TEST_ROW``, or ``TIED``.
 
     Examples
     --------
-    >>> outstanding(np.array([1.0, 2.0]), np.array([0.5, -0.5]), -np.inf, np.inf)
-    [(-4.0, 1.0, (1,)), (1.0, 2.0, (0,))]
+    >>> lines = Lines(np.zeros(1), np.array([[1.0, 2.0]]), np.array([[0.5, -0.5]]))
+    >>> outstanding(lines, np.array([0]), np.array([-9.0]), np.array([9.0]))[1:]
+    (array([-9., -4.,  1.,  2.]), array([-4.,  1.,  2.,  9.]), array([-1,  1,  0, -1]))
     """
-    breaks = np.empty(2 * offset.size + 1)
-    owner = np.empty(2 * offset.size, dtype=np.int64)
-    n = _walk(offset, slope, low, high, breaks, owner)
-    parts = []
-    for start, stop, line in zip(breaks[:n].tolist(), breaks[1 : n + 1].tolist(), owner[:n].tolist(), strict=True):
-        sign, i = (1.0, line) if line < offset.size else (-1.0, line - offset.size)
-        start, stop = _where_at_least(sign * float(offset[i]), sign * float(slope[i]), start, stop)
-        if start <= stop:
-            parts.append((start, stop, _tied(offset, slope, i, start, stop)))
-    return parts
+    return _divide(lines.centre, lines.offset, lines.slope, member, low, high)
 
 
-def _where_at_least(c: float, e: float, low: float, high: float) -> tuple[float, float]:
+@compiled(error_model="numpy")
+def _divide(
+    centre: Array, offset: Array, slope: Array, member: Rows, low: Array, high: Array
+) -> tuple[Rows, Array, Array, Rows]:  # pragma: no cover
+    n = offset.shape[1]
+    size = 4 * member.size + 4 * n + 8
+    segment, row = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    starts, stops = np.empty(size), np.empty(size)
+    breaks, owner = np.empty(2 * n + 1), np.empty(2 * n, dtype=np.int64)
+    count = 0
+    for k in range(member.size):
+        p, q, c = offset[member[k]], slope[member[k]], centre[member[k]]
+        if count + 4 * n + 4 > segment.size:  # room for the parts of one more segment
+            size = 2 * segment.size + 4 * n
+            segment, row = _longer(segment, size), _longer(row, size)
+            starts, stops = _longer(starts, size), _longer(stops, size)
+        if low[k] == high[k]:
+            segment[count], starts[count], stops[count] = k, low[k], high[k]
+            row[count] = _at(p, q, low[k] - c, LABEL_ROUNDING * abs(low[k]))
+            count += 1
+            continue
+        pieces = _walk(p, q, low[k] - c, high[k] - c, breaks, owner)
+        last = low[k]
+        for piece in range(pieces):
+            i = owner[piece] % n
+            sign = 1.0 if owner[piece] < n else -1.0
+            start, stop = _where_at_least(sign * p[i], sign * q[i], breaks[piece], breaks[piece + 1])
+            if not start <= stop:
+                continue
+            top = _tied(p, q, i, start, stop)
+            start, stop = min(max(c + start, last), high[k]), min(c + stop, high[k])
+            if start > last:
+                segment[count], starts[count], stops[count], row[count] = k, last, start, TEST_ROW
+                count, last = count + 1, start
+            if stop > start:
+                segment[count], starts[count], stops[count], row[count] = k, start, stop, top
+                count, last = count + 1, stop
+        if last < high[k]:
+            segment[count], starts[count], stops[count], row[count] = k, last, high[k], TEST_ROW
+            count += 1
+    return segment[:count], starts[:count], stops[:count], row[:count]
+
+
+@compiled()
+def _longer(values, size):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """The same values with more room after them."""
+    longer = np.empty(size, dtype=values.dtype)
+    longer[: values.size] = values
+    return longer
+
+
+@compiled(error_model="numpy")
+def _at(p: Array, q: Array, t: float, rounding: float) -> int:  # pragma: no cover
+    """The row that stands out most at one label."""
+    scores = np.abs(p + q * t)
+    slack = TIE * (np.abs(p).max() + abs(t)) + rounding
+    highest = scores.max()
+    if highest < abs(t) - slack:
+        return TEST_ROW
+    if highest <= abs(t) + slack or np.sum(scores >= highest - slack) > 1:
+        return TIED
+    return int(np.argmax(scores))
+
+
+@compiled(error_model="numpy")
+def _tied(p: Array, q: Array, i: int, low: float, high: float) -> int:  # pragma: no cover
+    """Row i, the largest between two labels, or TIED if others are as large.
+
+    Scores are convex and row i's is straight there: who reaches it inside is as large everywhere.
+    """
+    start, stop = (low if np.isfinite(low) else high - 1.0), (high if np.isfinite(high) else low + 1.0)
+    t = 0.5 * (start + stop) if np.isfinite(start + stop) else 0.0
+    least = abs(p[i] + q[i] * t) - TIE * (abs(p[i]) + abs(q[i] * t))
+    for j in range(p.size):
+        if j != i and abs(p[j] + q[j] * t) >= least:
+            return TIED
+    return i
+
+
+@compiled(error_model="numpy")
+def _where_at_least(c: float, e: float, low: float, high: float) -> tuple[float, float]:  # pragma: no cover
     """Part of [low, high] on which c + e t is at least |t|; ends are the wrong way round if there is none."""
     for m in (e - 1.0, e + 1.0):  # c + m t >= 0 for both
         if m < 0.0:
@@ -60,28 +139,6 @@ def _where_at_least(c: float, e: float, low: float, high: float) -> tuple[float,
         elif c < 0.0:
             return np.inf, -np.inf
     return low, high
-
-
-def _tied(offset: Array, slope: Array, i: int, low: float, high: float) -> tuple[int, ...]:
-    """Rows whose scores are those of row i, the largest, between two labels.
-
-    Scores are convex and row i's is straight there: who reaches it inside is as large everywhere.
-    """
-    start, stop = (low if np.isfinite(low) else high - 1.0), (high if np.isfinite(high) else low + 1.0)
-    t = 0.5 * (start + stop) if np.isfinite(start + stop) else 0.0
-    slack = TIE * (np.abs(offset[i]) + np.abs(slope[i] * t))
-    tied = np.abs(offset + slope * t) >= np.abs(offset[i] + slope[i] * t) - slack
-    return tuple(np.flatnonzero(tied).tolist())
-
-
-def outstanding_at(lines: Lines, y: Array) -> list[tuple[int, ...]]:
-    """Ranked rows that stand out most at the label ``y[j]`` of test row j; none where that row itself does."""
-    t = (y - lines.centre)[:, None]
-    scores = np.abs(lines.offset + lines.slope * t)
-    highest = scores.max(axis=1, keepdims=True)
-    slack = TIE * (np.abs(lines.offset).max(axis=1, keepdims=True) + np.abs(t)) + LABEL_ROUNDING * np.abs(y)[:, None]
-    top = (scores >= highest - slack) & (highest >= np.abs(t) - slack)
-    return [tuple(np.flatnonzero(row).tolist()) for row in top]
 
 
 @compiled(error_model="numpy")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,13 +38,17 @@ def _routine(library: str, name: str, n_arguments: int) -> Callable[..., None]:
 
 
 def _by_reference(argument: Any) -> Any:
-    if isinstance(argument, bytes):
-        return ctypes.c_char(argument)
+    if isinstance(argument, bytes | int):
+        return _kept(argument)
     if isinstance(argument, float):
         return ctypes.c_double(argument)
-    if isinstance(argument, int):
-        return ctypes.c_int(argument)
     return argument
+
+
+@lru_cache(maxsize=4096)
+def _kept(argument: bytes | int) -> Any:
+    """An argument that is only read, as Fortran takes it."""
+    return ctypes.c_char(argument) if isinstance(argument, bytes) else ctypes.c_int(argument)
 
 
 _potrf = _routine("lapack", "dpotrf", 5)

@@ -10,8 +10,10 @@ within its bounds.
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, Product
 
 from conformal_gp.gp.prior import DEVIATION, LengthScalePrior, hyperparameter_names, is_amplitude
 from conformal_gp.types import Array
@@ -59,6 +61,10 @@ class Lattice:
     ):
         self._kernel = kernel
         self._theta = kernel.theta
+        # an amplitude times a stationary shape, or such a shape: all else is left to scikit-learn
+        self._amplified = isinstance(kernel, Product) and type(kernel.k1) is ConstantKernel and kernel.k1.n_dims == 1
+        shape = kernel.k2 if self._amplified else kernel
+        self._plain = type(shape) in (RBF, Matern) and shape.n_dims == np.size(shape.length_scale)
         self._free = np.flatnonzero(~is_amplitude(kernel))
         every_name = hyperparameter_names(kernel)[0]
         names = [every_name[i] for i in self._free]
@@ -85,7 +91,14 @@ class Lattice:
         return tuple(low.tolist()), tuple(high.tolist())
 
     def _at(self, theta: Array) -> Kernel:
-        return self._kernel.clone_with_theta(theta)
+        """The kernel with hyperparameters ``theta``; for the usual shapes without scikit-learn's checks of a clone."""
+        shape = self._kernel.k2 if self._amplified else self._kernel
+        if not self._plain:
+            return self._kernel.clone_with_theta(theta)
+        shape = copy(shape)
+        lengths = np.exp(theta[self._amplified :])
+        shape.length_scale = lengths if np.ndim(shape.length_scale) else float(lengths[0])
+        return Product(self._kernel.k1, shape) if self._amplified else shape  # the amplitude is no coordinate
 
     def inside(self, point: Point) -> bool:
         """Whether a point is within the bounds."""

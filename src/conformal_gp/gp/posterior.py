@@ -180,12 +180,15 @@ class Posterior:
         precision = float(projected @ projected)
         return column, precision if precision > ALONE**2 * float(column @ column) else 0.0
 
-    def moments(self, new: NewInputs) -> Moments:
-        """Means and variances of the labels of new inputs, and what weights are made from."""
+    def moments(self, new: NewInputs, by_root: bool = True) -> Moments:
+        """Means and variances of the labels of new inputs, and what weights are made from.
+
+        By products with L^-1, or, where that is not needed otherwise, by solving with L.
+        """
         K, _ = covariance(self.kernel, new.pairs)
         mean = K @ self.alpha + new.H @ self.coefficients
         total = self.kernel.diag(new.pairs.X) + self.noise_variance
-        if "root" in self.__dict__:
+        if by_root:
             multiply_triangle(self.root, K, transposed=False)
         else:
             self._factor.solve_root_in_place(K)

@@ -152,7 +152,7 @@ class Block:
             return
         rows = np.unique(segments.row[missing])
         posterior = self.bag.posterior(point)
-        moments = posterior.moments(self.new.take(rows))
+        moments = posterior.moments(self.new.take(rows), by_root=False)
         self._mean[point][rows], self._variance[point][rows] = moments.mean, moments.variance
         for i in aside:
             column, precision = posterior.row(i)

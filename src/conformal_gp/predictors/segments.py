@@ -6,11 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from conformal_gp.conformal.upper_envelope import TEST_ROW, TIED
 from conformal_gp.types import Array, Mask, Rows
 
-# What is set aside while hyperparameters are chosen, where it is not a training row.
-TEST_ROW = -1
-NOTHING = -2
+# Nothing is set aside while hyperparameters are chosen: no row, or several that tie.
+NOTHING = TIED
+
+
+__all__ = ["NOTHING", "TEST_ROW", "Segments"]
 
 
 class Segments(NamedTuple):

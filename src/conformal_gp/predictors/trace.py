@@ -21,8 +21,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from conformal_gp.conformal.lines import Lines, normalised_residual_lines
-from conformal_gp.conformal.upper_envelope import outstanding, outstanding_at
+from conformal_gp.conformal.lines import normalised_residual_lines
+from conformal_gp.conformal.upper_envelope import outstanding
 from conformal_gp.gp.descent import (
     FINE,
     GAIN_FOR_FINE_STEPS,
@@ -35,7 +35,7 @@ from conformal_gp.gp.descent import (
 )
 from conformal_gp.gp.lattice import Lattice, Point
 from conformal_gp.predictors.bag import Bag, Block
-from conformal_gp.predictors.segments import NOTHING, TEST_ROW, Segments
+from conformal_gp.predictors.segments import TEST_ROW, Segments
 from conformal_gp.types import Rows
 
 At = dict[Point, Segments]
@@ -160,40 +160,7 @@ def _set_aside(block: Block, point: Point, segments: Segments, ranked: Rows) -> 
     lines = normalised_residual_lines(
         posterior.residuals[ranked], posterior.diagonal[ranked], weights[:, ranked], mean, variance, 2.0
     )
-    determined = np.isfinite(variance)
-    parts: list[tuple[int, float, float, int]] = []
-    for row, low, high, j in zip(*(column.tolist() for column in (*segments[:3], members)), strict=True):
-        if not determined[j]:
-            parts.append((row, low, high, TEST_ROW))
-        elif low == high:
-            (top,) = outstanding_at(Lines(*(part[j : j + 1] for part in lines)), np.array([low]))
-            parts.append((row, low, high, _named(top, ranked)))
-        else:
-            parts += [(row, *part) for part in _divided(lines, j, low, high, ranked)]
-    row, low, high, aside = zip(*parts, strict=True)
-    return Segments(np.array(row), np.array(low), np.array(high), np.array(aside))
-
-
-def _named(top: tuple[int, ...], ranked: Rows) -> int:
-    """The row to set aside, given those that stand out most."""
-    if len(top) == 0:
-        return TEST_ROW
-    return int(ranked[top[0]]) if len(top) == 1 else NOTHING
-
-
-def _divided(lines: Lines, j: int, low: float, high: float, ranked: Rows) -> list[tuple[float, float, int]]:
-    """A segment of test row j, divided by the row that stands out most."""
-    centre = float(lines.centre[j])
-    parts = []
-    last = low
-    for start, stop, top in outstanding(lines.offset[j], lines.slope[j], low - centre, high - centre):
-        start, stop = min(max(centre + start, last), high), min(centre + stop, high)
-        if start > last:
-            parts.append((last, start, TEST_ROW))
-            last = start
-        if stop > start:
-            parts.append((start, stop, _named(top, ranked)))
-            last = stop
-    if last < high:
-        parts.append((last, high, TEST_ROW))
-    return parts
+    segment, low, high, row = outstanding(lines, members, segments.low, segments.high)
+    aside = np.where(row >= 0, ranked[np.maximum(row, 0)], row)
+    aside[np.isinf(variance[members[segment]])] = TEST_ROW  # of its label nothing is known
+    return Segments(segments.row[segment], low, high, aside)
