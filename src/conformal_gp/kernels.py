@@ -177,7 +177,6 @@ def kernel_from_name(
         Signal variance to start from; its bounds are a factor 1e6 to either side.
     length_scale : float, default=1.0
         Length scale to start from; its bounds are a factor 1e3 down and 1e4 up.
-
     n_inputs : int or None, default=None
         Number of inputs that have a length scale each, all equal at the start. None is one length scale for all.
         "rq" and "nn" have one in any case.

@@ -37,17 +37,19 @@ class ConformalGPRegressor(ConformalRegressor):
     Parameters
     ----------
     kernel : str, scikit-learn kernel, or list of these, default="matern52"
-        Covariance function. The names "se", "rq", "nn", "matern32" and "matern52" are squared
-        exponential, rational quadratic, neural network, Matérn 3/2 and Matérn 5/2, with an amplitude and one length
-        scale at the scale of the data. A kernel object (sums, products, a
-        length scale for each input, your own) is used as it is, with its own start and bounds. Of several, the
+        Covariance function. The names "se", "rq", "nn", "matern32" and "matern52" are squared exponential, rational
+        quadratic, neural network, Matérn 3/2 and Matérn 5/2, with an amplitude and length scales (see
+        ``length_scales``). A kernel object (sums, products, your own) keeps its form, its bounds and what it holds
+        fixed; where something is learnt, its length scales keep their proportions at the start but not their size,
+        which comes from the data, and its amplitude counts in units of the labels' variance. Of several kernels, the
         likelihood chooses one.
-    mean : {"zero", "constant", "linear"}, default="linear"
-        Mean function; "linear" is a constant and a term for each input.
+    mean : {"auto", "zero", "constant", "linear"}, default="auto"
+        Mean function; "linear" is a constant and a term for each input. "auto" is linear if there are at least 20 rows
+        for each of its coefficients, else constant.
     noise_variance : float >= 0 or None, default=None
-        Variance of the noise on each label: where it starts, or its value with ``tuning="fixed"``. None starts at a
-        tenth of the labels' variance. 0 means no noise of our own (say, with a ``WhiteKernel`` in ``kernel``). Not
-        used where candidates bring their own.
+        Variance of the noise on each label: its value with ``tuning="fixed"``, where it starts with "holdout" and
+        "train" (None: at a tenth of the labels' variance). "augmented" has a start of its own. 0 means no noise of our
+        own (say, with a ``WhiteKernel`` in ``kernel``). Not used where candidates bring their own.
     gamma : float in [1, inf] or list of such, default=2.0
         Root of the leave-one-out variance by which residuals are divided. 2 divides by the standard deviation, and
         for given hyperparameters always gives one bounded interval. ``np.inf`` does not divide; 1 takes the plain
@@ -55,28 +57,34 @@ class ConformalGPRegressor(ConformalRegressor):
     tuning : {"auto", "augmented", "holdout", "train", "fixed"}, default="auto"
         How hyperparameters are chosen.
 
-        - "augmented": inside the bag of training rows and test row, anew for every label, from a finite set of
-          candidates, or, for a length scale for each input, by a search. Exact.
+        - "augmented": inside the bag of training rows and test row, anew for every label, by a descent on a lattice of
+          hyperparameters. The descent treats all rows of the bag alike and is followed exactly over all labels, with
+          no grid. With ``candidates`` it chooses the likeliest of these instead. Exact.
         - "holdout": on design rows, by maximum likelihood; all rows predict, the others are ranked. Exact.
-        - "auto": "augmented" for named kernels and up to 1000 rows, for kernel objects and up to 200 rows, or where
-          ``candidates`` are given; else "holdout".
+        - "auto": "augmented" for up to 1000 rows and 20 inputs (any number of inputs for named kernels with one length
+          scale), or where ``candidates`` are given; else "holdout".
         - "train": by maximum likelihood on the training rows, the paper's way. Not exact.
         - "fixed": ``kernel`` and ``noise_variance`` as they are. Exact with ``scale_inputs=False``.
 
         In the exact ways the coefficients of the mean have a flat prior inside the bag.
     design : float in (0, 1), array-like of int, or None, default=None
-        Design rows, as a share drawn at random or as row numbers. None takes about half with "holdout". With
-        "augmented" it takes a fifth to two fifths, four for each hyperparameter, where they have to propose candidates
-        or choose among several ``gamma``, else none. The number of ranked rows, and one, is then a multiple of 20 (of
-        10 for few rows), which meets the usual levels exactly.
+        Design rows, which are not ranked, as a share drawn at random or as row numbers. None takes about half with
+        "holdout". With "augmented" it takes about a fifth where there are several ``gamma`` to choose from, else none.
+        The number of ranked rows, and one, is then a multiple of 20 (of 10 for few rows), which meets the usual levels
+        exactly.
     candidates : list of (kernel, noise variance) pairs, or None, default=None
-        Candidates for "augmented"; each counts up to a common factor of signal and noise. They may not come from the
-        training rows. None takes a lattice of length scales and noise ratios for named kernels; a search for the inputs
-        that matter for a kernel with an amplitude and a length scale for each of up to 20 inputs, with up to 200 rows;
-        and proposals of design rows for other kernels, or where ``design`` is given.
+        Candidates of your own for "augmented", instead of the descent; each counts up to a common factor of signal and
+        noise. They may not come from the training rows.
+    length_scales : {"each", "one"}, default="each"
+        Whether named kernels have a length scale for each input or one for all; "rq" and "nn" always have one.
+    length_scale_prior : float > 0, "auto" or None, default="auto"
+        Standard deviation of the logarithms of the length scales of different inputs about their common mean, in a
+        prior that keeps them alike unless the rows say otherwise. "auto" is 0.5, but none with ``tuning="train"``. None
+        is a flat prior.
     scale_inputs : bool, default=True
-        Standardise inputs to mean 0 and standard deviation 1: over the training rows, with "holdout" over the design
-        rows, or with "augmented" over all rows of the bag, rounded (see the documentation).
+        Bring inputs to a common scale. With "augmented" each input is divided by the range of the middle half of all
+        rows of the bag, over 1.5, rounded to a power of the square root of 2, so that no row is treated differently.
+        Else inputs have mean 0 and standard deviation 1 over the design rows ("holdout") or the training rows.
     n_restarts : int, default=3
         Random starts of the optimiser besides the given one.
     random_state : int, RandomState instance or None, default=None
@@ -97,6 +105,8 @@ class ConformalGPRegressor(ConformalRegressor):
         Log marginal likelihood of the training labels at these values.
     tuning_ : str
         The way that was taken; it differs from ``tuning`` only for "auto".
+    mean_ : str
+        The mean function in use; it differs from ``mean`` only for "auto".
     gamma_ : float
         The gamma in use.
     design_ : ndarray of int

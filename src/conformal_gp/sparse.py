@@ -59,8 +59,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
         Hyperparameters by maximum likelihood on design rows, or as ``kernel`` and ``noise_variance`` have them.
     n_design : int, float in (0, 1), array-like of int, or None, default=None
         Design rows: how many, which share, or their row numbers. None takes 4000, or a third of the rows if that is
-        less. At most 1000 of them teach the hyperparameters, or 2000 where a kernel object has ten or more; all propose
-        inducing inputs.
+        less. At most 1000 of them teach the hyperparameters, or 200 for each hyperparameter of the kernel, up to 2000,
+        where that is more; all propose inducing inputs.
     block_rows : int, default=8192
         Training rows that a thread works on at a time: memory is in proportion. Results agree to rounding.
     n_jobs : int or None, default=None
@@ -70,7 +70,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
 
     Attributes
     ----------
-    kernel_, noise_variance_, mean_coef_, log_marginal_likelihood_, gamma_
+    kernel_, noise_variance_, mean_, mean_coef_, log_marginal_likelihood_, gamma_
         As in :class:`ConformalGPRegressor`; the likelihood is that of the low-rank model.
     design_, guarantee_, n_features_in_, feature_names_in_
         As in :class:`ConformalGPRegressor`.

@@ -121,9 +121,9 @@ def cross_validated(
     """Held-out intervals of the guaranteed method; with ``compare`` also of the two others."""
     X, y, _, _ = training
     n_train = training_size(y.size, folds)
-    models: dict[str, Any] = {CONFORMAL: choice.model(n_train, X.shape[1])}
+    models: dict[str, Any] = {CONFORMAL: choice.model(n_train)}
     if compare:
-        tuned = choice.model(int(0.75 * n_train), X.shape[1], tuning="train")
+        tuned = choice.model(int(0.75 * n_train), tuning="train")
         models[SPLIT] = SplitConformal(tuned, random_state=choice.seed, gamma=choice.gamma)
     with output.progress("cross-validating") as progress, output.warnings_as_notices():
         return cross_validate_intervals(

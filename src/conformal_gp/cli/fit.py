@@ -33,7 +33,7 @@ def fit(
         raise ValueError("--json and the model cannot both go to standard output; give --out a file.")
     check_output(out, [data])
     X, y, columns, _ = read_training(data, target, reading, choice.seed, output)
-    model = choice.model(*X.shape)
+    model = choice.model(X.shape[0])
     with output.working(f"fitting to {y.size} rows"), output.warnings_as_notices():
         model.fit(columns.frame(X), y)
     save_model(model, sys.stdout.buffer if out == "-" else out, columns=columns)

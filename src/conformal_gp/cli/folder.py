@@ -56,7 +56,7 @@ def fit_to_folder(
         raise TableError(f"{source} has no column besides the target '{target}' to predict it from.")
     n_rows = len(y)
     output.notice(f"{n_rows:,} rows in {source}, read in parts: a low-rank Gaussian process is used")
-    model = choice.low_rank(n_rows, len(X.columns)).fit(X, y)
+    model = choice.low_rank(n_rows).fit(X, y)
     return model, Columns.of_numbers(
         source,
         target,

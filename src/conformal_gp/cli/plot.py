@@ -41,7 +41,7 @@ class Job(NamedTuple):
         X, y, _, _ = self.training
         rows = [i for i in range(y.size) if i != without]
         with self.output.warnings_as_notices():
-            return self.choice.model(len(rows), X.shape[1]).fit(self.training.columns.frame(X[rows]), y[rows])
+            return self.choice.model(len(rows)).fit(self.training.columns.frame(X[rows]), y[rows])
 
     @property
     def feature(self) -> int:

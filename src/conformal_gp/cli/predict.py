@@ -79,7 +79,7 @@ def predict(
             X, y, columns, _ = read_training(files[0], target, reading, choice.seed, output)
             new = read_new(files[-1], columns, reading, output)  # before the fit, which may take long
             with output.working(f"fitting to {y.size} rows"), output.warnings_as_notices():
-                fitted = choice.model(*X.shape).fit(columns.frame(X), y)
+                fitted = choice.model(X.shape[0]).fit(columns.frame(X), y)
     with output.working(f"predicting {new.rows.size} rows"):
         prediction = Prediction(fitted, columns, new, levels, output)
     if out != "-" or not as_json:

@@ -43,7 +43,7 @@ def report(
             target_name=target,
             row_numbers=rows + 1,
             title=title,
-            model=choice.model(training_size(y.size, folds), X.shape[1]),
+            model=choice.model(training_size(y.size, folds)),
             cv=folds,
             random_state=choice.seed,
             progress=progress,

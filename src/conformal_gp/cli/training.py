@@ -22,8 +22,6 @@ Model = ConformalGPRegressor | SparseConformalGPRegressor
 # low-rank model is used.
 MOST_EXACT_ROWS = 5000
 FEWEST_ROWS = 3
-# Fewest rows for each coefficient of a linear mean; half of them must suffice to learn it (tuning="holdout").
-ROWS_PER_COEFFICIENT = 6
 
 
 @dataclass(frozen=True)
@@ -63,20 +61,20 @@ class ModelChoice:
     seed: options.Seed = 0
     jobs: options.Jobs = None
 
-    def model(self, n_rows: int, n_inputs: int, tuning: str | None = None) -> Model:
-        """The unfitted model. Its class and mean function depend only on the numbers of rows and inputs."""
+    def model(self, n_rows: int, tuning: str | None = None) -> Model:
+        """The unfitted model. Its class depends only on the number of rows."""
         if n_rows > MOST_EXACT_ROWS:
-            return self.low_rank(n_rows, n_inputs)
+            return self.low_rank(n_rows)
         return ConformalGPRegressor(
             self.kernel,
-            mean=self.mean_for(n_rows, n_inputs),
+            mean=self.mean,
             gamma=self.gamma,
             tuning=self.tuning if tuning is None else tuning,
             random_state=self.seed,
             n_jobs=self.jobs,
         )
 
-    def low_rank(self, n_rows: int, n_inputs: int) -> SparseConformalGPRegressor:
+    def low_rank(self, n_rows: int) -> SparseConformalGPRegressor:
         """The unfitted model for many rows."""
         if self.tuning not in ("auto", "holdout"):
             raise TableError(
@@ -85,17 +83,11 @@ class ModelChoice:
             )
         return SparseConformalGPRegressor(
             self.kernel,
-            mean=self.mean_for(n_rows, n_inputs),
+            mean=self.mean,
             gamma=self.gamma,
             random_state=self.seed,
             n_jobs=self.jobs,
         )
-
-    def mean_for(self, n_rows: int, n_inputs: int) -> str:
-        """The mean function: linear, or constant if there are too few rows."""
-        if self.mean != "auto":
-            return self.mean
-        return "linear" if n_rows >= ROWS_PER_COEFFICIENT * (n_inputs + 1) else "constant"
 
 
 def tuning_of(model: Model) -> str:

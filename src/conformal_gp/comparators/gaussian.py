@@ -29,8 +29,8 @@ class GaussianIntervals(IntervalRegressor):
     Parameters
     ----------
     estimator : regressor with ``predict(X, return_std=True)``, or None, default=None
-        Its standard deviations are those of new labels. None is ``ConformalGPRegressor(tuning="train",
-        random_state=0)``.
+        Its standard deviations are those of new labels. None is ``ConformalGPRegressor(mean="linear",
+        tuning="train", length_scales="one", random_state=0)``.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class GaussianIntervals(IntervalRegressor):
         self.estimator = estimator
 
     def _fit(self, X: Array, y: Array) -> None:
-        default = ConformalGPRegressor(tuning="train", random_state=0)
+        default = ConformalGPRegressor(mean="linear", tuning="train", length_scales="one", random_state=0)
         self.estimator_ = clone(default if self.estimator is None else self.estimator).fit(X, y)
 
     def _predict(self, X: Array) -> Array:

@@ -48,7 +48,7 @@ class HeldOutRegressor(IntervalRegressor):
 
     def _fit(self, X: Array, y: Array) -> None:
         folds = self._folds(X, y)
-        default = ConformalGPRegressor(tuning="train", random_state=0)
+        default = ConformalGPRegressor(mean="linear", tuning="train", length_scales="one", random_state=0)
         estimator = default if self.estimator is None else self.estimator
         self.estimator_ = clone(estimator).fit(X, y)
         self.left_out_: LeftOut = (

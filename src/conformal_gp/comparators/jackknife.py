@@ -40,8 +40,8 @@ class Jackknife(_LeaveOneOut):
     ----------
     estimator : regressor or None, default=None
         A :class:`~conformal_gp.ConformalGPRegressor` with ``tuning`` "train", "fixed" or "holdout"; with ``refit`` any
-        regressor with ``predict(X, return_std=True)``. None is ``ConformalGPRegressor(tuning="train",
-        random_state=0)``.
+        regressor with ``predict(X, return_std=True)``. None is ``ConformalGPRegressor(mean="linear",
+        tuning="train", length_scales="one", random_state=0)``.
     gamma : float in [1, inf], default=np.inf
         Root of the predicted variance by which errors are divided. 2 divides by the standard deviation, ``np.inf``
         does not divide.

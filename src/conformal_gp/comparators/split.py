@@ -61,7 +61,9 @@ class SplitRegressor(IntervalRegressor):
             raise ValueError(f"X must have at least 2 rows, one to fit and one to calibrate; got n_samples={y.size}.")
         held_out = calibration_rows(y.size, self.calibration_size, self.random_state)
         self.estimator_ = clone(
-            ConformalGPRegressor("se", tuning="train", random_state=self.random_state)
+            ConformalGPRegressor(
+                "se", mean="linear", tuning="train", length_scales="one", random_state=self.random_state
+            )
             if self.estimator is None
             else self.estimator
         ).fit(X[~held_out], y[~held_out])

@@ -29,7 +29,8 @@ class SplitConformal(SplitRegressor):
     Parameters
     ----------
     estimator : regressor with ``predict(X, return_std=True)``, or None, default=None
-        Its standard deviations are those of new labels. None is ``ConformalGPRegressor("se", tuning="train")``.
+        Its standard deviations are those of new labels. None is ``ConformalGPRegressor("se",
+        mean="linear", tuning="train", length_scales="one")``.
     calibration_size : float in (0, 1), default=0.25
         Share of the rows held out for calibration.
     random_state : int, RandomState instance or None, default=None

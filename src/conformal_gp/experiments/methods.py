@@ -81,13 +81,20 @@ def _regressor(fold: Fold, covariance: str) -> ConformalGPRegressor:
     if fold.data_set == "artificial_well_specified":
         # Kernels by name have a unit amplitude and length scale, as the data have.
         return ConformalGPRegressor(
-            COVARIANCES[covariance], mean="zero", noise_variance=0.01, tuning="fixed", scale_inputs=False, n_jobs=1
+            COVARIANCES[covariance],
+            mean="zero",
+            noise_variance=0.01,
+            tuning="fixed",
+            length_scales="one",
+            scale_inputs=False,
+            n_jobs=1,
         )
     artificial = fold.data_set in OUTLIERS
     return ConformalGPRegressor(
         COVARIANCES[covariance],
         mean="zero" if artificial else "linear",
         tuning="train",
+        length_scales="one",
         scale_inputs=not artificial,
         n_restarts=N_STARTS,
         random_state=fold.seed,
@@ -114,6 +121,7 @@ def recalibration(method: str, calibrated: Callable[..., SplitRegressor]) -> Uni
             "se",
             mean="zero",
             tuning="train",
+            length_scales="one",
             scale_inputs=False,
             n_restarts=N_STARTS,
             random_state=fold.seed,
