@@ -1,11 +1,11 @@
 """Maximum likelihood: reproducible, at least as good as scikit-learn's, and honest about how it ended."""
 
+import re
 import threading
 import warnings
 
 import numpy as np
 import pytest
-from conformal_gp.gp.maximum_likelihood import NOISE_RANGE, maximise_likelihood
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
@@ -15,28 +15,28 @@ from cases import make_basis, make_data
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.gp import maximum_likelihood
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
+from conformal_gp.gp.maximum_likelihood import NOISE_RANGE, maximise_likelihood
+from conformal_gp.gp.posterior import noise_floor
 from conformal_gp.kernels import kernel_from_name
 
 NAMES = ["se", "rq", "nn", "matern32", "matern52"]
 
 
-def tune(kernel, X, y, *, noise_variance=0.1, mean=None, n_restarts=2, seed=0, n_jobs=1, quiet=True, restricted=False):
+def tune(kernel, X, y, *, noise_variance=0.1, mean=None, n_restarts=2, seed=0, n_jobs=1, restricted=False, **options):
     H = np.empty((len(y), 0)) if mean is None else make_basis(mean, X)
-    with warnings.catch_warnings():
-        if quiet:
-            warnings.simplefilter("ignore", ConvergenceWarning)
-        return maximise_likelihood(
-            kernel,
-            float(noise_variance),
-            X,
-            y,
-            H,
-            label_variance=float(np.var(y)),
-            restricted=restricted,
-            n_restarts=n_restarts,
-            random_state=np.random.RandomState(seed),
-            n_jobs=n_jobs,
-        )
+    return maximise_likelihood(
+        kernel,
+        float(noise_variance),
+        X,
+        y,
+        H,
+        label_variance=float(np.var(y)),
+        restricted=restricted,
+        n_restarts=n_restarts,
+        random_state=np.random.RandomState(seed),
+        n_jobs=n_jobs,
+        **options,
+    )
 
 
 def parameters(optimum):
@@ -106,7 +106,7 @@ def test_a_restart_can_leave_a_poor_optimum():
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 10, (60, 1))
     y = np.sin(3 * X[:, 0]) + rng.normal(0, 0.1, 60)
-    kernel = ConstantKernel(1.0) * RBF(30.0, (1e-2, 1e3))  # so smooth that all looks like noise
+    kernel = ConstantKernel(1.0) * RBF(10.0, (1e-2, 1e3))  # so smooth that all looks like noise
     stuck, free = (tune(kernel, X, y, noise_variance=1.0, n_restarts=n) for n in (0, 20))
     assert free.log_marginal_likelihood > stuck.log_marginal_likelihood + 10
     assert free.kernel.k2.length_scale < 2
@@ -154,18 +154,39 @@ def test_hyperparameters_stay_within_their_bounds():
 
 def test_a_hyperparameter_on_its_bound_is_named():
     X, y = make_data(9, 30)
-    kernel = ConstantKernel(1.0) * RBF([1.0, 1.0], (1e-3, 1.01))
-    with pytest.warns(ConvergenceWarning, match=r"k2__length_scale\[1\] ended on its upper bound 1.01"):
-        tune(kernel, X, y, quiet=False)
-    with pytest.warns(ConvergenceWarning, match=r"noise_variance ended on its lower bound"):
-        tune(ConstantKernel(1.0) * RBF(1.0), X, np.sin(X[:, 0]), quiet=False)
+    (remark,) = tune(ConstantKernel(1.0) * RBF([1.0, 5.0], [(1e-3, 10.0), (4.0, 10.0)]), X, np.sin(9 * X[:, 1])).remarks
+    assert remark.startswith("k2__length_scale[1] ended on its lower bound")
+    remarks = tune(ConstantKernel(1.0, (1e-3, 0.01)) * RBF(1.0), X, y).remarks
+    assert remarks[0].startswith("k1__constant_value ended on its upper bound")
 
 
-def test_a_good_optimum_gives_no_warning():
+def test_inputs_that_do_not_matter_and_labels_without_noise_are_nothing_to_remark_on():
+    X, _ = make_data(9, 30)
+    optimum = tune(ConstantKernel(1.0) * RBF([1.0, 1.0], (1e-3, 100.0)), X, np.sin(X[:, 0]))
+    assert optimum.kernel.k2.length_scale[1] == pytest.approx(100.0)
+    assert optimum.noise_variance == pytest.approx(NOISE_RANGE[0] * optimum.kernel.k1.constant_value, rel=1e-3)
+    assert optimum.remarks == []
+
+
+def test_noise_stays_above_what_rounding_hides_in_a_model_of_so_many_rows():
+    X, _ = make_data(9, 30)
+    few, many = (tune(kernel_from_name("se"), X, np.sin(X[:, 0]), n_rows=n) for n in (30, 10**5))
+    assert few.noise_variance / few.kernel.k1.constant_value == pytest.approx(1e-8, rel=1e-3)
+    assert many.noise_variance / many.kernel.k1.constant_value == pytest.approx(noise_floor(10**5), rel=1e-3)
+    assert noise_floor(10**5) > 1e-8
+
+
+def test_a_good_optimum_gives_no_remark():
     X, y = make_data(10, 60)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tune(kernel_from_name("se", amplitude=np.var(y)), X, y, quiet=False)
+    assert tune(kernel_from_name("se", amplitude=np.var(y)), X, y).remarks == []
+
+
+def test_the_prior_keeps_length_scales_alike():
+    X, y = make_data(10, 25)
+    start = kernel_from_name("se", n_inputs=2)
+    spread = [np.ptp(tune(start, X, y, deviation=deviation).kernel.theta[1:]) for deviation in (None, 0.5, 0.01)]
+    assert spread[0] > spread[1] > spread[2]
+    assert spread[2] < 0.01
 
 
 class WrongGradient(RBF):
@@ -180,8 +201,8 @@ class WrongGradient(RBF):
 
 def test_an_optimiser_that_fails_is_reported():
     X, y = make_data(11, 30)
-    with pytest.warns(ConvergenceWarning, match=r"not maximised.*n_restarts"):
-        tune(ConstantKernel(1.0, "fixed") * WrongGradient(0.3), X, y, n_restarts=0, quiet=False)
+    remarks = tune(ConstantKernel(1.0, "fixed") * WrongGradient(0.3), X, y, n_restarts=0).remarks
+    assert re.search(r"not maximised.*n_restarts", remarks[0])
 
 
 def test_a_kernel_that_is_singular_everywhere_is_an_error():
@@ -199,7 +220,7 @@ def test_restarts_of_a_small_fit_run_in_threads(n_jobs, monkeypatch):
         seen.add(threading.current_thread())
         return minimise(*args)
 
-    monkeypatch.setattr(tuning, "_minimise", spy)
+    monkeypatch.setattr(maximum_likelihood, "_minimise", spy)
     X, y = make_data(12, 60)
     with threadpool_limits(2, user_api="blas"):  # however many the machine has
         ConformalGPRegressor("se", tuning="train", n_restarts=3, random_state=0, n_jobs=n_jobs).fit(X, y)

@@ -32,11 +32,39 @@ def test_any_row_of_the_bag_may_be_the_test_row(seed, stationary):
     assert (np.array(keys) == keys[0]).all()
 
 
-def test_scales_are_within_half_a_step_of_the_standard_deviation():
+def test_the_middle_half_of_the_rows_gives_the_scale():
     X = np.random.default_rng(1).lognormal(sigma=2, size=(40, 6)) * np.geomspace(1e-4, 1e4, 6)
     scaling = SymmetricScaling(X, True)
+    ordered = np.sort(scaling.scaling(scaling.training_key()).transform(X), axis=0)
+    half = (ordered[29] - ordered[10]) / 1.5
+    assert (np.abs(np.log(half)) <= 0.5 * np.log(STEP) + 1e-12).all()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_scales_of_the_usual_distributions_are_near_the_standard_deviation(seed):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=500), rng.uniform(size=500)])
+    scaling = SymmetricScaling(X, True)
     deviation = scaling.scaling(scaling.training_key()).transform(X).std(axis=0)
-    assert (np.abs(np.log(deviation)) <= 0.5 * np.log(STEP) + 1e-12).all()
+    assert (np.abs(np.log(deviation)) < np.log(1.5)).all()
+
+
+@pytest.mark.parametrize("n", [5, 12, 39, 40, 200])
+def test_a_far_out_row_counts_no_more_than_the_outermost_row(n):
+    X = np.random.default_rng(n).normal(size=(n, 3))
+    scaling = SymmetricScaling(X, False)
+    far = scaling.keys(np.array([[1e9, -1e9, X[:, 2].max()]]))[0]
+    near = scaling.keys(np.array([[X[:, 0].max(), X[:, 1].min(), X[:, 2].max()]]))[0]
+    np.testing.assert_array_equal(far, near)
+
+
+def test_indicators_of_few_rows_have_the_width_of_a_wider_range():
+    X = np.zeros((100, 2))
+    X[:15, 0] = 4.0
+    X[0, 1] = 1e9  # of all rows but the outermost nothing is left: scale 1
+    key = SymmetricScaling(X, True).training_key()
+    assert STEP ** key[0] == pytest.approx(4.0 / 1.5, rel=0.19)
+    assert key[1] == 0
 
 
 def test_most_test_rows_share_the_training_key():
@@ -52,4 +80,4 @@ def test_a_column_constant_in_the_bag_keeps_its_scale():
     scaling = SymmetricScaling(X, True)
     assert scaling.training_key()[0] == 0
     assert scaling.keys(np.array([[3.7, 2.0]]))[0, 0] == 0
-    assert scaling.keys(np.array([[1e6, 2.0]]))[0, 0] != 0
+    assert scaling.keys(np.array([[1e6, 2.0]]))[0, 0] == 0  # one row does not make a scale

@@ -38,8 +38,9 @@ from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.lapack import multiply_triangle
 from conformal_gp.types import Array, Rows
 
-# Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, at which
-# intervals were within 1e-6 of a high-precision calculation (tests/gp/test_precision.py).
+# Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, that are not
+# refused. Ends of intervals are then within 1e-4 of a high-precision calculation, relative to the labels, and within
+# 1e-6 at reciprocal condition numbers from 1e-10 on (tests/gp/test_precision.py).
 SMALLEST_CONDITION = 1e-12
 SMALLEST_SHARE = 1e-12
 # A row whose inverse leave-one-out standard deviation the flat prior reduces to less than this share determines a

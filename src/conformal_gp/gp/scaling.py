@@ -16,7 +16,7 @@ OrderStatistic = Callable[[int], Array]
 # and inputs are closer to unit standard deviation.
 STEP = np.sqrt(2.0)
 # Shares of the rows below and above the range that gives a scale; the first range that is not a single value counts.
-TAILS = (1 / 4, 1 / 10, 1 / 40)
+TAILS = (1 / 4, 1 / 10, 1 / 40, 0)
 # Half of the rows of a uniform distribution lie within 1.73 standard deviations, of a normal one within 1.35.
 QUARTILES_APART = 1.5
 
@@ -86,8 +86,8 @@ class SymmetricScaling:
 
     def _keys(self, order_statistic: OrderStatistic, n: int) -> Rows:
         scale = np.zeros(1)
-        for tail in (*TAILS, None):
-            k = 1 if tail is None else int(tail * n)
+        for tail in TAILS:
+            k = max(1, int(tail * n))  # never the outermost rows, of which one may be far out
             low, high = order_statistic(min(k, (n - 1) // 2)), order_statistic(max(n - 1 - k, n // 2))
             width = (high - low) / QUARTILES_APART
             # a range that is rounding alone is none
