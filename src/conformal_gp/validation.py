@@ -31,6 +31,28 @@ def check_finite(
     raise ValueError(f"{name} contains {kind} in {where}; all values must be finite.")
 
 
+def check_squares(name: str, values: Array, feature_names: NDArray[Any] | None = None) -> None:
+    """Raise a ValueError if squares of the values, of which distances and likelihoods are made, overflow."""
+    with np.errstate(over="ignore"):
+        if values.size == 0 or np.isfinite(np.sum(values**2)):
+            return
+    largest = np.unravel_index(int(np.argmax(np.abs(values))), values.shape)
+    what = name
+    if len(largest) > 1:
+        what = f"column {largest[1]}" if feature_names is None else f"column {feature_names[largest[1]]!r}"
+    raise ValueError(
+        f"{name} reaches {np.abs(values[largest]):.1e}, whose square overflows; divide {what} by a constant."
+    )
+
+
+def check_unmasked(name: str, values: Any) -> None:
+    """Raise a ValueError if entries of a masked array are masked: what is under a mask is no data."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} has {np.ma.count_masked(values)} masked entries; fill them in or leave these rows out."
+        )
+
+
 def check_inputs(estimator: BaseEstimator, X: Any, *, reset: bool, y: Any = "no_validation") -> Array:
     """``X`` as a finite (n, d) float64 array that fits what the estimator was fitted to.
 
@@ -38,6 +60,7 @@ def check_inputs(estimator: BaseEstimator, X: Any, *, reset: bool, y: Any = "no_
     """
     if reset and y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+    check_unmasked("X", X)
     try:
         checked = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
     except ValueError as error:
@@ -48,7 +71,9 @@ def check_inputs(estimator: BaseEstimator, X: Any, *, reset: bool, y: Any = "no_
             f"X has columns of text: {', '.join(map(repr, text))}; inputs must be numbers. Encode them first, say with "
             "scikit-learn's OneHotEncoder in a pipeline."
         ) from error
-    check_finite("X", checked, getattr(estimator, "feature_names_in_", None))
+    names = getattr(estimator, "feature_names_in_", None)
+    check_finite("X", checked, names)
+    check_squares("X", checked, names)
     return checked
 
 
@@ -61,12 +86,11 @@ def _columns_of_text(X: Any) -> list[str]:
 
 def check_labels(y: Any, X: Array) -> Array:
     """``y`` as a finite float64 vector, one label for each row of ``X``."""
+    check_unmasked("y", y)
     y = column_or_1d(y, warn=True, dtype=np.float64)
     check_finite("y", y)
     check_consistent_length(X, y)
-    with np.errstate(over="ignore"):
-        if not np.isfinite(np.sum(y**2)):
-            raise ValueError(f"y reaches {np.abs(y).max():.1e}, whose square overflows; divide y by a constant.")
+    check_squares("y", y)
     return y
 
 
