@@ -16,6 +16,7 @@ from sklearn.gaussian_process.kernels import (
     Hyperparameter,
     Kernel,
     Matern,
+    Product,
     RationalQuadratic,
 )
 
@@ -199,3 +200,20 @@ def kernel_from_name(
         lengths = np.full(n_inputs, length_scale)
     shape = _SHAPES[name](lengths, (1e-3 * length_scale, 1e4 * length_scale))
     return ConstantKernel(amplitude, (1e-6 * amplitude, 1e6 * amplitude)) * shape
+
+
+def multiplied(kernel: Kernel, factor: float) -> Kernel:
+    """A kernel times a number, which goes into its amplitude if it has one.
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> multiplied(ConstantKernel(2.0) * RBF(3.0), 8.0)
+    4**2 * RBF(length_scale=3)
+    >>> multiplied(RBF(3.0), 4.0)
+    2**2 * RBF(length_scale=3)
+    """
+    if isinstance(kernel, Product) and type(kernel.k1) is ConstantKernel:
+        bounds = kernel.k1.constant_value_bounds
+        if not isinstance(bounds, str):
+            bounds = tuple(factor * np.ravel(bounds)) if factor > 0.0 else "fixed"
+        return ConstantKernel(factor * kernel.k1.constant_value, bounds) * kernel.k2
+    return ConstantKernel(factor, "fixed") * kernel

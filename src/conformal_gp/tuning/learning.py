@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
+from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.conformal.gamma_choice import narrowest_gamma
 from conformal_gp.conformal.levels import read_level
@@ -15,6 +15,7 @@ from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.maximum_likelihood import maximise_likelihood
 from conformal_gp.gp.posterior import Posterior, noise_floor
 from conformal_gp.gp.prior import is_amplitude, is_length
+from conformal_gp.kernels import multiplied
 from conformal_gp.tuning.settings import Settings, check_kernel, explained, label_variance
 from conformal_gp.types import Array
 
@@ -75,23 +76,6 @@ def _start(settings: Settings, given: str | Kernel, X: Array) -> Kernel:
         theta[lengths] += np.log(spread) - theta[lengths].mean()
     theta[is_amplitude(kernel)] = 0.0
     return kernel.clone_with_theta(np.clip(theta, *np.reshape(kernel.bounds, (-1, 2)).T))
-
-
-def multiplied(kernel: Kernel, factor: float) -> Kernel:
-    """A kernel times a number, which goes into its amplitude if it has one.
-
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> multiplied(ConstantKernel(2.0) * RBF(3.0), 8.0)
-    4**2 * RBF(length_scale=3)
-    >>> multiplied(RBF(3.0), 4.0)
-    2**2 * RBF(length_scale=3)
-    """
-    if isinstance(kernel, Product) and type(kernel.k1) is ConstantKernel:
-        bounds = kernel.k1.constant_value_bounds
-        if not isinstance(bounds, str):
-            bounds = tuple(factor * np.ravel(bounds))
-        return ConstantKernel(factor * kernel.k1.constant_value, bounds) * kernel.k2
-    return ConstantKernel(factor, "fixed") * kernel
 
 
 def _resolved(kernel: Kernel, noise: float, inputs: Inputs, n_rows: int) -> float:

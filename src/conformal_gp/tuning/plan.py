@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.gaussian_process.kernels import ConstantKernel, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.scaling import Scaling
+from conformal_gp.kernels import multiplied
 from conformal_gp.predictors.augmented import AugmentedPredictor, Candidates, Descents
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.predictors.single import SinglePredictor
@@ -106,10 +107,9 @@ class InsideBag(Plan):
             choices, X, y, self.scale_inputs, self.mean, self.ranked(y.size), self.gamma, n_jobs
         )
         best = predictor.plain
-        bounds = (1e-6 * best.amplitude, 1e6 * best.amplitude) if best.amplitude > 0.0 else "fixed"
         return Fitted(
             predictor,
-            ConstantKernel(best.amplitude, bounds) * best.kernel,
+            multiplied(best.kernel, best.amplitude),
             best.noise_variance * best.amplitude,
             best.coefficients,
             best.log_likelihood,
