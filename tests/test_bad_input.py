@@ -6,12 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 import oracle
 from cases import GAMMAS, INF, MEANS, fixed_model, make_data, written_out
-from conformal_gp import ConformalGPRegressor
+from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+from conformal_gp.comparators import ConformalRidge
 
 NAN = np.nan
 PREDICTIONS = {
@@ -201,7 +203,7 @@ def test_constant_labels_with_zero_mean_are_ordinary_labels():
 def test_labels_on_a_plane_are_explained_by_the_linear_mean():
     X, _ = make_data(6, 20)
     with pytest.warns(UserWarning, match="no width"):
-        model = ConformalGPRegressor(tuning="train").fit(X, 3.0 + X @ [2.0, -1.0])
+        model = ConformalGPRegressor(mean="linear", tuning="train").fit(X, 3.0 + X @ [2.0, -1.0])
     np.testing.assert_allclose(model.predict_interval([[1.0, 1.0]], 0.9), [[4.0, 4.0]], rtol=1e-9)
 
 
@@ -398,11 +400,11 @@ def test_a_test_row_very_far_away():
         assert not np.isnan(intervals).any()
 
 
-@pytest.mark.parametrize("kernel", [RBF(1e6), ConstantKernel(1.0) * RBF(1e6) + WhiteKernel(1e-12)])
+@pytest.mark.parametrize("kernel", [RBF(1e6), ConstantKernel(1.0) * RBF(1e6) + WhiteKernel(1e-14)])
 def test_a_nearly_singular_kernel_is_refused(kernel):
     X, y = make_data(12, 12, n_inputs=1)
     with pytest.raises(ValueError, match=r"singular.*noise_variance of at least"):
-        fixed_model(kernel, 1e-10).fit(X, y)
+        fixed_model(kernel, 1e-12).fit(X, y)
 
 
 def test_a_poorly_conditioned_kernel_that_is_not_refused_is_right():
@@ -417,3 +419,39 @@ def test_columns_of_text_are_named(library):
     frame = pytest.importorskip(library).DataFrame({"size": [1.0, 2.0, 3.0], "colour": ["red", "blue", "red"]})
     with pytest.raises(ValueError, match=r"columns of text: 'colour'.*OneHotEncoder"):
         ConformalGPRegressor().fit(frame, [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("model", [ConformalGPRegressor("se"), SparseConformalGPRegressor("se"), ConformalRidge()])
+def test_inputs_whose_squares_overflow_are_refused_with_advice(model):
+    X, y = make_data(13, 12)
+    X[3, 1] = -1e160
+    with pytest.raises(ValueError, match=r"X reaches 1\.0e\+160, whose square overflows; divide column 1 by"):
+        clone(model).fit(X, y)
+
+
+def test_test_inputs_whose_squares_overflow_are_refused_by_name():
+    frame = pytest.importorskip("pandas").DataFrame({"size": [1.0, 2.0, 3.0], "age": [5.0, 3.0, 1.0]})
+    model = fixed_model().fit(frame, [1.0, 2.0, 3.0])
+    frame.loc[1, "age"] = 1e200
+    with pytest.raises(ValueError, match=r"divide column 'age' by a constant"):
+        model.predict(frame)
+
+
+@pytest.mark.parametrize("model", [fixed_model(), SparseConformalGPRegressor("se"), ConformalRidge()])
+def test_masked_entries_are_refused(model):
+    X, y = make_data(13, 12)
+    masked_X, masked_y = np.ma.masked_greater(X, 1.0), np.ma.masked_less(y, 0.0)
+    assert masked_X.mask.any()
+    assert masked_y.mask.any()
+    with pytest.raises(ValueError, match=rf"X has masked entries \({masked_X.mask.sum()}\)"):
+        clone(model).fit(masked_X, y)
+    with pytest.raises(ValueError, match=rf"y has masked entries \({masked_y.mask.sum()}\)"):
+        clone(model).fit(X, masked_y)
+
+
+def test_masked_arrays_without_masked_entries_are_arrays():
+    X, y = make_data(13, 12)
+    found = fixed_model().fit(np.ma.array(X), np.ma.array(y)).predict_interval(np.ma.array(X[:2]), 0.8)
+    np.testing.assert_array_equal(found, fixed_model().fit(X, y).predict_interval(X[:2], 0.8))
+    with pytest.raises(ValueError, match=r"X has masked entries \(1\)"):
+        fixed_model().fit(X, y).predict(np.ma.masked_equal(X[:2], X[1, 1]))

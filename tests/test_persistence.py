@@ -28,6 +28,7 @@ from conformal_gp.persistence.archive import FORMAT_VERSION, read_archive, write
 from conformal_gp.persistence.model import Model
 from conformal_gp.persistence.values import from_json, to_json
 from conformal_gp.tables.columns import Column, Columns
+from conformal_gp.tuning import low_rank
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(40, 2))
@@ -161,8 +162,10 @@ def test_loading_learns_nothing(monkeypatch):
     def learn(*arguments):
         raise AssertionError("something is learnt")
 
-    for name in ("learn_on_design", "as_given", "draw_design", "select", "independent"):
+    for name in ("plan", "draw"):
         monkeypatch.setattr(sparse, name, learn)
+    for name in ("learn", "choose_gamma", "select", "independent"):
+        monkeypatch.setattr(low_rank, name, learn)
     loaded(content)
 
 

@@ -150,7 +150,7 @@ class ConformalGPRegressor(ConformalRegressor):
         "scale_inputs": ["boolean"],
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(

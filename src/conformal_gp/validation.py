@@ -49,7 +49,7 @@ def check_unmasked(name: str, values: Any) -> None:
     """Raise a ValueError if entries of a masked array are masked: what is under a mask is no data."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ValueError(
-            f"{name} has {np.ma.count_masked(values)} masked entries; fill them in or leave these rows out."
+            f"{name} has masked entries ({np.ma.count_masked(values)}); fill them in or leave these rows out."
         )
 
 

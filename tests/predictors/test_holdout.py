@@ -109,4 +109,4 @@ def test_design_rows_that_make_no_sense_are_refused(design, message):
 def test_too_few_rows_for_the_mean_function_are_refused():
     X, y, _ = problem(1, l=6)
     with pytest.raises(ValueError, match="leaves none to rank"):
-        ConformalGPRegressor("se", tuning="holdout").fit(X, y)
+        ConformalGPRegressor("se", mean="linear", tuning="holdout").fit(X, y)
