@@ -1,0 +1,89 @@
+"""Learning by maximum likelihood, at the scale of the data."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+from cases import make_data
+from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.maximum_likelihood import NOISE_RANGE
+from conformal_gp.gp.posterior import noise_floor
+from conformal_gp.gp.scaling import Scaling
+from conformal_gp.tuning.learning import choose_gamma, learn
+from conformal_gp.tuning.settings import Settings
+
+SETTINGS = Settings(["se"], "constant", None, [2.0], False, 1, 1, deviation=0.5)
+
+
+def learnt(X, y, settings=SETTINGS, n_rows=None):
+    """Hyperparameters learnt from unscaled inputs."""
+    inputs = Inputs(X, Scaling.none(X), settings.mean)
+    return learn(settings, inputs, y, n_rows or y.size, np.random.RandomState(0), restricted=True)
+
+
+@pytest.mark.parametrize("unit", [1e-5, 1e6])
+def test_the_units_of_labels_do_not_matter(unit):
+    X, y = make_data(1, 40)
+    one, other = learnt(X, y), learnt(X, unit * y)
+    assert other.noise_variance == pytest.approx(unit**2 * one.noise_variance, rel=1e-4)
+    assert other.kernel.k1.constant_value == pytest.approx(unit**2 * one.kernel.k1.constant_value, rel=1e-4)
+    np.testing.assert_allclose(other.kernel.k2.length_scale, one.kernel.k2.length_scale, rtol=1e-4)
+
+
+@pytest.mark.parametrize("unit", [1e-5, 1e6])
+def test_the_units_of_inputs_do_not_matter_to_names(unit):
+    X, y = make_data(1, 40)
+    one, other = learnt(X, y), learnt(unit * X, y)
+    assert other.noise_variance == pytest.approx(one.noise_variance, rel=1e-3)
+    np.testing.assert_allclose(other.kernel.k2.length_scale, unit * one.kernel.k2.length_scale, rtol=1e-3)
+
+
+def test_the_start_of_a_kernel_object_does_not_matter():
+    X, y = make_data(2, 40)
+    settings = replace(SETTINGS, n_restarts=0)
+    found = [
+        learnt(X, y, replace(settings, kernels=[ConstantKernel(a) * RBF(l)])) for a, l in ((1.0, 1.0), (1e4, 1e-4))
+    ]
+    np.testing.assert_allclose(found[0].kernel.theta, found[1].kernel.theta, rtol=1e-6)
+
+
+def test_the_likelier_of_several_kernels_is_taken():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (40, 1))
+    slow, fast = ConstantKernel(1.0) * RBF(100.0, (90.0, 110.0)), ConstantKernel(1.0) * RBF(0.3, (0.1, 1.0))
+    for kernels in ([slow, fast], [fast, slow]):
+        assert learnt(X, np.sin(6 * X[:, 0]), replace(SETTINGS, kernels=kernels)).kernel.k2.length_scale <= 1.0
+
+
+def test_noise_grows_with_the_rows_of_the_model():
+    X = np.linspace(0, 1, 40)[:, None]
+    y = np.sin(3 * X[:, 0])
+    few, many = (learnt(X, y, n_rows=n) for n in (40, 10**6))
+    ratios = [found.noise_variance / found.kernel.k1.constant_value for found in (few, many)]
+    assert ratios[0] == pytest.approx(max(NOISE_RANGE[0], noise_floor(40)), rel=0.1)
+    assert ratios[1] == pytest.approx(noise_floor(10**6), rel=0.1)
+
+
+def test_noise_of_the_kernel_alone_stays_alone():
+    X, y = make_data(3, 40)
+    kernel = ConstantKernel(1.0) * RBF(1.0) + WhiteKernel(0.1)
+    found = learnt(X, y, replace(SETTINGS, kernels=[kernel], noise_variance=0.0))
+    assert found.noise_variance == 0.0
+
+
+def test_labels_that_the_mean_explains_are_no_lesson():
+    X, _ = make_data(3, 20)
+    found = learnt(X, np.full(20, 7.0))
+    assert "no width" in found.warnings[0]
+    assert np.isfinite(found.kernel.theta).all()
+
+
+def test_gamma_is_chosen_only_among_several():
+    X, y = make_data(4, 40)
+    inputs = Inputs(X, Scaling.none(X), "constant")
+    assert choose_gamma(replace(SETTINGS, gammas=[3.0]), RBF(1.0), 0.1, inputs, y) == 3.0
+    chosen = choose_gamma(replace(SETTINGS, gammas=[1.0, 2.0, np.inf]), RBF(1.0), 0.1, inputs, y)
+    swapped = choose_gamma(replace(SETTINGS, gammas=[np.inf, 2.0, 1.0]), RBF(1.0), 0.1, inputs, y)
+    assert chosen == swapped

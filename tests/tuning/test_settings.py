@@ -1,0 +1,88 @@
+"""Settings, and what they decide."""
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.prior import DEVIATION
+from conformal_gp.gp.scaling import Scaling
+from conformal_gp.tuning.plan import Candidate
+from conformal_gp.tuning.settings import (
+    Settings,
+    check_kernel,
+    explained,
+    label_variance,
+    prior_deviation,
+    resolved_mean,
+)
+from conformal_gp.tuning.ways import automatic
+
+
+def settings(**options):
+    """Settings of a default regressor, but for these."""
+    given = {
+        "kernels": ["se"],
+        "mean": "zero",
+        "noise_variance": None,
+        "gammas": [2.0],
+        "scale_inputs": True,
+        "n_restarts": 0,
+        "n_jobs": 1,
+    }
+    return Settings(**{**given, **options})
+
+
+def test_auto_means_follow_the_rows_for_each_coefficient():
+    assert resolved_mean("auto", 60, 2) == "linear"
+    assert resolved_mean("auto", 59, 2) == "constant"
+    assert resolved_mean("zero", 1000, 2) == "zero"
+    assert resolved_mean("linear", 5, 2) == "linear"
+
+
+def test_the_paper_has_no_prior():
+    assert prior_deviation("auto", "train") is None
+    assert prior_deviation("auto", "holdout") == prior_deviation("auto", "augmented") == DEVIATION
+    assert prior_deviation(0.2, "train") == 0.2
+    assert prior_deviation(None, "augmented") is None
+
+
+def test_names_become_kernels_with_a_length_for_each_input_or_one():
+    np.testing.assert_array_equal(settings().kernel("se", 3, 2.0).k2.length_scale, [2.0, 2.0, 2.0])
+    assert settings(each_length_scale=False).kernel("se", 3, 2.0).k2.length_scale == 2.0
+    own = ConstantKernel(3.0) * RBF(0.2)
+    found = settings().kernel(own, 3, 2.0)
+    assert found == own
+    assert found is not own
+
+
+def test_the_automatic_way():
+    assert automatic(settings(), 1000, 20) == "augmented"
+    assert automatic(settings(), 1001, 1) == "holdout"
+    assert automatic(settings(), 100, 21) == "holdout"
+    assert automatic(settings(each_length_scale=False), 100, 21) == "augmented"
+    assert automatic(settings(kernels=[RBF(1.0)], each_length_scale=False), 100, 21) == "holdout"
+    assert automatic(settings(candidates=[Candidate(RBF(1.0), 0.1)]), 5000, 50) == "augmented"
+
+
+def test_only_one_value_where_nothing_chooses():
+    assert settings().only([3.0], "gamma", "train") == 3.0
+    with pytest.raises(ValueError, match="gamma must be a single value with tuning='train', got 2"):
+        settings().only([1.0, 2.0], "gamma", "train")
+
+
+def test_a_kernel_of_other_inputs_is_named():
+    check_kernel(RBF([1.0, 2.0]), np.zeros((3, 2)))
+    with pytest.raises(ValueError, match=r"kernel RBF.* does not take 3 inputs"):
+        check_kernel(RBF([1.0, 2.0]), np.zeros((3, 3)))
+
+
+def test_labels_that_the_mean_explains_have_no_variance_and_a_warning():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = 1e5 + X @ [2.0, -1.0]
+    linear, constant = (Inputs(X, Scaling.none(X), mean) for mean in ("linear", "constant"))
+    assert label_variance(linear, y) == 0.0
+    assert label_variance(constant, y) == pytest.approx(np.var(y))
+    (warning,) = explained(linear, y, "linear")
+    assert "mean='linear'" in warning
+    assert explained(constant, y, "constant") == []
