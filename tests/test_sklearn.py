@@ -33,7 +33,7 @@ INPUTS = np.array([[0.1, 0.2], [1.0, -1.0], [3.0, 3.0]])
         ConformalGPRegressor("matern32", mean="zero", tuning="fixed", noise_variance=0.5, scale_inputs=False),
     ]
 )
-@pytest.mark.filterwarnings("ignore:.*ended on its:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:.*ended on its:UserWarning", "ignore:tuning=.train. learns:UserWarning")
 @pytest.mark.filterwarnings("ignore:y is reproduced exactly:UserWarning")
 def test_estimator_checks(estimator, check):
     check(estimator)
@@ -54,12 +54,14 @@ def test_parameters_are_those_of_the_contract_and_can_be_set():
     model = ConformalGPRegressor()
     assert model.get_params() == {
         "kernel": "matern52",
-        "mean": "linear",
+        "mean": "auto",
         "noise_variance": None,
         "gamma": 2.0,
         "tuning": "auto",
         "design": None,
         "candidates": None,
+        "length_scales": "each",
+        "length_scale_prior": "auto",
         "scale_inputs": True,
         "n_restarts": 3,
         "random_state": None,

@@ -274,8 +274,11 @@ def test_bad_rows():
     with pytest.raises(ValueError, match="n_samples=1"):
         ConformalNeighbours().fit(X6[:1], Y6[:1])
     model = unscaled(2).fit(X6, Y6)
-    with pytest.raises(ValueError, match="too far for squared distances"):
+    with pytest.raises(ValueError, match="whose square overflows"):
         model.predict_interval([[1e200]])
+    far = unscaled(2).fit(np.vstack([X6, [[-1.2e154]]]), np.append(Y6, 0.0))
+    with pytest.raises(ValueError, match="too far for squared distances"):
+        far.predict_interval([[1.2e154]])
     with pytest.raises(ValueError, match="infinity"):
         model.predict_interval([[np.inf]])
     with pytest.raises(ValueError, match="confidence_level must be one number"):

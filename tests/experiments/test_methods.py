@@ -20,19 +20,30 @@ def squared_exponential(fold):
     return {found.row: found for found in UNITS["SE"](fold)}
 
 
+def papers_model(fold, **options):
+    """One length scale, a linear mean, maximum likelihood on the training rows."""
+    return ConformalGPRegressor(
+        "se",
+        mean="linear",
+        tuning="train",
+        length_scales="one",
+        n_restarts=3,
+        random_state=fold.seed,
+        n_jobs=1,
+        **options,
+    )
+
+
 def test_one_fit_serves_every_gamma(fold, squared_exponential):
     for row, found in squared_exponential.items():
         if row.method == "GPR-CP":
-            model = ConformalGPRegressor(
-                "se", gamma=row.gamma, tuning="train", n_restarts=3, random_state=fold.seed, n_jobs=1
-            )
-            refitted = model.fit(fold.X, fold.y).predict_interval(fold.X_test, LEVELS)
+            refitted = papers_model(fold, gamma=row.gamma).fit(fold.X, fold.y).predict_interval(fold.X_test, LEVELS)
             np.testing.assert_array_equal(found.intervals, refitted)
 
 
 def test_gpr_intervals_are_gaussian_quantiles_of_the_same_fit(fold, squared_exponential):
     (plain,) = (found for row, found in squared_exponential.items() if row.method == "GPR")
-    model = ConformalGPRegressor("se", tuning="train", n_restarts=3, random_state=fold.seed, n_jobs=1)
+    model = papers_model(fold)
     mean, std = model.fit(fold.X, fold.y).predict(fold.X_test, return_std=True)
     np.testing.assert_allclose(plain.intervals[:, 1, LEVELS.index(0.9)], mean + norm.ppf(0.95) * std)
     assert plain.log_likelihood == pytest.approx(model.log_marginal_likelihood_)

@@ -30,7 +30,7 @@ def small(**options):
         SparseConformalGPRegressor("se", approximation="dtc", mean="zero", gamma=1.0, n_inducing=60, n_restarts=0),
     ]
 )
-@pytest.mark.filterwarnings("ignore:.*ended on its:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:.*ended on its:UserWarning")
 @pytest.mark.filterwarnings("ignore:y is reproduced exactly:UserWarning")
 def test_estimator_checks(estimator, check):
     check(estimator)
