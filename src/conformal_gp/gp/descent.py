@@ -37,7 +37,7 @@ class Stage(NamedTuple):
     """Whether only directions that concern several hyperparameters, or the noise, are tried."""
 
 
-COARSE = (Stage(8, 2), Stage(4, 1))
+COARSE = (Stage(8, 3), Stage(4, 2))
 JOINT = (Stage(2, 2, joint=True),)
 FINE = (Stage(2, 1), Stage(1, 2, joint=True))
 

@@ -23,8 +23,10 @@ Point = tuple[int, ...]
 # One step of a length scale, in the logarithm. Twice as much for a variance: a process with length scales longer by a
 # factor looks like one with noise lower by its square.
 UNIT = np.log(2.0) / 4.0
-# Noise variances relative to the kernel's variance, from what double precision resolves for a thousand rows on.
-NOISE_RATIOS = (1e-8, 1e2)
+# Noise variances relative to the kernel's variance. The least is more with many rows: the covariance matrix must have
+# a condition number that double precision bears.
+NOISE_RATIOS = (1e-10, 1e2)
+LEAST_RATIO_A_ROW = 1e-12
 START_RATIO = 2.0**-7
 # The lattice ends this many steps from its start, if a kernel's own bounds do not end it before: a factor of 2^12.
 MOST_STEPS = 48
@@ -60,6 +62,7 @@ class Lattice:
         deviation: float | None = DEVIATION,
     ):
         self._kernel = kernel
+        self._n_rows = n_rows
         self._theta = kernel.theta
         # an amplitude times a stationary shape, or such a shape: all else is left to scikit-learn
         self._amplified = isinstance(kernel, Product) and type(kernel.k1) is ConstantKernel and kernel.k1.n_dims == 1
@@ -85,7 +88,8 @@ class Lattice:
         steps = (bounds - self._theta[self._free][:, None]) / self._units[:, None]
         steps = np.clip(steps, -MOST_STEPS, MOST_STEPS)
         if self._learns_noise:
-            noise = np.log(np.array(NOISE_RATIOS) / START_RATIO) / (2.0 * UNIT)
+            least = max(NOISE_RATIOS[0], LEAST_RATIO_A_ROW * self._n_rows)
+            noise = np.log(np.array([least, NOISE_RATIOS[1]]) / START_RATIO) / (2.0 * UNIT)
             steps = np.vstack([steps, noise])
         low, high = np.ceil(steps[:, 0] - 1e-9).astype(int), np.floor(steps[:, 1] + 1e-9).astype(int)
         return tuple(low.tolist()), tuple(high.tolist())
@@ -116,7 +120,7 @@ class Lattice:
     def noise_variance(self, point: Point) -> float:
         """The noise variance at a point, in units of the kernel."""
         if not self._learns_noise:
-            return NOISE_RATIOS[0] ** 1.25 * self._variance
+            return NOISE_RATIOS[0] * self._variance
         return START_RATIO * self._variance * float(np.exp(2.0 * UNIT * point[-1]))
 
     def penalty(self, point: Point) -> float:

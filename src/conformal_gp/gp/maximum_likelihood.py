@@ -20,7 +20,7 @@ Objective = Callable[[Array], tuple[float, Array]]
 
 # Noise variance that is searched, relative to the amplitude of the kernel (of the labels, if it has none). Below the
 # lower end a covariance matrix in double precision can hardly tell the noise from rounding.
-NOISE_RANGE = (1e-8, 1e2)
+NOISE_RANGE = (1e-10, 1e2)
 
 # Relative change of the likelihood, about one nat a row, at which a search stops: some 1e-5 nats.
 TOLERANCE = 1e-8

@@ -1,7 +1,9 @@
 r"""A prior that keeps the length scales of different inputs alike unless the rows say otherwise.
 
-The logarithm of each length scale, relative to its start, is normal about their common mean, with standard deviation
-:math:`\tau`. With few rows for each input :math:`\tau` is made smaller: there is then little to learn about each.
+The logarithm of each length scale, relative to its start, has Student's t distribution with three degrees of freedom
+and scale :math:`\tau` about their median. Small differences need a reason; an input that does not matter at all may
+have a length scale a thousand times as long as the others for a few nats. With few rows for each input :math:`\tau` is
+made smaller: there is then little to learn about each.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 from conformal_gp.types import Array, Mask, Rows
 
 DEVIATION = 0.5
-"""Standard deviation τ, found on other data than those of any table here (docs/guarantee.md)."""
+"""Scale τ, found on other data than those of any table here (docs/guarantee.md)."""
+DEGREES = 3.0
+"""Degrees of freedom of the t distribution."""
 ROWS_EACH = 2
 """Below so many rows for each input the prior gets stronger."""
 
@@ -52,9 +56,14 @@ class LengthScalePrior:
         value, gradient = 0.0, np.zeros(theta.size)
         for group, precision in self._terms:
             x = theta[group] - self._start[group]
-            away = x - x.mean()
-            value += 0.5 * precision * float(away @ away)
-            gradient[group] = precision * away
+            order = np.argsort(x)
+            middle = order[[(x.size - 1) // 2, x.size // 2]]
+            away = x - x[middle].mean()
+            spread = DEGREES / precision + away**2
+            value += 0.5 * (DEGREES + 1.0) * float(np.log(spread * precision / DEGREES).sum())
+            slope = (DEGREES + 1.0) * away / spread
+            np.add.at(slope, middle, -0.5 * slope.sum())  # the median moves with the middle ones
+            gradient[group] = slope
         return value, gradient
 
 
