@@ -2,10 +2,9 @@
 A kernel of your own: length scales and candidates
 ==================================================
 
-Named kernels have one length scale and a ready list of candidates. A kernel object can be anything scikit-learn can
-say, here a Matérn kernel with a length scale for each input. Where do its hyperparameters come from, so that the
-guarantee stays? From some of the rows, which are then not ranked; from a search that treats training rows and test
-row alike; or from you. On the bundled Servo data.
+By default each input has a length scale of its own. Where do they come from, so that the guarantee stays? From some of
+the rows, which are then not ranked; from a descent that treats training rows and test row alike; or from you, as
+candidates. On the bundled Servo data.
 """
 
 # %%
@@ -34,9 +33,9 @@ candidates = [
 ]
 
 ways = {
-    "one length scale (named kernel)": ConformalGPRegressor("matern52"),
+    "one length scale, inside the bag": ConformalGPRegressor("matern52", length_scales="one"),
     "learnt on design rows": ConformalGPRegressor(kernel, tuning="holdout", random_state=0),
-    "searched inside the bag": ConformalGPRegressor(kernel, tuning="augmented"),
+    "one each, inside the bag": ConformalGPRegressor(kernel),
     f"{len(candidates)} candidates of our own": ConformalGPRegressor(candidates=candidates),
     "learnt on all rows (not exact)": ConformalGPRegressor(kernel, tuning="train", random_state=0),
 }
@@ -53,7 +52,7 @@ for name, model in ways.items():
 # What was learnt, and what it rests on. A candidate counts up to a common factor of signal and noise, so only shape
 # and ratio matter.
 
-model = ways["searched inside the bag"]
+model = ways["one each, inside the bag"]
 print(model.kernel_)
 print(model.guarantee_)
 

@@ -62,12 +62,12 @@ def write_page(cells: Cells, out: Path) -> None:
     lines = [
         "# Test functions of computer experiments",
         "",
-        f"`{COMMAND} --draws {rows[0]['draws']}`: so many draws of each kind, 50 test rows a draw, Matérn 5/2, uniform",
-        "inputs; noise is relative to the function's standard deviation. Width ratios are of mean widths at 90%: the",
-        'default over `tuning="train"` with a length scale for each input and a constant mean. Where "train" covers less',
-        "than 88%, it is over its width at equal coverage: its intervals stretched until they hold as many labels as the",
-        "default's. Scores are mean interval scores at 90% over those of scikit-learn's GaussianProcessRegressor with a",
-        "length scale for each input.",
+        f"`{COMMAND} --draws {rows[0]['draws']}`: so many draws of each kind, 50 test rows a draw, Matérn 5/2,",
+        "uniform inputs; noise is relative to the function's standard deviation. Width ratios are of mean widths at",
+        '90%: the default over `tuning="train"` with a length scale for each input and a constant mean. Where "train"',
+        "covers less than 88%, it is over its width at equal coverage: its intervals stretched until they hold as many",
+        "labels as the default's. Scores are mean interval scores at 90% over those of scikit-learn's",
+        "GaussianProcessRegressor with a length scale for each input.",
         "",
         "| function | rows | noise | coverage: default / train / kriging | width ratio | at 95% | score over kriging |"
         " seconds over train |",

@@ -41,7 +41,7 @@ from conformal_gp.predictors.trace import At, choose, refine, trace, training_en
 from conformal_gp.types import Array, Rows
 
 # Rows that coarse steps look at.
-COARSE_ROWS = 256
+COARSE_ROWS = 128
 # Scalings of which factorisations are kept for the next call, besides the training rows' own.
 KEPT_SCALINGS = 3
 # Weights (training rows times test rows) of the test rows that are followed at a time.

@@ -17,7 +17,7 @@ WAYS: dict[str, Callable[..., Plan]] = {
 
 # Most rows, and most inputs, with which "auto" tunes inside the bag; beyond, a design set costs less and loses little.
 ROWS_FOR_AUGMENTED = 1000
-INPUTS_FOR_AUGMENTED = 20
+INPUTS_FOR_AUGMENTED = 15
 
 
 def automatic(settings: Settings, n_rows: int, n_inputs: int) -> str:
