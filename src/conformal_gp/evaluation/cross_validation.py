@@ -116,16 +116,16 @@ def cross_validate_intervals(
     >>> from conformal_gp.datasets import load_servo
     >>> from conformal_gp.evaluation import cross_validate_intervals, verdict
     >>> X, y = load_servo(return_X_y=True)
-    >>> models = {"GPR-CP": ConformalGPRegressor(random_state=0)}
-    >>> held_out = cross_validate_intervals(models, X, y, [0.9, 0.99], cv=5, plain="plain GPR")
+    >>> models = {"GPR-CP": ConformalGPRegressor(tuning="holdout", length_scales="one", random_state=0)}
+    >>> held_out = cross_validate_intervals(models, X, y, [0.8, 0.95], cv=5, plain="plain GPR")
     >>> for finding in held_out.findings():
     ...     print(f"{finding.method:9} {float(finding.level):.2f} {finding.miscoverage:.1%} {finding.judgement}")
-    GPR-CP    0.90 9.0% kept
-    plain GPR 0.90 9.6% kept
-    GPR-CP    0.99 0.6% kept
-    plain GPR 0.99 6.0% too narrow
-    >>> print(verdict(held_out.findings())[1])
-    plain GPR: too narrow at 99% (6.0% of labels outside, 6.0 times the 1% promised); kept the promise at 90%.
+    GPR-CP    0.80 19.8% kept
+    plain GPR 0.80 11.4% too wide
+    GPR-CP    0.95 6.0% kept
+    plain GPR 0.95 6.0% kept
+    >>> print(verdict(held_out.findings())[0])
+    GPR-CP: kept the promise at 80% and 95%.
     """
     if not models or plain in models:
         raise ValueError(f"models must not be empty nor have the name that plain has, got {list(models)}.")

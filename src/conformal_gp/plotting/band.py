@@ -59,7 +59,7 @@ class PredictionBandDisplay(Display):
     >>> from conformal_gp.datasets import load_auto_mpg
     >>> from conformal_gp.plotting import PredictionBandDisplay
     >>> X, y = load_auto_mpg(return_X_y=True)
-    >>> model = ConformalGPRegressor(random_state=0).fit(X[:100], y[:100])
+    >>> model = ConformalGPRegressor(tuning="holdout", length_scales="one", random_state=0).fit(X[:100], y[:100])
     >>> display = PredictionBandDisplay.from_estimator(model, X, feature=3, target_name="miles per gallon")
     >>> display.ax_.get_ylabel()
     'miles per gallon'

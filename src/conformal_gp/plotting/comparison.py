@@ -40,7 +40,7 @@ class ComparisonDisplay:
     >>> from conformal_gp.datasets import load_servo
     >>> from conformal_gp.plotting import ComparisonDisplay
     >>> X, y = load_servo(return_X_y=True)
-    >>> model = ConformalGPRegressor(random_state=0).fit(X, y)
+    >>> model = ConformalGPRegressor(tuning="holdout", length_scales="one", random_state=0).fit(X, y)
     >>> display = ComparisonDisplay.from_estimator(model, X, feature=2)
     >>> [ax.get_title(loc="left") for ax in display.ax_]
     ['Gaussian process', 'Conformal']

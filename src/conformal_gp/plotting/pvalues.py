@@ -59,7 +59,7 @@ class PValueDisplay(Display):
     >>> from conformal_gp.datasets import load_auto_mpg
     >>> from conformal_gp.plotting import PValueDisplay
     >>> X, y = load_auto_mpg(return_X_y=True)
-    >>> model = ConformalGPRegressor(random_state=0).fit(X[:100], y[:100])
+    >>> model = ConformalGPRegressor(tuning="holdout", length_scales="one", random_state=0).fit(X[:100], y[:100])
     >>> display = PValueDisplay.from_estimator(model, X[100], y[100], confidence_level=[0.8, 0.9])
     >>> [region.shape for region in display.regions]
     [(1, 2), (1, 2)]

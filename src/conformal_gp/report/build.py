@@ -77,10 +77,12 @@ def build_report(
 
     Examples
     --------
+    >>> from conformal_gp import ConformalGPRegressor
     >>> from conformal_gp.datasets import load_servo
     >>> from conformal_gp.report import build_report
     >>> X, y = load_servo(return_X_y=True)
-    >>> page = build_report(X[:60], y[:60], target_name="rise time", cv=3)
+    >>> model = ConformalGPRegressor(tuning="holdout", random_state=0)
+    >>> page = build_report(X[:60], y[:60], model=model, target_name="rise time", cv=3)
     >>> page.startswith("<!doctype html>"), "rise time" in page
     (True, True)
     """
