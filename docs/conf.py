@@ -68,6 +68,7 @@ sphinx_gallery_conf = {
             "gamma.py",
             "categories.py",
             "length_scales.py",
+            "simulator.py",
             "p_values.py",
             "shift.py",
             "*",
