@@ -44,6 +44,12 @@ class CommandLine:
         return path
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Hyperparameters from design rows for all tables of 20 rows or more: here the command matters, not the model."""
+    monkeypatch.setattr("conformal_gp.tuning.ways.ROWS_FOR_AUGMENTED", 19)
+
+
 @pytest.fixture
 def command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

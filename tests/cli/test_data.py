@@ -73,7 +73,7 @@ def test_constant_column(command_line, new):
     intervals = expected.predict_interval(pd.get_dummies(same, dtype=float).to_numpy(), 0.9)
     np.testing.assert_allclose(found[["y_lower_90", "y_upper_90"]], intervals)
     # a new row with another value there: nothing is known, so nothing is claimed
-    result = command_line("predict", "constant.csv", new, "-t", "y", "-c", "90%")
+    result = command_line("predict", "constant.csv", new, "-t", "y", "-c", "90%", "--mean", "linear")
     assert np.isinf(pd.read_csv(io.StringIO(result.stdout))["y_upper_90"]).all()
 
 
@@ -94,7 +94,7 @@ def test_a_thousand_columns(command_line):
     document = command_line.json("predict", "wide.csv", "new.csv", "-t", "y", "-c", "80%")
     assert len(document["inputs"]) == 1000
     assert np.isfinite([row["lower"][0] for row in document["rows"]]).all()
-    assert "too many for" in command_line.error("predict", "wide.csv", "new.csv", "-t", "y", "--mean", "linear")
+    assert "has 1001 coefficients" in command_line.error("predict", "wide.csv", "new.csv", "-t", "y", "--mean", "linear")
 
 
 @pytest.mark.parametrize("command", ["evaluate", "plot", "report"])

@@ -84,11 +84,11 @@ def test_infinite_ends_in_a_table(command_line, train, new):
     frame = pd.read_csv(io.StringIO(result.stdout))
     assert (frame["y_lower_99"] == -np.inf).all()
     assert (frame["y_upper_99"] == np.inf).all()
-    assert "needs at least 99 rows to rank, the model has 60" in result.stderr
+    assert "needs at least 99 rows to rank, the model has" in result.stderr
 
 
 def test_regions_with_holes_are_reported(command_line, train, new):
-    arguments = ("predict", train, new, "-t", "y", "-c", "90%", "--gamma", "1")
+    arguments = ("predict", train, new, "-t", "y", "-c", "90%", "--gamma", "1", "--tuning", "augmented")
     document = command_line.json(*arguments)
     with_holes = [row["row"] for row in document["rows"] if len(row["regions"][0]) > 1]
     assert with_holes
@@ -233,5 +233,5 @@ def test_tunings(command_line, train, new, tuning):
     document = command_line.json(
         "predict", train, new, "-t", "y", "-c", "60%", "--tuning", tuning, "--mean", "constant"
     )
-    assert document["tuning"] == ("augmented" if tuning == "auto" else tuning)
+    assert document["tuning"] == ("holdout" if tuning == "auto" else tuning)  # conftest.py has auto be quick
     assert document["guarantee"].startswith("Not exact" if tuning == "train" else "Exact")
