@@ -44,9 +44,6 @@ def rows_of(cells: Cells) -> list[dict]:
                 f"fair width ratio {level}": fair,
                 f"score over kriging {level}": _mean(ours, "score", i) / _mean(kriging, "score", i),
             }
-        row["seconds over train"] = float(
-            np.sum([task["seconds"] for task in ours]) / np.sum([task["seconds"] for task in train])
-        )
         found.append(row)
     return found
 
@@ -69,16 +66,14 @@ def write_page(cells: Cells, out: Path) -> None:
         "labels as the default's. Scores are mean interval scores at 90% over those of scikit-learn's",
         "GaussianProcessRegressor with a length scale for each input.",
         "",
-        "| function | rows | noise | coverage: default / train / kriging | width ratio | at 95% | score over kriging |"
-        " seconds over train |",
-        "|---|---|---|---|---|---|---|---|",
+        "| function | rows | noise | coverage: default / train / kriging | width ratio | at 95% | score over kriging |",
+        "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         coverages = " / ".join(f"{row[k]:.1%}" for k in ("coverage 90%", "train coverage 90%", "kriging coverage 90%"))
         lines.append(
             f"| {row['function']} | {row['rows']} | {row['noise']:g} | {coverages} | {row['fair width ratio 90%']:.2f} "
-            f"| {row['fair width ratio 95%']:.2f} | {row['score over kriging 90%']:.2f} "
-            f"| {row['seconds over train']:.1f} |"
+            f"| {row['fair width ratio 95%']:.2f} | {row['score over kriging 90%']:.2f} |"
         )
     ratios = np.array([row["fair width ratio 90%"] for row in rows])
     coverage = np.array([row["coverage 90%"] for row in rows])
