@@ -78,9 +78,9 @@ class ConformalGPRegressor(ConformalRegressor):
     length_scales : {"each", "one"}, default="each"
         Whether named kernels have a length scale for each input or one for all; "rq" and "nn" always have one.
     length_scale_prior : float > 0, "auto" or None, default="auto"
-        Standard deviation of the logarithms of the length scales of different inputs about their common mean, in a
-        prior that keeps them alike unless the rows say otherwise. "auto" is 0.5, but none with ``tuning="train"``. None
-        is a flat prior.
+        How far the logarithms of the length scales of different inputs scatter about their median, in a prior that
+        keeps them alike unless the rows say otherwise. "auto" is 0.5, but none with ``tuning="train"``. None is a flat
+        prior.
     scale_inputs : bool, default=True
         Bring inputs to a common scale. With "augmented" each input is divided by the range of the middle half of all
         rows of the bag, over 1.5, rounded to a power of the square root of 2, so that no row is treated differently.

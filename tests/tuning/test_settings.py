@@ -16,7 +16,7 @@ from conformal_gp.tuning.settings import (
     prior_deviation,
     resolved_mean,
 )
-from conformal_gp.tuning.ways import automatic
+from conformal_gp.tuning.ways import INPUTS_FOR_AUGMENTED, ROWS_FOR_AUGMENTED, automatic
 
 
 def settings(**options):
@@ -57,11 +57,12 @@ def test_names_become_kernels_with_a_length_for_each_input_or_one():
 
 
 def test_the_automatic_way():
-    assert automatic(settings(), 1000, 20) == "augmented"
-    assert automatic(settings(), 1001, 1) == "holdout"
-    assert automatic(settings(), 100, 21) == "holdout"
-    assert automatic(settings(each_length_scale=False), 100, 21) == "augmented"
-    assert automatic(settings(kernels=[RBF(1.0)], each_length_scale=False), 100, 21) == "holdout"
+    rows, inputs = ROWS_FOR_AUGMENTED, INPUTS_FOR_AUGMENTED
+    assert automatic(settings(), rows, inputs) == "augmented"
+    assert automatic(settings(), rows + 1, 1) == "holdout"
+    assert automatic(settings(), 100, inputs + 1) == "holdout"
+    assert automatic(settings(each_length_scale=False), 100, inputs + 1) == "augmented"
+    assert automatic(settings(kernels=[RBF(1.0)], each_length_scale=False), 100, inputs + 1) == "holdout"
     assert automatic(settings(candidates=[Candidate(RBF(1.0), 0.1)]), 5000, 50) == "augmented"
 
 
