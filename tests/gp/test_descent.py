@@ -19,7 +19,7 @@ def bowl(target, tried=None):
     def value(point):
         return float(np.sum((np.array(point) - target) ** 2))
 
-    def helps(new, old):
+    def helps(new, old, *_):
         if tried is not None:
             tried.append(new)
         return value(new) < value(old)
@@ -67,13 +67,13 @@ def test_points_outside_the_lattice_are_not_tried():
 
 
 def test_rounds_limit_a_stage():
-    def always(new, old):
+    def always(new, old, *_):
         return new[0] > old[0] and new[0] <= 40 and new[1] == new[0] and new[2] == 0
 
     assert descend(LATTICE, [Stage(8, 1)], LATTICE.start, always) == (40, 40, 0)
     # each direction helps once a round only
     turns = itertools.count()
-    end = descend(LATTICE, [Stage(1, 2, joint=True)], LATTICE.start, lambda new, old: next(turns) % 2 == 0)
+    end = descend(LATTICE, [Stage(1, 2, joint=True)], LATTICE.start, lambda *_: next(turns) % 2 == 0)
     assert end == (4, 4, 0)  # twice (1, 1, 0), (0, 0, 1) and (1, 1, -1)
 
 
