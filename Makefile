@@ -17,8 +17,8 @@ test: lint  ## lint, types and the fast lane of the tests
 	$(PYTEST) -n auto
 
 test-slow: $(VENV)/.test  ## statistical checks of the theorem
-	@echo "== Slow lane: coverage over tens of thousands of labels"
-	$(PYTEST) -n auto -m slow tests/slow
+	@echo "== Slow lane: coverage over tens of thousands of labels, and every page and example"
+	$(PYTEST) -n auto -m slow tests/slow tests/docs
 
 lint: $(VENV)/.test  ## style and types
 	@echo "== Style (ruff) and types (mypy)"

@@ -80,6 +80,7 @@ def pages_with(*kinds: str) -> list:
     return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", pages_with("python", PEER))
 def test_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)  # pages save pictures and models
@@ -102,6 +103,7 @@ def test_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.M
         pytest.skip(f"all but the blocks that need {', '.join(sorted(left_out))} ran")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", pages_with("shell"))
 def test_shell_of_a_page_runs(page: Path, tmp_path: Path):
     pytest.importorskip("typer", reason="the command line needs the extra cli")
@@ -128,6 +130,7 @@ def test_every_kind_of_block_is_known():
         assert kinds <= {"python", PEER, "shell", *NOT_RUN}, page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
 def test_example_runs(example: Path, tmp_path: Path):
     pytest.importorskip("matplotlib", reason="examples draw")
@@ -137,6 +140,7 @@ def test_example_runs(example: Path, tmp_path: Path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
 def test_notebook_runs(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)

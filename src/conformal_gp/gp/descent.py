@@ -104,13 +104,15 @@ class Descent:
         return state
 
 
-def descend(lattice: Lattice, stages: Sequence[Stage], start: Point, helps: Callable[[Point, Point], bool]) -> Point:
-    """Where the descent of one criterion ends; ``helps(new, old)`` says whether a point is better than another."""
+def descend(
+    lattice: Lattice, stages: Sequence[Stage], start: Point, helps: Callable[[Point, Point, float], bool]
+) -> Point:
+    """Where the descent of one criterion ends; ``helps(new, old, gain)`` says whether it is lower at a point."""
     point = start
     for stage in stages:
         descent = Descent(lattice, stage)
         state = descent.skip(descent.start(point))
         while state.left:
-            state = descent.skip(descent.next(state, helps(descent.trial(state), state.point)))
+            state = descent.skip(descent.next(state, helps(descent.trial(state), state.point, LEAST_GAIN)))
         point = state.point
     return point

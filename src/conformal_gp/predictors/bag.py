@@ -24,7 +24,6 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.descent import LEAST_GAIN
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.posterior import Posterior, Prediction
 from conformal_gp.predictors.segments import NOTHING, Segments
@@ -118,13 +117,12 @@ class Bag:
             self._criteria[point] = known
         return known
 
-    def helps(self, new: Any, old: Any, gain: float | None = None) -> bool:
+    def helps(self, new: Any, old: Any, gain: float) -> bool:
         """Whether the training rows by themselves are likelier at a point than at another, by some gain in F."""
         (q_new, d_new), (q_old, d_old) = self.criterion(new), self.criterion(old)
         if not (np.isfinite(d_new) and q_new > 0.0 and q_old > 0.0):
             return False
-        least = LEAST_GAIN if gain is None else gain
-        return bool(self.degrees * np.log(q_new / q_old) + d_new < d_old - least)
+        return bool(self.degrees * np.log(q_new / q_old) + d_new < d_old - gain)
 
 
 class Block:
@@ -178,7 +176,7 @@ class Block:
         return q, log_d + np.log(variance), mean, variance
 
     def where_it_helps(
-        self, new: Any, old: Any, segments: Segments, gain: float | None = None, other: Block | None = None
+        self, new: Any, old: Any, segments: Segments, gain: float, other: Block | None = None
     ) -> tuple[Segments, Segments]:
         """Parts of segments on which F is lower at a point than at another by more than some gain, and others.
 
@@ -193,7 +191,7 @@ class Block:
         q_new, d_new, mean_new, variance_new = self._parts(new, segments)
         q_old, d_old, mean_old, variance_old = beside._parts(old, segments)
         degrees = self.bag.degrees + (segments.aside == NOTHING)
-        ratio = np.exp((d_old - d_new - (LEAST_GAIN if gain is None else gain)) / degrees)
+        ratio = np.exp((d_old - d_new - gain) / degrees)
         shift = mean_new - mean_old
         return segments.where_negative(
             1.0 / variance_new - ratio / variance_old,

@@ -28,6 +28,7 @@ from conformal_gp.gp.descent import (
     GAIN_FOR_FINE_STEPS,
     JOINT,
     LEAST_DIFFERENCE,
+    LEAST_GAIN,
     Descent,
     Stage,
     State,
@@ -131,14 +132,14 @@ def _follow(block: Block, descent: Descent, at: At, ranked: Rows) -> At:
         state, parts = waiting.popitem(last=False)  # those who came first: others may still join the rest
         here = Segments.concatenate(parts)
         here = _set_aside(block, state.point, here.forget(), ranked) if state.fresh else here.joined()
-        helped, failed = _compare(block, state.point, descent.trial(state), here)
+        helped, failed = _compare(block, state.point, descent.trial(state), here, LEAST_GAIN)
         arrive(descent.next(state, True), helped)
         arrive(descent.next(state, False), failed)
     return _gathered(ends)
 
 
 def _compare(
-    block: Block, old: Point, new: Point, segments: Segments, gain: float | None = None
+    block: Block, old: Point, new: Point, segments: Segments, gain: float
 ) -> tuple[list[Segments], list[Segments]]:
     """Parts on which a point is better than another, and parts on which it is not."""
     alone = segments.aside == TEST_ROW
