@@ -156,8 +156,8 @@ def test_a_hyperparameter_on_its_bound_is_named():
     X, y = make_data(9, 30)
     (remark,) = tune(ConstantKernel(1.0) * RBF([1.0, 5.0], [(1e-3, 10.0), (4.0, 10.0)]), X, np.sin(9 * X[:, 1])).remarks
     assert remark.startswith("k2__length_scale[1] ended on its lower bound")
-    remarks = tune(ConstantKernel(1.0, (1e-3, 0.01)) * RBF(1.0), X, y).remarks
-    assert remarks[0].startswith("k1__constant_value ended on its upper bound")
+    remarks = tune(ConstantKernel(1e4, (1e3, 1e5)) * RBF(1.0, (0.9, 1.1)), X, y).remarks
+    assert remarks[0].startswith("k1__constant_value ended on its lower bound")
 
 
 def test_inputs_that_do_not_matter_and_labels_without_noise_are_nothing_to_remark_on():

@@ -29,6 +29,12 @@ TOLERANCE = 1e-8
 START_SPREAD = 1.1
 
 
+# scipy's word for a search that was cut off.
+OUT_OF_STEPS = 1
+# Hyperparameters that may end on their upper bound.
+HARMLESS_ABOVE = ("length_scale", "constant_value")
+
+
 @dataclass(frozen=True)
 class Optimum:
     """Hyperparameters found, and what they reached."""
@@ -153,10 +159,12 @@ def _minimise(objective: Objective, start: Array, bounds: Array, offset: float) 
 def _remarks(kernel: Kernel, result: OptimizeResult, bounds: Array, learn_noise: bool) -> list[str]:
     """What to say about how the search ended.
 
-    Length scales on their upper bound are no reason to: the input does not matter. Nor is noise on its lower bound.
+    Length scales on their upper bound are no reason to: the input does not matter. Nor is an amplitude on its upper
+    bound, which only says that the function is very smooth, nor noise on its lower bound.
     """
     remarks = []
-    if not result.success:
+    # a line search that rounding ends after some steps is no failure
+    if not result.success and (result.status == OUT_OF_STEPS or result.nit == 0):
         remarks.append(
             f"The likelihood was not maximised to tolerance ({result.message}); more n_restarts or "
             "inputs of comparable scale may help."
@@ -164,7 +172,9 @@ def _remarks(kernel: Kernel, result: OptimizeResult, bounds: Array, learn_noise:
     names = _names(kernel) + ["noise_variance"] * learn_noise
     for name, value, (low, high) in zip(names, result.x, bounds, strict=True):
         for side, bound in (("lower", low), ("upper", high)):
-            harmless = ("length_scale" in name and side == "upper") or (name == "noise_variance" and side == "lower")
+            harmless = (
+                (name == "noise_variance") if side == "lower" else name.partition("[")[0].endswith(HARMLESS_ABOVE)
+            )
             if abs(value - bound) < 1e-6 and not harmless:
                 remarks.append(f"{name} ended on its {side} bound; a wider bound may fit better.")
     return remarks
