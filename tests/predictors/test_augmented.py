@@ -12,7 +12,7 @@ import bag_oracle
 import oracle
 from cases import contains, make_data
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.predictors import augmented
+from conformal_gp.predictors import selectors
 
 KERNELS = {
     "each": Matern([1.0, 1.0], nu=2.5),
@@ -137,7 +137,7 @@ def test_candidates_are_chosen_by_the_likelihood_of_the_bag():
 
 
 def test_many_rows_are_as_exact_as_few(monkeypatch):
-    monkeypatch.setattr(augmented, "COARSE_ROWS", 9)
+    monkeypatch.setattr(selectors, "COARSE_ROWS", 9)
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (14, 2))
     y = np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(14)

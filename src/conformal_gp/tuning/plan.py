@@ -13,8 +13,9 @@ from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.scaling import Scaling
 from conformal_gp.kernels import multiplied
-from conformal_gp.predictors.augmented import AugmentedPredictor, Candidates, Descents
+from conformal_gp.predictors.augmented import AugmentedPredictor
 from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.selectors import Candidates, Descents
 from conformal_gp.predictors.single import SinglePredictor
 from conformal_gp.types import Array, Rows
 
