@@ -64,6 +64,13 @@ class Pairs:
         return self.X.shape[0], self.Z.shape[0]
 
     @cached_property
+    def centred(self) -> tuple[Array, Array]:
+        """X and Z less the mean of Z: only differences count, and sums of squares are rounded less."""
+        centre = self.Z.mean(axis=0)
+        X = self.X - centre
+        return X, X if self.square else self.Z - centre
+
+    @cached_property
     def squared_distances(self) -> Array:
         """Squared Euclidean distances."""
         return squared_distances(self.X, self.Z)
@@ -77,6 +84,8 @@ class Pairs:
     def take(self, rows: NDArray[np.int64]) -> Pairs:
         """Some rows of X against all of Z, with the distances that are known already."""
         taken = Pairs(self.X[rows], self.Z)
+        X, Z = self.centred
+        taken.__dict__["centred"] = X[rows], Z
         if "squared_distances" in self.__dict__:
             taken.__dict__["squared_distances"] = self.squared_distances[rows]
         return taken
@@ -85,6 +94,8 @@ class Pairs:
         """Rows and columns of blocks of a quarter of a megabyte that hold the lower triangle; all, if not square."""
         n, m = self.shape
         step = max(1, 2**15 // max(1, m))
+        if self.square:
+            step = min(step, max(64, n // 4))  # what is above the diagonal in a block is wasted
         for start in range(0, n, step):
             stop = min(start + step, n)
             yield slice(start, stop), slice(0, stop if self.square else m)
@@ -301,8 +312,8 @@ def _stationary(kernel: Kernel, pairs: Pairs, scale: float, profile: Profile) ->
         return _by_rows(kernel, pairs, scale, lambda block: profile.value(r2(block)), pull_one)
 
     length_scale = np.asarray(kernel.length_scale, dtype=float)
-    centre = pairs.Z.mean(axis=0)  # only differences count: less rounding in the sums of squares
-    X, Z = (pairs.X - centre) / length_scale, (pairs.Z - centre) / length_scale
+    X = pairs.centred[0] / length_scale
+    Z = X if pairs.square else pairs.centred[1] / length_scale
 
     def r2_scaled(block: Block) -> Array:
         rows, columns = block

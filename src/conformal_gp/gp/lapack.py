@@ -9,9 +9,9 @@ triangle of the transpose.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
-from functools import lru_cache
+from ctypes import CFUNCTYPE, byref, c_char, c_double, c_float, c_int, c_void_p
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -27,30 +27,27 @@ _LOWER = b"U"
 
 def _routine(library: str, name: str, n_arguments: int) -> Callable[..., None]:
     address = get_cython_function_address(f"scipy.linalg.cython_{library}", name)
-    function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(address)
+    function = CFUNCTYPE(None, *[c_void_p] * n_arguments)(address)
 
     def call(*arguments: Any) -> None:
-        """Call with bytes, ints, floats and arrays, each by reference, as Fortran has it."""
-        held = [_by_reference(argument) for argument in arguments]
-        function(*(item.ctypes.data if isinstance(item, np.ndarray) else ctypes.addressof(item) for item in held))
+        """Call with bytes, ints, ctypes values and arrays, each by reference, as Fortran has it."""
+        function(
+            *[
+                item.ctypes.data if type(item) is np.ndarray else _kept(item) if type(item) in _CONSTANTS else byref(item)
+                for item in arguments
+            ]
+        )
 
     return call
 
 
-def _by_reference(argument: Any) -> Any:
-    if isinstance(argument, bytes | int):
-        return _kept(argument)
-    if isinstance(argument, float):
-        return ctypes.c_double(argument)
-    return argument
-
-
-@lru_cache(maxsize=4096)
+@cache
 def _kept(argument: bytes | int) -> Any:
     """An argument that is only read, as Fortran takes it."""
-    return ctypes.c_char(argument) if isinstance(argument, bytes) else ctypes.c_int(argument)
+    return byref(c_char(argument) if isinstance(argument, bytes) else c_int(argument))
 
 
+_CONSTANTS = {bytes, int}
 _potrf = _routine("lapack", "dpotrf", 5)
 _potri = _routine("lapack", "dpotri", 5)
 _potrs = _routine("lapack", "dpotrs", 8)
@@ -64,7 +61,7 @@ _trmm_single = _routine("blas", "strmm", 11)
 def cholesky(A: Array) -> None:
     """Overwrite the lower triangle of A with its Cholesky factor L; what is above the diagonal is left as it is."""
     n = A.shape[0]
-    info = ctypes.c_int()
+    info = c_int()
     _potrf(_LOWER, n, A, n, info)
     if info.value != 0:
         raise LinAlgError(f"leading minor of order {info.value} is not positive definite")
@@ -72,34 +69,34 @@ def cholesky(A: Array) -> None:
 
 def inverse_from_cholesky(L: Array) -> None:
     """Overwrite the lower triangle L with that of (L L')^-1."""
-    _potri(_LOWER, L.shape[0], L, L.shape[0], ctypes.c_int())
+    _potri(_LOWER, L.shape[0], L, L.shape[0], c_int())
 
 
 def solve_from_cholesky(L: Array, B: Array) -> Array:
     """Solution X of L L' X = B, for B of shape (n,) or (n, k)."""
     columns = np.array(B.T, order="C", ndmin=2)  # one right-hand side a row: a column to Fortran
     n = L.shape[0]
-    _potrs(_LOWER, n, columns.shape[0], L, n, columns, n, ctypes.c_int())
+    _potrs(_LOWER, n, columns.shape[0], L, n, columns, n, c_int())
     return columns[0] if B.ndim == 1 else columns.T
 
 
 def invert_triangle(L: Array) -> None:
     """Overwrite the lower triangle L with its inverse."""
-    _trtri(_LOWER, b"N", L.shape[0], L, L.shape[0], ctypes.c_int())
+    _trtri(_LOWER, b"N", L.shape[0], L, L.shape[0], c_int())
 
 
 def reciprocal_condition(L: Array, norm: float) -> float:
     """Estimate of 1 / (|A| |A^-1|) in the 1-norm, from A = L L' and |A|."""
     n = L.shape[0]
-    estimate = ctypes.c_double()
-    _pocon(_LOWER, n, L, n, norm, estimate, np.empty(3 * n), np.empty(n, dtype=np.int32), ctypes.c_int())
+    estimate = c_double()
+    _pocon(_LOWER, n, L, n, c_double(norm), estimate, np.empty(3 * n), np.empty(n, dtype=np.int32), c_int())
     return estimate.value
 
 
 def multiply_triangle(L: Array | Single, B: Array | Single, *, transposed: bool) -> None:
     """Overwrite the rows b of B, (m, n), with L b or L' b; L may be in either order, both in single precision."""
     m, n = B.shape
-    routine, one = (_trmm, ctypes.c_double(1.0)) if B.dtype == np.float64 else (_trmm_single, ctypes.c_float(1.0))
+    routine, one = (_trmm, c_double(1.0)) if B.dtype == np.float64 else (_trmm_single, c_float(1.0))
     # B is (n, m) to Fortran, a column for each row. Of L in C's order it sees the transpose.
     by_rows = L.flags.c_contiguous
     routine(b"L", _LOWER if by_rows else b"L", b"N" if transposed == by_rows else b"T", b"N", n, m, one, L, n, B, n)
@@ -108,4 +105,4 @@ def multiply_triangle(L: Array | Single, B: Array | Single, *, transposed: bool)
 def solve_triangle(L: Array, B: Array, *, transposed: bool) -> None:
     """Overwrite the rows b of B, (m, n), with the solutions x of L x = b, or of L' x = b; L in C's order."""
     m, n = B.shape
-    _trsm(b"L", _LOWER, b"N" if transposed else b"T", b"N", n, m, ctypes.c_double(1.0), L, n, B, n)
+    _trsm(b"L", _LOWER, b"N" if transposed else b"T", b"N", n, m, c_double(1.0), L, n, B, n)

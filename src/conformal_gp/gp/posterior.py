@@ -29,13 +29,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from scipy.linalg import solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.factor import Factor, norm_of_lower
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.lapack import multiply_triangle
+from conformal_gp.gp.whitened_basis import explain
 from conformal_gp.types import Array, Rows
 
 # Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, that are not
@@ -120,20 +120,12 @@ class Posterior:
         A = inputs.pairs.lower(covariance(kernel, inputs.pairs)[0])
         A.flat[:: A.shape[0] + 1] += noise_variance
         self._factor = _trustworthy(A) if checked else Factor(A)
-        whitened = self._factor.solve_root(np.column_stack([H, y]))
-        self._q, self._r = np.linalg.qr(whitened[:, :-1])
         self._flat = flat_prior and H.shape[1] > 0
-        target = self._q.T @ whitened[:, -1]
-        self.coefficients = solve_triangular(self._r, target) if target.size else target
-        error = whitened[:, -1] - self._q @ target
-        if np.abs(y - H @ self.coefficients).max() <= 1e-13 * np.abs(y).max():
-            error[:] = 0.0  # the mean function explains the labels: what is left is rounding
-        self.alpha = self._factor.solve_root_transposed(error)
-        self.quadratic = float(error @ error)
+        self._basis, self.coefficients, self.alpha, self.quadratic = explain(self._factor.lower, H, y)
         self.log_determinant = self._factor.log_determinant()
         self.degrees_of_freedom = y.size
         if self._flat:
-            self.log_determinant += 2.0 * float(np.log(np.abs(np.diagonal(self._r))).sum())
+            self.log_determinant += self._basis.log_determinant()
             self.degrees_of_freedom -= H.shape[1]
 
     @cached_property
@@ -158,7 +150,7 @@ class Posterior:
 
     def _projected(self, columns: Array) -> Array:
         """(I - q q') of whitened columns."""
-        return columns - self._q @ (self._q.T @ columns) if self._flat else columns
+        return columns - self._basis.q.T @ (self._basis.q @ columns) if self._flat else columns
 
     @property
     def log_marginal_likelihood(self) -> float:
@@ -172,14 +164,17 @@ class Posterior:
         block.flat[:: rows.size + 1] = self.diagonal[rows]
         return block
 
-    def row(self, i: int) -> tuple[Array, float]:
-        """Column i of L^-1, whose product with ``Moments.half`` is the row's weight, and P_ii."""
-        unit = np.zeros(self.alpha.size)
-        unit[i] = 1.0
-        column = self._factor.solve_root(unit)
-        projected = self._projected(column)
-        precision = float(projected @ projected)
-        return column, precision if precision > ALONE**2 * float(column @ column) else 0.0
+    def rows(self, rows: Rows) -> tuple[Array, Array]:
+        """Columns of L^-1, whose products with ``Moments.half`` are the weights of some rows, one a row, and P_ii."""
+        columns = np.zeros((rows.size, self.alpha.size))
+        columns[np.arange(rows.size), rows] = 1.0
+        self._factor.solve_root_in_place(columns)
+        total = np.einsum("ij,ij->i", columns, columns)
+        if not self._flat:
+            return columns, total
+        projected = self._projected(columns.T)
+        precision = np.einsum("ji,ji->i", projected, projected)
+        return columns, np.where(precision > ALONE**2 * total, precision, 0.0)
 
     def moments(self, new: NewInputs, by_root: bool = True) -> Moments:
         """Means and variances of the labels of new inputs, and what weights are made from.
@@ -198,14 +193,11 @@ class Posterior:
         variance = np.maximum(total - square, self.noise_variance)  # no label varies less than its noise
         check_resolved(variance, total)
         if self._flat:
-            unexplained = solve_triangular(self._r, new.H.T, trans="T").T - half @ self._q
-            spread = np.einsum("ij,ij->i", unexplained, unexplained)
-            half += unexplained @ self._q.T
+            spread = self._basis.add_unexplained(half, new.H, square)
             # A flat prior says nothing where the training rows determine no coefficient, or only by rounding.
             undetermined = new.undetermined | (variance <= ALONE**2 * spread)
             variance += spread
             variance[undetermined] = np.inf
-            square = np.einsum("ij,ij->i", half, half)
         return Moments(half, mean, variance, square)
 
     def weights(self, moments: Moments) -> Array:

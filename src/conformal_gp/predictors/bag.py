@@ -24,9 +24,12 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
+from conformal_gp._compiled import compiled
+from conformal_gp.conformal.lines import normalised_residual_lines
+from conformal_gp.conformal.upper_envelope import outstanding
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.posterior import Posterior, Prediction
-from conformal_gp.predictors.segments import NOTHING, Segments
+from conformal_gp.predictors.segments import NOTHING, TEST_ROW, Segments
 from conformal_gp.types import Array, Rows
 
 # Factorisations that are kept, in bytes; others are computed again when they are needed.
@@ -125,6 +128,27 @@ class Bag:
         return bool(self.degrees * np.log(q_new / q_old) + d_new < d_old - gain)
 
 
+class AtPoint(NamedTuple):
+    """What is known of a block's test rows at a point; not a number where nothing is yet."""
+
+    mean: Array
+    """(m,): means of their labels."""
+    variance: Array
+    """(m,): variances of their labels."""
+    aside: dict[int, Aside]
+    """What it takes to set training rows aside."""
+
+
+class Aside(NamedTuple):
+    """A training row that may be set aside, at a point."""
+
+    alpha: float
+    precision: float
+    """P_ii; 0 if the row by itself determines a coefficient, and cannot be set aside."""
+    weight: Array
+    """(m,): the row's weight in the means of the test rows; not a number where it is not known."""
+
+
 class Block:
     """A block of test rows beside the training rows of a bag."""
 
@@ -132,48 +156,71 @@ class Block:
         self.bag = bag
         self.new = new
         self.n_rows = new.H.shape[0]
-        self._mean: dict[Hashable, Array] = {}
-        self._variance: dict[Hashable, Array] = {}
-        self._weight: dict[tuple[Hashable, int], Array] = {}
-        self._own: dict[tuple[Hashable, int], tuple[float, float]] = {}
+        self._known: dict[Hashable, AtPoint] = {}
 
-    def _learn(self, point: Any, segments: Segments) -> None:
+    def _learn(self, point: Any, segments: Segments, aside: list[int]) -> AtPoint:
         """Moments at a point, and weights of rows that are set aside, for test rows of which they are not known yet."""
-        if point not in self._mean:
-            self._mean[point], self._variance[point] = np.full((2, self.n_rows), np.nan)
-        missing = np.isnan(self._mean[point][segments.row])
-        aside = np.unique(segments.aside[segments.aside >= 0]).tolist()
+        known = self._at(point)
+        missing = np.isnan(known.mean[segments.row])
         for i in aside:
-            weight = self._weight.setdefault((point, i), np.full(self.n_rows, np.nan))
-            missing |= (segments.aside == i) & np.isnan(weight[segments.row])
-        if not missing.any():
-            return
-        rows = np.unique(segments.row[missing])
-        posterior = self.bag.posterior(point)
-        moments = posterior.moments(self.new.take(rows), by_root=False)
-        self._mean[point][rows], self._variance[point][rows] = moments.mean, moments.variance
-        for i in aside:
-            column, precision = posterior.row(i)
-            self._own[point, i] = float(posterior.alpha[i]), precision
-            self._weight[point, i][rows] = moments.half @ column
+            one = known.aside.get(i)
+            unknown = True if one is None else np.isnan(one.weight[segments.row])
+            missing |= (segments.aside == i) & unknown
+        if missing.any():
+            rows = np.unique(segments.row[missing])
+            posterior = self.bag.posterior(point)
+            moments = posterior.moments(self.new.take(rows), by_root=False)
+            known.mean[rows], known.variance[rows] = moments.mean, moments.variance
+            if aside:
+                columns, precision = posterior.rows(np.array(aside))
+                self._remember(known, rows, aside, precision, posterior.alpha[aside], moments.half @ columns.T)
+        return known
 
-    def _parts(self, point: Any, segments: Segments) -> tuple[Array, Array, Array, Array]:
-        """Q, log D s, μ and s of F on each segment, with what is set aside."""
-        self._learn(point, segments)
-        quadratic, log_determinant = self.bag.criterion(point)
-        mean, variance = self._mean[point][segments.row], self._variance[point][segments.row]
-        q, log_d = np.full(segments.size, quadratic), np.full(segments.size, log_determinant)
-        for i in np.unique(segments.aside[segments.aside >= 0]).tolist():
-            alpha, precision = self._own[point, i]
-            if precision <= 0.0:
-                continue
-            here = segments.aside == i
-            weight = self._weight[point, i][segments.row[here]]
-            q[here] = max(quadratic - alpha**2 / precision, 0.0)
-            log_d[here] += np.log(precision)
-            mean[here] -= weight * (alpha / precision)
-            variance[here] += weight**2 / precision
-        return q, log_d + np.log(variance), mean, variance
+    def _at(self, point: Any) -> AtPoint:
+        if point not in self._known:
+            self._known[point] = AtPoint(*np.full((2, self.n_rows), np.nan), {})
+        return self._known[point]
+
+    def _remember(
+        self, known: AtPoint, rows: Rows, aside: list[int], precision: Array, alpha: Array, weights: Array
+    ) -> None:
+        """Keep the weights of rows that are set aside."""
+        for k, i in enumerate(aside):
+            if i not in known.aside:
+                known.aside[i] = Aside(float(alpha[k]), float(precision[k]), np.full(self.n_rows, np.nan))
+            known.aside[i].weight[rows] = weights[:, k]
+
+    def set_aside(self, point: Any, segments: Segments, ranked: Rows) -> Segments:
+        """Parts of segments by the row that stands out most at a point."""
+        rows, members = np.unique(segments.row, return_inverse=True)
+        posterior = self.bag.posterior(point)
+        weights, mean, variance = self.predict(point, rows)
+        lines = normalised_residual_lines(
+            posterior.residuals[ranked], posterior.diagonal[ranked], weights[:, ranked], mean, variance, 2.0
+        )
+        segment, low, high, row = outstanding(lines, members, segments.low, segments.high)
+        row = np.where(row >= 0, ranked[np.maximum(row, 0)], row)
+        row[np.isinf(variance[members[segment]])] = TEST_ROW  # of its label nothing is known
+        known, aside = self._at(point), np.unique(row[row >= 0])
+        known.mean[rows], known.variance[rows] = mean, variance
+        self._remember(
+            known, rows, aside.tolist(), posterior.diagonal[aside], posterior.alpha[aside], weights[:, aside]
+        )
+        return Segments(segments.row[segment], low, high, row)
+
+    def _parts(self, point: Any, segments: Segments, aside: list[int], which: Rows) -> tuple[Array, Array, Array, Array]:
+        """Q, log D s, μ and s of F on each segment, with what is set aside: ``aside[which]``, or nothing."""
+        known = self._learn(point, segments, aside)
+        own = [known.aside[i] for i in aside]
+        return _parts(
+            *self.bag.criterion(point),
+            known.mean,
+            known.variance,
+            np.array([(one.alpha, one.precision) for one in own]).reshape(-1, 2),
+            np.array([one.weight for one in own]).reshape(-1, self.n_rows),
+            segments.row,
+            which,
+        )
 
     def where_it_helps(
         self, new: Any, old: Any, segments: Segments, gain: float, other: Block | None = None
@@ -188,8 +235,11 @@ class Block:
             return none, segments
         if not np.isfinite(beside.bag.criterion(old).log_determinant):
             return segments, none
-        q_new, d_new, mean_new, variance_new = self._parts(new, segments)
-        q_old, d_old, mean_old, variance_old = beside._parts(old, segments)
+        rows, which = np.unique(segments.aside, return_inverse=True)
+        aside = rows[rows >= 0].tolist()
+        which -= rows.size - len(aside)
+        q_new, d_new, mean_new, variance_new = self._parts(new, segments, aside, which)
+        q_old, d_old, mean_old, variance_old = beside._parts(old, segments, aside, which)
         degrees = self.bag.degrees + (segments.aside == NOTHING)
         ratio = np.exp((d_old - d_new - gain) / degrees)
         shift = mean_new - mean_old
@@ -202,9 +252,35 @@ class Block:
 
     def mean_and_variance(self, point: Any, segments: Segments) -> tuple[Array, Array]:
         """Mean and variance of the test row's label for each segment."""
-        self._learn(point, segments)
-        return self._mean[point][segments.row], self._variance[point][segments.row]
+        known = self._learn(point, segments, [])
+        return known.mean[segments.row], known.variance[segments.row]
 
     def predict(self, point: Any, rows: Rows) -> Prediction:
         """Weights of all training rows, means and variances, for some of the test rows."""
         return self.bag.posterior(point).predict(self.new.take(rows))
+
+
+@compiled(error_model="numpy")
+def _parts(
+    quadratic: float,
+    log_determinant: float,
+    mean: Array,
+    variance: Array,
+    own: Array,
+    weights: Array,
+    row: Rows,
+    which: Rows,
+) -> tuple[Array, Array, Array, Array]:  # pragma: no cover
+    q, log_d = np.full(row.size, quadratic), np.full(row.size, log_determinant)
+    mu, s = mean[row], variance[row]
+    for n in range(row.size):
+        i = which[n]
+        if i >= 0 and own[i, 1] > 0.0:
+            alpha, precision = own[i]
+            weight = weights[i, row[n]]
+            q[n] = max(quadratic - alpha**2 / precision, 0.0)
+            log_d[n] += np.log(precision)
+            mu[n] -= weight * (alpha / precision)
+            s[n] += weight**2 / precision
+        log_d[n] += np.log(s[n])
+    return q, log_d, mu, s

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from conformal_gp._compiled import compiled
 from conformal_gp.conformal.upper_envelope import TEST_ROW, TIED
 from conformal_gp.types import Array, Mask, Rows
 
@@ -100,46 +101,52 @@ class Segments(NamedTuple):
         negative, others : Segments
             Together they are the segments again.
         """
-        first, second, between = _roots(a, b, c)
-        first, second = centre + first, centre + second
-        cuts = [
-            (self.low, np.minimum(self.high, first), ~between),
-            (np.maximum(self.low, first), np.minimum(self.high, second), between),
-            (np.maximum(self.low, second), self.high, ~between),
-        ]
-        single = self.low == self.high
-        t = self.low - centre
-        with np.errstate(invalid="ignore"):
-            below = single & (t * (a * t + b) + c < 0.0)
-        negative, others = [self.take(below)], [self.take(single & ~below)]
-        for low, high, sign in cuts:
-            part = Segments(self.row, low, high, self.aside)
-            real = ~single & (low < high)
-            negative.append(part.take(real & sign))
-            others.append(part.take(real & ~sign))
-        return Segments.concatenate(negative), Segments.concatenate(others)
+        which, low, high, sign = _cut(self.low, self.high, a, b, c, centre)
+        parts = Segments(self.row[which], low, high, self.aside[which])
+        return parts.take(sign), parts.take(~sign)
 
 
-def _roots(a: Array, b: Array, c: Array) -> tuple[Array, Array, Mask]:
-    """Roots of quadratics in order, and whether they are negative between them rather than outside.
+@compiled(error_model="numpy")
+def _cut(
+    low: Array, high: Array, a: Array, b: Array, c: Array, centre: Array
+) -> tuple[Rows, Array, Array, Mask]:  # pragma: no cover
+    """Number of the segment, ends and sign (whether negative) of each part."""
+    n = low.size
+    which, sign = np.empty(3 * n, dtype=np.int64), np.empty(3 * n, dtype=np.bool_)
+    starts, stops = np.empty(3 * n), np.empty(3 * n)
+    count = 0
+    for i in range(n):
+        if low[i] == high[i]:
+            t = low[i] - centre[i]
+            which[count], starts[count], stops[count] = i, low[i], high[i]
+            sign[count] = t * (a[i] * t + b[i]) + c[i] < 0.0
+            count += 1
+            continue
+        first, second, between = _roots(a[i], b[i], c[i])
+        last = low[i]
+        for k in range(3):
+            stop = high[i] if k == 2 else min(high[i], centre[i] + (first if k == 0 else second))
+            if last < stop:
+                which[count], starts[count], stops[count] = i, last, stop
+                sign[count] = between if k == 1 else not between
+                count += 1
+                last = stop
+    return which[:count], starts[:count], stops[:count], sign[:count]
 
-    Infinite roots stand for those that are not there: both infinite, and nothing is between them.
+
+@compiled(error_model="numpy")
+def _roots(a: float, b: float, c: float) -> tuple[float, float, bool]:  # pragma: no cover
+    """Roots of a quadratic in order, and whether it is negative between them rather than outside.
+
+    Infinite roots stand for those that are not there.
     """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        root = np.sqrt(b * b - 4.0 * a * c)  # not a number: no roots
-        q = -0.5 * (b + np.where(b < 0.0, -root, root))
-        one, two = q / a, c / q
-        # q is 0 only if b and the root are: a double root at 0
-        one, two = np.where(q == 0.0, 0.0, one), np.where(q == 0.0, 0.0, two)
-        linear = -c / b
-    first, second = np.fmin(one, two), np.fmax(one, two)
-    between = a > 0.0
-    none = np.isnan(root) | (root == 0.0)
-    first, second = np.where(none, np.inf, first), np.where(none, np.inf, second)
-    straight = a == 0.0
-    rising, falling = straight & (b > 0.0), straight & (b < 0.0)
-    flat = straight & (b == 0.0)
-    first = np.where(rising, -np.inf, np.where(falling, linear, np.where(flat, np.inf, first)))
-    second = np.where(rising, linear, np.where(falling | flat, np.inf, second))
-    between = np.where(straight, ~flat | ~(c < 0.0), between)
-    return first, second, between
+    if a == 0.0:
+        if b == 0.0:
+            return np.inf, np.inf, not c < 0.0
+        return (-np.inf, -c / b, True) if b > 0.0 else (-c / b, np.inf, True)
+    root = np.sqrt(b * b - 4.0 * a * c)
+    if not root > 0.0:  # none, or one in which the sign does not change
+        return np.inf, np.inf, a > 0.0
+    q = -0.5 * (b + (-root if b < 0.0 else root))
+    one, two = q / a, c / q
+    return min(one, two), max(one, two), a > 0.0

@@ -19,10 +19,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-import numpy as np
-
-from conformal_gp.conformal.lines import normalised_residual_lines
-from conformal_gp.conformal.upper_envelope import outstanding
 from conformal_gp.gp.descent import (
     FINE,
     GAIN_FOR_FINE_STEPS,
@@ -76,7 +72,7 @@ def refine(block: Block, lattice: Lattice, at: At, ranked: Rows) -> At:
     strong: dict[Point, list[Segments]] = {}
     weak: dict[Point, list[Segments]] = {}
     for point, segments in at.items():
-        better, others = _compare(block, lattice.start, point, _set_aside(block, point, segments, ranked), gain)
+        better, others = _compare(block, lattice.start, point, block.set_aside(point, segments, ranked), gain)
         strong.setdefault(point, []).extend(better)
         weak.setdefault(point, []).extend(others)
     ends = trace(block, lattice, FINE, _gathered(strong), ranked)
@@ -131,7 +127,7 @@ def _follow(block: Block, descent: Descent, at: At, ranked: Rows) -> At:
     while waiting:
         state, parts = waiting.popitem(last=False)  # those who came first: others may still join the rest
         here = Segments.concatenate(parts)
-        here = _set_aside(block, state.point, here.forget(), ranked) if state.fresh else here.joined()
+        here = block.set_aside(state.point, here.forget(), ranked) if state.fresh else here.joined()
         helped, failed = _compare(block, state.point, descent.trial(state), here, LEAST_GAIN)
         arrive(descent.next(state, True), helped)
         arrive(descent.next(state, False), failed)
@@ -151,17 +147,3 @@ def _compare(
             if parts.size:
                 outcome.append(parts)
     return outcomes
-
-
-def _set_aside(block: Block, point: Point, segments: Segments, ranked: Rows) -> Segments:
-    """Parts of segments by the row that stands out most at a point."""
-    rows, members = np.unique(segments.row, return_inverse=True)
-    posterior = block.bag.posterior(point)
-    weights, mean, variance = block.predict(point, rows)
-    lines = normalised_residual_lines(
-        posterior.residuals[ranked], posterior.diagonal[ranked], weights[:, ranked], mean, variance, 2.0
-    )
-    segment, low, high, row = outstanding(lines, members, segments.low, segments.high)
-    aside = np.where(row >= 0, ranked[np.maximum(row, 0)], row)
-    aside[np.isinf(variance[members[segment]])] = TEST_ROW  # of its label nothing is known
-    return Segments(segments.row[segment], low, high, aside)
