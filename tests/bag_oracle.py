@@ -6,7 +6,7 @@ and which trial comes next is the package's: that is the rule, not the arithmeti
 
 import numpy as np
 
-from conformal_gp.gp.descent import COARSE, FINE, GAIN_FOR_FINE_STEPS, JOINT, LEAST_GAIN, Descent
+from conformal_gp.gp.descent import COARSE, FINE, GAIN_FOR_FINE_STEPS, JOINT, Descent
 from conformal_gp.gp.lattice import Lattice
 from conformal_gp.gp.scaling import SymmetricScaling
 
@@ -72,11 +72,11 @@ class Bag:
         descent = Descent(self.lattice, stage)
         state = descent.skip(descent.start(point))
         rows = np.arange(self.y.size)
-        while state.left:
+        while state.rounds:
             if state.fresh:
                 rows = self.kept(state.point)
             gain = self.criterion(state.point, rows) - self.criterion(descent.trial(state), rows)
-            state = descent.skip(descent.next(state, gain > LEAST_GAIN))
+            state = descent.skip(descent.next(state, gain > descent.gain(state)))
         return state.point
 
     def end(self):

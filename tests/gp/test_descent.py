@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
 
-from conformal_gp.gp.descent import COARSE, FINE, JOINT, Descent, Stage, descend
+from conformal_gp.gp.descent import COARSE, FINE, JOINT, LEAST_GAIN, LEAST_JOINT_GAIN, Descent, Stage, descend
 from conformal_gp.gp.lattice import Lattice
 from conformal_gp.kernels import kernel_from_name
 
@@ -58,6 +58,29 @@ def test_nothing_that_helps_ends_a_stage_after_one_round():
     assert len(tried) == 2 * len(LATTICE.directions())
 
 
+def test_the_next_round_tries_what_has_helped_and_what_concerns_several():
+    tried = []
+    descend(LATTICE, [Stage(4, 2)], LATTICE.start, bowl((4, 0, 0), tried))
+    assert (4, 0, 0) in tried  # the first length scale has helped
+    second = tried[tried.index((4, -4, 0)) + 1 :]  # after the last direction of the first round
+    assert (8, 4, 0) in second  # all length scales
+    assert (4, 0, 4) in second  # the noise
+    assert (4, 4, 0) not in second[second.index((8, 0, 0)) :]  # the second length scale has not helped
+    assert (4, -4, 0) not in second
+
+
+def test_less_is_asked_of_steps_that_concern_several():
+    asked = {}
+
+    def helps(new, old, gain):
+        asked[new] = gain
+        return False
+
+    descend(LATTICE, [Stage(1, 1)], LATTICE.start, helps)
+    assert asked[1, 1, 0] == asked[0, 0, 1] == asked[1, 1, -1] == LEAST_JOINT_GAIN
+    assert asked[1, 0, 0] == asked[0, -1, 0] == LEAST_GAIN
+
+
 def test_points_outside_the_lattice_are_not_tried():
     lattice = Lattice(RBF(1.0, (0.5, 4.0)), None, 1, 50)
     tried = []
@@ -84,7 +107,7 @@ def test_the_automaton_knows_nothing_but_outcomes():
     def course():
         state = descent.start((0, 0, 0))
         for helped in outcomes:
-            if not state.left:
+            if not state.rounds:
                 break
             yield state
             state = descent.next(state, helped)

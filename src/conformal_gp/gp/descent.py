@@ -1,8 +1,9 @@
 r"""Descent on a lattice of hyperparameters: which point to try next, and where a success or a failure leads.
 
 In each stage the directions are tried one after the other: a step forward, again as long as it helps, or else
-backward, again as long as it helps. A stage ends after some rounds, or when every direction has failed since the last
-success. A step *helps* if it lowers the criterion, minus twice the log likelihood, by more than :data:`LEAST_GAIN`.
+backward, again as long as it helps. The next round tries those that have helped in this one, and those that concern
+several hyperparameters, or the noise, again. A stage ends after some rounds, or after one in which nothing has helped.
+A step *helps* if it lowers the criterion, minus twice the log likelihood, by more than the gain of its direction.
 
 Steps go from coarse to fine. First factors of 4 and 2 for each length scale; then :math:`\sqrt 2` for the directions
 that concern all of them. If the criterion has come down from its start by more than :data:`GAIN_FOR_FINE_STEPS` a row,
@@ -21,8 +22,10 @@ from typing import NamedTuple
 
 from conformal_gp.gp.lattice import Lattice, Point
 
-# By how much, in minus twice the log likelihood, a step must help: much more than rounding, less than matters.
+# By how much, in minus twice the log likelihood, a step must help: much more than rounding, less than matters. Less for
+# a step of several hyperparameters, or of the noise: there are few such directions, and they matter most.
 LEAST_GAIN = 1.0
+LEAST_JOINT_GAIN = 0.3
 GAIN_FOR_FINE_STEPS = 1.0
 # Of settings in a list the likeliest is chosen; of those that are as likely but for rounding, the first.
 LEAST_DIFFERENCE = 1e-6
@@ -39,7 +42,7 @@ class Stage(NamedTuple):
 
 COARSE = (Stage(8, 3), Stage(4, 2))
 JOINT = (Stage(2, 2, joint=True),)
-FINE = (Stage(2, 1), Stage(1, 2, joint=True))
+FINE = (Stage(2, 2), Stage(1, 3, joint=True))
 
 
 class State(NamedTuple):
@@ -52,10 +55,12 @@ class State(NamedTuple):
     """Whether forward (1) or backward (-1)."""
     moved: bool
     """Whether this direction has helped already."""
-    left: int
-    """Directions left to fail before the stage is over; none once it is."""
+    left: tuple[int, ...]
+    """Directions to try after this one, in this round."""
+    helped: frozenset[int]
+    """Directions that have helped in this round."""
     rounds: int
-    """Rounds left."""
+    """Rounds left, this one included; none once the stage is over."""
 
     @property
     def fresh(self) -> bool:
@@ -77,29 +82,38 @@ class Descent:
     def __init__(self, lattice: Lattice, stage: Stage):
         self._lattice = lattice
         self._rounds = stage.rounds
-        self._steps = [tuple(stage.step * x for x in direction) for direction in lattice.directions(stage.joint)]
+        directions = lattice.directions(stage.joint)
+        self._joint = frozenset(n for n, direction in enumerate(directions) if lattice.is_joint(direction))
+        self._steps = [tuple(stage.step * x for x in direction) for direction in directions]
 
     def start(self, point: Point) -> State:
         """State in which the stage starts from a point."""
-        return State(point, 0, 1, False, len(self._steps), self._rounds)
+        return State(point, 0, 1, False, tuple(range(1, len(self._steps))), frozenset(), self._rounds)
 
     def trial(self, state: State) -> Point:
         """The point to try next; it may be outside the lattice."""
         return tuple(x + state.sign * dx for x, dx in zip(state.point, self._steps[state.direction], strict=True))
 
+    def gain(self, state: State) -> float:
+        """By how much the next step must help."""
+        return LEAST_JOINT_GAIN if state.direction in self._joint else LEAST_GAIN
+
     def next(self, state: State, helped: bool) -> State:
         """Where the outcome of a trial leads."""
         if helped:
-            return State(self.trial(state), state.direction, state.sign, True, len(self._steps), state.rounds)
+            return state._replace(point=self.trial(state), moved=True, helped=state.helped | {state.direction})
         if not state.moved and state.sign == 1:
             return state._replace(sign=-1)
-        direction = (state.direction + 1) % len(self._steps)
-        rounds = state.rounds - (direction == 0)
-        return State(state.point, direction, 1, False, state.left - 1 if rounds else 0, rounds)
+        if state.left:
+            return state._replace(direction=state.left[0], sign=1, moved=False, left=state.left[1:])
+        if state.rounds == 1 or not state.helped:
+            return State(state.point, 0, 1, False, (), frozenset(), 0)
+        first, *others = sorted(state.helped | self._joint)
+        return State(state.point, first, 1, False, tuple(others), frozenset(), state.rounds - 1)
 
     def skip(self, state: State) -> State:
         """The same state or a later one, after trials outside the lattice, which fail."""
-        while state.left and not self._lattice.inside(self.trial(state)):
+        while state.rounds and not self._lattice.inside(self.trial(state)):
             state = self.next(state, False)
         return state
 
@@ -112,7 +126,7 @@ def descend(
     for stage in stages:
         descent = Descent(lattice, stage)
         state = descent.skip(descent.start(point))
-        while state.left:
-            state = descent.skip(descent.next(state, helps(descent.trial(state), state.point, LEAST_GAIN)))
+        while state.rounds:
+            state = descent.skip(descent.next(state, helps(descent.trial(state), state.point, descent.gain(state))))
         point = state.point
     return point

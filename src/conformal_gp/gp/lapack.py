@@ -31,14 +31,15 @@ def _routine(library: str, name: str, n_arguments: int) -> Callable[..., None]:
 
     def call(*arguments: Any) -> None:
         """Call with bytes, ints, ctypes values and arrays, each by reference, as Fortran has it."""
-        function(
-            *[
-                item.ctypes.data if type(item) is np.ndarray else _kept(item) if type(item) in _CONSTANTS else byref(item)
-                for item in arguments
-            ]
-        )
+        function(*[_address(argument) for argument in arguments])
 
     return call
+
+
+def _address(argument: Any) -> Any:
+    if isinstance(argument, np.ndarray):
+        return argument.ctypes.data
+    return _kept(argument) if isinstance(argument, bytes | int) else byref(argument)
 
 
 @cache
@@ -47,7 +48,6 @@ def _kept(argument: bytes | int) -> Any:
     return byref(c_char(argument) if isinstance(argument, bytes) else c_int(argument))
 
 
-_CONSTANTS = {bytes, int}
 _potrf = _routine("lapack", "dpotrf", 5)
 _potri = _routine("lapack", "dpotri", 5)
 _potrs = _routine("lapack", "dpotrs", 8)

@@ -33,6 +33,7 @@ from conformal_gp.predictors.bag import Block
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.predictors.segments import Segments
 from conformal_gp.predictors.selectors import Candidates, CoarseRows, Descents, Selector
+from conformal_gp.threads import one_blas_thread
 from conformal_gp.types import Array, Rows
 
 # Scalings of which factorisations are kept for the next call, besides the training rows' own.
@@ -261,14 +262,15 @@ class AugmentedPredictor(Predictor):
         if not levels:
             return found
         wanted = [ranks[level] for level in levels]
-        for rows, scaled in self._blocks(X):
-            blocks, chosen = scaled.select(X[rows], Segments.whole_lines(rows.size))
-            parts: list[list[list[Array]]] = [[[] for _ in rows] for _ in levels]
-            for key, segments in chosen.items():
-                self._add_regions(scaled, blocks[key[0]], key, segments, wanted, parts)
-            for level, by_row in zip(levels, parts, strict=True):
-                for row, pieces in zip(rows, by_row, strict=True):
-                    found[level][row] = _union(pieces)
+        with one_blas_thread(self.n_rows):
+            for rows, scaled in self._blocks(X):
+                blocks, chosen = scaled.select(X[rows], Segments.whole_lines(rows.size))
+                parts: list[list[list[Array]]] = [[[] for _ in rows] for _ in levels]
+                for key, segments in chosen.items():
+                    self._add_regions(scaled, blocks[key[0]], key, segments, wanted, parts)
+                for level, by_row in zip(levels, parts, strict=True):
+                    for row, pieces in zip(rows, by_row, strict=True):
+                        found[level][row] = _union(pieces)
         return found
 
     def _add_regions(
@@ -303,14 +305,15 @@ class AugmentedPredictor(Predictor):
     def p_values(self, X: Array, y: Array, tie_breaks: Array | None) -> Array:
         """See Predictor."""
         p = np.ones(y.size) if tie_breaks is None else tie_breaks.copy()  # where all rows tie
-        for rows, scaled in self._blocks(X):
-            at_least, greater = np.zeros((2, rows.size), dtype=np.int64)
-            blocks, chosen = scaled.select(X[rows], Segments.labels(y[rows]))
-            for key, segments in chosen.items():
-                lines = self._lines(blocks[key[0]], key, segments.row)
-                at_least[segments.row], greater[segments.row] = counts(lines, segments.low)
-            ties = None if tie_breaks is None else tie_breaks[rows]
-            p[rows] = shares(at_least, greater, self.n_ranked, ties)
+        with one_blas_thread(self.n_rows):
+            for rows, scaled in self._blocks(X):
+                at_least, greater = np.zeros((2, rows.size), dtype=np.int64)
+                blocks, chosen = scaled.select(X[rows], Segments.labels(y[rows]))
+                for key, segments in chosen.items():
+                    lines = self._lines(blocks[key[0]], key, segments.row)
+                    at_least[segments.row], greater[segments.row] = counts(lines, segments.low)
+                ties = None if tie_breaks is None else tie_breaks[rows]
+                p[rows] = shares(at_least, greater, self.n_ranked, ties)
         return p
 
 

@@ -178,7 +178,8 @@ class Block:
 
     def _at(self, point: Any) -> AtPoint:
         if point not in self._known:
-            self._known[point] = AtPoint(*np.full((2, self.n_rows), np.nan), {})
+            mean, variance = np.full((2, self.n_rows), np.nan)
+            self._known[point] = AtPoint(mean, variance, {})
         return self._known[point]
 
     def _remember(
@@ -208,7 +209,9 @@ class Block:
         )
         return Segments(segments.row[segment], low, high, row)
 
-    def _parts(self, point: Any, segments: Segments, aside: list[int], which: Rows) -> tuple[Array, Array, Array, Array]:
+    def _parts(
+        self, point: Any, segments: Segments, aside: list[int], which: Rows
+    ) -> tuple[Array, Array, Array, Array]:
         """Q, log D s, μ and s of F on each segment, with what is set aside: ``aside[which]``, or nothing."""
         known = self._learn(point, segments, aside)
         own = [known.aside[i] for i in aside]

@@ -24,7 +24,6 @@ from conformal_gp.gp.descent import (
     GAIN_FOR_FINE_STEPS,
     JOINT,
     LEAST_DIFFERENCE,
-    LEAST_GAIN,
     Descent,
     Stage,
     State,
@@ -117,7 +116,7 @@ def _follow(block: Block, descent: Descent, at: At, ranked: Rows) -> At:
         if not parts:
             return
         state = descent.skip(state)
-        if state.left:
+        if state.rounds:
             waiting.setdefault(state, []).extend(parts)
         else:
             ends.setdefault(state.point, []).extend(parts)
@@ -128,7 +127,7 @@ def _follow(block: Block, descent: Descent, at: At, ranked: Rows) -> At:
         state, parts = waiting.popitem(last=False)  # those who came first: others may still join the rest
         here = Segments.concatenate(parts)
         here = block.set_aside(state.point, here.forget(), ranked) if state.fresh else here.joined()
-        helped, failed = _compare(block, state.point, descent.trial(state), here, LEAST_GAIN)
+        helped, failed = _compare(block, state.point, descent.trial(state), here, descent.gain(state))
         arrive(descent.next(state, True), helped)
         arrive(descent.next(state, False), failed)
     return _gathered(ends)
