@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Self
 
@@ -15,16 +15,30 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from conformal_gp.base import ConformalRegressor
-from conformal_gp.gp.mean import MEAN_NAMES
+from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.threads import one_blas_thread
+from conformal_gp.tuning import augmented, fixed, holdout, train
 from conformal_gp.tuning.plan import Plan
-from conformal_gp.tuning.settings import Settings, prior_deviation, resolved_mean
-from conformal_gp.tuning.ways import WAYS, automatic
+from conformal_gp.tuning.settings import (
+    Settings,
+    automatic,
+    check_candidates,
+    check_design,
+    prior_deviation,
+    resolved_mean,
+)
 from conformal_gp.types import Array
-from conformal_gp.validation import check_candidates, check_design, check_inputs, check_labels
+from conformal_gp.validation import check_inputs, check_labels
 
 __all__ = ["ConformalGPRegressor"]
+
+WAYS: dict[str, Callable[..., Plan]] = {
+    "fixed": fixed.plan,
+    "train": train.plan,
+    "holdout": holdout.plan,
+    "augmented": augmented.plan,
+}
 
 
 class ConformalGPRegressor(ConformalRegressor):

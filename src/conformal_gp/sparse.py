@@ -17,16 +17,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from conformal_gp.base import ConformalRegressor
 from conformal_gp.gp.inducing import SELECTIONS
+from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.gp.lowrank import APPROXIMATIONS
-from conformal_gp.gp.mean import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.rows import ArrayRows, Rows
 from conformal_gp.tuning.design import draw
 from conformal_gp.tuning.low_rank import DESIGN_ROWS, DESIGN_SHARE, LowRankPlan, plan
-from conformal_gp.tuning.settings import Settings, prior_deviation, resolved_mean
+from conformal_gp.tuning.settings import Settings, check_design, prior_deviation, resolved_mean
 from conformal_gp.types import Array
 from conformal_gp.types import Rows as Numbers
-from conformal_gp.validation import check_design, check_inputs, check_labels
+from conformal_gp.validation import check_inputs, check_labels
 
 __all__ = ["SparseConformalGPRegressor"]
 

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils._param_validation import validate_parameter_constraints
 
+from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.gp.lowrank import APPROXIMATIONS
-from conformal_gp.gp.mean import MEAN_NAMES
 from conformal_gp.gp.scaling import Scaling
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.sparse import SparseConformalGPRegressor
 from conformal_gp.tuning.plan import Candidate
-from conformal_gp.validation import check_design, check_finite
+from conformal_gp.tuning.settings import check_design
+from conformal_gp.validation import check_finite
 
 Array = NDArray[np.float64]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from numbers import Real
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -20,6 +21,9 @@ T = TypeVar("T")
 
 # Rows for each coefficient from which on mean="auto" is linear.
 ROWS_FOR_LINEAR_MEAN = 20
+# Most rows, and most inputs, with which "auto" tunes inside the bag; beyond, a design set costs less and loses little.
+ROWS_FOR_AUGMENTED = 1000
+INPUTS_FOR_AUGMENTED = 15
 
 
 @dataclass(frozen=True)
@@ -74,11 +78,49 @@ def resolved_mean(mean: str, n_rows: int, n_inputs: int) -> str:
     return "linear" if n_rows >= ROWS_FOR_LINEAR_MEAN * (n_inputs + 1) else "constant"
 
 
+def automatic(settings: Settings, n_rows: int, n_inputs: int) -> str:
+    """The way that ``tuning="auto"`` takes: it depends on the numbers of rows and inputs and the kind of kernel."""
+    if settings.candidates is not None:
+        return "augmented"
+    affordable = n_inputs <= INPUTS_FOR_AUGMENTED or (settings.named and not settings.each_length_scale)
+    return "augmented" if n_rows <= ROWS_FOR_AUGMENTED and affordable else "holdout"
+
+
 def prior_deviation(given: float | str | None, tuning: str) -> float | None:
     """Standard deviation of the prior on length scales: "auto" has one except where the paper has none."""
     if given == "auto":
         return None if tuning == "train" else DEVIATION
     return None if given is None else float(given)
+
+
+def check_design(design: Any, n_rows: int, name: str = "design") -> float | Rows | None:
+    """``design`` as None, a share, or sorted row numbers; ``name`` is the parameter's."""
+    if design is None or np.ndim(design) == 0:
+        return None if design is None else float(design)
+    rows = np.asarray(design)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.size == 0:
+        raise ValueError(f"{name} must be a share between 0 and 1 or a list of row numbers, got {design!r}.")
+    if rows.min() < 0 or rows.max() >= n_rows or np.unique(rows).size < rows.size:
+        raise ValueError(f"{name} must hold distinct row numbers from 0 to {n_rows - 1}, got {design!r}.")
+    if rows.size == n_rows:
+        raise ValueError(f"{name} holds all {n_rows} rows; some must be left to rank.")
+    return np.sort(rows).astype(np.int64)
+
+
+def check_candidates(candidates: Any) -> list[Candidate] | None:
+    """``candidates`` as None or a list of pairs of a kernel and a positive noise variance."""
+    if candidates is None:
+        return None
+    checked = []
+    for pair in candidates:
+        if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], Kernel)):
+            raise ValueError(f"candidates must be pairs (kernel, noise variance), got {pair!r}.")
+        if not (isinstance(pair[1], Real) and 0.0 < float(pair[1]) < np.inf):
+            raise ValueError(f"candidates must have positive noise variances, got {pair[1]!r}.")
+        checked.append(Candidate(pair[0], float(pair[1])))
+    if not checked:
+        raise ValueError("candidates must hold at least one pair, got none.")
+    return checked
 
 
 def check_kernel(kernel: Kernel, X: Array) -> None:
