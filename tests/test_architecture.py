@@ -1,11 +1,16 @@
-"""Imports go down only, from room to room and without cycles; the page that draws them is up to date."""
+"""Imports go down only and without cycles, the default path is short, and the page about both is up to date."""
 
 from __future__ import annotations
 
+import re
 from graphlib import TopologicalSorter
 
 import import_graph
 import pytest
+import walk
+
+# Files that a default fit and predict_interval may pass through.
+MOST_FILES = 28
 
 
 @pytest.fixture(scope="module")
@@ -39,3 +44,19 @@ def test_the_page_is_up_to_date(imports):
     advice = "run: python docs/_ext/import_graph.py"
     assert import_graph.page(text, rooms) == text, advice
     assert import_graph.PICTURE.read_text() == import_graph.picture(rooms), advice
+
+
+def test_the_default_path_is_short():
+    assert len(walk.files_used("augmented")) <= MOST_FILES
+
+
+def test_the_walk_is_up_to_date():
+    text = import_graph.PAGE.read_text()
+    assert walk.page(text) == text, "run: python docs/_ext/walk.py"
+
+
+def test_the_page_names_files_that_exist():
+    text = import_graph.PAGE.read_text()
+    named = set(re.findall(r"`([\w/]+\.py)`", text))
+    assert named
+    assert not [file for file in named if not (import_graph.PACKAGE / file).exists()]

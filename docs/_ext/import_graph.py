@@ -124,8 +124,9 @@ def picture(rooms: Graph) -> str:
     place = {}
     for number, (_, names) in enumerate(reversed(LAYERS)):
         step = (wide - left) / len(names)
+        shift = 60 * (number % 3 - 1) if len(names) == 1 else 0  # or arrows would pass behind boxes
         for i, name in enumerate(names):
-            place[name] = (left + (i + 0.5) * step, 24 + number * row)
+            place[name] = (left + (i + 0.5) * step + shift, 24 + number * row)
     tall = 24 + (len(LAYERS) - 1) * row + height
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall + 4}" font-family="sans-serif" '
