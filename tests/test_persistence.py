@@ -48,7 +48,7 @@ OBJECTS = {
 
 def small(**parameters) -> SparseConformalGPRegressor:
     """A low-rank model of few rows."""
-    settings = {"n_inducing": 8, "n_design": 15, "n_restarts": 0, "random_state": 0}
+    settings = {"n_inducing": 8, "design": 15, "n_restarts": 0, "random_state": 0}
     return SparseConformalGPRegressor(**settings | parameters)
 
 
@@ -128,11 +128,11 @@ def assert_same_parameters(one: Model, other: Model) -> None:
     "parameters",
     [
         {},
-        {"inducing": "greedy", "approximation": "dtc", "mean": "zero", "n_design": 0.4, "block_rows": 7},
-        {"inducing": NEW[:6], "n_design": np.array([30, 3, 1, 4, 15, 9, 2, 6, 5, 35])},
-        {"inducing": NEW[:6].tolist(), "n_design": list(range(12)), "scale_inputs": False},
+        {"inducing": "greedy", "approximation": "dtc", "mean": "zero", "design": 0.4, "block_rows": 7},
+        {"inducing": NEW[:6], "design": np.array([30, 3, 1, 4, 15, 9, 2, 6, 5, 35])},
+        {"inducing": NEW[:6].tolist(), "design": list(range(12)), "scale_inputs": False},
         {"kernel": OBJECTS["sum"], "inducing": "random", "tuning": "fixed", "noise_variance": 0.1, "n_jobs": 2},
-        {"kernel": ["se", OBJECTS["network"]], "gamma": [1.5, 2.0, np.inf], "n_design": None},
+        {"kernel": ["se", OBJECTS["network"]], "gamma": [1.5, 2.0, np.inf], "design": None},
         {"random_state": np.random.RandomState(0), "gamma": 1.0, "mean": "constant"},
     ],
 )

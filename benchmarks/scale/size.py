@@ -46,7 +46,7 @@ def _measured(rows: Split, n_rows: int) -> dict[str, Any]:
         models.append(SparseConformalGPRegressor(random_state=0, verbose=True).fit(rows.X, rows.y))
         return models[-1]
 
-    with timed(sparse, "learn_on_design", "select") as design:
+    with timed(sparse, "plan") as design:
         result = assess(fit, rows)
     result["design"] = sum(design)
     result["looked_at"] = looked_at(models[0], rows)

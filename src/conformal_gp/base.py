@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.conformal.levels import rank, read_levels, rows_needed
+from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.validation import check_inputs, check_labels
 
 Array = NDArray[np.float64]
+
+
+# What both regressors ask of the parameters that they share, as scikit-learn writes it.
+CONSTRAINTS: dict[str, list] = {
+    "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel, list, tuple],
+    "mean": [StrOptions({"auto", *MEAN_NAMES})],
+    "noise_variance": [Interval(Real, 0, None, closed="left"), None],
+    "gamma": [Interval(Real, 1, None, closed="both"), "array-like"],
+    "design": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither"), "array-like", None],
+    "length_scales": [StrOptions({"each", "one"})],
+    "length_scale_prior": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), None],
+    "scale_inputs": ["boolean"],
+    "n_restarts": [Interval(Integral, 0, None, closed="left")],
+    "random_state": ["random_state"],
+    "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
+}
 
 
 class ConformalRegressor(RegressorMixin, BaseEstimator):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
 from typing import Self
 
 import numpy as np
@@ -12,11 +11,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from conformal_gp.base import ConformalRegressor
-from conformal_gp.gp.inputs import MEAN_NAMES
-from conformal_gp.kernels import KERNEL_NAMES
+from conformal_gp.base import CONSTRAINTS, ConformalRegressor
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning import augmented, fixed, holdout, train
 from conformal_gp.tuning.plan import Plan
@@ -81,11 +78,11 @@ class ConformalGPRegressor(ConformalRegressor):
         - "fixed": ``kernel`` and ``noise_variance`` as they are. Exact with ``scale_inputs=False``.
 
         In the exact ways the coefficients of the mean have a flat prior inside the bag.
-    design : float in (0, 1), array-like of int, or None, default=None
-        Design rows, which are not ranked, as a share drawn at random or as row numbers. None takes about half with
+    design : int, float in (0, 1), array-like of int, or None, default=None
+        Design rows, which are not ranked: how many, which share, or their row numbers. None takes about half with
         "holdout". With "augmented" it takes about a fifth where there are several ``gamma`` to choose from, else none.
-        The number of ranked rows, and one, is then a multiple of 20 (of 10 for few rows), which meets the usual levels
-        exactly.
+        Their number is then chosen so that (number of ranked rows + 1) is a multiple of 20 (of 10 for few rows), which
+        meets the usual levels exactly.
     candidates : list of (kernel, noise variance) pairs, or None, default=None
         Candidates of your own for "augmented", instead of the descent; each counts up to a common factor of signal and
         noise. They may not come from the training rows.
@@ -152,19 +149,9 @@ class ConformalGPRegressor(ConformalRegressor):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
-        "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel, list, tuple],
-        "mean": [StrOptions({"auto", *MEAN_NAMES})],
-        "noise_variance": [Interval(Real, 0, None, closed="left"), None],
-        "gamma": [Interval(Real, 1, None, closed="both"), "array-like"],
+        **CONSTRAINTS,
         "tuning": [StrOptions({"auto", *WAYS})],
-        "design": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
         "candidates": [list, tuple, None],
-        "length_scales": [StrOptions({"each", "one"})],
-        "length_scale_prior": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), None],
-        "scale_inputs": ["boolean"],
-        "n_restarts": [Interval(Integral, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(
@@ -175,7 +162,7 @@ class ConformalGPRegressor(ConformalRegressor):
         noise_variance: float | None = None,
         gamma: float | Sequence[float] = 2.0,
         tuning: str = "auto",
-        design: float | ArrayLike | None = None,
+        design: int | float | ArrayLike | None = None,
         candidates: Sequence[tuple[Kernel, float]] | None = None,
         length_scales: str = "each",
         length_scale_prior: float | str | None = "auto",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import fields
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -39,8 +39,7 @@ def check_parameters(model: ConformalGPRegressor | SparseConformalGPRegressor, n
         check_memory(n_rows)
         return
     model._kernels_and_gammas()
-    if not isinstance(model.n_design, Integral):
-        check_design(model.n_design, n_rows, name="n_design")
+    check_design(model._given_design(), n_rows)
     if not isinstance(model.inducing, str) and np.shape(model.inducing)[1:] != (n_features,):
         raise ValueError(f"inducing has shape {np.shape(model.inducing)} for {n_features} inputs")
 

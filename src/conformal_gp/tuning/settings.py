@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,7 +37,8 @@ class Settings:
     scale_inputs: bool
     n_restarts: int
     n_jobs: int | None
-    design: float | Rows | None = None
+    design: int | Rows | None = None
+    """How many design rows, or which."""
     candidates: list[Candidate] | None = None
     each_length_scale: bool = True
     """Whether named kernels have a length scale for each input."""
@@ -93,17 +94,26 @@ def prior_deviation(given: float | str | None, tuning: str) -> float | None:
     return None if given is None else float(given)
 
 
-def check_design(design: Any, n_rows: int, name: str = "design") -> float | Rows | None:
-    """``design`` as None, a share, or sorted row numbers; ``name`` is the parameter's."""
-    if design is None or np.ndim(design) == 0:
-        return None if design is None else float(design)
+def check_design(design: Any, n_rows: int) -> int | Rows | None:
+    """``design``, a number, a share or row numbers, as a number or as sorted row numbers; None where it is not given.
+
+    >>> check_design(0.25, 60), check_design([5, 1], 60)
+    (15, array([1, 5]))
+    """
+    if design is None:
+        return None
+    if np.ndim(design) == 0:
+        size = int(design) if isinstance(design, Integral) else int(np.ceil(design * n_rows))
+        if size >= n_rows:
+            raise ValueError(f"design must leave rows to rank: got {size} of n_samples={n_rows} rows.")
+        return size
     rows = np.asarray(design)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.size == 0:
-        raise ValueError(f"{name} must be a share between 0 and 1 or a list of row numbers, got {design!r}.")
+        raise ValueError(f"design must be a number, a share between 0 and 1 or a list of row numbers, got {design!r}.")
     if rows.min() < 0 or rows.max() >= n_rows or np.unique(rows).size < rows.size:
-        raise ValueError(f"{name} must hold distinct row numbers from 0 to {n_rows - 1}, got {design!r}.")
+        raise ValueError(f"design must hold distinct row numbers from 0 to {n_rows - 1}, got {design!r}.")
     if rows.size == n_rows:
-        raise ValueError(f"{name} holds all {n_rows} rows; some must be left to rank.")
+        raise ValueError(f"design holds all {n_rows} rows; some must be left to rank.")
     return np.sort(rows).astype(np.int64)
 
 
