@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -214,6 +214,17 @@ class ConformalGPRegressor(ConformalRegressor):
         for message in plan.warnings:
             warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the predictor, which follows from plan and rows and whose matrices are far larger than these."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_predictor"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_plan" in state:
+            inputs, labels = self._training_rows
+            with one_blas_thread(rows=labels.size):
+                self._predictor = self._plan.carry_out(inputs, labels, self.n_jobs).predictor
 
     def _carry_out(self, plan: Plan, tuning: str, inputs: Array, labels: Array) -> Self:
         """Make the predictor; plan and rows are kept for :mod:`conformal_gp.persistence`."""
