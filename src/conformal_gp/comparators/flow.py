@@ -5,15 +5,15 @@ to these pairs; its values are the quantiles of a new label. Here the function i
 flow with H units,
 
 .. math::
-    N(u) = \operatorname{logit} \sum_h p_h s_h, \quad
-    s_h = \operatorname{sigmoid}(e^{v_h} u + b_h), \quad p = \operatorname{softmax}(w),
+    N(u) = \operatorname{logit} \sum_h p_h g_h, \quad
+    g_h = \operatorname{sigmoid}(e^{v_h} u + b_h), \quad p = \operatorname{softmax}(w),
 
-increasing in u whatever its parameters v, b and w are. With :math:`\bar s = \sum_h p_h s_h` its gradient is
+increasing in u whatever its parameters v, b and w are. With :math:`\bar g = \sum_h p_h g_h` its gradient is
 
 .. math::
-    \frac{\partial N}{\partial b_h} = \frac{p_h s_h (1 - s_h)}{\bar s (1 - \bar s)}, \quad
+    \frac{\partial N}{\partial b_h} = \frac{p_h g_h (1 - g_h)}{\bar g (1 - \bar g)}, \quad
     \frac{\partial N}{\partial v_h} = \frac{\partial N}{\partial b_h} e^{v_h} u, \quad
-    \frac{\partial N}{\partial w_h} = \frac{p_h (s_h - \bar s)}{\bar s (1 - \bar s)}.
+    \frac{\partial N}{\partial w_h} = \frac{p_h (g_h - \bar g)}{\bar g (1 - \bar g)}.
 
 The authors' code (TorchUQ) trains a second flow, from scores to levels, at the same time. Intervals do not use it, but
 its error counts in the decisions to halve the step size and to stop. It is left out here. On folds of two data sets
@@ -172,10 +172,10 @@ def _train(
 class FlowRecalibration(SplitRegressor):
     r"""Modular conformal calibration with a neural autoregressive flow (GPR-RM in the paper).
 
-    The flow N is fitted to the scores :math:`\Phi((y - m) / s) - 1/2` of the calibration rows. The quantile at level u
-    of a new label with predicted mean m and standard deviation s is :math:`m + s\, \Phi^{-1}(N(u) + 1/2)`. Quantiles
-    are finite, at most 4.75 standard deviations from the mean. They have no guarantee, because the flow smooths the
-    scores.
+    The flow N is fitted to the scores :math:`\Phi((y - \mu) / \sqrt s) - 1/2` of the calibration rows. The quantile at
+    level u of a new label with predicted mean :math:`\mu` and variance s is
+    :math:`\mu + \sqrt s\, \Phi^{-1}(N(u) + 1/2)`. Quantiles are finite, at most 4.75 standard deviations from the mean.
+    They have no guarantee, because the flow smooths the scores.
 
     Training follows the authors' code: Adam from a random start, and a step size that is halved when the loss stalls,
     until the step size or the loss is below 1e-5. There are two differences. Training is in double precision, and the

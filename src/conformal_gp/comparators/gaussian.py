@@ -21,9 +21,9 @@ Array = NDArray[np.float64]
 class GaussianIntervals(IntervalRegressor):
     r"""Central intervals of a Gaussian process's predictive distribution (GPR in the paper).
 
-    .. math:: m(x) \pm \Phi^{-1}(1 - \delta/2)\, s(x),
+    .. math:: \mu(x) \pm \Phi^{-1}(1 - \delta/2)\, \sqrt{s(x)},
 
-    with mean m and standard deviation s of a new label. Their coverage is right if the model is; otherwise there is no
+    with mean :math:`\mu` and variance s of a new label. Their coverage is right if the model is; otherwise there is no
     guarantee.
 
     Parameters

@@ -30,8 +30,8 @@ BLOCK_ENTRIES = 2**20
 class HeldOutRegressor(IntervalRegressor):
     r"""A Gaussian process fitted to all training rows, and to all but each fold of them.
 
-    With :math:`m_i, s_i` the mean and standard deviation of row i under the model without its fold, the score of the
-    row is :math:`t_i = |y_i - m_i| / s_i^{2/\gamma}`. Subclasses define the folds, and the intervals that follow.
+    With :math:`\mu_i, s_i` the mean and variance of row i under the model without its fold, the score of the
+    row is :math:`t_i = |y_i - \mu_i| / s_i^{1/\gamma}`. Subclasses define the folds, and the intervals that follow.
     :class:`~conformal_gp.comparators.Jackknife` describes the parameters, and
     :mod:`conformal_gp.comparators.leave_out` the closed form.
     """

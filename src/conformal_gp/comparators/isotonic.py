@@ -23,12 +23,12 @@ FARTHEST = 1e-6
 class IsotonicRecalibration(SplitRegressor):
     r"""Quantiles of a Gaussian process, corrected on calibration rows (GPR-RI in the paper).
 
-    The label of a calibration row lies at level :math:`p_j = \Phi((y_j - m_j) / s_j)` of its predictive distribution.
-    Isotonic regression learns an increasing map R from these levels to the share of rows at or below them. Since the
-    shares increase with the levels, R is their empirical distribution function, interpolated. The quantile at level u
-    of a new label is then
+    The label of a calibration row lies at level :math:`p_j = \Phi((y_j - \mu_j) / \sqrt{s_j})` of its predictive
+    distribution. Isotonic regression learns an increasing map R from these levels to the share of rows at or below
+    them. Since the shares increase with the levels, R is their empirical distribution function, interpolated. The
+    quantile at level u of a new label is then
 
-    .. math:: m(x) + s(x)\, \Phi^{-1}(R^{-1}(u)) .
+    .. math:: \mu(x) + \sqrt{s(x)}\, \Phi^{-1}(R^{-1}(u)) .
 
     Beyond the smallest and the largest of the q levels R is not known. Following what comes closest to the paper's
     numbers, one point is added at either end, the mean gap away: the j-th of these q + 2 points has share j / (q + 1).

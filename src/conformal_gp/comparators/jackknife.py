@@ -32,7 +32,7 @@ class Jackknife(_LeaveOneOut):
 
     With :math:`t_i` the absolute error of training row i under the model without it, the interval is
 
-    .. math:: m(x) \pm t_{(r)}, \qquad r = \lceil (1 - \delta)(l + 1) \rceil,
+    .. math:: \mu(x) \pm t_{(r)}, \qquad r = \lceil (1 - \delta)(l + 1) \rceil,
 
     infinite when r > l. It usually covers well, but there is no guarantee.
 

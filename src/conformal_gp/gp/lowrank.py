@@ -7,9 +7,9 @@ Inducing inputs Z give each input features :math:`\phi(x) = L^{-1} k(Z, x)` with
 where :math:`\lambda_i = \sigma^2` (DTC), or :math:`\sigma^2 + k(x_i, x_i) - |\phi_i|^2` (FITC), which keeps the
 variance of every label what it is under the kernel. White noise inside the kernel counts as noise. The coefficients
 :math:`\beta` of the mean have a flat prior: they are features too, of prior precision zero. With
-:math:`f_i = (\phi_i, h_i)` and D the diagonal prior precision (ones, then zeros), let
+:math:`f_i = (\phi_i, h_i)` and E the diagonal prior precision (ones, then zeros), let
 
-.. math:: B = D + \sum_i f_i f_i' / \lambda_i = R R', \qquad g_i = R^{-1} f_i, \quad w = R^{-1} f(x) .
+.. math:: B = E + \sum_i f_i f_i' / \lambda_i = R R', \qquad g_i = R^{-1} f_i, \quad w = R^{-1} f(x) .
 
 Woodbury's identity, in the limit of ever vaguer priors on :math:`\beta`, gives the inverse P over the rows (see
 :mod:`conformal_gp.gp.posterior`) and the prediction at x:

@@ -168,14 +168,14 @@ class LowRankPredictor(Predictor):
     def _fitting(self, start: Numbers, stop: Numbers) -> int:
         """How many test rows, from the first on, may share windows that hold all of theirs."""
         shared = np.maximum.accumulate(stop) - np.minimum.accumulate(start)
-        looked_at = shared.sum(axis=1) + self._ranking.loud.size
+        looked_at = shared.sum(axis=1) + self._ranking.high_leverage.size
         fits = (looked_at <= 2 * looked_at[0] + CHUNK_ROWS) & (
             looked_at * np.arange(1, looked_at.size + 1) <= GROUP_ENTRIES
         )
         return max(1, int(fits.sum()))
 
     def _places(self, group: Group) -> Numbers:
-        """Quiet rows, by their place in order, that any level of a group looks at."""
+        """Rows of low leverage, by their place in order, that any level of a group looks at."""
         ranges = [np.arange(*window) for window in zip(group.start, group.stop, strict=True)]
         return np.unique(np.concatenate(ranges))
 
@@ -184,7 +184,7 @@ class LowRankPredictor(Predictor):
         run: list[Group] = []
         total = 0
         for group in groups:
-            size = int((group.stop - group.start).sum()) + self._ranking.loud.size
+            size = int((group.stop - group.start).sum()) + self._ranking.high_leverage.size
             if run and total + size > GATHERED_ROWS:
                 yield run
                 run, total = [], 0
@@ -198,8 +198,8 @@ class LowRankPredictor(Predictor):
         return self._rows.gather(np.sort(numbers)) if numbers.size <= GATHERED_ROWS else None
 
     def _numbers(self, places: Numbers) -> Numbers:
-        """Row numbers of the loud rows, and of quiet rows by their place in order."""
-        return self._ranked[np.concatenate([self._ranking.loud, self._ranking.quiet[places]])]
+        """Row numbers of the rows of high leverage, and of those of low leverage by their place in order."""
+        return self._ranked[np.concatenate([self._ranking.high_leverage, self._ranking.low_leverage[places]])]
 
     def _show(
         self,
@@ -213,9 +213,9 @@ class LowRankPredictor(Predictor):
         places = self._places(group)
         numbers = self._numbers(places)
         alpha, diagonal, weights = self._weighed(numbers, new.W[group.members], rows)
-        loud = self._ranking.loud.size
+        high = self._ranking.high_leverage.size
         columns = [
-            np.r_[0:loud, loud + np.searchsorted(places, start) : loud + np.searchsorted(places, stop)]
+            np.r_[0:high, high + np.searchsorted(places, start) : high + np.searchsorted(places, stop)]
             for start, stop in zip(group.start, group.stop, strict=True)
         ]
 

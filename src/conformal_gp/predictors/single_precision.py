@@ -1,11 +1,11 @@
 r"""Intervals at gamma = 2 from weights known roughly: which rows decide is found in single precision, where in double.
 
 In the notation of :func:`conformal_gp.conformal.lines.normalised_residual_lines`, let
-:math:`z_i = v_i / \sqrt{s C_{ii}}`. Because :math:`(d_i - v_i)(d_i + v_i) = s C_{ii}`, row i covers the candidates up
+:math:`z_i = v_i / \sqrt{s P_{ii}}`. Because :math:`(d_i - v_i)(d_i + v_i) = s P_{ii}`, row i covers the candidates up
 to its *reach*
 
 .. math::
-    \frac{s |\alpha_i|}{d_i \pm v_i} = \sqrt s\, \frac{|\alpha_i|}{\sqrt{C_{ii}}}\, e^{\mp \operatorname{asinh} z_i}
+    \frac{s |\alpha_i|}{d_i \pm v_i} = \sqrt s\, \frac{|\alpha_i|}{\sqrt{P_{ii}}}\, e^{\mp \operatorname{asinh} z_i}
 
 on either side of the mean, and an end of the interval is the k-th largest reach on its side. The inverse hyperbolic
 sine nowhere rises faster than its argument. So weights for which every :math:`z_i` is off by at most :math:`\epsilon`
@@ -56,7 +56,7 @@ class RoughRows(NamedTuple):
     diagonal: Array
     """(n,): inverse leave-one-out variances, none of them zero."""
     base: Single
-    """(n,): absolute weighted residual over C^(1/2), the largest 1."""
+    """(n,): absolute weighted residual over P_ii^(1/2), the largest 1."""
     slope: Single
     """(n,): what turns the cosine of u and h into z, but for the test row's |h| / s^(1/2); with the sign of alpha."""
 
