@@ -1,4 +1,4 @@
-"""What every regressor of this package gives once it is fitted: predictions, intervals, regions, p-values."""
+"""What both regressors share: predictions, intervals, regions and p-values of a fitted model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CONSTRAINTS: dict[str, list] = {
 
 
 class ConformalRegressor(RegressorMixin, BaseEstimator):
-    """A regressor whose ``fit`` leaves a predictor, which answers all questions."""
+    """A regressor whose ``fit`` makes a predictor, which all predict methods call."""
 
     kernel: str | Kernel | Sequence[str | Kernel]
     gamma: float | Sequence[float]

@@ -86,7 +86,7 @@ def read_folder(
     label : str
         Column of the labels; all others are inputs.
     separator, decimal : str, default=None
-        Of CSV files; None finds them out.
+        Of CSV files; None detects them.
     missing_marks : iterable of str
         Texts that mean a missing value in CSV files, besides the usual ones.
 
@@ -230,7 +230,7 @@ def _chunks(X: Any) -> tuple[list[Any], list[int], Any]:
 
 
 def _partitions(frame: Any) -> tuple[list[Any], list[int]]:
-    """Partitions of a dataframe or series, and their lengths, for which they are computed."""
+    """Partitions of a dataframe or series, and their lengths, which have to be computed."""
     parts = frame.to_delayed()
     return parts, list(compute(*map(delayed(len), parts)))
 

@@ -201,7 +201,7 @@ class ConformalGPRegressor(ConformalRegressor):
         self : ConformalGPRegressor
             The fitted model.
         """
-        inputs = check_inputs(self, X, reset=True, y=y).copy()  # they are kept: the caller may change his own
+        inputs = check_inputs(self, X, reset=True, y=y).copy()  # kept: the caller may change theirs
         labels = check_labels(y, inputs).copy()
         n_rows, n_inputs = inputs.shape
         tuning = self.tuning

@@ -38,7 +38,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
     exchangeable, a region of confidence level :math:`1 - \delta` holds a new label with probability at least
     :math:`1 - \delta`.
 
-    A fit reads all rows twice and costs :math:`O(l m^2)` for l rows and m inducing inputs. A prediction looks only at
+    A fit reads all rows twice and costs :math:`O(l m^2)` for l rows and m inducing inputs. A prediction needs only
     the rows that can decide it, some m of them. Rows are read in blocks: from arrays, memory maps, or Dask arrays and
     dataframes.
 
@@ -47,18 +47,18 @@ class SparseConformalGPRegressor(ConformalRegressor):
     kernel, mean, noise_variance, gamma, length_scales, length_scale_prior, scale_inputs, n_restarts, random_state
         As in :class:`ConformalGPRegressor`; several kernels or gammas are chosen among by the design rows.
     n_inducing : int, default=512
-        Number of inducing inputs; fewer are taken where the design rows have no more to say.
+        Number of inducing inputs; fewer are taken if the design rows have fewer that are independent.
     inducing : {"kmeans", "greedy", "random"} or array-like of shape (n_inducing, n_features), default="kmeans"
         How to take them from the design rows: centres of k-means, the row of largest variance given those before, or
         at random. Or the inputs themselves, which may not come from rows that are ranked.
     approximation : {"fitc", "dtc"}, default="fitc"
-        What becomes of the variance at an input that the inducing inputs do not explain: noise of its own, or nothing.
+        Whether the variance that the inducing inputs do not explain at an input is noise there, or is left out.
     tuning : {"holdout", "fixed"}, default="holdout"
         Hyperparameters by maximum likelihood on design rows, or as ``kernel`` and ``noise_variance`` have them.
     design : int, float in (0, 1), array-like of int, or None, default=None
         Design rows: how many, which share, or their row numbers. None takes 4000, or a third of the rows if that is
-        less. At most 1000 of them teach the hyperparameters, or 200 for each hyperparameter of the kernel, up to 2000,
-        where that is more; all propose inducing inputs.
+        less. Hyperparameters are learnt from at most 1000 of them, or from 200 for each hyperparameter of the
+        kernel, up to 2000, if that is more. Inducing inputs come from all.
     block_rows : int, default=8192
         Training rows that a thread works on at a time: memory is in proportion. Results agree to rounding.
     n_jobs : int or None, default=None

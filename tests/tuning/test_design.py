@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.tuning.design import CHOOSING_SHARE, TEACHING_SHARE, design_rows, draw, even_size
+from conformal_gp.tuning.design import CHOOSING_SHARE, LEARNING_SHARE, design_rows, draw, even_size
 
 
-@pytest.mark.parametrize("share", [CHOOSING_SHARE, TEACHING_SHARE])
+@pytest.mark.parametrize("share", [CHOOSING_SHARE, LEARNING_SHARE])
 @pytest.mark.parametrize("n_rows", [20, 37, 60, 61, 150, 999])
 def test_ranked_rows_and_one_are_a_multiple_near_the_share(n_rows, share):
     step = 20 if n_rows >= 60 else 10

@@ -1,4 +1,4 @@
-r"""Which of very many ranked rows can decide a region, and which need not be looked at.
+r"""Which of very many ranked rows can decide a region, and which can be left out.
 
 In the notation of :func:`conformal_gp.conformal.lines.normalised_residual_lines`, row i covers the candidates up to its
 *reach* :math:`s |\alpha_i| / (d_i \mp v_i)` on either side of the mean, :math:`d_i = (s P_{ii} + v_i^2)^e`,
@@ -39,7 +39,7 @@ from conformal_gp.conformal.pvalues import LABEL_ROUNDING
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-# Bounds beyond this are not used: all rows are looked at.
+# Larger bounds are not used: no row is left out.
 LARGEST_SLOPE = 0.5
 # Bounds are widened by this share of themselves, and by this share of the largest score, to be safe from rounding (and,
 # for p-values, from what counts as a tie).
@@ -90,7 +90,7 @@ class Ranking:
         self._slack = ABSOLUTE_MARGIN * float(base.max(initial=0.0))
 
     def _factors(self, variance: Array, size: Array) -> tuple[Array, Array]:
-        """A₋ and A₊ of each test row; 0 and infinity where they would be of no use."""
+        """A₋ and A₊ of each test row; 0 and infinity where they would exclude nothing."""
         eta = self._slope * size / variance**self._power
         kappa = self._root_slope * size / np.sqrt(variance)
         useful = eta <= LARGEST_SLOPE

@@ -60,7 +60,7 @@ class IndependentColumns:
         return shifted
 
     def leaves(self, H: Array) -> Mask:
-        """Whether each row points where the training rows determine nothing."""
+        """Whether each row depends on a direction that the training rows do not determine."""
         shifted = self._shifted(H)
         outside = np.linalg.norm(shifted @ self._unseen, axis=1)
         return outside > 1e-8 * (1.0 + np.linalg.norm(shifted, axis=1))
@@ -74,7 +74,7 @@ class NewInputs(NamedTuple):
     H: Array
     """(m, p): mean basis."""
     undetermined: Mask
-    """(m,): whether the mean there hangs on a coefficient that the training rows do not determine."""
+    """(m,): whether the mean there depends on a coefficient that the training rows do not determine."""
 
     def take(self, rows: Rows) -> NewInputs:
         """Some of the rows."""

@@ -98,11 +98,11 @@ class LowRankPrior:
     inputs : Inputs
         Design rows: they bring the scaling and the mean basis.
     y : ndarray of shape (n_design,)
-        Their labels, from which a first fit of the mean is taken, for the sake of rounding alone.
+        Their labels, to which the mean is fitted first, only to reduce rounding.
     Z : ndarray of shape (m, d)
         Inducing inputs, scaled.
     approximation : {"fitc", "dtc"}
-        What becomes of the variance that the features leave over: noise, or nothing.
+        Whether the variance that the features do not explain is noise, or is left out.
     """
 
     def __init__(self, kernel: Kernel, noise_variance: float, inputs: Inputs, y: Array, Z: Array, approximation: str):
@@ -145,7 +145,7 @@ class LowRankPrior:
         return Sums(F.T @ F, F.T @ residual, float(residual @ residual), float(np.log(noise).sum()), gram, y.size)
 
     def residual(self, F: Array, y: Array) -> Array:
-        """Labels less the first fit of the mean: a flat prior does not notice, but rounding does."""
+        """Labels less the first fit of the mean. Under a flat prior that changes nothing but rounding."""
         return y - F[:, self.n_inducing :] @ self._first_fit
 
     def mean_coef(self, theta: Array) -> Array:
@@ -158,7 +158,7 @@ class LowRankPrior:
 
 
 class RowState(NamedTuple):
-    """What a block of n training rows brings into the comparison with test rows."""
+    """What a comparison with test rows needs of a block of n training rows."""
 
     alpha: Array
     """(n,): weighted residuals."""

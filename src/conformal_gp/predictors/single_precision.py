@@ -1,4 +1,4 @@
-r"""Intervals at gamma = 2 from weights known roughly: which rows decide is found in single precision, where in double.
+r"""Intervals at gamma = 2: single precision finds which rows decide, double precision computes the ends.
 
 In the notation of :func:`conformal_gp.conformal.lines.normalised_residual_lines`, let
 :math:`z_i = v_i / \sqrt{s P_{ii}}`. Because :math:`(d_i - v_i)(d_i + v_i) = s P_{ii}`, row i covers the candidates up

@@ -16,7 +16,7 @@ from conformal_gp.tables.table import Table
 
 Array = NDArray[np.float64]
 
-# More categories than this, or than half the rows, and a column looks like names rather than kinds.
+# With more categories than this, or than half the rows, a column probably holds names, not categories.
 MOST_CATEGORIES = 50
 
 
@@ -28,7 +28,7 @@ class Column:
     categories: tuple[str, ...] | None
     """In alphabetical order; None for numbers."""
     fill: float | str
-    """What stands in for a missing value with ``missing="impute"``: the median, or the most frequent category."""
+    """What replaces a missing value with ``missing="impute"``: the median, or the most frequent category."""
     constant: bool = False
     """Whether all training rows have the same value."""
 

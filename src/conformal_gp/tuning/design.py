@@ -6,8 +6,8 @@ import numpy as np
 
 from conformal_gp.types import Rows
 
-# Share of the rows that are design rows where they teach everything, and where they only choose gamma.
-TEACHING_SHARE = 1 / 2
+# Share of design rows where everything is learnt from them, and where they only choose gamma.
+LEARNING_SHARE = 1 / 2
 CHOOSING_SHARE = 1 / 5
 
 

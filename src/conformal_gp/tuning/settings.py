@@ -58,7 +58,7 @@ class Settings:
         return clone(given)
 
     def only(self, values: list[T], name: str, tuning: str) -> T:
-        """The only one of some values, where a way of tuning does not choose."""
+        """The single value in a list, for a way of tuning that does not choose."""
         if len(values) > 1:
             raise ValueError(f"{name} must be a single value with tuning={tuning!r}, got {len(values)} to choose from.")
         return values[0]
@@ -149,7 +149,7 @@ def label_variance(inputs: Inputs, y: Array) -> float:
 
 
 def explained(inputs: Inputs, y: Array, mean: str) -> list[str]:
-    """A warning if the mean function leaves nothing of the labels."""
+    """A warning if the mean function reproduces the labels."""
     if label_variance(inputs, y) > 0.0:
         return []
     return [f"y is reproduced exactly by mean={mean!r}: the intervals have no width."]

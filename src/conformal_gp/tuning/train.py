@@ -35,7 +35,7 @@ def plan(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> 
 
 
 def _few_rows(kernel: Kernel, inputs: Inputs, n_rows: int) -> list[str]:
-    """What to expect where training-row tuning is known to fall short."""
+    """A warning where tuning on the training rows is known to lower coverage."""
     learnt = kernel.n_dims + 1 + inputs.H.shape[1]
     share = learnt / n_rows
     if share < MEASURED_COVERAGE[0][0]:
