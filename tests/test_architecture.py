@@ -1,4 +1,4 @@
-"""Imports go down only and without cycles, the default path is short, and the page about both is up to date."""
+"""Imports go down only and without cycles, files are short, and the page about them is up to date."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import walk
 
 # Files that a default fit and predict_interval may pass through.
 MOST_FILES = 28
+MOST_LINES = 400
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +61,10 @@ def test_the_page_names_files_that_exist():
     named = set(re.findall(r"`([\w/]+\.py)`", text))
     assert named
     assert not [file for file in named if not (import_graph.PACKAGE / file).exists()]
+
+
+def test_no_file_is_long():
+    folders = ("src", "tests", "studies", "benchmarks")
+    files = [path for folder in folders for path in (import_graph.ROOT / folder).rglob("*.py")]
+    assert len(files) > 200
+    assert not [path for path in files if len(path.read_text().splitlines()) > MOST_LINES]
