@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
@@ -18,10 +18,8 @@ from conformal_gp.conformal.levels import rank, read_levels, rows_needed
 from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
+from conformal_gp.types import Array
 from conformal_gp.validation import check_inputs, check_labels
-
-Array = NDArray[np.float64]
-
 
 # What both regressors ask of the parameters that they share, as scikit-learn writes it.
 CONSTRAINTS: dict[str, list] = {

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.threads import map_threads
+from conformal_gp.types import Array
+from conformal_gp.types import Rows as Numbers
 from conformal_gp.validation import check_finite
 
-Array = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 Result = TypeVar("Result")
 BlockFunction = Callable[[Array, Array], Result]
 

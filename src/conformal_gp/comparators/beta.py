@@ -41,8 +41,7 @@ from conformal_gp.comparators.adam import adam_step
 from conformal_gp.comparators.latent_process import Moments, Posterior, Projection
 from conformal_gp.comparators.split import SplitRegressor
 from conformal_gp.threads import one_blas_thread
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 # The authors' training: rows in a batch, steps between checks of the objective, checks without a gain before it stops.
 BATCH_ROWS = 16

@@ -8,15 +8,13 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from conformal_gp.comparators.base import RegionRegressor
-from conformal_gp.comparators.held_out import HeldOutRegressor, Rows, plus_intervals
+from conformal_gp.comparators.held_out import HeldOutRegressor, plus_intervals
 from conformal_gp.conformal.levels import rank
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array, Rows
 
 
 class CrossConformal(HeldOutRegressor, RegionRegressor):

@@ -29,7 +29,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax, logsumexp, ndtr, ndtri
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -38,8 +37,7 @@ from conformal_gp._compiled import compiled
 from conformal_gp.comparators.adam import adam_step
 from conformal_gp.comparators.recalibration import INTERVAL_RULES, extended_scores, interval_levels
 from conformal_gp.comparators.split import SplitRegressor
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 # Probabilities are kept this far from 0 and 1, as in the authors' code: 4.75 standard deviations.
 LEAST_PROBABILITY = 1e-6

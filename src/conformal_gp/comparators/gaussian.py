@@ -7,15 +7,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods
 
 from conformal_gp.comparators.base import IntervalRegressor
 from conformal_gp.gp.error_bars import error_bars
 from conformal_gp.regressor import ConformalGPRegressor
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 
 class GaussianIntervals(IntervalRegressor):

@@ -9,7 +9,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import HasMethods, Interval
@@ -19,9 +18,7 @@ from conformal_gp.comparators.leave_out import ClosedForm, LeftOut, Refits
 from conformal_gp.comparators.order import lower_end, scaled, upper_end
 from conformal_gp.predictors.single import SinglePredictor
 from conformal_gp.regressor import ConformalGPRegressor
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
+from conformal_gp.types import Array, Rows
 
 # Test rows are taken in blocks of this many pairs with training rows.
 BLOCK_ENTRIES = 2**20

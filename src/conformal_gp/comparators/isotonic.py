@@ -7,14 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.utils._param_validation import StrOptions
 
 from conformal_gp.comparators.recalibration import INTERVAL_RULES, extended_scores, interval_levels
 from conformal_gp.comparators.split import SplitRegressor
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 # Quantiles of the extended scores stay within 4.75 standard deviations of the mean.
 FARTHEST = 1e-6

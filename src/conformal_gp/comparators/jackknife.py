@@ -7,12 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from conformal_gp.comparators.held_out import HeldOutRegressor, Rows, plus_intervals
+from conformal_gp.comparators.held_out import HeldOutRegressor, plus_intervals
 from conformal_gp.comparators.order import scaled, upper_end
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array, Rows
 
 
 class _LeaveOneOut(HeldOutRegressor):

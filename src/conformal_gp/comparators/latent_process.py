@@ -21,10 +21,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 # Added to the diagonal of covariances, as in the authors' code.
 JITTER = 1e-2

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp.comparators.order import lower_end, one_sided, scaled, upper_end
 from conformal_gp.comparators.split import SplitRegressor
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 
 class SplitPredictiveSystem(SplitRegressor):

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 INTERVAL_RULES = ("shortest", "central")
 # The search for the shortest interval: points of each of its two grids.

@@ -8,13 +8,11 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from conformal_gp.comparators.order import scaled, upper_end
 from conformal_gp.comparators.split import SplitRegressor
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 
 class SplitConformal(SplitRegressor):

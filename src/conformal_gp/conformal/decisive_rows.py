@@ -32,12 +32,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp.conformal.pvalues import LABEL_ROUNDING
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
+from conformal_gp.types import Array, Rows
 
 # Larger bounds are not used: no row is left out.
 LARGEST_SLOPE = 0.5

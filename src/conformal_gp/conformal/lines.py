@@ -14,11 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp._compiled import compiled
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 
 class Lines(NamedTuple):

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.conformal.lines import Lines
+from conformal_gp.types import Array
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 # Scores that differ by less than this share of their size are tied: the ends of a region, computed and handed back,

@@ -8,7 +8,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
@@ -24,8 +23,7 @@ from conformal_gp.comparators.split import SplitRegressor
 from conformal_gp.experiments.folds import OUTLIERS, Fold
 from conformal_gp.experiments.paper import Row
 from conformal_gp.predictors.single import SinglePredictor
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
 """Confidence levels at which every method gives intervals; the paper's are the 5th, 6th and 8th."""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import norm
 
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 
 def error_bars(mean: ArrayLike, std: ArrayLike, levels: Sequence[Any]) -> Array:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Exponentiation, Kernel, Product, Sum, WhiteKernel
 from threadpoolctl import threadpool_limits
 
 from conformal_gp.gp.covariance import Pairs, covariance
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
+from conformal_gp.types import Array, Rows
 
 # An input whose variance given those chosen before is below this share of the largest variance adds nothing but
 # rounding; the covariance matrix of the chosen ones then needs no jitter.

@@ -17,14 +17,12 @@ where coefficients are many.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import Pairs, covariance, keep_lower
 from conformal_gp.gp.factor import Factor
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 
 def generalised_least_squares(H: Array, CH: Array, y: Array) -> Array:

@@ -33,7 +33,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import Pairs, covariance
@@ -41,8 +40,7 @@ from conformal_gp.gp.factor import Factor, norm_of_lower
 from conformal_gp.gp.inducing import shared_variance
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.lapack import multiply_triangle
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 APPROXIMATIONS = ("fitc", "dtc")
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils._param_validation import validate_parameter_constraints
 
@@ -25,9 +24,8 @@ from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.sparse import SparseConformalGPRegressor
 from conformal_gp.tuning.plan import Candidate
 from conformal_gp.tuning.settings import check_design
+from conformal_gp.types import Array
 from conformal_gp.validation import check_finite
-
-Array = NDArray[np.float64]
 
 
 def check_parameters(model: ConformalGPRegressor | SparseConformalGPRegressor, n_rows: int, n_features: int) -> None:

@@ -28,9 +28,9 @@ from conformal_gp.tables.columns import Columns
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning.low_rank import LowRankPlan
 from conformal_gp.tuning.plan import Plan
+from conformal_gp.types import Array
 from conformal_gp.validation import check_labels
 
-Array = NDArray[np.float64]
 Model = ConformalGPRegressor | SparseConformalGPRegressor
 
 MODELS: dict[str, type[Model]] = {model.__name__: model for model in (ConformalGPRegressor, SparseConformalGPRegressor)}

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
 from conformal_gp.conformal.levels import read_levels
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 
 def stacked(intervals: ArrayLike, confidence_level: float | ArrayLike) -> tuple[Array, list[float]]:

@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.gp.error_bars import error_bars
 from conformal_gp.plotting.arguments import one_input_varied
 from conformal_gp.plotting.band import PredictionBandDisplay
 from conformal_gp.plotting.style import BLUE, VERMILION, pyplot
-
-Array = NDArray[np.float64]
 
 
 class ComparisonDisplay:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.evaluation import percent
@@ -16,8 +16,6 @@ from conformal_gp.plotting.style import BLUE, INK, VERMILION, axes_or_new, finis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 
 class IntervalDisplay(Display):

@@ -7,7 +7,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp.conformal.decisive_rows import Ranking, Windows
 from conformal_gp.conformal.lines import Lines, normalised_residual_lines
@@ -17,9 +16,8 @@ from conformal_gp.gp.lowrank import LowRankPosterior, NewRows
 from conformal_gp.predictors.base import Part, Predictor
 from conformal_gp.rows import Rows, RowTaker, slices
 from conformal_gp.threads import map_threads
-
-Array = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from conformal_gp.types import Array
+from conformal_gp.types import Rows as Numbers
 
 BATCH_ROWS = 4096
 """Test rows whose windows are found together."""

@@ -28,10 +28,9 @@ from numpy.typing import NDArray
 
 from conformal_gp._compiled import compiled
 from conformal_gp.conformal.regions import select_largest
+from conformal_gp.types import Array, Rows
 
-Array = NDArray[np.float64]
 Single = NDArray[np.float32]
-Rows = NDArray[np.int64]
 
 ROUNDOFF = 2.0**-24
 # Rounding of a reach in single precision, on top of that of its weight: some ten operations.

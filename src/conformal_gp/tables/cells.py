@@ -9,11 +9,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp.tables.dialect import Dialect
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 MISSING_MARKS = frozenset({"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "?"})
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}([./-])\d{1,2}\2\d{2,4}( .*)?|\d{4}/\d{1,2}/\d{1,2}( .*)?")

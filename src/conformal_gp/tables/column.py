@@ -13,8 +13,7 @@ from conformal_gp.tables.cells import as_numbers, is_date, is_like_a_number, is_
 from conformal_gp.tables.dialect import has_thousands
 from conformal_gp.tables.errors import TableError, did_you_mean
 from conformal_gp.tables.table import Table
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 # With more categories than this, or than half the rows, a column probably holds names, not categories.
 MOST_CATEGORIES = 50

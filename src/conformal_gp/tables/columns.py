@@ -28,11 +28,11 @@ from conformal_gp.tables.column import (
 from conformal_gp.tables.dialect import Dialect
 from conformal_gp.tables.errors import TableError, did_you_mean, listed
 from conformal_gp.tables.table import Table
+from conformal_gp.types import Array
 
 if TYPE_CHECKING:
     import pandas
 
-Array = NDArray[np.float64]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
