@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +19,7 @@ from conformal_gp.conformal.levels import rank, read_levels, rows_needed
 from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
+from conformal_gp.tuning.settings import Settings, prior_deviation
 from conformal_gp.types import Array
 from conformal_gp.validation import check_inputs, check_labels
 
@@ -42,6 +44,12 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):
 
     kernel: str | Kernel | Sequence[str | Kernel]
     gamma: float | Sequence[float]
+    noise_variance: float | None
+    length_scales: str
+    length_scale_prior: float | str | None
+    scale_inputs: bool
+    n_restarts: int
+    n_jobs: int | None
     _predictor: Predictor
 
     def _kernels_and_gammas(self) -> tuple[list[str | Kernel], list[float]]:
@@ -60,6 +68,22 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):
             if not gamma >= 1.0:
                 raise ValueError(f"gamma must be at least 1 (infinity is allowed), got {gamma!r}.")
         return kernels, gammas
+
+    def _common_settings(self, mean: str, tuning: str, **chosen: Any) -> Settings:
+        """The parameters that both regressors have as one checked value, and some that one of them has."""
+        kernels, gammas = self._kernels_and_gammas()
+        return Settings(
+            kernels,
+            mean,
+            None if self.noise_variance is None else float(self.noise_variance),
+            gammas,
+            self.scale_inputs,
+            self.n_restarts,
+            self.n_jobs,
+            each_length_scale=self.length_scales == "each",
+            deviation=prior_deviation(self.length_scale_prior, tuning),
+            **chosen,
+        )
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Plain Gaussian process prediction, without the guarantee.

@@ -22,7 +22,6 @@ from conformal_gp.tuning.settings import (
     automatic,
     check_candidates,
     check_design,
-    prior_deviation,
     resolved_mean,
 )
 from conformal_gp.types import Array
@@ -245,17 +244,9 @@ class ConformalGPRegressor(ConformalRegressor):
 
     def _settings(self, n_rows: int, n_inputs: int, tuning: str = "augmented") -> Settings:
         """Parameters as one checked value."""
-        kernels, gammas = self._kernels_and_gammas()
-        return Settings(
-            kernels,
+        return self._common_settings(
             resolved_mean(self.mean, n_rows, n_inputs),
-            None if self.noise_variance is None else float(self.noise_variance),
-            gammas,
-            self.scale_inputs,
-            self.n_restarts,
-            self.n_jobs,
-            check_design(self.design, n_rows),
-            check_candidates(self.candidates),
-            self.length_scales == "each",
-            prior_deviation(self.length_scale_prior, tuning),
+            tuning,
+            design=check_design(self.design, n_rows),
+            candidates=check_candidates(self.candidates),
         )

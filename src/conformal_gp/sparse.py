@@ -21,7 +21,7 @@ from conformal_gp.gp.lowrank import APPROXIMATIONS
 from conformal_gp.rows import ArrayRows, Rows
 from conformal_gp.tuning.design import draw
 from conformal_gp.tuning.low_rank import DESIGN_ROWS, DESIGN_SHARE, LowRankPlan, plan
-from conformal_gp.tuning.settings import Settings, check_design, prior_deviation, resolved_mean
+from conformal_gp.tuning.settings import check_design, resolved_mean
 from conformal_gp.types import Array
 from conformal_gp.types import Rows as Numbers
 from conformal_gp.validation import check_inputs, check_labels
@@ -183,7 +183,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
         inducing = self.inducing
         if not isinstance(inducing, str):
             inducing = validate_data(self, inducing, reset=False, dtype=np.float64)
-        made = plan(self._settings(mean), rows, design, self.tuning, inducing, self.n_inducing, self.approximation, rng)
+        settings = self._common_settings(mean, self.tuning)
+        made = plan(settings, rows, design, self.tuning, inducing, self.n_inducing, self.approximation, rng)
         self._carry_out(made, rows)
         for message in made.warnings:
             warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
@@ -209,21 +210,6 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self.inducing_ = made.inducing
         self.guarantee_ = made.guarantee
         return self
-
-    def _settings(self, mean: str) -> Settings:
-        """Parameters as one checked value."""
-        kernels, gammas = self._kernels_and_gammas()
-        return Settings(
-            kernels,
-            mean,
-            None if self.noise_variance is None else float(self.noise_variance),
-            gammas,
-            self.scale_inputs,
-            self.n_restarts,
-            self.n_jobs,
-            each_length_scale=self.length_scales == "each",
-            deviation=prior_deviation(self.length_scale_prior, self.tuning),
-        )
 
     def _rows(self, X: Any, y: Any) -> Rows:
         """Training rows as something that is read in blocks."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
@@ -103,7 +103,8 @@ def _regressor(fold: Fold, covariance: str) -> ConformalGPRegressor:
 def _with_gamma(model: ConformalGPRegressor, gamma: float) -> ConformalGPRegressor:
     """The same fit with another gamma."""
     assert isinstance(model._predictor, SinglePredictor)
-    other = copy(model)
+    other = clone(model)
+    vars(other).update(vars(model))
     other.gamma = other.gamma_ = gamma
     other._predictor = model._predictor.with_gamma(gamma)
     return other

@@ -117,15 +117,13 @@ def load_columns(path: Target) -> tuple[Model, Columns | None]:
 
     Parameters
     ----------
-    path : str, path, or binary file open for reading
-        Where from.
+    path
+        As in :func:`load_model`.
 
     Returns
     -------
-    model : ConformalGPRegressor or SparseConformalGPRegressor
-        The fitted model.
-    columns : Columns or None
-        What ``save_model`` was given.
+    model, columns
+        The model, and what ``save_model`` was given, or None.
     """
     document, arrays = read_archive(path)
     try:

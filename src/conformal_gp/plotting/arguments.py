@@ -57,7 +57,7 @@ def column(X: Any, feature: int | str, argument: str = "feature") -> int:
 
 
 def one_input_varied(
-    X: Any, feature: int | str, fixed: Mapping[int | str, float] | None, n_points: int
+    X: Any, feature: int | str = 0, fixed: Mapping[int | str, float] | None = None, n_points: int = 200
 ) -> tuple[Any, Array, Array, str]:
     """Rows in which one input varies and the others are constant.
 

@@ -127,9 +127,6 @@ class SinglePredictor(Predictor):
             return None
         return single_precision.prepare(np.arange(self.n_rows)[self._ranked], self.posterior.root, alpha, diagonal)
 
-    def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in self.__dict__.items() if name != "_rows_in_single"}
-
 
 def _rough_hulls(rows: single_precision.RoughRows, moments: Moments, ranks: Sequence[int]) -> Array:
     """Hulls by way of single precision, (m, 2, levels)."""
