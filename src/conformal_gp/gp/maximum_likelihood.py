@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
 from conformal_gp.gp.posterior import noise_floor
-from conformal_gp.gp.prior import LengthScalePrior, is_amplitude
+from conformal_gp.gp.prior import LengthScalePrior, hyperparameter_names, is_amplitude
 from conformal_gp.threads import map_threads
 from conformal_gp.types import Array
 
@@ -181,11 +181,7 @@ def _remarks(kernel: Kernel, result: OptimizeResult, bounds: Array, learn_noise:
 
 
 def _names(kernel: Kernel) -> list[str]:
-    """Name of each entry of ``kernel.theta``."""
-    names = []
-    for hyperparameter in kernel.hyperparameters:
-        if hyperparameter.fixed:
-            continue
-        n = hyperparameter.n_elements
-        names += [hyperparameter.name] if n == 1 else [f"{hyperparameter.name}[{i}]" for i in range(n)]
-    return names
+    """Name of each entry of ``kernel.theta``, elements of a vector with their number."""
+    names, number = hyperparameter_names(kernel)
+    place = np.arange(number.size) - np.searchsorted(number, number)
+    return [f"{name}[{i}]" if names.count(name) > 1 else name for name, i in zip(names, place, strict=True)]
