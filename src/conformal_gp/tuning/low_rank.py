@@ -15,8 +15,9 @@ from conformal_gp.gp.scaling import Scaling
 from conformal_gp.predictors.lowrank import LowRankPredictor
 from conformal_gp.rows import Rows as Source
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.tuning import fixed, guarantee
+from conformal_gp.tuning import fixed
 from conformal_gp.tuning.learning import choose_gamma, learn
+from conformal_gp.tuning.plan import low_rank_guarantee
 from conformal_gp.tuning.settings import Settings
 from conformal_gp.types import Array, Rows
 
@@ -100,7 +101,7 @@ def plan(
         inducing=Z,
         approximation=approximation,
         design=design,
-        guarantee=guarantee.low_rank(design.size, rows.n_rows - design.size, not isinstance(inducing, str)),
+        guarantee=low_rank_guarantee(design.size, rows.n_rows - design.size, not isinstance(inducing, str)),
         warnings=tuple(warnings),
     )
 
