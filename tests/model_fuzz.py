@@ -52,7 +52,7 @@ def originals() -> tuple[bytes, ...]:
         ConformalGPRegressor(2.0 * RBF([1.0, 2.0]) + WhiteKernel(0.1), gamma=3.0, mean="constant", **fixed),
         ConformalGPRegressor(candidates=[(RBF(1.0), 0.1), (RBF(2.0), 0.2)], design=[0, 1, 2, 3, 4, 5]),
         ConformalGPRegressor(1.0 * RBF([1.0, 1.0]), tuning="augmented", mean="zero"),
-        SparseConformalGPRegressor(n_inducing=4, n_design=10, n_restarts=0, random_state=0),
+        SparseConformalGPRegressor(n_inducing=4, design=10, n_restarts=0, random_state=0),
     )
     files = []
     for model in models:

@@ -2,26 +2,27 @@
 
 Everything here follows the definitions of the method as literally as possible and none of the algebra
 that makes it fast: scores come from refitting the process, p-values from counting scores, and regions from
-Algorithm 1 with an explicit dense inverse. Names in parentheses such as (nm2) are the labels of the equations
+Algorithm 1 with an explicit dense inverse. Numbers in parentheses such as (19) are those of the equations
 of the GPR-CP paper. Nothing is imported from the package under test.
 
 Two independent routes lead to the same region:
 
 * `scores` and `p_value` refit the process for every row of the bag, for one candidate label at a time;
-* `lines`, `region_from_lines` and `region` use the closed forms (AandB3) and Algorithm 1.
+* `lines`, `region_from_lines` and `region` use the closed forms (21) and Algorithm 1.
 
 `region_mpmath` repeats the second route in high-precision arithmetic.
 """
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.gaussian_process.kernels import Kernel
+
+from line_oracle import Level, hull, ranked_rows, region_from_lines
 
 __all__ = [
     "hull",
@@ -34,13 +35,12 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-Level = Fraction | float | int
 
 INF = float("inf")
 
 
 def _root(gamma: float) -> float:
-    """Exponent 1/gamma of the variance in (nm2); zero for infinite gamma."""
+    """Exponent 1/gamma of the variance in (19); zero for infinite gamma."""
     if not gamma >= 1:
         raise ValueError(f"gamma must be at least 1, got {gamma!r}")
     return 0.0 if np.isinf(gamma) else 1.0 / gamma
@@ -138,10 +138,10 @@ def scores(
 ) -> Array:
     """Nonconformity scores of all rows of a bag, by refitting.
 
-    For gamma = 1 the score is |y_i - yhat_i| with the process trained on all rows (nm1a). For larger gamma
+    For gamma = 1 the score is |y_i - yhat_i| with the process trained on all rows (11). For larger gamma
     the process is refitted without row i, and the score is |y_i - yhat_i| / variance_i^(1/gamma), where the
-    variance is that of the left-out label, noise included (nm2); an infinite gamma leaves the plain
-    leave-one-out residual (nm1b). In terms of the whole bag the mean and variance of the refit are
+    variance is that of the left-out label, noise included (19); an infinite gamma leaves the plain
+    leave-one-out residual (12). In terms of the whole bag the mean and variance of the refit are
     (gploopred) and (gploovar), which are not used here.
 
     Parameters
@@ -166,7 +166,7 @@ def scores(
     -----
     A WhiteKernel in the kernel counts as noise: it is on the diagonal of ``kernel(X)``, in ``kernel.diag``
     and absent from ``kernel(X, X)``. For gamma = 1 the scores are then W (A^-1 y), where W is the diagonal
-    matrix of the total noise variances; they are proportional to |A^-1 y|, the form (AandB3) that `region`
+    matrix of the total noise variances; they are proportional to |A^-1 y|, the form (21) that `region`
     uses, only if W is a multiple of the identity. It is for a sum with one or more WhiteKernels, and not if
     a WhiteKernel is multiplied by a kernel that is not stationary.
     """
@@ -185,16 +185,6 @@ def _extend(
     if basis is None or basis_new is None:
         return rows, None
     return rows, np.vstack([np.asarray(basis, dtype=float), np.reshape(np.asarray(basis_new, float), (1, -1))])
-
-
-def _ranked_rows(ranked: Sequence[int] | NDArray[np.intp] | None, rows: int) -> list[int]:
-    """Training rows that take part in the ranking, without repetition."""
-    if ranked is None:
-        return list(range(rows))
-    chosen = [int(i) for i in ranked]
-    if len(set(chosen)) < len(chosen) or not all(0 <= i < rows for i in chosen):
-        raise ValueError("ranked must hold distinct indices of training rows")
-    return chosen
 
 
 def p_value(
@@ -236,7 +226,7 @@ def p_value(
     """
     rows, H = _extend(X, x_new, basis, basis_new)
     labels = np.append(np.asarray(y, dtype=float), y_new)
-    chosen = _ranked_rows(ranked, len(labels) - 1)
+    chosen = ranked_rows(ranked, len(labels) - 1)
     alpha, scale = _scores_and_scales(kernel, noise_variance, rows, labels, gamma, H)
     count = 1  # the new row
     for i in chosen:
@@ -255,11 +245,11 @@ def lines(
     basis: ArrayLike | None = None,
     basis_new: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
-    """Vectors a and b of (AandB3): the scores of the bag are |a + b t| for a candidate label t.
+    """Vectors a and b of (21): the scores of the bag are |a + b t| for a candidate label t.
 
     The matrix C = (K + noise I)^-1 is inverted explicitly over all l+1 rows. With a basis H its place is
-    taken by M = C - C H (H'C H)^-1 H'C. For gamma = 1 the scores lack the factor ``noise_variance`` of
-    (nm1a), which changes no p-value. Parameters are those of `p_value`.
+    taken by P = C - C H (H'C H)^-1 H'C. For gamma = 1 the scores lack the factor ``noise_variance`` of
+    (11), which changes no p-value. Parameters are those of `p_value`.
 
     Returns
     -------
@@ -275,105 +265,6 @@ def lines(
     y_b = np.append(np.zeros(len(rows) - 1), 1.0)
     divisor = np.diag(C) ** (1.0 - root)
     return C @ y_a / divisor, C @ y_b / divisor
-
-
-def _members(a_i: Any, b_i: Any, a: Any, b: Any, tolerance: Any, largest: Any) -> list[tuple[Any, Any]]:
-    """Set S_i = {t : |a_i + b_i t| >= |a + b t|} of (si), as a list of closed intervals.
-
-    The cases are those below (si), after the signs have been turned so that b_i and b are not negative. The
-    parameter `largest` is the size with which a difference between a_i and a is compared.
-    """
-    if b_i < 0:
-        a_i, b_i = -a_i, -b_i
-    if b < 0:
-        a, b = -a, -b
-    everything = [(-INF, INF)]
-    if abs(b_i - b) > tolerance * max(b_i, b):
-        first, second = sorted([-(a_i - a) / (b_i - b), -(a_i + a) / (b_i + b)])  # (points)
-        return [(-INF, first), (second, INF)] if b_i > b else [(first, second)]
-    if b == 0:
-        return everything if abs(a_i) >= abs(a) - tolerance * largest else []
-    if abs(a_i - a) <= tolerance * largest:
-        return everything
-    single = -(a_i + a) / (b_i + b)  # (point)
-    return [(single, INF)] if a_i > a else [(-INF, single)]
-
-
-def region_from_lines(
-    a: Sequence[Any],
-    b: Sequence[Any],
-    delta: Level,
-    ranked: Sequence[int] | None = None,
-    tolerance: float = 1e-11,
-    label_scale: Any = 0.0,
-) -> list[tuple[Any, Any]]:
-    """Algorithm 1 from the vectors a and b on, in the arithmetic of their elements.
-
-    Parameters
-    ----------
-    a, b : sequences of l+1 numbers
-        Floats or mpmath numbers; the new row is the last.
-    delta : Fraction, float or int
-        Significance level. A float stands for its exact binary value.
-    ranked : sequence of int, optional
-        Training rows whose sets S_i count; all by default. The share is then over ``len(ranked) + 1``.
-    tolerance : float
-        Slopes that differ by no more than this relatively count as equal, and so do points that differ by
-        no more than this relative to themselves or to `label_scale`.
-    label_scale : number
-        Typical size of the labels.
-
-    Returns
-    -------
-    list of (low, high)
-        Disjoint closed intervals in ascending order, with infinite ends where the region is unbounded. An
-        isolated point has ``low == high``. The list is empty only if no candidate label is conforming.
-    """
-    chosen = _ranked_rows(ranked, len(a) - 1)
-    rational_delta = Fraction(delta)
-    largest = max(abs(value) for value in a)
-    sets = [_members(a[i], b[i], a[-1], b[-1], tolerance, largest) for i in chosen]
-    sets.append([(-INF, INF)])  # S_{l+1}
-
-    # The points P in ascending order, where points that are equal up to rounding become one.
-    raw = sorted(end for S in sets for interval in S for end in interval if abs(end) < INF)
-    points: list[Any] = []
-    same: dict[Any, Any] = {}
-    previous = None
-    for point in raw:
-        if previous is None or point - previous > tolerance * max(abs(point), abs(previous), label_scale):
-            points.append(point)
-        same[point] = points[-1]
-        previous = point
-    sets = [[(same.get(low, low), same.get(high, high)) for low, high in S] for S in sets]
-
-    def conforming(t: Any) -> bool:
-        count = sum(any(low <= t <= high for low, high in S) for S in sets)
-        return Fraction(count, len(sets)) > rational_delta
-
-    if not points:
-        return [(-INF, INF)] if conforming(0.0) else []
-    inside = [points[0] - max(1, abs(points[0]))]
-    inside += [(low + high) / 2 for low, high in pairwise(points)]
-    inside += [points[-1] + max(1, abs(points[-1]))]
-
-    # Open intervals with N(j)/(l+1) > delta, and points with M(j)/(l+1) > delta, from left to right.
-    ends = [-INF, *points, INF]
-    pieces: list[tuple[Any, Any]] = []
-    for j, t in enumerate(inside):
-        if j > 0 and conforming(ends[j]):
-            pieces.append((ends[j], ends[j]))
-        if conforming(t):
-            pieces.append((ends[j], ends[j + 1]))
-    merged: list[tuple[Any, Any]] = []
-    for low, high in pieces:
-        if merged and merged[-1][1] == low:
-            merged[-1] = (merged[-1][0], high)
-        else:
-            merged.append((low, high))
-    # The S_i are closed, so the ends of every open interval in the region are in the region too.
-    assert all(conforming(end) for piece in merged for end in piece if abs(end) < INF)
-    return merged
 
 
 def region(
@@ -406,17 +297,9 @@ def region(
     """
     a, b = lines(kernel, noise_variance, X, y, x_new, gamma, basis, basis_new)
     label_scale = float(np.max(np.abs(y), initial=0.0))
-    chosen = _ranked_rows(ranked, len(a) - 1)
+    chosen = ranked_rows(ranked, len(a) - 1)
     pieces = region_from_lines(a.tolist(), b.tolist(), delta, chosen, tolerance, label_scale)
     return np.array(pieces, dtype=float).reshape(-1, 2)
-
-
-def hull(pieces: ArrayLike) -> tuple[float, float]:
-    """Convex hull of a region, the smallest closed interval that contains it; two nans if it is empty."""
-    ends = np.asarray(pieces, dtype=float).reshape(-1, 2)
-    if len(ends) == 0:
-        return float("nan"), float("nan")
-    return float(ends.min()), float(ends.max())
 
 
 def region_mpmath(
@@ -432,7 +315,7 @@ def region_mpmath(
 ) -> Array:
     """Region with zero mean and kernel amplitude * exp(-r^2 / (2 length_scale^2)), in high precision.
 
-    The same algorithm as `region`: (AandB3) and Algorithm 1. Take `hull` of the result for the interval.
+    The same algorithm as `region`: (21) and Algorithm 1. Take `hull` of the result for the interval.
 
     Parameters
     ----------

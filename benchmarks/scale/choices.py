@@ -11,6 +11,7 @@ from benchmarks.scale.data import DATA, Split
 from benchmarks.scale.measure import assess
 from conformal_gp import SparseConformalGPRegressor
 from conformal_gp.gp.scaling import Scaling
+from conformal_gp.tuning import low_rank
 
 N_ROWS, N_TEST, N_INDUCING = 20_000, 3000, 256
 N_DESIGN = 4000
@@ -23,7 +24,7 @@ def choices(name: str) -> dict[str, Any]:
     design = np.sort(np.random.default_rng(0).permutation(N_ROWS)[:N_DESIGN])
     scaling = Scaling.standard(rows.X[design])
     rows = Split(scaling.transform(rows.X), rows.y, scaling.transform(rows.X_test), rows.y_test)
-    common = {"n_design": design, "n_inducing": N_INDUCING, "scale_inputs": False, "n_restarts": 0, "random_state": 0}
+    common = {"design": design, "n_inducing": N_INDUCING, "scale_inputs": False, "n_restarts": 0, "random_state": 0}
     found: dict[str, Any] = {}
     models: dict[int, SparseConformalGPRegressor] = {}
     for n_learning in (1000, 2000):
@@ -61,10 +62,8 @@ class _learning_rows:  # noqa: N801 (reads as a clause)
         self._n_rows = n_rows
 
     def __enter__(self) -> None:
-        from conformal_gp import sparse
-
-        self._module, self._before = sparse, sparse.LEARNING_ROWS
-        sparse.LEARNING_ROWS = self._n_rows
+        self._before = low_rank.LEARNING_ROWS
+        low_rank.LEARNING_ROWS = self._n_rows
 
     def __exit__(self, *error: object) -> None:
-        self._module.LEARNING_ROWS = self._before
+        low_rank.LEARNING_ROWS = self._before

@@ -46,7 +46,7 @@ def _measured(rows: Split, n_rows: int) -> dict[str, Any]:
         models.append(SparseConformalGPRegressor(random_state=0, verbose=True).fit(rows.X, rows.y))
         return models[-1]
 
-    with timed(sparse, "learn_on_design", "select") as design:
+    with timed(sparse, "plan") as design:
         result = assess(fit, rows)
     result["design"] = sum(design)
     result["looked_at"] = looked_at(models[0], rows)
@@ -89,7 +89,7 @@ def looked_at(model: SparseConformalGPRegressor, rows: Split) -> float:
         predictor._ranking.for_rank(rank(read_level(level), predictor.n_ranked), new.variance, new.size)
         for level in LEVELS
     ]
-    return float(np.mean(sum(span.stop - span.start for span in spans)) + predictor._ranking.loud.size)
+    return float(np.mean(sum(span.stop - span.start for span in spans)) + predictor._ranking.high_leverage.size)
 
 
 def product_seconds(n_rows: int, n_features: int, n_test: int) -> float:

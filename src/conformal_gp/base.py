@@ -1,30 +1,55 @@
-"""What every regressor of this package gives once it is fitted: predictions, intervals, regions, p-values."""
+"""What both regressors share: predictions, intervals, regions and p-values of a fitted model."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.conformal.levels import rank, read_levels, rows_needed
+from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
+from conformal_gp.tuning.settings import Settings, prior_deviation
+from conformal_gp.types import Array
 from conformal_gp.validation import check_inputs, check_labels
 
-Array = NDArray[np.float64]
+# What both regressors ask of the parameters that they share, as scikit-learn writes it.
+CONSTRAINTS: dict[str, list] = {
+    "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel, list, tuple],
+    "mean": [StrOptions({"auto", *MEAN_NAMES})],
+    "noise_variance": [Interval(Real, 0, None, closed="left"), None],
+    "gamma": [Interval(Real, 1, None, closed="both"), "array-like"],
+    "design": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither"), "array-like", None],
+    "length_scales": [StrOptions({"each", "one"})],
+    "length_scale_prior": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), None],
+    "scale_inputs": ["boolean"],
+    "n_restarts": [Interval(Integral, 0, None, closed="left")],
+    "random_state": ["random_state"],
+    "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
+}
 
 
 class ConformalRegressor(RegressorMixin, BaseEstimator):
-    """A regressor whose ``fit`` leaves a predictor, which answers all questions."""
+    """A regressor whose ``fit`` makes a predictor, which all predict methods call."""
 
     kernel: str | Kernel | Sequence[str | Kernel]
     gamma: float | Sequence[float]
+    noise_variance: float | None
+    length_scales: str
+    length_scale_prior: float | str | None
+    scale_inputs: bool
+    n_restarts: int
+    n_jobs: int | None
     _predictor: Predictor
 
     def _kernels_and_gammas(self) -> tuple[list[str | Kernel], list[float]]:
@@ -43,6 +68,22 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):
             if not gamma >= 1.0:
                 raise ValueError(f"gamma must be at least 1 (infinity is allowed), got {gamma!r}.")
         return kernels, gammas
+
+    def _common_settings(self, mean: str, tuning: str, **chosen: Any) -> Settings:
+        """The parameters that both regressors have as one checked value, and some that one of them has."""
+        kernels, gammas = self._kernels_and_gammas()
+        return Settings(
+            kernels,
+            mean,
+            None if self.noise_variance is None else float(self.noise_variance),
+            gammas,
+            self.scale_inputs,
+            self.n_restarts,
+            self.n_jobs,
+            each_length_scale=self.length_scales == "each",
+            deviation=prior_deviation(self.length_scale_prior, tuning),
+            **chosen,
+        )
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Plain Gaussian process prediction, without the guarantee.

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from conformal_gp.rows import BlockFunction, GatheredRows, RowTaker, slices
@@ -20,6 +19,8 @@ from conformal_gp.tables.cells import MISSING_MARKS
 from conformal_gp.tables.dialect import Dialect
 from conformal_gp.tables.folder import scan_folder
 from conformal_gp.threads import one_blas_thread
+from conformal_gp.types import Array
+from conformal_gp.types import Rows as Numbers
 from conformal_gp.validation import check_finite, check_inputs, check_labels
 
 try:
@@ -30,8 +31,8 @@ try:
 except ImportError as error:
     raise ImportError("Rows in Dask collections need Dask: pip install 'conformal-gp[dask]'.") from error
 
-Array = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+__all__ = ["read_folder"]
+
 
 FAN_IN = 8
 """How many partial sums a task adds up."""
@@ -86,7 +87,7 @@ def read_folder(
     label : str
         Column of the labels; all others are inputs.
     separator, decimal : str, default=None
-        Of CSV files; None finds them out.
+        Of CSV files; None detects them.
     missing_marks : iterable of str
         Texts that mean a missing value in CSV files, besides the usual ones.
 
@@ -230,7 +231,7 @@ def _chunks(X: Any) -> tuple[list[Any], list[int], Any]:
 
 
 def _partitions(frame: Any) -> tuple[list[Any], list[int]]:
-    """Partitions of a dataframe or series, and their lengths, for which they are computed."""
+    """Partitions of a dataframe or series, and their lengths, which have to be computed."""
     parts = frame.to_delayed()
     return parts, list(compute(*map(delayed(len), parts)))
 

@@ -43,7 +43,7 @@ def replacing(path: PathLike) -> Iterator[IO[bytes]]:
     Yields
     ------
     file : binary file
-        Can be written to and gone back in.
+        Open for writing; it can seek.
 
     Raises
     ------

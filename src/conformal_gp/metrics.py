@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_level
+from conformal_gp.types import Array
 
 __all__ = ["coverage", "interval_score", "mean_width", "miscoverage"]
-
-Array = NDArray[np.float64]
 
 
 def coverage(y_true: ArrayLike, intervals: ArrayLike) -> Any:

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Self
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from conformal_gp.base import ConformalRegressor
-from conformal_gp.gp.mean import MEAN_NAMES
-from conformal_gp.kernels import KERNEL_NAMES
+from conformal_gp.base import CONSTRAINTS, ConformalRegressor
 from conformal_gp.threads import one_blas_thread
+from conformal_gp.tuning import augmented, fixed, holdout, train
 from conformal_gp.tuning.plan import Plan
-from conformal_gp.tuning.settings import Settings, prior_deviation, resolved_mean
-from conformal_gp.tuning.ways import WAYS, automatic
+from conformal_gp.tuning.settings import (
+    Settings,
+    automatic,
+    check_candidates,
+    check_design,
+    resolved_mean,
+)
 from conformal_gp.types import Array
-from conformal_gp.validation import check_candidates, check_design, check_inputs, check_labels
+from conformal_gp.validation import check_inputs, check_labels
 
 __all__ = ["ConformalGPRegressor"]
+
+WAYS: dict[str, Callable[..., Plan]] = {
+    "fixed": fixed.plan,
+    "train": train.plan,
+    "holdout": holdout.plan,
+    "augmented": augmented.plan,
+}
 
 
 class ConformalGPRegressor(ConformalRegressor):
@@ -67,11 +77,11 @@ class ConformalGPRegressor(ConformalRegressor):
         - "fixed": ``kernel`` and ``noise_variance`` as they are. Exact with ``scale_inputs=False``.
 
         In the exact ways the coefficients of the mean have a flat prior inside the bag.
-    design : float in (0, 1), array-like of int, or None, default=None
-        Design rows, which are not ranked, as a share drawn at random or as row numbers. None takes about half with
+    design : int, float in (0, 1), array-like of int, or None, default=None
+        Design rows, which are not ranked: how many, which share, or their row numbers. None takes about half with
         "holdout". With "augmented" it takes about a fifth where there are several ``gamma`` to choose from, else none.
-        The number of ranked rows, and one, is then a multiple of 20 (of 10 for few rows), which meets the usual levels
-        exactly.
+        Their number is then chosen so that (number of ranked rows + 1) is a multiple of 20 (of 10 for few rows), which
+        meets the usual levels exactly.
     candidates : list of (kernel, noise variance) pairs, or None, default=None
         Candidates of your own for "augmented", instead of the descent; each counts up to a common factor of signal and
         noise. They may not come from the training rows.
@@ -138,19 +148,9 @@ class ConformalGPRegressor(ConformalRegressor):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
-        "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel, list, tuple],
-        "mean": [StrOptions({"auto", *MEAN_NAMES})],
-        "noise_variance": [Interval(Real, 0, None, closed="left"), None],
-        "gamma": [Interval(Real, 1, None, closed="both"), "array-like"],
+        **CONSTRAINTS,
         "tuning": [StrOptions({"auto", *WAYS})],
-        "design": [Interval(Real, 0, 1, closed="neither"), "array-like", None],
         "candidates": [list, tuple, None],
-        "length_scales": [StrOptions({"each", "one"})],
-        "length_scale_prior": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), None],
-        "scale_inputs": ["boolean"],
-        "n_restarts": [Interval(Integral, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
     }
 
     def __init__(
@@ -161,7 +161,7 @@ class ConformalGPRegressor(ConformalRegressor):
         noise_variance: float | None = None,
         gamma: float | Sequence[float] = 2.0,
         tuning: str = "auto",
-        design: float | ArrayLike | None = None,
+        design: int | float | ArrayLike | None = None,
         candidates: Sequence[tuple[Kernel, float]] | None = None,
         length_scales: str = "each",
         length_scale_prior: float | str | None = "auto",
@@ -200,7 +200,7 @@ class ConformalGPRegressor(ConformalRegressor):
         self : ConformalGPRegressor
             The fitted model.
         """
-        inputs = check_inputs(self, X, reset=True, y=y).copy()  # they are kept: the caller may change his own
+        inputs = check_inputs(self, X, reset=True, y=y).copy()  # kept: the caller may change theirs
         labels = check_labels(y, inputs).copy()
         n_rows, n_inputs = inputs.shape
         tuning = self.tuning
@@ -213,6 +213,17 @@ class ConformalGPRegressor(ConformalRegressor):
         for message in plan.warnings:
             warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the predictor, which follows from plan and rows and whose matrices are far larger than these."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_predictor"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_plan" in state:
+            inputs, labels = self._training_rows
+            with one_blas_thread(rows=labels.size):
+                self._predictor = self._plan.carry_out(inputs, labels, self.n_jobs).predictor
 
     def _carry_out(self, plan: Plan, tuning: str, inputs: Array, labels: Array) -> Self:
         """Make the predictor; plan and rows are kept for :mod:`conformal_gp.persistence`."""
@@ -233,17 +244,9 @@ class ConformalGPRegressor(ConformalRegressor):
 
     def _settings(self, n_rows: int, n_inputs: int, tuning: str = "augmented") -> Settings:
         """Parameters as one checked value."""
-        kernels, gammas = self._kernels_and_gammas()
-        return Settings(
-            kernels,
+        return self._common_settings(
             resolved_mean(self.mean, n_rows, n_inputs),
-            None if self.noise_variance is None else float(self.noise_variance),
-            gammas,
-            self.scale_inputs,
-            self.n_restarts,
-            self.n_jobs,
-            check_design(self.design, n_rows),
-            check_candidates(self.candidates),
-            self.length_scales == "each",
-            prior_deviation(self.length_scale_prior, tuning),
+            tuning,
+            design=check_design(self.design, n_rows),
+            candidates=check_candidates(self.candidates),
         )

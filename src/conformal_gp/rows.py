@@ -1,4 +1,4 @@
-"""Training rows that are read in blocks: what a model of many rows asks of them, and rows held by NumPy."""
+"""Training rows that are read in blocks: the interface that a model of many rows needs, and rows held by NumPy."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.threads import map_threads
+from conformal_gp.types import Array
+from conformal_gp.types import Rows as Numbers
 from conformal_gp.validation import check_finite
 
-Array = NDArray[np.float64]
-Numbers = NDArray[np.int64]
 Result = TypeVar("Result")
 BlockFunction = Callable[[Array, Array], Result]
 
 
 class RowTaker(Protocol):
-    """Rows (X, y) that can be had by their numbers."""
+    """Rows (X, y) that can be taken by their numbers."""
 
     def take(self, numbers: Numbers) -> tuple[Array, Array]:
         """Rows by their numbers."""
@@ -35,7 +35,7 @@ class Rows(RowTaker, Protocol):
     n_rows: int
 
     def total(self, function: BlockFunction[Any], label: str) -> Any:
-        """Sum of ``function(X, y)`` over blocks of rows; the results know how to add up."""
+        """Sum of ``function(X, y)`` over blocks of rows; results support addition."""
 
     def each(self, function: BlockFunction[Array], label: str) -> Array:
         """Arrays ``function(X, y)`` of blocks of rows, joined in order along the last axis."""
@@ -55,7 +55,7 @@ def slices(n_rows: int, block_rows: int) -> list[slice]:
 
 
 def watched(items: Iterable[Result], n_items: int, label: str, verbose: bool) -> Iterator[Result]:
-    """The items, with a line on the standard error stream that says how many have come."""
+    """The items, with a line on the standard error stream that counts them."""
     start = time.monotonic()
     for done, item in enumerate(items, start=1):
         if verbose:
@@ -120,7 +120,7 @@ class ArrayRows:
         return X, self._y[numbers]
 
     def gather(self, numbers: Numbers) -> RowTaker:
-        """See Rows: they are at hand already."""
+        """See Rows: they are in memory already."""
         return self
 
 

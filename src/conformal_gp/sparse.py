@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -12,21 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from conformal_gp.base import ConformalRegressor
+from conformal_gp.base import CONSTRAINTS, ConformalRegressor
 from conformal_gp.gp.inducing import SELECTIONS
 from conformal_gp.gp.lowrank import APPROXIMATIONS
-from conformal_gp.gp.mean import MEAN_NAMES
-from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.rows import ArrayRows, Rows
 from conformal_gp.tuning.design import draw
 from conformal_gp.tuning.low_rank import DESIGN_ROWS, DESIGN_SHARE, LowRankPlan, plan
-from conformal_gp.tuning.settings import Settings, prior_deviation, resolved_mean
+from conformal_gp.tuning.settings import check_design, resolved_mean
 from conformal_gp.types import Array
 from conformal_gp.types import Rows as Numbers
-from conformal_gp.validation import check_design, check_inputs, check_labels
+from conformal_gp.validation import check_inputs, check_labels
 
 __all__ = ["SparseConformalGPRegressor"]
 
@@ -40,7 +38,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
     exchangeable, a region of confidence level :math:`1 - \delta` holds a new label with probability at least
     :math:`1 - \delta`.
 
-    A fit reads all rows twice and costs :math:`O(l m^2)` for l rows and m inducing inputs. A prediction looks only at
+    A fit reads all rows twice and costs :math:`O(l m^2)` for l rows and m inducing inputs. A prediction needs only
     the rows that can decide it, some m of them. Rows are read in blocks: from arrays, memory maps, or Dask arrays and
     dataframes.
 
@@ -49,24 +47,29 @@ class SparseConformalGPRegressor(ConformalRegressor):
     kernel, mean, noise_variance, gamma, length_scales, length_scale_prior, scale_inputs, n_restarts, random_state
         As in :class:`ConformalGPRegressor`; several kernels or gammas are chosen among by the design rows.
     n_inducing : int, default=512
-        Number of inducing inputs; fewer are taken where the design rows have no more to say.
+        Number of inducing inputs; fewer are taken if the design rows have fewer that are independent.
     inducing : {"kmeans", "greedy", "random"} or array-like of shape (n_inducing, n_features), default="kmeans"
         How to take them from the design rows: centres of k-means, the row of largest variance given those before, or
         at random. Or the inputs themselves, which may not come from rows that are ranked.
     approximation : {"fitc", "dtc"}, default="fitc"
-        What becomes of the variance at an input that the inducing inputs do not explain: noise of its own, or nothing.
+        Whether the variance that the inducing inputs do not explain at an input is noise there, or is left out.
     tuning : {"holdout", "fixed"}, default="holdout"
         Hyperparameters by maximum likelihood on design rows, or as ``kernel`` and ``noise_variance`` have them.
-    n_design : int, float in (0, 1), array-like of int, or None, default=None
+    design : int, float in (0, 1), array-like of int, or None, default=None
         Design rows: how many, which share, or their row numbers. None takes 4000, or a third of the rows if that is
-        less. At most 1000 of them teach the hyperparameters, or 200 for each hyperparameter of the kernel, up to 2000,
-        where that is more; all propose inducing inputs.
+        less. Hyperparameters are learnt from at most 1000 of them, or from 200 for each hyperparameter of the
+        kernel, up to 2000, if that is more. Inducing inputs come from all.
     block_rows : int, default=8192
         Training rows that a thread works on at a time: memory is in proportion. Results agree to rounding.
     n_jobs : int or None, default=None
         Threads over blocks of rows. None takes as many as BLAS would; -1 takes all cores. Results do not depend on it.
     verbose : bool, default=False
         Show progress over blocks of rows on the standard error stream.
+    n_design : int, float in (0, 1), array-like of int, or None
+        The former name of ``design``.
+
+        .. deprecated:: 0.1
+           Use ``design``; ``n_design`` will be removed in version 0.2.
 
     Attributes
     ----------
@@ -93,35 +96,21 @@ class SparseConformalGPRegressor(ConformalRegressor):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, size=(5000, 2))
     >>> y = np.sin(X[:, 0]) * X[:, 1] + 0.1 * rng.standard_normal(5000)
-    >>> model = SparseConformalGPRegressor(n_inducing=50, n_design=200, n_restarts=0, random_state=0).fit(X, y)
+    >>> model = SparseConformalGPRegressor(n_inducing=50, design=200, n_restarts=0, random_state=0).fit(X, y)
     >>> model.predict_interval([[1.0, 1.0]], confidence_level=[0.9, 0.99]).round(1)
     array([[[0.7, 0.6],
             [1. , 1.1]]])
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
-        "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel, list, tuple],
+        **CONSTRAINTS,
         "n_inducing": [Interval(Integral, 1, None, closed="left")],
         "inducing": [StrOptions(set(SELECTIONS)), "array-like"],
         "approximation": [StrOptions(set(APPROXIMATIONS))],
-        "mean": [StrOptions({"auto", *MEAN_NAMES})],
-        "noise_variance": [Interval(Real, 0, None, closed="left"), None],
-        "gamma": [Interval(Real, 1, None, closed="both"), "array-like"],
         "tuning": [StrOptions({"holdout", "fixed"})],
-        "n_design": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
-            "array-like",
-            None,
-        ],
-        "length_scales": [StrOptions({"each", "one"})],
-        "length_scale_prior": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), None],
-        "scale_inputs": ["boolean"],
-        "n_restarts": [Interval(Integral, 0, None, closed="left")],
         "block_rows": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
         "verbose": ["verbose"],
+        "n_design": [*CONSTRAINTS["design"], Hidden(StrOptions({"deprecated"}))],
     }
 
     def __init__(
@@ -135,7 +124,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         noise_variance: float | None = None,
         gamma: float | Sequence[float] = 2.0,
         tuning: str = "holdout",
-        n_design: int | float | ArrayLike | None = None,
+        design: int | float | ArrayLike | None = None,
         length_scales: str = "each",
         length_scale_prior: float | str | None = "auto",
         scale_inputs: bool = True,
@@ -144,6 +133,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
+        n_design: int | float | ArrayLike | str | None = "deprecated",
     ):
         self.kernel = kernel
         self.n_inducing = n_inducing
@@ -153,7 +143,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self.noise_variance = noise_variance
         self.gamma = gamma
         self.tuning = tuning
-        self.n_design = n_design
+        self.design = design
         self.length_scales = length_scales
         self.length_scale_prior = length_scale_prior
         self.scale_inputs = scale_inputs
@@ -162,6 +152,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.n_design = n_design
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:
@@ -179,6 +170,12 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self : SparseConformalGPRegressor
             The fitted model.
         """
+        if self._renamed():
+            warnings.warn(
+                "n_design is called design now; the old name will be removed in version 0.2.",
+                FutureWarning,
+                stacklevel=3,  # past scikit-learn's wrapper: the caller's line
+            )
         rows = self._rows(X, y)
         rng = check_random_state(self.random_state)
         mean = resolved_mean(self.mean, rows.n_rows, self.n_features_in_)
@@ -186,7 +183,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
         inducing = self.inducing
         if not isinstance(inducing, str):
             inducing = validate_data(self, inducing, reset=False, dtype=np.float64)
-        made = plan(self._settings(mean), rows, design, self.tuning, inducing, self.n_inducing, self.approximation, rng)
+        settings = self._common_settings(mean, self.tuning)
+        made = plan(settings, rows, design, self.tuning, inducing, self.n_inducing, self.approximation, rng)
         self._carry_out(made, rows)
         for message in made.warnings:
             warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
@@ -213,21 +211,6 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self.guarantee_ = made.guarantee
         return self
 
-    def _settings(self, mean: str) -> Settings:
-        """Parameters as one checked value."""
-        kernels, gammas = self._kernels_and_gammas()
-        return Settings(
-            kernels,
-            mean,
-            None if self.noise_variance is None else float(self.noise_variance),
-            gammas,
-            self.scale_inputs,
-            self.n_restarts,
-            self.n_jobs,
-            each_length_scale=self.length_scales == "each",
-            deviation=prior_deviation(self.length_scale_prior, self.tuning),
-        )
-
     def _rows(self, X: Any, y: Any) -> Rows:
         """Training rows as something that is read in blocks."""
         if _is_dask(X):
@@ -247,18 +230,24 @@ class SparseConformalGPRegressor(ConformalRegressor):
 
     def _design_rows(self, mean: str, n_rows: int, rng: np.random.RandomState) -> Numbers:
         """Design rows: given, or at random."""
-        if isinstance(self.n_design, Integral):
-            size = int(self.n_design)
-            if size >= n_rows:
-                raise ValueError(f"n_design must leave rows to rank: got {size} of n_samples={n_rows} rows.")
-        else:
-            checked = check_design(self.n_design, n_rows, name="n_design")
-            if isinstance(checked, np.ndarray):
-                return checked
-            size = int(np.ceil((checked or DESIGN_SHARE) * n_rows))
-            if checked is None:
-                size = min(DESIGN_ROWS, size)
-        return draw(mean, size, n_rows, self.n_features_in_, rng)
+        design = check_design(self._given_design(), n_rows)
+        if isinstance(design, np.ndarray):
+            return design
+        if design is None:
+            design = min(DESIGN_ROWS, int(np.ceil(DESIGN_SHARE * n_rows)))
+        return draw(mean, design, n_rows, self.n_features_in_, rng)
+
+    def _renamed(self) -> bool:
+        """Whether ``design`` is given by its former name."""
+        return not (isinstance(self.n_design, str) and self.n_design == "deprecated")
+
+    def _given_design(self) -> Any:
+        """``design``, by whichever name."""
+        if not self._renamed():
+            return self.design
+        if self.design is not None:
+            raise ValueError("n_design is the former name of design; give design alone.")
+        return self.n_design
 
     def _test_inputs(self, X: Any) -> Array:
         check_is_fitted(self)

@@ -1,7 +1,7 @@
 """Threads: over independent pieces of work first, inside BLAS only where a matrix is large.
 
-BLAS threads that wait spin. On small matrices, beside a busy process, that can cost a factor of a hundred; threads
-over restarts or over blocks of test rows, each with one BLAS thread, do not suffer so.
+Idle BLAS threads spin. On small matrices, beside a busy process, that can cost a factor of a hundred. Threads over
+restarts or over blocks of test rows, each with one BLAS thread, avoid this.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class _Limit:
 
 
 def _take_control() -> None:
-    """Let any thread set limits: newer versions of threadpoolctl heed only the thread that was first."""
+    """Let any thread set limits: newer versions of threadpoolctl obey only the first thread that set one."""
     clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)
@@ -82,7 +82,7 @@ def _pool_size() -> int:
 
 
 def blas_threads() -> int:
-    """Number of threads that BLAS may use, but for limits that this module has set for the moment."""
+    """Number of threads that BLAS may use, apart from limits that this module has set for the moment."""
     return _limit.threads_before if _limit.held else _pool_size()
 
 

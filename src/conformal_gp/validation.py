@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
-
-from conformal_gp.tuning.plan import Candidate
 
 Array = NDArray[np.float64]
 
@@ -92,33 +88,3 @@ def check_labels(y: Any, X: Array) -> Array:
     check_consistent_length(X, y)
     check_squares("y", y)
     return y
-
-
-def check_design(design: Any, n_rows: int, name: str = "design") -> float | NDArray[np.int64] | None:
-    """``design`` as None, a share, or sorted row numbers; ``name`` is the parameter's."""
-    if design is None or np.ndim(design) == 0:
-        return None if design is None else float(design)
-    rows = np.asarray(design)
-    if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.size == 0:
-        raise ValueError(f"{name} must be a share between 0 and 1 or a list of row numbers, got {design!r}.")
-    if rows.min() < 0 or rows.max() >= n_rows or np.unique(rows).size < rows.size:
-        raise ValueError(f"{name} must hold distinct row numbers from 0 to {n_rows - 1}, got {design!r}.")
-    if rows.size == n_rows:
-        raise ValueError(f"{name} holds all {n_rows} rows; some must be left to rank.")
-    return np.sort(rows).astype(np.int64)
-
-
-def check_candidates(candidates: Any) -> list[Candidate] | None:
-    """``candidates`` as None or a list of pairs of a kernel and a positive noise variance."""
-    if candidates is None:
-        return None
-    checked = []
-    for pair in candidates:
-        if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], Kernel)):
-            raise ValueError(f"candidates must be pairs (kernel, noise variance), got {pair!r}.")
-        if not (isinstance(pair[1], Real) and 0.0 < float(pair[1]) < np.inf):
-            raise ValueError(f"candidates must have positive noise variances, got {pair[1]!r}.")
-        checked.append(Candidate(pair[0], float(pair[1])))
-    if not checked:
-        raise ValueError("candidates must hold at least one pair, got none.")
-    return checked

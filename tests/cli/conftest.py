@@ -47,7 +47,7 @@ class CommandLine:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Hyperparameters from design rows for all tables of 20 rows or more: here the command matters, not the model."""
-    monkeypatch.setattr("conformal_gp.tuning.ways.ROWS_FOR_AUGMENTED", 19)
+    monkeypatch.setattr("conformal_gp.tuning.settings.ROWS_FOR_AUGMENTED", 19)
 
 
 @pytest.fixture

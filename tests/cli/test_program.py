@@ -12,7 +12,7 @@ pytest.importorskip("typer", reason="the command line is an extra: pip install '
 
 import conformal_gp
 from conformal_gp.cli import options
-from conformal_gp.gp.mean import MEAN_NAMES
+from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.tables.columns import CATEGORY_INPUTS, MISSING_RULES
 

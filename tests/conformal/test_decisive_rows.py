@@ -38,7 +38,7 @@ class Problem:
         return normalised_residual_lines(self.alpha[rows], self.diagonal[rows], weights, *chosen, gamma)
 
     def looked_at(self, ranking, windows, j):
-        return np.concatenate([ranking.loud, ranking.quiet[windows.start[j] : windows.stop[j]]])
+        return np.concatenate([ranking.high_leverage, ranking.low_leverage[windows.start[j] : windows.stop[j]]])
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
@@ -76,7 +76,7 @@ def test_counts_are_those_of_all_rows(gamma):
 def test_few_rows_are_looked_at():
     problem = Problem(0, n=100_000, n_heavy=5)
     ranking = problem.ranking(2.0)
-    assert 5 <= ranking.loud.size < 300
+    assert 5 <= ranking.high_leverage.size < 300
     for rank in (10_000, 1000):
         windows = ranking.for_rank(rank, problem.variance, 0.1 * problem.size)
         assert (windows.stop - windows.start).max() < 1000
@@ -87,12 +87,12 @@ def test_the_label_at_the_mean_is_below_all_rows_that_are_not_zero():
     ranking = problem.ranking(2.0)
     windows = ranking.for_label(problem.mean, problem.mean, problem.variance, problem.size)
     n_positive = np.count_nonzero(problem.alpha)
-    assert (windows.stop + ranking.loud.size >= problem.alpha.size).all()
-    assert (windows.start >= n_positive - ranking.loud.size).all()
+    assert (windows.stop + ranking.high_leverage.size >= problem.alpha.size).all()
+    assert (windows.start >= n_positive - ranking.high_leverage.size).all()
 
 
 def test_weights_that_may_be_large_leave_all_rows_in():
     problem = Problem(2)
     windows = problem.ranking(2.0).for_rank(100, problem.variance, 1e6 * problem.size)
     assert (windows.start == 0).all()
-    assert (windows.stop == problem.ranking(2.0).quiet.size).all()
+    assert (windows.stop == problem.ranking(2.0).low_leverage.size).all()

@@ -22,7 +22,7 @@ LEVELS = [0.5, 0.9, 0.99]
 
 
 def small(**options):
-    settings = {"n_inducing": 25, "n_design": 150, "n_restarts": 0, "random_state": 0, "block_rows": 128}
+    settings = {"n_inducing": 25, "design": 150, "n_restarts": 0, "random_state": 0, "block_rows": 128}
     return SparseConformalGPRegressor(**settings | options)
 
 

@@ -22,7 +22,7 @@ DESIGN = np.arange(3, 60, 4)
 
 
 def sparse(kernel, mean="linear", gamma=2.0, approximation="fitc", noise_variance=0.1, **options):
-    settings = {"tuning": "fixed", "scale_inputs": False, "n_design": DESIGN, "n_inducing": 12, **options}
+    settings = {"tuning": "fixed", "scale_inputs": False, "design": DESIGN, "n_inducing": 12, **options}
     return SparseConformalGPRegressor(
         kernel, mean=mean, gamma=gamma, approximation=approximation, noise_variance=noise_variance, **settings
     )
@@ -62,7 +62,7 @@ def exact_and_sparse(mean, gamma, approximation):
     options = {"mean": mean, "gamma": gamma, "noise_variance": 0.0, "n_restarts": 0}
     exact = ConformalGPRegressor(kernel, tuning="holdout", design=design, **options).fit(X, y)
     low_rank = SparseConformalGPRegressor(
-        kernel, n_design=design, inducing=X, approximation=approximation, **options
+        kernel, design=design, inducing=X, approximation=approximation, **options
     ).fit(X, y)
     assert low_rank.inducing_.shape == X.shape
     return exact, low_rank, X
@@ -94,7 +94,7 @@ def test_design_rows_teach_as_they_teach_the_exact_process():
     X, y = make_data(3, 90)
     design = np.arange(0, 90, 3)
     exact = ConformalGPRegressor("se", tuning="holdout", design=design, n_restarts=1, random_state=0).fit(X, y)
-    low_rank = SparseConformalGPRegressor("se", n_design=design, n_restarts=1, random_state=0).fit(X, y)
+    low_rank = SparseConformalGPRegressor("se", design=design, n_restarts=1, random_state=0).fit(X, y)
     np.testing.assert_allclose(low_rank.kernel_.theta, exact.kernel_.theta, atol=1e-2)
     assert low_rank.noise_variance_ == pytest.approx(exact.noise_variance_, rel=1e-2)
 
@@ -102,6 +102,6 @@ def test_design_rows_teach_as_they_teach_the_exact_process():
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_labels_far_from_zero_lose_no_digits(offset):
     X, y = make_data(4, 200)
-    near, far = (sparse(KERNELS["matern"], n_design=40).set_params(random_state=0) for _ in range(2))
+    near, far = (sparse(KERNELS["matern"], design=40).set_params(random_state=0) for _ in range(2))
     expected = near.fit(X, y).predict_interval(INPUTS, 0.9) + offset
     np.testing.assert_allclose(far.fit(X, y + offset).predict_interval(INPUTS, 0.9), expected, atol=1e-8)

@@ -27,7 +27,7 @@ problems = st.fixed_dictionaries(
 
 
 def fitted(problem, change=lambda X, y: (X, y), **options):
-    options = {"tuning": "fixed", "n_design": DESIGN, "scale_inputs": False, "n_jobs": 1, "random_state": 0, **options}
+    options = {"tuning": "fixed", "design": DESIGN, "scale_inputs": False, "n_jobs": 1, "random_state": 0, **options}
     options |= {name: value for name, value in problem.items() if name != "seed"}
     return SparseConformalGPRegressor(**options).fit(*change(*make_data(problem["seed"], N_ROWS)))
 
@@ -129,7 +129,7 @@ def test_what_is_learnt_depends_on_the_design_rows_alone():
     other_X[40:] += 10.0
     other_y[40:] *= -5.0
     first, second = (
-        SparseConformalGPRegressor(n_design=design, n_inducing=20, random_state=0, gamma=[1.0, 2.0]).fit(*rows)
+        SparseConformalGPRegressor(design=design, n_inducing=20, random_state=0, gamma=[1.0, 2.0]).fit(*rows)
         for rows in ((X, y), (other_X, other_y))
     )
     assert first.kernel_ == second.kernel_
@@ -143,6 +143,6 @@ def test_a_category_that_no_design_row_has_is_answered():
     rare = np.zeros((200, 1))
     rare[150:153] = 1.0
     X, y = np.hstack([X, rare]), y + 5.0 * rare[:, 0]
-    model = SparseConformalGPRegressor(n_design=np.arange(60), n_inducing=20, random_state=0).fit(X, y)
+    model = SparseConformalGPRegressor(design=np.arange(60), n_inducing=20, random_state=0).fit(X, y)
     ends = model.predict_interval([[0.0, 0.0, 1.0], [0.0, 0.0, 0.0]], 0.9)
     assert np.isfinite(ends).all()

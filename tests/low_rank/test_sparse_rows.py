@@ -4,11 +4,13 @@ import io
 import pickle
 import re
 import tracemalloc
+import warnings
 from contextlib import redirect_stderr
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -63,7 +65,7 @@ def test_memory_follows_the_block_not_the_rows(tmp_path):
 
     def peak(block_rows):
         tracemalloc.start()
-        small(n_inducing=n_inducing, block_rows=block_rows, n_design=300, n_jobs=1).fit(mapped, y).predict_interval(
+        small(n_inducing=n_inducing, block_rows=block_rows, design=300, n_jobs=1).fit(mapped, y).predict_interval(
             inputs
         )
         _, most = tracemalloc.get_traced_memory()
@@ -81,7 +83,7 @@ def test_a_memory_map_that_is_not_finite_is_refused_with_its_row(tmp_path):
     mapped[:] = X
     mapped[321, 1] = np.nan
     with pytest.raises(ValueError, match=r"X contains NaN in row 321, column 1"):
-        small(block_rows=100, n_design=np.arange(100)).fit(mapped, y)
+        small(block_rows=100, design=np.arange(100)).fit(mapped, y)
 
 
 def test_a_fitted_model_does_not_notice_changes_of_the_arrays_it_was_given():
@@ -129,13 +131,29 @@ def test_progress_is_shown():
 # Design rows
 
 
-@pytest.mark.parametrize(("n_design", "size"), [(50, 50), (0.25, 75), ([5, 1, 2, 7, 11, 13], 6), (None, 100)])
-def test_design_rows_by_number_share_or_name(n_design, size):
-    model = small(n_design=n_design).fit(*make_data(1, 300))
+@pytest.mark.parametrize(("design", "size"), [(50, 50), (0.25, 75), ([5, 1, 2, 7, 11, 13], 6), (None, 100)])
+def test_design_rows_by_number_share_or_name(design, size):
+    model = small(design=design).fit(*make_data(1, 300))
     assert model.design_.size == size
     assert (np.diff(model.design_) > 0).all()
     assert f"{size} design rows and the other {300 - size} are ranked" in model.guarantee_
     assert model.guarantee_.startswith("Exact")
+
+
+def test_the_former_name_of_design_is_taken_with_a_warning():
+    rows = make_data(1, 300)
+    model = clone(small(n_design=50))
+    assert model.get_params()["n_design"] == 50
+    with pytest.warns(FutureWarning, match="n_design is called design now") as caught:
+        model.fit(*rows)
+    assert caught[0].filename == __file__
+    np.testing.assert_array_equal(model.design_, small(design=50).fit(*rows).design_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        model.set_params(design=60, n_design="deprecated").fit(*rows)
+    assert model.design_.size == 60
+    with pytest.raises(ValueError, match="give design alone"), pytest.warns(FutureWarning):
+        small(design=50, n_design=50).fit(*rows)
 
 
 def test_given_inducing_inputs_put_a_condition_on_the_guarantee():
@@ -158,11 +176,11 @@ def test_every_selection_fits(inducing):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_design": 300}, "n_design must leave rows to rank: got 300 of n_samples=300"),
-        ({"n_design": np.arange(300)}, "n_design holds all 300 rows"),
-        ({"n_design": [0, 0, 1]}, "n_design must hold distinct row numbers"),
-        ({"n_design": 1.5}, "'n_design' parameter"),
-        ({"n_design": 0}, "'n_design' parameter"),
+        ({"design": 300}, "design must leave rows to rank: got 300 of n_samples=300"),
+        ({"design": np.arange(300)}, "design holds all 300 rows"),
+        ({"design": [0, 0, 1]}, "design must hold distinct row numbers"),
+        ({"design": 1.5}, "'design' parameter"),
+        ({"design": 0}, "'design' parameter"),
         ({"n_inducing": 0}, "'n_inducing' parameter"),
         ({"inducing": "magic"}, "'inducing' parameter"),
         ({"inducing": np.zeros((3, 5))}, "5 features"),

@@ -9,14 +9,16 @@ from conformal_gp.gp.prior import DEVIATION
 from conformal_gp.gp.scaling import Scaling
 from conformal_gp.tuning.plan import Candidate
 from conformal_gp.tuning.settings import (
+    INPUTS_FOR_AUGMENTED,
+    ROWS_FOR_AUGMENTED,
     Settings,
+    automatic,
     check_kernel,
     explained,
     label_variance,
     prior_deviation,
     resolved_mean,
 )
-from conformal_gp.tuning.ways import INPUTS_FOR_AUGMENTED, ROWS_FOR_AUGMENTED, automatic
 
 
 def settings(**options):

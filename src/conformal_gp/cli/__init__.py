@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import sys
 
-EXTRA = "conformal-gp[cli]"
-
 
 def main() -> None:
     """Run the command; if its extra is not installed, say which one it needs."""
@@ -21,7 +19,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("conformal_gp"):
             raise
-        print(f"conformal-gp needs {error.name}: install it with pip install '{EXTRA}'", file=sys.stderr)
+        print(f"conformal-gp needs {error.name}: install it with pip install 'conformal-gp[cli]'", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt as stop:
         say_stopped()

@@ -12,7 +12,6 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from conformal_gp.cli import EXTRA
 from conformal_gp.cli.stopping import MESSAGE, exit_code, say_stopped
 
 PROGRAM_FAULT = 1
@@ -59,7 +58,7 @@ class Command(TyperCommand):
             if error.name is not None and error.name.startswith("conformal_gp"):
                 raise
             # Errors that we raise have no module name, and say themselves which extra is needed.
-            _say(ctx, str(error) if error.name is None else f"this needs {error.name}: pip install '{EXTRA}'")
+            _say(ctx, str(error) if error.name is None else f"this needs {error.name}: pip install 'conformal-gp[cli]'")
             raise typer.Exit(USER_MISTAKE) from None
         except (ValueError, OSError, MemoryError) as error:
             _say(ctx, _words(error))

@@ -16,12 +16,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 class Output:
-    """A command's voice.
+    """Messages and results of a command.
 
     Parameters
     ----------
     quiet : bool
-        Say nothing but results and errors.
+        Print results and errors only.
     as_json : bool
         Results are one JSON document; notices become part of it.
     """
@@ -34,14 +34,14 @@ class Output:
         self._results = Console(highlight=False, markup=False)
 
     def notice(self, text: str) -> None:
-        """Say something that the user should know."""
+        """Print something that the user should know."""
         if text in self.notices:
             return
         self.notices.append(text)
         self.info(f"note: {text}")
 
     def info(self, text: str) -> None:
-        """Say how things go."""
+        """Print progress and summaries."""
         if not self.quiet:
             self._errors.print(text)
 
@@ -66,7 +66,7 @@ class Output:
 
     @contextmanager
     def working(self, label: str) -> Iterator[None]:
-        """A sign of life on a terminal, where nobody knows how long it will take."""
+        """A spinner on a terminal, for work of unknown duration."""
         if self.quiet or not sys.stderr.isatty():
             yield
             return

@@ -13,8 +13,7 @@ from conformal_gp.cli.training import Model, Reading, tuning_of
 from conformal_gp.evaluation import percent
 from conformal_gp.metrics import coverage
 from conformal_gp.tables import Columns, Table
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 _ROWS_NAMED = 5
 

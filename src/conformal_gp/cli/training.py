@@ -14,8 +14,8 @@ from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.sparse import SparseConformalGPRegressor
 from conformal_gp.tables import Columns, Table, TableError, read_table
 from conformal_gp.tables.dialect import Dialect
+from conformal_gp.types import Array
 
-Array = NDArray[np.float64]
 Model = ConformalGPRegressor | SparseConformalGPRegressor
 
 # Largest number of rows of an exact Gaussian process, whose n by n matrices then take 200 MB each. Beyond it the

@@ -10,12 +10,8 @@ from __future__ import annotations
 
 from math import sqrt
 
-import numpy as np
-from numpy.typing import NDArray
-
 from conformal_gp._compiled import compiled
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 # β₁, β₂ and ε, as published.
 DECAY, SQUARE_DECAY, SAFE_DIVISION = 0.9, 0.999, 1e-8

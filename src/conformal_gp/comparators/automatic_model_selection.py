@@ -27,14 +27,12 @@ cannot.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import RBF
 
 from conformal_gp.gp.covariance import Pairs, covariance
 from conformal_gp.gp.factor import Factor
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 # Coefficients below this count as zero: D would be infinite.
 SMALLEST_COEFFICIENT = 1e-12

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.conformal.levels import read_levels
+from conformal_gp.types import Array
 from conformal_gp.validation import check_inputs, check_labels
-
-Array = NDArray[np.float64]
 
 
 class IntervalRegressor(RegressorMixin, BaseEstimator, ABC):

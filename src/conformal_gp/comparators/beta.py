@@ -1,6 +1,6 @@
 r"""Recalibration by a beta link with varying parameters: GP-Beta (Song, Diethe, Kull and Flach, 2019).
 
-Under its predictive distribution a label has the level :math:`t = \Phi((y - m) / s)`. The beta link maps it to
+Under its predictive distribution a label has the level :math:`t = \Phi((y - \mu) / \sqrt s)`. The beta link maps it to
 
 .. math::
     \tilde F(y) = \operatorname{sigmoid}(z), \quad z = a \ln t - b \ln(1 - t) + c, \quad a, b > 0,
@@ -11,7 +11,7 @@ minimises
 
 .. math::
     -\sum_i \ln \frac1S \sum_{k \le S} \tilde f(y_i \mid f_{ik})
-    + \tfrac12 \bigl(\|C\|^2 + \|M\|^2 - \ln |M M^T| - 3 u\bigr),
+    + \tfrac12 \bigl(\|A\|^2 + \|M\|^2 - \ln |M M^T| - 3 u\bigr),
 
 with samples :math:`f_{ik}` of the posterior and :math:`\tilde f` the density of :math:`\tilde F`. The first term is the
 negative logarithm of the mean likelihood, the second the divergence of the posterior from the prior.
@@ -41,8 +41,7 @@ from conformal_gp.comparators.adam import adam_step
 from conformal_gp.comparators.latent_process import Moments, Posterior, Projection
 from conformal_gp.comparators.split import SplitRegressor
 from conformal_gp.threads import one_blas_thread
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 # The authors' training: rows in a batch, steps between checks of the objective, checks without a gain before it stops.
 BATCH_ROWS = 16

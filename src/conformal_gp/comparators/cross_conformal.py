@@ -8,24 +8,22 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from conformal_gp.comparators.base import RegionRegressor
-from conformal_gp.comparators.held_out import HeldOutRegressor, Rows, plus_intervals
+from conformal_gp.comparators.held_out import HeldOutRegressor, plus_intervals
 from conformal_gp.conformal.levels import rank
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array, Rows
 
 
 class CrossConformal(HeldOutRegressor, RegionRegressor):
     r"""Intervals from the errors and predictions of models that each leave out a fold.
 
-    With :math:`m_i, s_i` the mean and standard deviation of a label under the model without row i's fold, and
-    :math:`t_i` the score :math:`|y_i - m_i| / s_i^{2/\gamma}` of row i, a candidate label y has the p-value
+    With :math:`\mu_i, s_i` the mean and variance of a label under the model without row i's fold, and
+    :math:`t_i` the score :math:`|y_i - \mu_i| / s_i^{1/\gamma}` of row i, a candidate label y has the p-value
 
-    .. math:: p(y) = \frac{1 + \#\{i : |y - m_i(x)| / s_i(x)^{2/\gamma} \le t_i\}}{l + 1},
+    .. math:: p(y) = \frac{1 + \#\{i : |y - \mu_i(x)| / s_i(x)^{1/\gamma} \le t_i\}}{l + 1},
 
     and the region consists of the labels with :math:`p(y) > \delta`. There is no exact guarantee. For exchangeable rows
     and ``refit=True``, a label is missed with probability at most slightly more than :math:`2 \delta` (Barber et al.,
@@ -39,7 +37,7 @@ class CrossConformal(HeldOutRegressor, RegionRegressor):
         Folds; an integer is a number of folds drawn at random.
     method : {"cross", "plus"}, default="cross"
         "cross" is the region above, whose convex hull is the interval. "plus" is CV+, an interval that contains it: its
-        ends are order statistics of :math:`m_i \pm t_i s_i^{2/\gamma}`, as in :class:`JackknifePlus`.
+        ends are order statistics of :math:`\mu_i \pm t_i s_i^{1/\gamma}`, as in :class:`JackknifePlus`.
     gamma : float in [1, inf], default=2.0
         As in :class:`Jackknife`.
     refit : bool, default=False

@@ -5,15 +5,15 @@ to these pairs; its values are the quantiles of a new label. Here the function i
 flow with H units,
 
 .. math::
-    N(u) = \operatorname{logit} \sum_h p_h s_h, \quad
-    s_h = \operatorname{sigmoid}(e^{v_h} u + b_h), \quad p = \operatorname{softmax}(w),
+    N(u) = \operatorname{logit} \sum_h p_h g_h, \quad
+    g_h = \operatorname{sigmoid}(e^{v_h} u + b_h), \quad p = \operatorname{softmax}(w),
 
-increasing in u whatever its parameters v, b and w are. With :math:`\bar s = \sum_h p_h s_h` its gradient is
+increasing in u whatever its parameters v, b and w are. With :math:`\bar g = \sum_h p_h g_h` its gradient is
 
 .. math::
-    \frac{\partial N}{\partial b_h} = \frac{p_h s_h (1 - s_h)}{\bar s (1 - \bar s)}, \quad
+    \frac{\partial N}{\partial b_h} = \frac{p_h g_h (1 - g_h)}{\bar g (1 - \bar g)}, \quad
     \frac{\partial N}{\partial v_h} = \frac{\partial N}{\partial b_h} e^{v_h} u, \quad
-    \frac{\partial N}{\partial w_h} = \frac{p_h (s_h - \bar s)}{\bar s (1 - \bar s)}.
+    \frac{\partial N}{\partial w_h} = \frac{p_h (g_h - \bar g)}{\bar g (1 - \bar g)}.
 
 The authors' code (TorchUQ) trains a second flow, from scores to levels, at the same time. Intervals do not use it, but
 its error counts in the decisions to halve the step size and to stop. It is left out here. On folds of two data sets
@@ -22,24 +22,19 @@ this changed mean widths by no more than another random start does, 5%, and took
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
 from math import exp, log
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_expit, log_softmax, logsumexp, ndtr, ndtri
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from conformal_gp._compiled import compiled
 from conformal_gp.comparators.adam import adam_step
-from conformal_gp.comparators.recalibration import INTERVAL_RULES, extended_scores, interval_levels
-from conformal_gp.comparators.split import SplitRegressor
-
-Array = NDArray[np.float64]
+from conformal_gp.comparators.recalibration import QuantileRecalibration, extended_scores
+from conformal_gp.types import Array
 
 # Probabilities are kept this far from 0 and 1, as in the authors' code: 4.75 standard deviations.
 LEAST_PROBABILITY = 1e-6
@@ -169,13 +164,13 @@ def _train(
     return step, loss
 
 
-class FlowRecalibration(SplitRegressor):
+class FlowRecalibration(QuantileRecalibration):
     r"""Modular conformal calibration with a neural autoregressive flow (GPR-RM in the paper).
 
-    The flow N is fitted to the scores :math:`\Phi((y - m) / s) - 1/2` of the calibration rows. The quantile at level u
-    of a new label with predicted mean m and standard deviation s is :math:`m + s\, \Phi^{-1}(N(u) + 1/2)`. Quantiles
-    are finite, at most 4.75 standard deviations from the mean. They have no guarantee, because the flow smooths the
-    scores.
+    The flow N is fitted to the scores :math:`\Phi((y - \mu) / \sqrt s) - 1/2` of the calibration rows. The quantile at
+    level u of a new label with predicted mean :math:`\mu` and variance s is
+    :math:`\mu + \sqrt s\, \Phi^{-1}(N(u) + 1/2)`. Quantiles are finite, at most 4.75 standard deviations from the mean.
+    They have no guarantee, because the flow smooths the scores.
 
     Training follows the authors' code: Adam from a random start, and a step size that is halved when the loss stalls,
     until the step size or the loss is below 1e-5. There are two differences. Training is in double precision, and the
@@ -185,14 +180,14 @@ class FlowRecalibration(SplitRegressor):
     ----------
     estimator, calibration_size, random_state
         See :class:`~conformal_gp.comparators.SplitConformal`. The seed is also that of the flow's start.
-    interval : {"shortest", "central"}, default="shortest"
-        Which interval of a level to take: the narrowest on average, or the one with equal tails.
     units : int, default=200
         Units H of the flow.
     step_size : float, default=1e-3
         Adam's step size at the start.
     max_steps : int, default=50_000
         Training steps at most.
+    interval : {"shortest", "central"}, default="shortest"
+        Which interval of a level to take: the narrowest on average, or the one with equal tails.
 
     Attributes
     ----------
@@ -223,8 +218,7 @@ class FlowRecalibration(SplitRegressor):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
-        **SplitRegressor._parameter_constraints,
-        "interval": [StrOptions(set(INTERVAL_RULES))],
+        **QuantileRecalibration._parameter_constraints,
         "units": [Interval(Integral, 1, None, closed="left")],
         "step_size": [Interval(Real, 0, None, closed="neither")],
         "max_steps": [Interval(Integral, 1, None, closed="left")],
@@ -236,13 +230,12 @@ class FlowRecalibration(SplitRegressor):
         *,
         calibration_size: float = 0.25,
         random_state: int | np.random.RandomState | None = None,
-        interval: str = "shortest",
         units: int = 200,
         step_size: float = 1e-3,
         max_steps: int = 50_000,
+        interval: str = "shortest",
     ):
-        super().__init__(estimator, calibration_size=calibration_size, random_state=random_state)
-        self.interval = interval
+        super().__init__(estimator, calibration_size=calibration_size, random_state=random_state, interval=interval)
         self.units = units
         self.step_size = step_size
         self.max_steps = max_steps
@@ -254,11 +247,6 @@ class FlowRecalibration(SplitRegressor):
         levels = np.linspace(0.0, 1.0, scores.size)
         self.parameters_, self.n_steps_, self.loss_ = train_flow(start, levels, scores, self.step_size, self.max_steps)
 
-    def _ends(self, mean: Array, std: Array, levels: Sequence[Fraction]) -> Array:
-        ends = [self._quantile(np.array(interval_levels(self._quantile, 1 - level, self.interval))) for level in levels]
-        return mean[:, None, None] + std[:, None, None] * np.transpose(ends)
-
     def _quantile(self, levels: Array) -> Array:
-        """h: quantiles of a new label whose predicted mean is 0 and standard deviation 1."""
         scores = flow(self.parameters_, levels)
         return ndtri(np.clip(scores + 0.5, LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY))

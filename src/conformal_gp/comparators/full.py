@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from conformal_gp.comparators.base import RegionRegressor
@@ -17,8 +16,8 @@ from conformal_gp.conformal.lines import Lines
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.predictors.base import BLOCK_ENTRIES, BLOCK_ROWS
 from conformal_gp.threads import one_blas_thread
+from conformal_gp.types import Array
 
-Array = NDArray[np.float64]
 Part = TypeVar("Part")
 
 

@@ -7,23 +7,21 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods
 
 from conformal_gp.comparators.base import IntervalRegressor
 from conformal_gp.gp.error_bars import error_bars
 from conformal_gp.regressor import ConformalGPRegressor
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 
 class GaussianIntervals(IntervalRegressor):
     r"""Central intervals of a Gaussian process's predictive distribution (GPR in the paper).
 
-    .. math:: m(x) \pm \Phi^{-1}(1 - \delta/2)\, s(x),
+    .. math:: \mu(x) \pm \Phi^{-1}(1 - \delta/2)\, \sqrt{s(x)},
 
-    with mean m and standard deviation s of a new label. Their coverage is right if the model is; otherwise there is no
+    with mean :math:`\mu` and variance s of a new label. Their coverage is right if the model is; otherwise there is no
     guarantee.
 
     Parameters

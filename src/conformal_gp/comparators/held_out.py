@@ -9,7 +9,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import HasMethods, Interval
@@ -19,9 +18,7 @@ from conformal_gp.comparators.leave_out import ClosedForm, LeftOut, Refits
 from conformal_gp.comparators.order import lower_end, scaled, upper_end
 from conformal_gp.predictors.single import SinglePredictor
 from conformal_gp.regressor import ConformalGPRegressor
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
+from conformal_gp.types import Array, Rows
 
 # Test rows are taken in blocks of this many pairs with training rows.
 BLOCK_ENTRIES = 2**20
@@ -30,8 +27,8 @@ BLOCK_ENTRIES = 2**20
 class HeldOutRegressor(IntervalRegressor):
     r"""A Gaussian process fitted to all training rows, and to all but each fold of them.
 
-    With :math:`m_i, s_i` the mean and standard deviation of row i under the model without its fold, the score of the
-    row is :math:`t_i = |y_i - m_i| / s_i^{2/\gamma}`. Subclasses define the folds, and the intervals that follow.
+    With :math:`\mu_i, s_i` the mean and variance of row i under the model without its fold, the score of the
+    row is :math:`t_i = |y_i - \mu_i| / s_i^{1/\gamma}`. Subclasses define the folds, and the intervals that follow.
     :class:`~conformal_gp.comparators.Jackknife` describes the parameters, and
     :mod:`conformal_gp.comparators.leave_out` the closed form.
     """

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from fractions import Fraction
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm
-from sklearn.utils._param_validation import StrOptions
 
-from conformal_gp.comparators.recalibration import INTERVAL_RULES, extended_scores, interval_levels
-from conformal_gp.comparators.split import SplitRegressor
-
-Array = NDArray[np.float64]
+from conformal_gp.comparators.recalibration import QuantileRecalibration, extended_scores
+from conformal_gp.types import Array
 
 # Quantiles of the extended scores stay within 4.75 standard deviations of the mean.
 FARTHEST = 1e-6
 
 
-class IsotonicRecalibration(SplitRegressor):
+class IsotonicRecalibration(QuantileRecalibration):
     r"""Quantiles of a Gaussian process, corrected on calibration rows (GPR-RI in the paper).
 
-    The label of a calibration row lies at level :math:`p_j = \Phi((y_j - m_j) / s_j)` of its predictive distribution.
-    Isotonic regression learns an increasing map R from these levels to the share of rows at or below them. Since the
-    shares increase with the levels, R is their empirical distribution function, interpolated. The quantile at level u
-    of a new label is then
+    The label of a calibration row lies at level :math:`p_j = \Phi((y_j - \mu_j) / \sqrt{s_j})` of its predictive
+    distribution. Isotonic regression learns an increasing map R from these levels to the share of rows at or below
+    them. Since the shares increase with the levels, R is their empirical distribution function, interpolated. The
+    quantile at level u of a new label is then
 
-    .. math:: m(x) + s(x)\, \Phi^{-1}(R^{-1}(u)) .
+    .. math:: \mu(x) + \sqrt{s(x)}\, \Phi^{-1}(R^{-1}(u)) .
 
     Beyond the smallest and the largest of the q levels R is not known. Following what comes closest to the paper's
     numbers, one point is added at either end, the mean gap away: the j-th of these q + 2 points has share j / (q + 1).
@@ -68,31 +60,10 @@ class IsotonicRecalibration(SplitRegressor):
     array([[-3.29,  3.29]])
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
-        **SplitRegressor._parameter_constraints,
-        "interval": [StrOptions(set(INTERVAL_RULES))],
-    }
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        calibration_size: float = 0.25,
-        random_state: int | np.random.RandomState | None = None,
-        interval: str = "shortest",
-    ):
-        super().__init__(estimator, calibration_size=calibration_size, random_state=random_state)
-        self.interval = interval
-
     def _calibrate(self, mean: Array, std: Array, y: Array) -> None:
         self.levels_ = extended_scores(norm.cdf((y - mean) / std))
         self.shares_ = np.arange(y.size + 2) / (y.size + 1)
 
-    def _ends(self, mean: Array, std: Array, levels: Sequence[Fraction]) -> Array:
-        shares = np.array([interval_levels(self._quantile, 1 - level, self.interval) for level in levels])
-        return mean[:, None, None] + std[:, None, None] * self._quantile(shares.T)
-
-    def _quantile(self, shares: Array) -> Array:
-        """Quantiles of standardised labels."""
-        levels = np.clip(np.interp(shares, self.shares_, self.levels_), FARTHEST, 1.0 - FARTHEST)
-        return norm.ppf(levels)
+    def _quantile(self, levels: Array) -> Array:
+        predicted = np.interp(levels, self.shares_, self.levels_)
+        return norm.ppf(np.clip(predicted, FARTHEST, 1.0 - FARTHEST))

@@ -7,12 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from conformal_gp.comparators.held_out import HeldOutRegressor, Rows, plus_intervals
+from conformal_gp.comparators.held_out import HeldOutRegressor, plus_intervals
 from conformal_gp.comparators.order import scaled, upper_end
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array, Rows
 
 
 class _LeaveOneOut(HeldOutRegressor):
@@ -32,7 +30,7 @@ class Jackknife(_LeaveOneOut):
 
     With :math:`t_i` the absolute error of training row i under the model without it, the interval is
 
-    .. math:: m(x) \pm t_{(r)}, \qquad r = \lceil (1 - \delta)(l + 1) \rceil,
+    .. math:: \mu(x) \pm t_{(r)}, \qquad r = \lceil (1 - \delta)(l + 1) \rceil,
 
     infinite when r > l. It usually covers well, but there is no guarantee.
 

@@ -1,18 +1,19 @@
 r"""The sparse Gaussian process of GP-Beta: three functions of the base prediction.
 
-Its inputs are base predictions (m, s), that is Gaussian distributions, with the covariance
+Its inputs are base predictions, that is Gaussian distributions of mean :math:`\mu` and variance s, with the covariance
 
 .. math::
-    k((m, s), (m', s')) = \frac{\ell}{\sqrt S} \exp\Bigl(-\frac{(m - m')^2}{2 S}\Bigr), \quad S = s^2 + s'^2 + \ell^2.
+    k((\mu, s), (\mu', s')) = \frac{\ell}{\sqrt S} \exp\Bigl(-\frac{(\mu - \mu')^2}{2 S}\Bigr), \quad
+    S = s + s' + \ell^2.
 
 Three independent functions f with this covariance are represented by their values at a few inducing rows. Let K = R Rᵀ
 be the covariance matrix of the inducing rows, with jitter on its diagonal. The values are R X, where X is standard
-normal a priori. Its posterior is normal with mean C and covariance M Mᵀ, M lower triangular. With :math:`P = K_{xu}
+normal a priori. Its posterior is normal with mean A and covariance M Mᵀ, M lower triangular. With :math:`W = K_{xu}
 R^{-T}` a row has
 
 .. math::
-    \mathrm{E} f = P C, \quad
-    \operatorname{cov} f = (k + \text{jitter} - P P^T)\, I + G G^T, \quad G = (P \otimes I) M.
+    \mathrm{E} f = W A, \quad
+    \operatorname{cov} f = (k + \text{jitter} - W W^T)\, I + G G^T, \quad G = (W \otimes I) M.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 # Added to the diagonal of covariances, as in the authors' code.
 JITTER = 1e-2
@@ -39,7 +39,7 @@ class Posterior(NamedTuple):
     stds: Array
     """Standard deviations of the inducing rows, (u,)."""
     centre: Array
-    """C, (u, 3)."""
+    """A, (u, 3)."""
     spread: Array
     """M, (3 u, 3 u); index 3 i + j belongs to function j at inducing row i."""
 
@@ -114,7 +114,7 @@ class Projection:
         between = cholesky_backward(self._root, -cross.T @ weights)
         by_cross = covariance_backward(self._rows, self._inducing, self._length, cross)
         by_between = covariance_backward(self._inducing, self._inducing, self._length, between)
-        # The variance of a row itself depends on the length scale alone, as l / sqrt(2 s² + l²).
+        # The variance of a row itself depends on the length scale alone, as l / sqrt(2 s + l²).
         own = 2 * self._rows[1] ** 2
         length = by_cross[0] + by_between[0] + alone @ (own / (own + self._length**2) ** 1.5)
         return Posterior(

@@ -20,14 +20,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from sklearn.base import clone
 
 from conformal_gp.predictors.single import SinglePredictor
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
+from conformal_gp.types import Array, Rows
 
 # Smallest squared pivot of a block of P that is scaled to a unit diagonal. Below it the rows of the block alone
 # determine a coefficient of the mean; gp/posterior.py has the same rule for single rows.

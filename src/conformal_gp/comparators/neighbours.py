@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state, gen_batches
@@ -16,11 +15,10 @@ from conformal_gp.comparators.full import FullConformalRegressor
 from conformal_gp.conformal.lines import Lines, centred_lines
 from conformal_gp.gp.scaling import Scaling
 from conformal_gp.predictors.base import BLOCK_ENTRIES
+from conformal_gp.types import Array, Rows
 
 __all__ = ["ConformalNeighbours", "best_n_neighbors"]
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 FOLDS = 10
 # Largest number of neighbours that cross-validation considers.

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp.conformal.levels import rank
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 
 def lower_end(values: Array, levels: Sequence[Fraction]) -> Array:

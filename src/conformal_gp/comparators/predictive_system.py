@@ -6,21 +6,20 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp.comparators.order import lower_end, one_sided, scaled, upper_end
 from conformal_gp.comparators.split import SplitRegressor
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 
 class SplitPredictiveSystem(SplitRegressor):
     r"""Predictive distribution from the signed errors on calibration rows (GPR-RC in the paper).
 
-    With scores :math:`r_j = (y_j - m_j) / s_j` of the q calibration rows, the labels :math:`C_{(j)} = m(x) + s(x)\,
-    r_{(j)}` divide the line into q + 1 parts, each of probability :math:`1 / (q + 1)`. The interval is
+    With scores :math:`r_j = (y_j - \mu_j) / \sqrt{s_j}` of the q calibration rows, the labels
+    :math:`z_{(j)} = \mu(x) + \sqrt{s(x)}\, r_{(j)}` divide the line into q + 1 parts, each of probability
+    :math:`1 / (q + 1)`. The interval is
 
-    .. math:: [C_{(k)}, C_{(q + 1 - k)}], \qquad k = \lfloor \delta (q + 1) / 2 \rfloor,
+    .. math:: [z_{(k)}, z_{(q + 1 - k)}], \qquad k = \lfloor \delta (q + 1) / 2 \rfloor,
 
     infinite when k = 0. For exchangeable rows it misses with probability at most :math:`2 k / (q + 1) \le \delta`,
     equally on both sides. Finite ends need :math:`q + 1 \ge 2 / \delta`.

@@ -1,18 +1,52 @@
-"""Functions for methods that recalibrate a predictive distribution: extended scores, and rules for intervals."""
+"""Recalibration of a predictive distribution by its quantiles: extended scores, and rules for intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.utils._param_validation import StrOptions
 
-Array = NDArray[np.float64]
+from conformal_gp.comparators.split import SplitRegressor
+from conformal_gp.types import Array
 
 INTERVAL_RULES = ("shortest", "central")
 # The search for the shortest interval: points of each of its two grids.
 GRID_POINTS = 100
+
+
+class QuantileRecalibration(SplitRegressor):
+    """Intervals between two quantiles of a recalibrated distribution.
+
+    Subclasses learn the quantiles from the calibration rows.
+    """
+
+    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
+        **SplitRegressor._parameter_constraints,
+        "interval": [StrOptions(set(INTERVAL_RULES))],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        calibration_size: float = 0.25,
+        random_state: int | np.random.RandomState | None = None,
+        interval: str = "shortest",
+    ):
+        super().__init__(estimator, calibration_size=calibration_size, random_state=random_state)
+        self.interval = interval
+
+    def _ends(self, mean: Array, std: Array, levels: Sequence[Fraction]) -> Array:
+        ends = [self._quantile(np.array(interval_levels(self._quantile, 1 - level, self.interval))) for level in levels]
+        return mean[:, None, None] + std[:, None, None] * np.transpose(ends)
+
+    @abstractmethod
+    def _quantile(self, levels: Array) -> Array:
+        """Quantiles of a new label whose predicted mean is 0 and standard deviation 1."""
 
 
 def extended_scores(scores: Array) -> Array:

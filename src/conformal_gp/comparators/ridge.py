@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from numbers import Real
 
-import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils._param_validation import Interval
 
@@ -17,10 +15,9 @@ from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.scaling import Scaling
 from conformal_gp.threads import one_blas_thread
+from conformal_gp.types import Array
 
 __all__ = ["ConformalRidge"]
-
-Array = NDArray[np.float64]
 
 
 class ConformalRidge(FullConformalRegressor):

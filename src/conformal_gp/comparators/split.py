@@ -18,9 +18,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from conformal_gp.comparators.base import IntervalRegressor
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.regressor import ConformalGPRegressor
+from conformal_gp.types import Array
 from conformal_gp.validation import check_finite
-
-Array = NDArray[np.float64]
 
 
 def calibration_rows(n_rows: int, share: float, random_state: int | np.random.RandomState | None) -> NDArray[np.bool_]:

@@ -8,21 +8,19 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from conformal_gp.comparators.order import scaled, upper_end
 from conformal_gp.comparators.split import SplitRegressor
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 
 class SplitConformal(SplitRegressor):
     r"""Intervals around the prediction whose half-width is a quantile of the errors on calibration rows.
 
-    With scores :math:`t_j = |y_j - m_j| / s_j^{2/\gamma}` of the q calibration rows, the interval is
+    With scores :math:`t_j = |y_j - \mu_j| / s_j^{1/\gamma}` of the q calibration rows, the interval is
 
-    .. math:: m(x) \pm t_{(r)}\, s(x)^{2/\gamma}, \qquad r = \lceil (1 - \delta)(q + 1) \rceil,
+    .. math:: \mu(x) \pm t_{(r)}\, s(x)^{1/\gamma}, \qquad r = \lceil (1 - \delta)(q + 1) \rceil,
 
     infinite when r > q. For exchangeable rows it contains a new label with probability at least :math:`1 - \delta`.
 

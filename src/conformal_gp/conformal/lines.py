@@ -14,11 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp._compiled import compiled
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 
 class Lines(NamedTuple):
@@ -54,16 +52,16 @@ def centred_lines(a: Array, b: Array, a_test: Array, b_test: Array) -> Lines:
 def normalised_residual_lines(
     alpha: Array, diagonal: Array, weights: Array, mean: Array, variance: Array, gamma: float
 ) -> Lines:
-    r"""Lines of leave-one-out residuals over a root of their variance: the paper's eq. (nm2), for a block of test rows.
+    r"""Lines of leave-one-out residuals over a root of their variance: the paper's equation 19.
 
-    In the notation of :mod:`conformal_gp.gp.posterior`, the score of training row i with candidate label
-    :math:`\mu + t` is :math:`|\alpha_i - v_i t / s| / D_i^{1 - 1/\gamma}` with :math:`D_i = C_{ii} + v_i^2 / s`, and
-    the test row's is :math:`(|t| / s) / s^{-(1 - 1/\gamma)}`. Their ratio leaves
+    In the notation of docs/theory.md, the score of training row i with candidate label :math:`\mu + t` is
+    :math:`|\alpha_i - v_i t / s| / M_{ii}^{1 - 1/\gamma}` with :math:`M_{ii} = P_{ii} + v_i^2 / s`, and the test
+    row's is :math:`(|t| / s) / s^{-(1 - 1/\gamma)}`. Their ratio leaves
 
     .. math::
-        p_i = s \alpha_i / d_i, \qquad q_i = -v_i / d_i, \qquad d_i = (s\, C_{ii} + v_i^2)^{1 - 1/\gamma} .
+        p_i = s \alpha_i / d_i, \qquad q_i = -v_i / d_i, \qquad d_i = (s\, P_{ii} + v_i^2)^{1 - 1/\gamma} .
 
-    A row whose variance is infinite (:math:`C_{ii} = 0`) and which has no weight in the prediction has score zero, the
+    A row whose variance is infinite (:math:`P_{ii} = 0`) and which has no weight in the prediction has score zero, the
     limit of ever vaguer priors. The centre is the mean :math:`\mu`; for :math:`\gamma = 2` every :math:`|q_i| < 1`.
 
     Parameters
@@ -75,8 +73,8 @@ def normalised_residual_lines(
     mean, variance : ndarray of shape (m,)
         Mean and variance of each test row's label; where the variance is infinite the region is the whole line.
     gamma : float
-        Root of the variance: 1 is the plain residual of a fit to all rows (nm1a), infinity the plain leave-one-out
-        residual (nm1b).
+        Root of the variance: 1 is the plain residual of a fit to all rows (the paper's equation 11), infinity the plain
+        leave-one-out residual (equation 12).
 
     Returns
     -------

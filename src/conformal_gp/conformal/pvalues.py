@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.conformal.lines import Lines
+from conformal_gp.types import Array
 
-Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 # Scores that differ by less than this share of their size are tied: the ends of a region, computed and handed back,
@@ -42,7 +42,7 @@ def counts(lines: Lines, y: Array) -> tuple[Counts, Counts]:
     t = (y - lines.centre)[:, None]
     own = np.abs(t)
     scores = np.abs(lines.offset + lines.slope * t)
-    # The label itself is known to rounding only, and so then is t.
+    # The label is known up to rounding only, and so is t.
     slack = TIE * (np.abs(lines.offset) + own) + LABEL_ROUNDING * np.abs(y)[:, None]
     return (scores >= own - slack).sum(axis=1), (scores > own + slack).sum(axis=1)
 

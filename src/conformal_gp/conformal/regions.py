@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from conformal_gp._compiled import compiled
 from conformal_gp.conformal.lines import Lines
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 # Slopes that differ from the test row's by less than this are equal to it: a ray has no end in the far distance.
 SLOPE_TIE = 1e-12

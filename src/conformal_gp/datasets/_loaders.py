@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ._base import load_bundled
+from conformal_gp.datasets._base import load_bundled
 
 
 def load_auto_mpg(*, return_X_y: bool = False, as_frame: bool = False, raw: bool = False) -> Any:

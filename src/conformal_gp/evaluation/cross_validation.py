@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
@@ -18,9 +18,8 @@ from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation.judgement import Finding, Level
 from conformal_gp.gp.error_bars import error_bars
+from conformal_gp.types import Array, Rows
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
 

@@ -8,13 +8,13 @@ from enum import StrEnum
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import binom
 
 from conformal_gp.conformal.levels import read_level, read_levels
 from conformal_gp.metrics import mean_width, miscoverage
+from conformal_gp.types import Array
 
-Array = NDArray[np.float64]
 Level = float | Fraction
 
 # Central parts of the binomial distribution: beyond the first, intervals are in doubt; beyond the second, wrong.

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
 from conformal_gp import datasets
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 N_FOLDS = 10
 TRAINING_ROWS, TEST_ROWS = 500, 1000

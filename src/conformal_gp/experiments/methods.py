@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
@@ -24,8 +23,7 @@ from conformal_gp.comparators.split import SplitRegressor
 from conformal_gp.experiments.folds import OUTLIERS, Fold
 from conformal_gp.experiments.paper import Row
 from conformal_gp.predictors.single import SinglePredictor
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
 """Confidence levels at which every method gives intervals; the paper's are the 5th, 6th and 8th."""
@@ -105,7 +103,8 @@ def _regressor(fold: Fold, covariance: str) -> ConformalGPRegressor:
 def _with_gamma(model: ConformalGPRegressor, gamma: float) -> ConformalGPRegressor:
     """The same fit with another gamma."""
     assert isinstance(model._predictor, SinglePredictor)
-    other = copy(model)
+    other = clone(model)
+    vars(other).update(vars(model))
     other.gamma = other.gamma_ = gamma
     other._predictor = model._predictor.with_gamma(gamma)
     return other

@@ -6,12 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp.experiments.methods import LEVELS
 from conformal_gp.experiments.paper import PAPER_LEVELS, Row
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 """Deciles and quartiles that the paper's boxplots show."""

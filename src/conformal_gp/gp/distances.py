@@ -7,11 +7,9 @@ the noise is small. Many pairs are summed at a time, which is about twice as fas
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp._compiled import compiled
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 
 def squared_distances(X: Array, Z: Array) -> Array:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Exponentiation, Kernel, Product, Sum, WhiteKernel
 from threadpoolctl import threadpool_limits
 
 from conformal_gp.gp.covariance import Pairs, covariance
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
+from conformal_gp.types import Array, Rows
 
 # An input whose variance given those chosen before is below this share of the largest variance adds nothing but
 # rounding; the covariance matrix of the chosen ones then needs no jitter.
@@ -47,7 +44,7 @@ def greedy(kernel: Kernel, X: Array, n_inducing: int) -> Rows:
     X : ndarray of shape (n, d)
         Inputs to choose from.
     n_inducing : int
-        How many to choose; fewer are chosen where the others would be known without noise from them.
+        Number to choose. Fewer are chosen if no other input has variance left given those chosen.
 
     Returns
     -------
@@ -82,10 +79,12 @@ def _by_greed(kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomSt
 
 
 def _by_means(kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomState) -> Array:
-    from sklearn.cluster import KMeans  # half a second to import, which others need not wait for
+    from sklearn.cluster import KMeans  # takes half a second to import, so only where it is needed
 
     n_clusters = min(n_inducing, np.unique(X, axis=0).shape[0])
-    with threadpool_limits(1, user_api="openmp"):  # its threads add up in any order: the same call, the same centres
+    with threadpool_limits(
+        1, user_api="openmp"
+    ):  # with one thread, sums and centres do not depend on the order of threads
         return KMeans(n_clusters, n_init=1, random_state=rng).fit(X).cluster_centers_
 
 
@@ -93,7 +92,7 @@ def _at_random(kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomS
     return X[rng.permutation(X.shape[0])[:n_inducing]]
 
 
-# Measured (docs/scale.md): centres of k-means cover the bulk of the rows best; greed spends itself on outlying rows.
+# Measured (docs/scale.md): centres of k-means cover the bulk of the rows best; greedy selection prefers outlying rows.
 SELECTIONS: dict[str, Callable[[Kernel, Array, int, np.random.RandomState], Array]] = {
     "kmeans": _by_means,
     "greedy": _by_greed,
@@ -116,11 +115,11 @@ def select(name: str, kernel: Kernel, X: Array, n_inducing: int, rng: np.random.
     Returns
     -------
     Z : ndarray of shape (at most n_inducing, d)
-        Inducing inputs, none of them known from the others but for rounding.
+        Inducing inputs whose covariance matrix is not singular up to rounding.
     """
     return independent(kernel, SELECTIONS[name](kernel, X, n_inducing, rng))
 
 
 def independent(kernel: Kernel, Z: Array) -> Array:
-    """Those of some inputs that are not known from the others but for rounding, as pivots in order."""
+    """Inputs whose covariances are linearly independent up to rounding, in the order of pivots."""
     return Z[greedy(kernel, Z, Z.shape[0])]

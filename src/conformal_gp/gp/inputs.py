@@ -1,16 +1,69 @@
-"""Training inputs as a model sees them, and the same for new inputs: scaled, paired, with their mean basis."""
+"""Inputs as a model sees them: scaled, paired with the training inputs, and with the basis of the mean function."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp.gp.covariance import Pairs
-from conformal_gp.gp.mean import IndependentColumns, basis
 from conformal_gp.gp.scaling import Scaling
-from conformal_gp.types import Array, Rows
+from conformal_gp.types import Array, Mask, Rows
+
+MEAN_NAMES = ("zero", "constant", "linear")
+"""Mean functions; "auto" is the constant or the linear one."""
+
+
+def basis(mean: str, X: Array) -> Array:
+    """Rows h(x) of the mean function h(x)'β at the rows of ``X``.
+
+    ``"zero"`` has no columns, ``"constant"`` a column of ones, ``"linear"`` ones and the inputs.
+    """
+    ones = np.ones((X.shape[0], 1))
+    return {"zero": ones[:, :0], "constant": ones, "linear": np.hstack([ones, X])}[mean]
+
+
+class IndependentColumns:
+    """An orthonormal basis of the span of some columns, for any rows of the same columns.
+
+    Inputs may be collinear (indicator columns, constant columns); generalised least squares then has no unique
+    coefficients. This keeps the directions R of the coefficient space that the training rows determine: ``H R`` has
+    orthonormal columns. Columns after the first, which is constant, are shifted by their median and scaled to length
+    one before their directions are found: neither an offset nor a far-out input hides a direction.
+    """
+
+    def __init__(self, H: Array):
+        self.n_columns = H.shape[1]
+        self._shift = np.zeros(self.n_columns)
+        self._shift[1:] = np.median(H[:, 1:], axis=0)
+        length = np.linalg.norm(H - self._shift, axis=0)
+        self._length = np.where(length > 1e-14 * (1.0 + np.abs(self._shift)) * np.sqrt(H.shape[0]), length, 1.0)
+        _, singular, directions = np.linalg.svd(self._shifted(H), full_matrices=False)
+        cutoff = max(H.shape) * np.finfo(float).eps * (singular[0] if singular.size else 0.0)
+        kept = singular > cutoff
+        self.rank = int(kept.sum())
+        self._directions = directions[kept].T / singular[kept]
+        self._unseen = np.eye(self.n_columns) - directions[kept].T @ directions[kept]
+
+    def _shifted(self, H: Array) -> Array:
+        return (H - self._shift) / self._length
+
+    def reduce(self, H: Array) -> Array:
+        """Coordinates of rows ``H`` in the kept directions."""
+        return self._shifted(H) @ self._directions
+
+    def coefficients(self, reduced: Array) -> Array:
+        """Coefficients on the columns, from those on the kept directions."""
+        shifted = self._directions @ reduced / self._length
+        if shifted.size > 1:
+            shifted[0] -= self._shift[1:] @ shifted[1:]
+        return shifted
+
+    def leaves(self, H: Array) -> Mask:
+        """Whether each row depends on a direction that the training rows do not determine."""
+        shifted = self._shifted(H)
+        outside = np.linalg.norm(shifted @ self._unseen, axis=1)
+        return outside > 1e-8 * (1.0 + np.linalg.norm(shifted, axis=1))
 
 
 class NewInputs(NamedTuple):
@@ -20,10 +73,10 @@ class NewInputs(NamedTuple):
     """New rows against training rows, scaled."""
     H: Array
     """(m, p): mean basis."""
-    undetermined: NDArray[np.bool_]
-    """(m,): whether the mean there hangs on a coefficient that the training rows do not determine."""
+    undetermined: Mask
+    """(m,): whether the mean there depends on a coefficient that the training rows do not determine."""
 
-    def take(self, rows: NDArray[np.int64]) -> NewInputs:
+    def take(self, rows: Rows) -> NewInputs:
         """Some of the rows."""
         return NewInputs(self.pairs.take(rows), self.H[rows], self.undetermined[rows])
 

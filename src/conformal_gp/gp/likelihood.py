@@ -10,20 +10,19 @@ With :math:`A = K + \sigma^2 I`, :math:`C = A^{-1}`, mean basis H, generalised l
 
 The coefficients minimise f for given hyperparameters, so their own change does not enter the gradient. The restricted
 likelihood integrates them out under a flat prior: :math:`\tfrac12 \log |H'CH|` is added to f, and C becomes
-:math:`P = C - C H (H'CH)^{-1} H'C` in the gradient. It does not mistake coefficients that fit for noise that is small.
+:math:`P = C - C H (H'CH)^{-1} H'C` in the gradient. It does not underestimate the noise
+where coefficients are many.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import Pairs, covariance, keep_lower
 from conformal_gp.gp.factor import Factor
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 
 def generalised_least_squares(H: Array, CH: Array, y: Array) -> Array:
@@ -119,7 +118,7 @@ class NegativeLogLikelihood:
         for rows, columns in self._pairs.blocks():
             Q[rows, columns] -= left[rows] @ right[:, columns]
             keep_lower(Q[rows, rows])
-        # Off the diagonal each entry of the lower triangle stands for two, and half of each sum is wanted.
+        # Entries off the diagonal stand for two, and each sum is halved.
         Q.flat[:: l + 1] *= 0.5
         by_noise = [] if self._noise_variance is not None else [noise * np.trace(Q)]
         return value, np.concatenate([pullback(Q), by_noise])

@@ -7,9 +7,9 @@ Inducing inputs Z give each input features :math:`\phi(x) = L^{-1} k(Z, x)` with
 where :math:`\lambda_i = \sigma^2` (DTC), or :math:`\sigma^2 + k(x_i, x_i) - |\phi_i|^2` (FITC), which keeps the
 variance of every label what it is under the kernel. White noise inside the kernel counts as noise. The coefficients
 :math:`\beta` of the mean have a flat prior: they are features too, of prior precision zero. With
-:math:`f_i = (\phi_i, h_i)` and D the diagonal prior precision (ones, then zeros), let
+:math:`f_i = (\phi_i, h_i)` and E the diagonal prior precision (ones, then zeros), let
 
-.. math:: B = D + \sum_i f_i f_i' / \lambda_i = R R', \qquad g_i = R^{-1} f_i, \quad w = R^{-1} f(x) .
+.. math:: B = E + \sum_i f_i f_i' / \lambda_i = R R', \qquad g_i = R^{-1} f_i, \quad w = R^{-1} f(x) .
 
 Woodbury's identity, in the limit of ever vaguer priors on :math:`\beta`, gives the inverse P over the rows (see
 :mod:`conformal_gp.gp.posterior`) and the prediction at x:
@@ -33,7 +33,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
-from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import Pairs, covariance
@@ -41,8 +40,7 @@ from conformal_gp.gp.factor import Factor, norm_of_lower
 from conformal_gp.gp.inducing import shared_variance
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.lapack import multiply_triangle
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 APPROXIMATIONS = ("fitc", "dtc")
 
@@ -98,11 +96,11 @@ class LowRankPrior:
     inputs : Inputs
         Design rows: they bring the scaling and the mean basis.
     y : ndarray of shape (n_design,)
-        Their labels, from which a first fit of the mean is taken, for the sake of rounding alone.
+        Their labels, to which the mean is fitted first, only to reduce rounding.
     Z : ndarray of shape (m, d)
         Inducing inputs, scaled.
     approximation : {"fitc", "dtc"}
-        What becomes of the variance that the features leave over: noise, or nothing.
+        Whether the variance that the features do not explain is noise, or is left out.
     """
 
     def __init__(self, kernel: Kernel, noise_variance: float, inputs: Inputs, y: Array, Z: Array, approximation: str):
@@ -145,7 +143,7 @@ class LowRankPrior:
         return Sums(F.T @ F, F.T @ residual, float(residual @ residual), float(np.log(noise).sum()), gram, y.size)
 
     def residual(self, F: Array, y: Array) -> Array:
-        """Labels less the first fit of the mean: a flat prior does not notice, but rounding does."""
+        """Labels less the first fit of the mean. Under a flat prior that changes nothing but rounding."""
         return y - F[:, self.n_inducing :] @ self._first_fit
 
     def mean_coef(self, theta: Array) -> Array:
@@ -158,7 +156,7 @@ class LowRankPrior:
 
 
 class RowState(NamedTuple):
-    """What a block of n training rows brings into the comparison with test rows."""
+    """What a comparison with test rows needs of a block of n training rows."""
 
     alpha: Array
     """(n,): weighted residuals."""

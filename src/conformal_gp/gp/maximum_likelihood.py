@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
 from conformal_gp.gp.posterior import noise_floor
-from conformal_gp.gp.prior import LengthScalePrior, is_amplitude
+from conformal_gp.gp.prior import LengthScalePrior, hyperparameter_names, is_amplitude
 from conformal_gp.threads import map_threads
 from conformal_gp.types import Array
 
@@ -29,7 +29,7 @@ TOLERANCE = 1e-8
 START_SPREAD = 1.1
 
 
-# scipy's word for a search that was cut off.
+# SciPy's status of a search that ran out of steps.
 OUT_OF_STEPS = 1
 # Hyperparameters that may end on their upper bound.
 HARMLESS_ABOVE = ("length_scale", "constant_value")
@@ -84,7 +84,7 @@ def maximise_likelihood(
     deviation : float or None, default=None
         Standard deviation of the prior on the length scales of different inputs; None is a flat prior.
     n_rows : int, default=0
-        Rows of the model that is made with what is learnt, if more than these: its noise must be told from rounding.
+        Rows of the model that is made with what is learnt, if more than these: its noise must not be lost in rounding.
 
     Returns
     -------
@@ -157,10 +157,10 @@ def _minimise(objective: Objective, start: Array, bounds: Array, offset: float) 
 
 
 def _remarks(kernel: Kernel, result: OptimizeResult, bounds: Array, learn_noise: bool) -> list[str]:
-    """What to say about how the search ended.
+    """Warnings about how the search ended.
 
-    Length scales on their upper bound are no reason to: the input does not matter. Nor is an amplitude on its upper
-    bound, which only says that the function is very smooth, nor noise on its lower bound.
+    There is none for a length scale on its upper bound, as of an input that does not matter, for an amplitude on its
+    upper bound, as of a very smooth function, or for noise on its lower bound.
     """
     remarks = []
     # a line search that rounding ends after some steps is no failure
@@ -181,11 +181,7 @@ def _remarks(kernel: Kernel, result: OptimizeResult, bounds: Array, learn_noise:
 
 
 def _names(kernel: Kernel) -> list[str]:
-    """Name of each entry of ``kernel.theta``."""
-    names = []
-    for hyperparameter in kernel.hyperparameters:
-        if hyperparameter.fixed:
-            continue
-        n = hyperparameter.n_elements
-        names += [hyperparameter.name] if n == 1 else [f"{hyperparameter.name}[{i}]" for i in range(n)]
-    return names
+    """Name of each entry of ``kernel.theta``, elements of a vector with their number."""
+    names, number = hyperparameter_names(kernel)
+    place = np.arange(number.size) - np.searchsorted(number, number)
+    return [f"{name}[{i}]" if names.count(name) > 1 else name for name, i in zip(names, place, strict=True)]

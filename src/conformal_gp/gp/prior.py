@@ -1,9 +1,9 @@
 r"""A prior that keeps the length scales of different inputs alike unless the rows say otherwise.
 
 The logarithm of each length scale, relative to its start, has Student's t distribution with three degrees of freedom
-and scale :math:`\tau` about their median. Small differences need a reason; an input that does not matter at all may
-have a length scale a thousand times as long as the others for a few nats. With few rows for each input :math:`\tau` is
-made smaller: there is then little to learn about each.
+and scale :math:`\tau` about their median. Small differences must be supported by the rows; but a length scale a
+thousand times as long as the others, for an input that does not matter, costs only a few nats. With few rows for each
+input :math:`\tau` is made smaller: there is then little to learn about each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DEVIATION = 0.5
 DEGREES = 3.0
 """Degrees of freedom of the t distribution."""
 ROWS_EACH = 2
-"""Below so many rows for each input the prior gets stronger."""
+"""With fewer rows than this for each input the prior is made stronger."""
 
 
 class LengthScalePrior:

@@ -58,8 +58,8 @@ class SymmetricScaling:
     X : ndarray of shape (l, d)
         Training inputs.
     stationary : bool
-        Whether the model is unchanged by a shift of the inputs; the origin is then the training rows' median, for the
-        sake of rounding alone.
+        Whether the model is unchanged by a shift of the inputs; the origin is then the training rows' median, only to
+        reduce rounding.
     """
 
     def __init__(self, X: Array, stationary: bool):
@@ -90,7 +90,7 @@ class SymmetricScaling:
             k = max(1, int(tail * n))  # never the outermost rows, of which one may be far out
             low, high = order_statistic(min(k, (n - 1) // 2)), order_statistic(max(n - 1 - k, n // 2))
             width = (high - low) / QUARTILES_APART
-            # a range that is rounding alone is none
+            # a range within rounding counts as zero
             width = np.where(width > 1e-14 * np.maximum(np.abs(low), np.abs(high)), width, 0.0)
             scale = np.where(scale > 0.0, scale, width)
         with np.errstate(divide="ignore"):

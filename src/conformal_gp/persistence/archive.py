@@ -54,7 +54,7 @@ def write_archive(target: Target, document: Mapping[str, Any], arrays: Mapping[s
         with replacing(target) as file:
             _write_members(file, text, arrays)
     else:
-        whole = io.BytesIO()  # a pipe cannot be gone back in, as a zip archive asks
+        whole = io.BytesIO()  # a zip archive has to seek, which a pipe cannot
         _write_members(whole, text, arrays)
         target.write(whole.getvalue())
 

@@ -9,24 +9,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import fields
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils._param_validation import validate_parameter_constraints
 
+from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.gp.lowrank import APPROXIMATIONS
-from conformal_gp.gp.mean import MEAN_NAMES
 from conformal_gp.gp.scaling import Scaling
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.sparse import SparseConformalGPRegressor
 from conformal_gp.tuning.plan import Candidate
-from conformal_gp.validation import check_design, check_finite
-
-Array = NDArray[np.float64]
+from conformal_gp.tuning.settings import check_design
+from conformal_gp.types import Array
+from conformal_gp.validation import check_finite
 
 
 def check_parameters(model: ConformalGPRegressor | SparseConformalGPRegressor, n_rows: int, n_features: int) -> None:
@@ -38,8 +37,7 @@ def check_parameters(model: ConformalGPRegressor | SparseConformalGPRegressor, n
         check_memory(n_rows)
         return
     model._kernels_and_gammas()
-    if not isinstance(model.n_design, Integral):
-        check_design(model.n_design, n_rows, name="n_design")
+    check_design(model._given_design(), n_rows)
     if not isinstance(model.inducing, str) and np.shape(model.inducing)[1:] != (n_features,):
         raise ValueError(f"inducing has shape {np.shape(model.inducing)} for {n_features} inputs")
 
@@ -89,7 +87,10 @@ def check_plan(plan: Any, X: Array) -> None:
         scaled = X if scaling is None else scaling.transform(X)
         _must(bool(np.isfinite(scaled).all()), "scaled inputs", "not finite")
         for name, value in values.items():
-            _RULES.get(name, _check_any)(name, value, scaled)
+            if name in _CONDITIONS:
+                _must(_CONDITIONS[name](value), name, value)
+            else:
+                _CHECKS.get(name, _check_any)(name, value, scaled)
 
 
 def _must(condition: bool, name: str, value: Any) -> None:
@@ -109,28 +110,8 @@ def _check_scaling(scaling: Any, n_features: int) -> None:
     _must(bool((scaling.scale > 0.0).all()), "scale", scaling.scale)
 
 
-def _check_gamma(name: str, value: Any, X: Array) -> None:
-    _must(_is_number(value) and value >= 1.0, name, value)
-
-
-def _check_noise(name: str, value: Any, X: Array) -> None:
-    _must(_is_number(value) and 0.0 <= value < np.inf, name, value)
-
-
-def _check_flag(name: str, value: Any, X: Array) -> None:
-    _must(isinstance(value, bool), name, value)
-
-
-def _check_text(name: str, value: Any, X: Array) -> None:
-    _must(isinstance(value, str), name, value)
-
-
-def _check_mean(name: str, value: Any, X: Array) -> None:
-    _must(value in MEAN_NAMES, name, value)
-
-
-def _check_approximation(name: str, value: Any, X: Array) -> None:
-    _must(value in APPROXIMATIONS, name, value)
+def _is_noise(value: Any) -> bool:
+    return _is_number(value) and 0.0 <= value < np.inf
 
 
 def _check_design(name: str, value: Any, X: Array) -> None:
@@ -157,19 +138,14 @@ def _check_kernel(name: str, value: Any, X: Array) -> None:
 def _check_candidates(name: str, value: Any, X: Array) -> None:
     _must(isinstance(value, list), name, value)
     for candidate in value:
-        _must(isinstance(candidate, Candidate), name, candidate)
+        _must(isinstance(candidate, Candidate) and _is_noise(candidate.noise_variance), name, candidate)
         _check_kernel(name, candidate.kernel, X)
-        _check_noise(name, candidate.noise_variance, X)
 
 
 def _check_kernels(name: str, value: Any, X: Array) -> None:
     _must(isinstance(value, list), name, value)
     for kernel in value:
         _check_kernel(name, kernel, X)
-
-
-def _check_deviation(name: str, value: Any, X: Array) -> None:
-    _must(value is None or (_is_number(value) and 0.0 < value < np.inf), name, value)
 
 
 def _check_any(name: str, value: Any, X: Array) -> None:
@@ -184,19 +160,23 @@ def _check_any(name: str, value: Any, X: Array) -> None:
         _must(bool(np.isfinite(value)), name, value)
 
 
-_RULES: dict[str, Callable[[str, Any, Array], None]] = {
-    "approximation": _check_approximation,
+_CONDITIONS: dict[str, Callable[[Any], bool]] = {
+    "approximation": lambda value: value in APPROXIMATIONS,
+    "deviation": lambda value: value is None or (_is_number(value) and 0.0 < value < np.inf),
+    "flat_prior": lambda value: isinstance(value, bool),
+    "gamma": lambda value: _is_number(value) and value >= 1.0,
+    "guarantee": lambda value: isinstance(value, str),
+    "learns_noise": lambda value: isinstance(value, bool),
+    "mean": lambda value: value in MEAN_NAMES,
+    "noise_variance": _is_noise,
+    "scale_inputs": lambda value: isinstance(value, bool),
+}
+"""What a value must fulfil, whatever the inputs are."""
+_CHECKS: dict[str, Callable[[str, Any, Array], None]] = {
     "candidates": _check_candidates,
     "design": _check_design,
-    "deviation": _check_deviation,
-    "flat_prior": _check_flag,
-    "gamma": _check_gamma,
-    "guarantee": _check_text,
     "inducing": _check_inducing,
     "kernel": _check_kernel,
     "kernels": _check_kernels,
-    "learns_noise": _check_flag,
-    "mean": _check_mean,
-    "noise_variance": _check_noise,
-    "scale_inputs": _check_flag,
 }
+"""Checks against the scaled inputs."""

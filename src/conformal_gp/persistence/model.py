@@ -28,9 +28,9 @@ from conformal_gp.tables.columns import Columns
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning.low_rank import LowRankPlan
 from conformal_gp.tuning.plan import Plan
+from conformal_gp.types import Array
 from conformal_gp.validation import check_labels
 
-Array = NDArray[np.float64]
 Model = ConformalGPRegressor | SparseConformalGPRegressor
 
 MODELS: dict[str, type[Model]] = {model.__name__: model for model in (ConformalGPRegressor, SparseConformalGPRegressor)}
@@ -117,15 +117,13 @@ def load_columns(path: Target) -> tuple[Model, Columns | None]:
 
     Parameters
     ----------
-    path : str, path, or binary file open for reading
-        Where from.
+    path
+        As in :func:`load_model`.
 
     Returns
     -------
-    model : ConformalGPRegressor or SparseConformalGPRegressor
-        The fitted model.
-    columns : Columns or None
-        What ``save_model`` was given.
+    model, columns
+        The model, and what ``save_model`` was given, or None.
     """
     document, arrays = read_archive(path)
     try:

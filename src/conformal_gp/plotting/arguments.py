@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
 from conformal_gp.conformal.levels import read_levels
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 
 def stacked(intervals: ArrayLike, confidence_level: float | ArrayLike) -> tuple[Array, list[float]]:
@@ -58,7 +57,7 @@ def column(X: Any, feature: int | str, argument: str = "feature") -> int:
 
 
 def one_input_varied(
-    X: Any, feature: int | str, fixed: Mapping[int | str, float] | None, n_points: int
+    X: Any, feature: int | str = 0, fixed: Mapping[int | str, float] | None = None, n_points: int = 200
 ) -> tuple[Any, Array, Array, str]:
     """Rows in which one input varies and the others are constant.
 

@@ -13,11 +13,11 @@ from conformal_gp.plotting.arguments import one_input_varied, stacked, vector
 from conformal_gp.plotting.display import Display
 from conformal_gp.plotting.infinite import arrowheads, limits_of
 from conformal_gp.plotting.style import BLUE, INK, LINES, axes_or_new, finish, nth, tints, titled
+from conformal_gp.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 
 ARROWS = 12  # along a band without a finite end
 

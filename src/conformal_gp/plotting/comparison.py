@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.gp.error_bars import error_bars
 from conformal_gp.plotting.arguments import one_input_varied
 from conformal_gp.plotting.band import PredictionBandDisplay
 from conformal_gp.plotting.style import BLUE, VERMILION, pyplot
-
-Array = NDArray[np.float64]
 
 
 class ComparisonDisplay:
@@ -36,12 +33,11 @@ class ComparisonDisplay:
 
     Examples
     --------
-    >>> from conformal_gp import ConformalGPRegressor
-    >>> from conformal_gp.datasets import load_servo
+    >>> import numpy as np
     >>> from conformal_gp.plotting import ComparisonDisplay
-    >>> X, y = load_servo(return_X_y=True)
-    >>> model = ConformalGPRegressor(tuning="holdout", length_scales="one", random_state=0).fit(X, y)
-    >>> display = ComparisonDisplay.from_estimator(model, X, feature=2)
+    >>> x = np.linspace(0.0, 1.0, 5)
+    >>> narrow, wide = np.stack([x - 1.0, x + 1.0], axis=1), np.stack([x - 2.0, x + 2.0], axis=1)
+    >>> display = ComparisonDisplay.from_predictions(x, x, narrow, wide, confidence_level=0.9)
     >>> [ax.get_title(loc="left") for ax in display.ax_]
     ['Gaussian process', 'Conformal']
     """
@@ -58,32 +54,30 @@ class ComparisonDisplay:
         y: ArrayLike | None = None,
         *,
         plain: Any = None,
-        feature: int | str = 0,
-        fixed: Mapping[int | str, float] | None = None,
         confidence_level: float | ArrayLike = 0.95,
-        n_points: int = 200,
         target_name: str | None = None,
         ax: ArrayLike | None = None,
+        **along: Any,
     ) -> Self:
         """Predict along one input and draw both bands.
 
         Parameters
         ----------
-        estimator : fitted regressor with ``predict_interval``
-            The conformal model.
-        X, y, feature, fixed, confidence_level, n_points, target_name
+        estimator, X, y, confidence_level, target_name
             As in :meth:`PredictionBandDisplay.from_estimator`.
         plain : fitted regressor with ``predict(X, return_std=True)``, or None, default=None
             The plain model, whose standard deviations are those of new labels. None takes ``estimator``.
         ax : sequence of two matplotlib Axes, or None, default=None
             Where to draw; None makes a figure.
+        **along
+            ``feature``, ``fixed`` and ``n_points``, as in :meth:`PredictionBandDisplay.from_estimator`.
 
         Returns
         -------
         display : ComparisonDisplay
             The display.
         """
-        rows, grid, x, feature_name = one_input_varied(X, feature, fixed, n_points)
+        rows, grid, x, feature_name = one_input_varied(X, **along)
         mean, std = (estimator if plain is None else plain).predict(rows, return_std=True)
         return cls.from_predictions(
             grid,

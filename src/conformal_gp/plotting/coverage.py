@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from conformal_gp import metrics
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import chance_range, percent
 from conformal_gp.plotting.arguments import named, stacked
 from conformal_gp.plotting.style import COLOURS, INK, LINES, MARKERS, axes_or_new, finish, nth
+from conformal_gp.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 
 WHOLE_PERCENTS = tuple(number / 100 for number in range(50, 100))
 MARKERS_ON_A_LINE = 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.evaluation import percent
@@ -16,8 +16,6 @@ from conformal_gp.plotting.style import BLUE, INK, VERMILION, axes_or_new, finis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 
 class IntervalDisplay(Display):
@@ -78,31 +76,18 @@ class IntervalDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        confidence_level: float = 0.95,
-        ax: Axes | None = None,
-        **described: Any,
+        cls, estimator: Any, X: Any, y: ArrayLike | None = None, *, confidence_level: float = 0.95, **described: Any
     ) -> Self:
         """Predict test rows and draw their intervals.
 
         Parameters
         ----------
-        estimator : fitted regressor with ``predict_interval``
-            The model.
-        X : array-like or data frame of shape (n_samples, n_features)
-            Test inputs.
-        y : array-like of shape (n_samples,) or None, default=None
-            Their labels, if known.
+        estimator, X, y
+            A fitted regressor with ``predict_interval``, test inputs, and their labels, if known.
         confidence_level : float, default=0.95
             One level.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
         **described
-            ``name`` and ``target_name``, as in the class.
+            ``name`` and ``target_name``, as in the class, and ``ax``, where to draw; None makes a figure.
 
         Returns
         -------
@@ -111,7 +96,7 @@ class IntervalDisplay(Display):
         """
         level = float(read_level(confidence_level))
         return cls.from_predictions(
-            y, estimator.predict(X), estimator.predict_interval(X, level), confidence_level=level, ax=ax, **described
+            y, estimator.predict(X), estimator.predict_interval(X, level), confidence_level=level, **described
         )
 
     def plot(self, ax: Axes | None = None) -> Self:

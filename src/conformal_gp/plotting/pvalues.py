@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import percent
@@ -14,11 +14,10 @@ from conformal_gp.plotting.arguments import like, vector
 from conformal_gp.plotting.display import Display
 from conformal_gp.plotting.infinite import NOTE, limits_of
 from conformal_gp.plotting.style import BLUE, COLOURS, INK, LINES, axes_or_new, finish, nth, tint
+from conformal_gp.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 
 class PValueDisplay(Display):

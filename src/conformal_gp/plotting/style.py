@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 # The palette of Okabe and Ito (2008), told apart in the common kinds of colour blindness.
 BLUE, ORANGE, VERMILION, GREEN, PURPLE, SKY = "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
-INK, GREY = "#222222", "#8a8a8a"
+INK = "#222222"
 
 # Methods side by side: each differs from the others in every one of these, so greyscale loses nothing.
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)

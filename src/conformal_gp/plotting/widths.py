@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import percent
 from conformal_gp.plotting.arguments import named, stacked
 from conformal_gp.plotting.infinite import arrowheads, limits_of
 from conformal_gp.plotting.style import COLOURS, HATCHES, INK, axes_or_new, finish, nth, tint
+from conformal_gp.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 KEYS = ("whislo", "q1", "med", "q3", "whishi")  # what Matplotlib calls them

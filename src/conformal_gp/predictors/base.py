@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.threads import map_threads
+from conformal_gp.types import Array
 
-Array = NDArray[np.float64]
 Part = TypeVar("Part")
 
 # Test rows are taken in blocks: large enough for the matrix product, small enough for the cache. Memory does not grow

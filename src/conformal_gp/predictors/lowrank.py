@@ -7,7 +7,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp.conformal.decisive_rows import Ranking, Windows
 from conformal_gp.conformal.lines import Lines, normalised_residual_lines
@@ -17,9 +16,8 @@ from conformal_gp.gp.lowrank import LowRankPosterior, NewRows
 from conformal_gp.predictors.base import Part, Predictor
 from conformal_gp.rows import Rows, RowTaker, slices
 from conformal_gp.threads import map_threads
-
-Array = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from conformal_gp.types import Array
+from conformal_gp.types import Rows as Numbers
 
 BATCH_ROWS = 4096
 """Test rows whose windows are found together."""
@@ -33,12 +31,12 @@ GATHERED_ROWS = 2**20
 """Most training rows that are brought together at a time."""
 
 
-class Sight(NamedTuple):
-    """What some test rows see of the training rows, for one level."""
+class Comparison(NamedTuple):
+    """Lines of the training rows that some test rows are compared with, for one level."""
 
     lines: Lines
     above: int
-    """Rows not looked at, which cover every candidate in question."""
+    """Number of rows left out because they cover every candidate label in question."""
 
 
 class Group(NamedTuple):
@@ -52,7 +50,7 @@ class Group(NamedTuple):
 
 
 class LowRankPredictor(Predictor):
-    """Answers from a low-rank posterior, looking only at the training rows that can decide.
+    """Predictions from a low-rank posterior, from the training rows that can decide them.
 
     Parameters
     ----------
@@ -97,8 +95,8 @@ class LowRankPredictor(Predictor):
         ends = np.tile([[-np.inf], [np.inf]], (X.shape[0], 1, len(ranks)))
         levels = [level for level, rank in enumerate(ranks) if rank > 0]
 
-        def fill(members: Numbers, sights: list[Sight]) -> None:
-            for level, (lines, above) in zip(levels, sights, strict=True):
+        def fill(members: Numbers, comparisons: list[Comparison]) -> None:
+            for level, (lines, above) in zip(levels, comparisons, strict=True):
                 ends[members, :, level] = hulls(lines, [ranks[level] - above])[:, :, 0]
 
         self._answer(X, partial(self._for_ranks, [ranks[level] for level in levels]), fill)
@@ -108,8 +106,8 @@ class LowRankPredictor(Predictor):
         """See Predictor."""
         found = [np.array([[-np.inf, np.inf]])] * X.shape[0]
 
-        def fill(members: Numbers, sights: list[Sight]) -> None:
-            ((lines, above),) = sights
+        def fill(members: Numbers, comparisons: list[Comparison]) -> None:
+            ((lines, above),) = comparisons
             for member, region in zip(members, regions(lines, rank - above), strict=True):
                 found[member] = region
 
@@ -121,8 +119,8 @@ class LowRankPredictor(Predictor):
         """See Predictor."""
         at_least, greater = np.empty((2, y.size), dtype=np.int64)
 
-        def fill(members: Numbers, sights: list[Sight]) -> None:
-            ((lines, above),) = sights
+        def fill(members: Numbers, comparisons: list[Comparison]) -> None:
+            ((lines, above),) = comparisons
             at_least[members], greater[members] = (above + part for part in counts(lines, y[members]))
 
         def for_labels(new: NewRows, batch: slice) -> list[Windows]:
@@ -138,9 +136,9 @@ class LowRankPredictor(Predictor):
         self,
         X: Array,
         windows: Callable[[NewRows, slice], list[Windows]],
-        fill: Callable[[Numbers, list[Sight]], None],
+        fill: Callable[[Numbers, list[Comparison]], None],
     ) -> None:
-        """Let each test row see the rows in its windows: ``fill`` is called with test rows and their sights."""
+        """Compare each test row with the rows in its windows; ``fill`` gets test rows and their comparisons."""
         for batch in slices(X.shape[0], BATCH_ROWS):
             new = self._new(X[batch])
             found = windows(new, batch)
@@ -149,7 +147,7 @@ class LowRankPredictor(Predictor):
             for run in self._runs(self._groups(found)):
                 rows = self._gathered(run)
                 for group in run:
-                    self._show(new, batch.start, group, rows, fill)
+                    self._compare(new, batch.start, group, rows, fill)
 
     def _new(self, X: Array) -> NewRows:
         blocks = self._map(lambda block: self._posterior.new(X[block]), X.shape[0])
@@ -168,14 +166,14 @@ class LowRankPredictor(Predictor):
     def _fitting(self, start: Numbers, stop: Numbers) -> int:
         """How many test rows, from the first on, may share windows that hold all of theirs."""
         shared = np.maximum.accumulate(stop) - np.minimum.accumulate(start)
-        looked_at = shared.sum(axis=1) + self._ranking.loud.size
+        looked_at = shared.sum(axis=1) + self._ranking.high_leverage.size
         fits = (looked_at <= 2 * looked_at[0] + CHUNK_ROWS) & (
             looked_at * np.arange(1, looked_at.size + 1) <= GROUP_ENTRIES
         )
         return max(1, int(fits.sum()))
 
     def _places(self, group: Group) -> Numbers:
-        """Quiet rows, by their place in order, that any level of a group looks at."""
+        """Rows of low leverage, by their place in order, that any level of a group looks at."""
         ranges = [np.arange(*window) for window in zip(group.start, group.stop, strict=True)]
         return np.unique(np.concatenate(ranges))
 
@@ -184,7 +182,7 @@ class LowRankPredictor(Predictor):
         run: list[Group] = []
         total = 0
         for group in groups:
-            size = int((group.stop - group.start).sum()) + self._ranking.loud.size
+            size = int((group.stop - group.start).sum()) + self._ranking.high_leverage.size
             if run and total + size > GATHERED_ROWS:
                 yield run
                 run, total = [], 0
@@ -198,31 +196,31 @@ class LowRankPredictor(Predictor):
         return self._rows.gather(np.sort(numbers)) if numbers.size <= GATHERED_ROWS else None
 
     def _numbers(self, places: Numbers) -> Numbers:
-        """Row numbers of the loud rows, and of quiet rows by their place in order."""
-        return self._ranked[np.concatenate([self._ranking.loud, self._ranking.quiet[places]])]
+        """Row numbers of the rows of high leverage, and of those of low leverage by their place in order."""
+        return self._ranked[np.concatenate([self._ranking.high_leverage, self._ranking.low_leverage[places]])]
 
-    def _show(
+    def _compare(
         self,
         new: NewRows,
         offset: int,
         group: Group,
         rows: RowTaker | None,
-        fill: Callable[[Numbers, list[Sight]], None],
+        fill: Callable[[Numbers, list[Comparison]], None],
     ) -> None:
-        """Show a group the rows in its windows."""
+        """Compare the test rows of a group with the rows in its windows."""
         places = self._places(group)
         numbers = self._numbers(places)
-        alpha, diagonal, weights = self._weighed(numbers, new.W[group.members], rows)
-        loud = self._ranking.loud.size
+        alpha, diagonal, weights = self._weights(numbers, new.W[group.members], rows)
+        high = self._ranking.high_leverage.size
         columns = [
-            np.r_[0:loud, loud + np.searchsorted(places, start) : loud + np.searchsorted(places, stop)]
+            np.r_[0:high, high + np.searchsorted(places, start) : high + np.searchsorted(places, stop)]
             for start, stop in zip(group.start, group.stop, strict=True)
         ]
 
-        def look(piece: slice) -> None:
+        def compare(piece: slice) -> None:
             members = group.members[piece]
-            sights = [
-                Sight(
+            comparisons = [
+                Comparison(
                     normalised_residual_lines(
                         alpha[seen],
                         diagonal[seen],
@@ -235,17 +233,17 @@ class LowRankPredictor(Predictor):
                 )
                 for seen, above in zip(columns, group.start, strict=True)
             ]
-            fill(offset + members, sights)
+            fill(offset + members, comparisons)
 
         step = max(1, PIECE_ENTRIES // max(1, numbers.size))
-        list(map_threads(look, slices(group.members.size, step), self.n_jobs))
+        list(map_threads(compare, slices(group.members.size, step), self.n_jobs))
 
-    def _weighed(self, numbers: Numbers, W: Array, rows: RowTaker | None) -> tuple[Array, Array, Array]:
-        """Alpha, diagonal and weights of training rows; where ``rows`` is None they are brought in portions."""
+    def _weights(self, numbers: Numbers, W: Array, rows: RowTaker | None) -> tuple[Array, Array, Array]:
+        """Alpha, diagonal and weights of training rows; where ``rows`` is None they are gathered in portions."""
         alpha, diagonal = np.empty((2, numbers.size))
         weights = np.empty((W.shape[0], numbers.size))
 
-        def weigh(source: RowTaker, chunk: slice) -> None:
+        def fill_chunk(source: RowTaker, chunk: slice) -> None:
             state = self._posterior.rows(*source.take(numbers[chunk]))
             alpha[chunk], diagonal[chunk] = state.alpha, state.diagonal
             weights[:, chunk] = state.weights(W)
@@ -256,5 +254,5 @@ class LowRankPredictor(Predictor):
                 slice(portion.start + chunk.start, portion.start + chunk.stop)
                 for chunk in slices(portion.stop - portion.start, CHUNK_ROWS)
             ]
-            list(map_threads(partial(weigh, source), chunks, self.n_jobs))
+            list(map_threads(partial(fill_chunk, source), chunks, self.n_jobs))
         return alpha, diagonal, weights

@@ -18,7 +18,7 @@ from conformal_gp.predictors import single_precision
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.types import Array, Rows
 
-# Lines are worked on in pieces that stay in the cache: fresh pages of memory would cost as much as the work on them.
+# Lines are computed in pieces that stay in the cache: allocating new memory would take as long as the computation.
 PIECE_ENTRIES = 2**17
 # Fewer ranked rows than this gain nothing from single precision.
 ROWS_FOR_SINGLE = 500
@@ -126,9 +126,6 @@ class SinglePredictor(Predictor):
         if (diagonal == 0.0).any():
             return None
         return single_precision.prepare(np.arange(self.n_rows)[self._ranked], self.posterior.root, alpha, diagonal)
-
-    def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in self.__dict__.items() if name != "_rows_in_single"}
 
 
 def _rough_hulls(rows: single_precision.RoughRows, moments: Moments, ranks: Sequence[int]) -> Array:

@@ -1,11 +1,11 @@
-r"""Intervals at gamma = 2 from weights known roughly: which rows decide is found in single precision, where in double.
+r"""Intervals at gamma = 2: single precision finds which rows decide, double precision computes the ends.
 
 In the notation of :func:`conformal_gp.conformal.lines.normalised_residual_lines`, let
-:math:`z_i = v_i / \sqrt{s C_{ii}}`. Because :math:`(d_i - v_i)(d_i + v_i) = s C_{ii}`, row i covers the candidates up
+:math:`z_i = v_i / \sqrt{s P_{ii}}`. Because :math:`(d_i - v_i)(d_i + v_i) = s P_{ii}`, row i covers the candidates up
 to its *reach*
 
 .. math::
-    \frac{s |\alpha_i|}{d_i \pm v_i} = \sqrt s\, \frac{|\alpha_i|}{\sqrt{C_{ii}}}\, e^{\mp \operatorname{asinh} z_i}
+    \frac{s |\alpha_i|}{d_i \pm v_i} = \sqrt s\, \frac{|\alpha_i|}{\sqrt{P_{ii}}}\, e^{\mp \operatorname{asinh} z_i}
 
 on either side of the mean, and an end of the interval is the k-th largest reach on its side. The inverse hyperbolic
 sine nowhere rises faster than its argument. So weights for which every :math:`z_i` is off by at most :math:`\epsilon`
@@ -28,10 +28,9 @@ from numpy.typing import NDArray
 
 from conformal_gp._compiled import compiled
 from conformal_gp.conformal.regions import select_largest
+from conformal_gp.types import Array, Rows
 
-Array = NDArray[np.float64]
 Single = NDArray[np.float32]
-Rows = NDArray[np.int64]
 
 ROUNDOFF = 2.0**-24
 # Rounding of a reach in single precision, on top of that of its weight: some ten operations.
@@ -56,7 +55,7 @@ class RoughRows(NamedTuple):
     diagonal: Array
     """(n,): inverse leave-one-out variances, none of them zero."""
     base: Single
-    """(n,): absolute weighted residual over C^(1/2), the largest 1."""
+    """(n,): absolute weighted residual over P_ii^(1/2), the largest 1."""
     slope: Single
     """(n,): what turns the cosine of u and h into z, but for the test row's |h| / s^(1/2); with the sign of alpha."""
 

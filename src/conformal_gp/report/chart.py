@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from conformal_gp.evaluation import HeldOut, chance_range, percent
 from conformal_gp.metrics import coverage, mean_width
 from conformal_gp.report.numbers import CONFORMAL, LEVELS, PERCENTS, PLAIN, Rounding, general
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 INPUTS_SHOWN = 8
 

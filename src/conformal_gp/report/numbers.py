@@ -8,9 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 # The two methods of the page.
 CONFORMAL, PLAIN = "conformal intervals", "plain Gaussian process"

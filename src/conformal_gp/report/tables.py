@@ -8,13 +8,11 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp import __version__
 from conformal_gp.evaluation import Finding, HeldOut, chance_range, percent, verdict
 from conformal_gp.report.numbers import CONFORMAL, PERCENTS, PLAIN, Rounding, general
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 TABLE_LEVELS = (Fraction(1, 2), Fraction(4, 5), Fraction(9, 10), Fraction(19, 20), Fraction(99, 100))
 VERDICT_LEVELS = TABLE_LEVELS[2:]

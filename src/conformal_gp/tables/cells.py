@@ -9,15 +9,13 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp.tables.dialect import Dialect
-
-Array = NDArray[np.float64]
+from conformal_gp.types import Array
 
 MISSING_MARKS = frozenset({"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "?"})
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}([./-])\d{1,2}\2\d{2,4}( .*)?|\d{4}/\d{1,2}/\d{1,2}( .*)?")
-# Digits with marks, units of money or a percent sign: meant as a number, even if it cannot be read as one.
+# Digits with marks, a currency or a percent sign: meant as a number, even if it cannot be read as one.
 _LIKE_A_NUMBER = re.compile(r"[$€£]?\s*[+-]?\d[\d.,'\s]*([eE][+-]?\d+)?\s*[%$€£]?")
 
 
@@ -62,7 +60,7 @@ def as_numbers(cells: Sequence[Any], dialect: Dialect, marks: frozenset[str] = M
 
 
 def _plain_numbers(cells: Sequence[Any]) -> Array | None:
-    """A column of plain numbers, quickly; None if it is none."""
+    """A column of plain numbers, by a fast method; None if some cell is not one."""
     try:
         return np.array([float(cell) for cell in cells if "_" not in cell], dtype=np.float64).reshape(len(cells))
     except (TypeError, ValueError):

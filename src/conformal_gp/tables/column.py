@@ -13,10 +13,9 @@ from conformal_gp.tables.cells import as_numbers, is_date, is_like_a_number, is_
 from conformal_gp.tables.dialect import has_thousands
 from conformal_gp.tables.errors import TableError, did_you_mean
 from conformal_gp.tables.table import Table
+from conformal_gp.types import Array
 
-Array = NDArray[np.float64]
-
-# More categories than this, or than half the rows, and a column looks like names rather than kinds.
+# With more categories than this, or than half the rows, a column probably holds names, not categories.
 MOST_CATEGORIES = 50
 
 
@@ -28,7 +27,7 @@ class Column:
     categories: tuple[str, ...] | None
     """In alphabetical order; None for numbers."""
     fill: float | str
-    """What stands in for a missing value with ``missing="impute"``: the median, or the most frequent category."""
+    """What replaces a missing value with ``missing="impute"``: the median, or the most frequent category."""
     constant: bool = False
     """Whether all training rows have the same value."""
 

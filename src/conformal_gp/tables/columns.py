@@ -28,11 +28,11 @@ from conformal_gp.tables.column import (
 from conformal_gp.tables.dialect import Dialect
 from conformal_gp.tables.errors import TableError, did_you_mean, listed
 from conformal_gp.tables.table import Table
+from conformal_gp.types import Array
 
 if TYPE_CHECKING:
     import pandas
 
-Array = NDArray[np.float64]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -230,7 +230,7 @@ class Columns:
         return max(absent.items(), key=lambda item: item[1])
 
     def notices(self) -> list[str]:
-        """What was done to the columns, for whoever wrote the table."""
+        """What was done to the columns, for the user."""
         found = []
         text = [column for column in self.columns if column.categories is not None]
         if text:
@@ -292,7 +292,7 @@ def _check(condition: bool, what: str) -> None:
 
 
 def _each(items: Sequence[Item], function: Callable[[Item], Result]) -> list[Result]:
-    """Results for all items, or one error that names what is wrong with each, so that all can be mended at once."""
+    """Results for all items, or one error that names what is wrong with each, so that all can be fixed at once."""
     results, errors = [], []
     for item in items:
         try:

@@ -1,4 +1,4 @@
-"""How a text table is written: separator, decimal mark, encoding; guessed where not said.
+"""How a text table is written: separator, decimal mark, encoding; guessed where not given.
 
 A decimal mark is guessed only from numbers that can be read in one way: 1.5 and 0,250 show it, while 1,234 may be a
 little more than one or more than a thousand.
@@ -16,7 +16,7 @@ from typing import Any
 
 from conformal_gp.tables.errors import TableError
 
-# In order of trust: a comma may also stand in a number or a name.
+# In order of preference: a comma may also be part of a number or a name.
 SEPARATORS = ("\t", ";", "|", ",")
 _SEPARATOR_NAMES = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|"}
 _SAMPLE_LINES = 100
@@ -42,7 +42,7 @@ class Dialect:
     decimal: str = "."
     encoding: str = "utf-8"
     marked: bool = True
-    """Whether the decimal mark was said or seen; else no number of the table has one."""
+    """Whether the decimal mark was given or found in a number; if not, no number of the table has one."""
 
     def number(self, cell: str) -> float | None:
         """The number that a cell holds, or None.
@@ -141,7 +141,7 @@ def guess_separator(text: str, expected: str | None = None) -> str:
     for separator, row in widths.items():
         if row and len(set(row)) == 1 and row[0] > 1:
             return separator
-    # No separator fits every line: the header's speaks, and the reader names the line that differs.
+    # No separator fits every line: take the header's, and let the reader name the line that differs.
     return max(widths, key=lambda separator: widths[separator][:1])
 
 
@@ -197,7 +197,7 @@ def find_decimal(rows: Iterable[Sequence[str]], separator: str) -> tuple[str | N
                 continue
             shown = shown_decimal(cell)
             if shown == ".":
-                return ".", None  # commas beside points stand between thousands, or are told of as no numbers
+                return ".", None  # commas beside points separate thousands, or the cell is reported as no number
             found = found or shown
             if doubtful is None and _is_doubtful(cell):
                 doubtful = row, column

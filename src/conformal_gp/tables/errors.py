@@ -1,4 +1,4 @@
-"""What goes wrong with tables, in words for whoever made them."""
+"""Errors about tables, worded for the person who made the table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TableError(ValueError):
 
     @classmethod
     def together(cls, errors: Sequence[TableError], most: int = 5) -> TableError:
-        """Several as one, so that all can be mended at once; each hint is given once.
+        """Several errors as one, so that all can be fixed at once; each hint is given once.
 
         >>> print(TableError.together([TableError("No a.", "Add it."), TableError("No b.", "Add it.")]))
         No a.

@@ -28,7 +28,7 @@ class Folder:
 
 
 def scan_folder(path: str | Path, *, separator: str | None = None, decimal: str | None = None) -> Folder:
-    """Find the files of a table, and see that they go together.
+    """Find the files of a table, and check that they go together.
 
     Files that end in ``.csv`` (also compressed: ``.csv.gz`` and the like), or in ``.parquet`` or ``.pq``, are read;
     hidden files, backups (``a.csv.bak``, ``a.csv~``) and other files are not.
@@ -99,7 +99,7 @@ def _head(file: Path) -> bytes:
     try:
         with fsspec.open(str(file), "rb", compression="infer") as stream:
             head = stream.read(_HEAD)
-    except Exception as error:  # each way to pack has its own
+    except Exception as error:  # each compression has its own error
         raise TableError(f"{file} cannot be read ({error}).") from error
     if not head.strip():
         raise TableError(f"{file} is empty: a table needs a header line and rows.")

@@ -31,9 +31,9 @@ def read_table(
     source : str or Path
         A CSV, TSV or Parquet file, told apart by content; ``-`` is standard input.
     separator : str, default=None
-        Of a text file: one character, or "comma", "semicolon", "tab", "pipe". None finds it out.
+        Of a text file: one character, or "comma", "semicolon", "tab", "pipe". None detects it.
     decimal : {".", ","}, default=None
-        Decimal mark of a text file. None finds it out.
+        Decimal mark of a text file. None detects it.
     like : Dialect, default=None
         How another table is written, which this one goes with: it decides where this table leaves a doubt.
 

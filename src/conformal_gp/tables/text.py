@@ -1,4 +1,4 @@
-"""Text tables: lines to cells, with nothing swallowed and nothing guessed that the file does not show."""
+"""Text tables: from lines to cells, without losing any and without guessing what the file does not show."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformal_gp.tables.errors import TableError
 from conformal_gp.tables.table import Table, check_names
 
 MOST_CHARACTERS = csv.field_size_limit()
-"""Of a cell: one with more is no number or category, but what a missing quote has swallowed."""
+"""Longest cell. A longer one is no number or category, but the text after a missing quote."""
 
 
 def read_text(name: str, content: bytes, separator: str | None, decimal: str | None, like: Dialect | None) -> Table:
@@ -22,7 +22,7 @@ def read_text(name: str, content: bytes, separator: str | None, decimal: str | N
     text, encoding = decode(content, name)
     first, _, rest = text.partition("\n")
     skipped = 0
-    if first.strip().lower().startswith("sep=") and len(first.strip()) == 5:  # Excel's own way to say it
+    if first.strip().lower().startswith("sep=") and len(first.strip()) == 5:  # Excel's own way to name the separator
         separator, text, skipped = separator or first.strip()[-1], rest, 1
     if separator is None:
         separator = guess_separator(text, None if like is None else like.separator)
@@ -44,7 +44,7 @@ def read_text(name: str, content: bytes, separator: str | None, decimal: str | N
 def _decimal_mark(
     table: Table, rows: Sequence[Sequence[str]], said: str | None, like: Dialect | None
 ) -> tuple[str, bool]:
-    """The decimal mark, and whether it was said or seen here or in the other table."""
+    """The decimal mark, and whether it was given, or found here or in the other table."""
     if said is not None:
         return said, True
     seen, doubtful = find_decimal(rows, table.dialect.separator)
@@ -104,7 +104,7 @@ def _cells(name: str, text: str, separator: str, skipped: int) -> tuple[list[str
 
 
 def _in_words(error: str, line: int) -> str:
-    """What the csv module says of a row, for people; ``line`` is where it stopped."""
+    """An error of the csv module in plain words; ``line`` is where it stopped."""
     if "unexpected end of data" in error:
         return 'a quote (") is opened and never closed, so that the rest of the file would be one cell.'
     if "expected after" in error:

@@ -63,7 +63,7 @@ def write_table(table: Table, added: Added, out: str | Path) -> None:
 
 
 def check_added(table: Table, names: Mapping[str, object]) -> None:
-    """Refuse new columns that would stand for old ones."""
+    """Refuse new columns with the name of an old one."""
     taken = [name for name in names if name in table.names]
     if taken:
         raise TableError(f"{table.name} already has {listed(taken)}; choose other names with --prefix.")

@@ -7,10 +7,9 @@ from sklearn.base import clone
 
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.scaling import Scaling
-from conformal_gp.tuning import guarantee
 from conformal_gp.tuning.design import CHOOSING_SHARE, design_rows
 from conformal_gp.tuning.learning import choose_gamma, learn
-from conformal_gp.tuning.plan import Candidate, InsideBag
+from conformal_gp.tuning.plan import Candidate, InsideBag, augmented_guarantee
 from conformal_gp.tuning.settings import Settings, check_kernel, explained
 from conformal_gp.types import Array, Rows
 
@@ -36,7 +35,7 @@ def plan(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> 
         deviation=settings.deviation,
         mean=settings.mean,
         gamma=gamma,
-        guarantee=guarantee.augmented(len(candidates) or None, design.size),
+        guarantee=augmented_guarantee(len(candidates) or None, design.size),
         design=design,
         warnings=explained(inputs, y, settings.mean),
     )

@@ -6,19 +6,19 @@ import numpy as np
 
 from conformal_gp.types import Rows
 
-# Share of the rows that are design rows where they teach everything, and where they only choose gamma.
-TEACHING_SHARE = 1 / 2
+# Share of design rows where everything is learnt from them, and where they only choose gamma.
+LEARNING_SHARE = 1 / 2
 CHOOSING_SHARE = 1 / 5
 
 
 def design_rows(
-    given: float | Rows | None, mean: str, share: float, shape: tuple[int, int], rng: np.random.RandomState
+    given: int | Rows | None, mean: str, share: float, shape: tuple[int, int], rng: np.random.RandomState
 ) -> Rows:
-    """Rows to learn from: those given, or some at random, as a share given or by default."""
+    """Design rows: those given, or so many at random; ``share`` is the default."""
     if isinstance(given, np.ndarray):
         return given
     n_rows, n_inputs = shape
-    size = even_size(share, n_rows, _fewest(mean, n_inputs)) if given is None else int(np.ceil(given * n_rows))
+    size = even_size(share, n_rows, _fewest(mean, n_inputs)) if given is None else given
     return draw(mean, size, n_rows, n_inputs, rng)
 
 

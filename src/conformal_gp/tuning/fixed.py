@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from conformal_gp.gp.inputs import Inputs
-from conformal_gp.tuning import guarantee
-from conformal_gp.tuning.plan import OneModel
+from conformal_gp.tuning.plan import FIXED_GUARANTEE, SCALED_GUARANTEE, OneModel
 from conformal_gp.tuning.settings import Settings, check_kernel, explained
 from conformal_gp.types import Array
 
@@ -28,6 +27,6 @@ def plan(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> 
         scaling=scaling,
         mean=settings.mean,
         gamma=gamma,
-        guarantee=guarantee.FIXED_SCALED if settings.scale_inputs else guarantee.FIXED,
+        guarantee=SCALED_GUARANTEE if settings.scale_inputs else FIXED_GUARANTEE,
         warnings=explained(inputs, y, settings.mean),
     )

@@ -1,21 +1,20 @@
-"""Everything learnt from design rows; all rows predict, the others are ranked."""
+"""Everything is learnt from design rows. All rows are in the posterior, and the others are ranked."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from conformal_gp.gp.inputs import Inputs
-from conformal_gp.tuning import guarantee
-from conformal_gp.tuning.design import TEACHING_SHARE, design_rows
+from conformal_gp.tuning.design import LEARNING_SHARE, design_rows
 from conformal_gp.tuning.learning import choose_gamma, learn
-from conformal_gp.tuning.plan import OneModel
+from conformal_gp.tuning.plan import OneModel, holdout_guarantee
 from conformal_gp.tuning.settings import Settings
 from conformal_gp.types import Array
 
 
 def plan(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> OneModel:
     """Maximum restricted likelihood on the design rows."""
-    design = design_rows(settings.design, settings.mean, TEACHING_SHARE, (X.shape[0], X.shape[1]), rng)
+    design = design_rows(settings.design, settings.mean, LEARNING_SHARE, (X.shape[0], X.shape[1]), rng)
     scaling = settings.scaling(X[design])
     inputs = Inputs(X[design], scaling, settings.mean)
     learnt = learn(settings, inputs, y[design], y.size, rng, restricted=True)
@@ -25,7 +24,7 @@ def plan(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> 
         scaling=scaling,
         mean=settings.mean,
         gamma=choose_gamma(settings, learnt.kernel, learnt.noise_variance, inputs, y[design]),
-        guarantee=guarantee.holdout(design.size, y.size - design.size),
+        guarantee=holdout_guarantee(design.size, y.size - design.size),
         design=design,
         warnings=learnt.warnings,
     )

@@ -1,4 +1,4 @@
-"""Learning from rows that are not ranked afterwards, or from the training rows: maximum likelihood at data scale."""
+"""Maximum likelihood on some of the rows, in units of the data, and the choice of gamma."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _start(settings: Settings, given: str | Kernel, X: Array) -> Kernel:
 def _resolved(kernel: Kernel, noise: float, inputs: Inputs, n_rows: int) -> float:
     """Learnt noise, raised where the covariance matrix of ``n_rows`` rows would be numerically singular.
 
-    The size of that matrix is judged from the rows that taught the hyperparameters, so no other row has a say.
+    The size of that matrix is estimated from the rows that hyperparameters were learnt from, so no other row matters.
     """
     if noise == 0.0 or noise >= noise_floor(n_rows * float(kernel.diag(inputs.pairs.X).max())):
         return noise  # 0: the kernel has noise of its own

@@ -15,12 +15,13 @@ from conformal_gp.gp.scaling import Scaling
 from conformal_gp.predictors.lowrank import LowRankPredictor
 from conformal_gp.rows import Rows as Source
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.tuning import fixed, guarantee
+from conformal_gp.tuning import fixed
 from conformal_gp.tuning.learning import choose_gamma, learn
+from conformal_gp.tuning.plan import low_rank_guarantee
 from conformal_gp.tuning.settings import Settings
 from conformal_gp.types import Array, Rows
 
-# Design rows where none are asked for, and how many of them teach the hyperparameters (measured: docs/scale.md).
+# Default number of design rows, and how many of them the likelihood is of (measured: docs/scale.md).
 DESIGN_ROWS = 4000
 DESIGN_SHARE = 1 / 3
 LEARNING_ROWS = 1000
@@ -100,12 +101,12 @@ def plan(
         inducing=Z,
         approximation=approximation,
         design=design,
-        guarantee=guarantee.low_rank(design.size, rows.n_rows - design.size, not isinstance(inducing, str)),
+        guarantee=low_rank_guarantee(design.size, rows.n_rows - design.size, not isinstance(inducing, str)),
         warnings=tuple(warnings),
     )
 
 
 def _learning_rows(settings: Settings, n_inputs: int) -> int:
-    """How many design rows teach the hyperparameters: so many for each."""
+    """Number of design rows that the likelihood is of, in proportion to the hyperparameters."""
     most = max(settings.kernel(kernel, n_inputs).n_dims for kernel in settings.kernels)
     return min(MOST_LEARNING_ROWS, max(LEARNING_ROWS, LEARNING_ROWS_EACH * most))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from numbers import Integral, Real
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -20,6 +21,9 @@ T = TypeVar("T")
 
 # Rows for each coefficient from which on mean="auto" is linear.
 ROWS_FOR_LINEAR_MEAN = 20
+# Most rows, and most inputs, with which "auto" tunes inside the bag; beyond, a design set costs less and loses little.
+ROWS_FOR_AUGMENTED = 1000
+INPUTS_FOR_AUGMENTED = 15
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,8 @@ class Settings:
     scale_inputs: bool
     n_restarts: int
     n_jobs: int | None
-    design: float | Rows | None = None
+    design: int | Rows | None = None
+    """How many design rows, or which."""
     candidates: list[Candidate] | None = None
     each_length_scale: bool = True
     """Whether named kernels have a length scale for each input."""
@@ -53,7 +58,7 @@ class Settings:
         return clone(given)
 
     def only(self, values: list[T], name: str, tuning: str) -> T:
-        """The only one of some values, where a way of tuning does not choose."""
+        """The single value in a list, for a way of tuning that does not choose."""
         if len(values) > 1:
             raise ValueError(f"{name} must be a single value with tuning={tuning!r}, got {len(values)} to choose from.")
         return values[0]
@@ -74,11 +79,58 @@ def resolved_mean(mean: str, n_rows: int, n_inputs: int) -> str:
     return "linear" if n_rows >= ROWS_FOR_LINEAR_MEAN * (n_inputs + 1) else "constant"
 
 
+def automatic(settings: Settings, n_rows: int, n_inputs: int) -> str:
+    """The way that ``tuning="auto"`` takes: it depends on the numbers of rows and inputs and the kind of kernel."""
+    if settings.candidates is not None:
+        return "augmented"
+    affordable = n_inputs <= INPUTS_FOR_AUGMENTED or (settings.named and not settings.each_length_scale)
+    return "augmented" if n_rows <= ROWS_FOR_AUGMENTED and affordable else "holdout"
+
+
 def prior_deviation(given: float | str | None, tuning: str) -> float | None:
     """Standard deviation of the prior on length scales: "auto" has one except where the paper has none."""
     if given == "auto":
         return None if tuning == "train" else DEVIATION
     return None if given is None else float(given)
+
+
+def check_design(design: Any, n_rows: int) -> int | Rows | None:
+    """``design``, a number, a share or row numbers, as a number or as sorted row numbers; None where it is not given.
+
+    >>> check_design(0.25, 60), check_design([5, 1], 60)
+    (15, array([1, 5]))
+    """
+    if design is None:
+        return None
+    if np.ndim(design) == 0:
+        size = int(design) if isinstance(design, Integral) else int(np.ceil(design * n_rows))
+        if size >= n_rows:
+            raise ValueError(f"design must leave rows to rank: got {size} of n_samples={n_rows} rows.")
+        return size
+    rows = np.asarray(design)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.size == 0:
+        raise ValueError(f"design must be a number, a share between 0 and 1 or a list of row numbers, got {design!r}.")
+    if rows.min() < 0 or rows.max() >= n_rows or np.unique(rows).size < rows.size:
+        raise ValueError(f"design must hold distinct row numbers from 0 to {n_rows - 1}, got {design!r}.")
+    if rows.size == n_rows:
+        raise ValueError(f"design holds all {n_rows} rows; some must be left to rank.")
+    return np.sort(rows).astype(np.int64)
+
+
+def check_candidates(candidates: Any) -> list[Candidate] | None:
+    """``candidates`` as None or a list of pairs of a kernel and a positive noise variance."""
+    if candidates is None:
+        return None
+    checked = []
+    for pair in candidates:
+        if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], Kernel)):
+            raise ValueError(f"candidates must be pairs (kernel, noise variance), got {pair!r}.")
+        if not (isinstance(pair[1], Real) and 0.0 < float(pair[1]) < np.inf):
+            raise ValueError(f"candidates must have positive noise variances, got {pair[1]!r}.")
+        checked.append(Candidate(pair[0], float(pair[1])))
+    if not checked:
+        raise ValueError("candidates must hold at least one pair, got none.")
+    return checked
 
 
 def check_kernel(kernel: Kernel, X: Array) -> None:
@@ -97,7 +149,7 @@ def label_variance(inputs: Inputs, y: Array) -> float:
 
 
 def explained(inputs: Inputs, y: Array, mean: str) -> list[str]:
-    """A warning if the mean function leaves nothing of the labels."""
+    """A warning if the mean function reproduces the labels."""
     if label_variance(inputs, y) > 0.0:
         return []
     return [f"y is reproduced exactly by mean={mean!r}: the intervals have no width."]

@@ -6,9 +6,8 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.inputs import Inputs
-from conformal_gp.tuning import guarantee
 from conformal_gp.tuning.learning import learn
-from conformal_gp.tuning.plan import OneModel
+from conformal_gp.tuning.plan import TRAIN_GUARANTEE, OneModel
 from conformal_gp.tuning.settings import Settings
 from conformal_gp.types import Array
 
@@ -28,14 +27,14 @@ def plan(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> 
         scaling=scaling,
         mean=settings.mean,
         gamma=gamma,
-        guarantee=guarantee.TRAIN,
+        guarantee=TRAIN_GUARANTEE,
         flat_prior=False,
         warnings=[*learnt.warnings, *_few_rows(learnt.kernel, inputs, y.size)],
     )
 
 
 def _few_rows(kernel: Kernel, inputs: Inputs, n_rows: int) -> list[str]:
-    """What to expect where training-row tuning is known to fall short."""
+    """A warning where tuning on the training rows is known to lower coverage."""
     learnt = kernel.n_dims + 1 + inputs.H.shape[1]
     share = learnt / n_rows
     if share < MEASURED_COVERAGE[0][0]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from conformal_gp.gp.mean import MEAN_NAMES, IndependentColumns, basis
+from conformal_gp.gp.inputs import MEAN_NAMES, IndependentColumns, basis
 
 X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0], [0.0, 1.0]])
 

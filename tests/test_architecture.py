@@ -1,0 +1,70 @@
+"""Imports go down only and without cycles, files are short, and the page about them is up to date."""
+
+from __future__ import annotations
+
+import re
+from graphlib import TopologicalSorter
+
+import import_graph
+import pytest
+import walk
+
+# Files that a default fit and predict_interval may pass through.
+MOST_FILES = 28
+MOST_LINES = 400
+
+
+@pytest.fixture(scope="module")
+def imports() -> dict[str, set[str]]:
+    return import_graph.imports()
+
+
+def test_every_room_has_a_layer(imports):
+    listed = [name for _, names in import_graph.LAYERS for name in names]
+    assert sorted(listed) == sorted(import_graph.room_graph(imports))
+
+
+def test_imports_go_down(imports):
+    layer = import_graph.layer_of()
+    upward = [
+        f"{module} imports {other}"
+        for module, wanted in imports.items()
+        for other in wanted
+        if (here := import_graph.room(module)) != (there := import_graph.room(other)) and layer[there] >= layer[here]
+    ]
+    assert not upward
+
+
+def test_no_module_imports_itself_by_a_detour(imports):
+    TopologicalSorter(imports).prepare()  # raises CycleError, which names the cycle
+
+
+def test_the_page_is_up_to_date(imports):
+    rooms = import_graph.room_graph(imports)
+    text = import_graph.PAGE.read_text()
+    advice = "run: python docs/_ext/import_graph.py"
+    assert import_graph.page(text, rooms) == text, advice
+    assert import_graph.PICTURE.read_text() == import_graph.picture(rooms), advice
+
+
+def test_the_default_path_is_short():
+    assert len(walk.files_used("augmented")) <= MOST_FILES
+
+
+def test_the_walk_is_up_to_date():
+    text = import_graph.PAGE.read_text()
+    assert walk.page(text) == text, "run: python docs/_ext/walk.py"
+
+
+def test_the_page_names_files_that_exist():
+    text = import_graph.PAGE.read_text()
+    named = set(re.findall(r"`([\w/]+\.py)`", text))
+    assert named
+    assert not [file for file in named if not (import_graph.PACKAGE / file).exists()]
+
+
+def test_no_file_is_long():
+    folders = ("src", "tests", "studies", "benchmarks")
+    files = [path for folder in folders for path in (import_graph.ROOT / folder).rglob("*.py")]
+    assert len(files) > 200
+    assert not [path for path in files if len(path.read_text().splitlines()) > MOST_LINES]
