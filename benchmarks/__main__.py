@@ -17,6 +17,7 @@ from benchmarks import (
     page,
     prediction,
     startup,
+    tuning,
 )
 from benchmarks.results import tally
 
@@ -27,6 +28,7 @@ BENCHMARKS = {
     "full_conformal": full_conformal,
     "memory": memory,
     "startup": startup,
+    "tuning": tuning,
     "neighbour": neighbour,
     "curves": curves,
 }
