@@ -1,4 +1,4 @@
-"""What exactness costs in time: hyperparameters chosen inside the bag beside maximum likelihood on the training rows."""
+"""What exactness costs in time: tuning inside the bag beside maximum likelihood on the training rows."""
 
 from __future__ import annotations
 

@@ -31,7 +31,14 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from conformal_gp.gp.distances import squared_distances
+from conformal_gp.gp.stationary import (
+    MATERN32,
+    MATERN52,
+    SQUARED_EXPONENTIAL,
+    covariances,
+    covariances_at,
+    squared_distances,
+)
 from conformal_gp.kernels import NeuralNetwork
 
 Array = NDArray[np.float64]
@@ -214,20 +221,29 @@ def _by_rows(
     K = np.zeros(pairs.shape) if pairs.square else np.empty(pairs.shape)
     for block in pairs.blocks():
         np.multiply(value(block), scale, out=K[block])
+    return K, _pullback(kernel, pairs, scale, K, pull)
+
+
+def _pullback(
+    kernel: Kernel, pairs: Pairs, scale: float, K: Array, pull: Callable[[Block, Array, Array], Array]
+) -> Pullback:
+    """Pull-back from a formula for a block: its part of the sums, from Q and the matrix."""
 
     def pullback(Q: Array) -> Array:
         if kernel.n_dims == 0:
             return np.empty(0)
         return scale * np.sum([pull(block, Q[block], K[block]) for block in pairs.blocks()], axis=0)
 
-    return K, pullback
+    return pullback
 
 
 class Profile(NamedTuple):
     r"""A stationary covariance as a function of :math:`r^2 = |x - z|^2 / \ell^2`, with unit amplitude."""
 
-    value: Callable[[Array], Array]  # its argument may be overwritten
-    slope: Callable[[Array], Array] | None  # -2 dk / dr²; its argument may not; None is the value itself
+    shape: int
+    """Its number in :mod:`conformal_gp.gp.stationary`."""
+    slope: Callable[[Array], Array] | None
+    """-2 dk / dr²; its argument may not be overwritten; None is the value itself."""
 
 
 def _exp(exponent: Array) -> Array:
@@ -242,24 +258,6 @@ def _minus_root(c: float, r2: Array) -> Array:
     return np.negative(t, out=t)
 
 
-def _matern32_value(r2: Array) -> Array:
-    """(1 + t) exp(-t), t² = 3 r²."""
-    exponent = _minus_root(3.0, r2)
-    factor = 1.0 - exponent
-    factor *= _exp(exponent)
-    return factor
-
-
-def _matern52_value(r2: Array) -> Array:
-    """(1 + t + t²/3) exp(-t), t² = 5 r²."""
-    exponent = _minus_root(5.0, r2)
-    factor = r2 * (5.0 / 3.0)
-    factor += 1.0
-    factor -= exponent
-    factor *= _exp(exponent)
-    return factor
-
-
 def _matern52_slope(r2: Array) -> Array:
     """(5/3) (1 + t) exp(-t)."""
     exponent = _minus_root(5.0, r2)
@@ -269,10 +267,10 @@ def _matern52_slope(r2: Array) -> Array:
     return factor
 
 
-_SQUARED_EXPONENTIAL = Profile(lambda r2: _exp(np.multiply(r2, -0.5, out=r2)), None)
+_SQUARED_EXPONENTIAL = Profile(SQUARED_EXPONENTIAL, None)
 _MATERN = {
-    1.5: Profile(_matern32_value, lambda r2: 3.0 * _exp(_minus_root(3.0, r2))),
-    2.5: Profile(_matern52_value, _matern52_slope),
+    1.5: Profile(MATERN32, lambda r2: 3.0 * _exp(_minus_root(3.0, r2))),
+    2.5: Profile(MATERN52, _matern52_slope),
     np.inf: _SQUARED_EXPONENTIAL,
 }
 
@@ -309,7 +307,12 @@ def _stationary(kernel: Kernel, pairs: Pairs, scale: float, profile: Profile) ->
             slope *= squares
             return np.array([_inner(Q, slope)])
 
-        return _by_rows(kernel, pairs, scale, lambda block: profile.value(r2(block)), pull_one)
+        if pairs.square or "squared_distances" in pairs.__dict__:
+            K = covariances_at(pairs.squared_distances * inverse_square, profile.shape, scale, pairs.square)
+        else:
+            X, Z = (rows * np.sqrt(inverse_square) for rows in pairs.centred)
+            K = covariances(X, Z, profile.shape, scale, lower=False)
+        return K, _pullback(kernel, pairs, scale, K, pull_one)
 
     length_scale = np.asarray(kernel.length_scale, dtype=float)
     X = pairs.centred[0] / length_scale
@@ -326,7 +329,8 @@ def _stationary(kernel: Kernel, pairs: Pairs, scale: float, profile: Profile) ->
         squares = W.sum(axis=1) @ x**2 + W.sum(axis=0) @ z**2
         return squares - 2.0 * np.einsum("ij,ij->j", x, W @ z)
 
-    return _by_rows(kernel, pairs, scale, lambda block: profile.value(r2_scaled(block)), pull_each)
+    K = covariances(X, Z, profile.shape, scale, pairs.square)
+    return K, _pullback(kernel, pairs, scale, K, pull_each)
 
 
 @_register(RationalQuadratic)

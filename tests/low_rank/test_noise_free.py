@@ -1,0 +1,35 @@
+"""Labels without noise: a fit never fails, and its intervals are narrow."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+
+
+def smooth(X):
+    return np.sin(3.0 * X[:, 0]) * np.exp(X[:, 1]) + 0.1 * X[:, -1]
+
+
+@pytest.mark.parametrize(("n_rows", "n_inputs"), [(200, 2), (600, 2), (600, 8), (1500, 4)])
+def test_a_low_rank_model_of_a_function_without_noise(n_rows, n_inputs):
+    X = np.random.default_rng(n_rows + n_inputs).random((n_rows + 100, n_inputs))
+    y = smooth(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SparseConformalGPRegressor(n_inducing=100, n_restarts=0, random_state=0).fit(X[:n_rows], y[:n_rows])
+    low, high = model.predict_interval(X[n_rows:], 0.9).T
+    assert (high - low).mean() < 0.05 * y.std()
+
+
+@pytest.mark.parametrize("n_rows", [10, 30, 300, 1100])
+def test_an_exact_model_of_a_function_without_noise(n_rows):
+    X = np.random.default_rng(n_rows).random((n_rows + 20, 2))
+    y = smooth(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = ConformalGPRegressor(n_restarts=0, random_state=0).fit(X[:n_rows], y[:n_rows])
+    low, high = model.predict_interval(X[n_rows:], 0.5).T
+    assert np.isfinite(high - low).all()
+    assert n_rows < 100 or (high - low).mean() < 0.01 * y.std()
