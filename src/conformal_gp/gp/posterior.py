@@ -35,7 +35,7 @@ from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.factor import Factor, norm_of_lower
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.lapack import multiply_triangle
-from conformal_gp.gp.whitened_basis import explain
+from conformal_gp.gp.whitened_basis import EXPLAINED, explain
 from conformal_gp.types import Array, Rows
 
 # Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, that are not
@@ -43,6 +43,9 @@ from conformal_gp.types import Array, Rows
 # 1e-6 at reciprocal condition numbers from 1e-10 on (tests/gp/test_precision.py).
 SMALLEST_CONDITION = 1e-12
 SMALLEST_SHARE = 1e-12
+# At less noise, relative to the largest variance, products with L^-1 are less precise than solutions with L: of a test
+# row that is equal to a training row they keep but 3 digits at a ratio of 1e-10.
+NOISE_FOR_ROOT = 1e-5
 # A row whose inverse leave-one-out standard deviation the flat prior reduces to less than this share determines a
 # coefficient by itself, up to rounding: left out, its label could be anything.
 ALONE = 1e-12
@@ -72,6 +75,27 @@ class Prediction(NamedTuple):
     """(m,): variance s of a new label, noise included."""
 
 
+class Without(NamedTuple):
+    """The training rows but for one of them, for each of k rows to leave out.
+
+    Its label is replaced by what the others predict: then it has no say, and takes no digits from them if it is far
+    out, as differences of quadratic forms would.
+    """
+
+    precision: Array
+    """(k,): its P_ii; 0 if it determines a coefficient by itself, and then it cannot be left out."""
+    quadratic: Array
+    """(k,): y'Py of the others."""
+    columns: Array
+    """(k, l): its column of L^-1, whose product with ``Moments.half`` is its weight."""
+    target: Array
+    """(k, l): whose product with ``Moments.half`` is the mean that the others give, less the first fit."""
+    labels: Array
+    """(k, l): whose product with the weights is the same."""
+    first_fit: Array
+    """(k, p): coefficients of the mean basis."""
+
+
 class Posterior:
     """Gaussian process conditioned on training rows.
 
@@ -88,7 +112,8 @@ class Posterior:
     flat_prior : bool
         Whether the coefficients of the mean have a flat prior, or are taken as given at their estimate.
     checked : bool, default=True
-        Whether to refuse a matrix that is numerically singular. Tuning keeps away from these by itself.
+        Whether to refuse a matrix that is numerically singular, and test rows whose variance is lost in rounding.
+        Tuning keeps away from these by itself.
 
     Attributes
     ----------
@@ -100,6 +125,8 @@ class Posterior:
         ``y' P y``, which is also ``(y - H β)' C (y - H β)``.
     log_determinant : float
         log |K + σ² I|, and with a flat prior log |H'CH| added.
+    largest_variance : float
+        Largest prior variance of a training row's label, noise included.
     degrees_of_freedom : int
         l, less the number of coefficients with a flat prior.
     """
@@ -116,12 +143,19 @@ class Posterior:
     ):
         self.kernel = kernel
         self.noise_variance = noise_variance
+        self._checked = checked
         H = inputs.H
+        self._H, self._y = H, y
         A = inputs.pairs.lower(covariance(kernel, inputs.pairs)[0])
         A.flat[:: A.shape[0] + 1] += noise_variance
+        self.largest_variance = float(A.flat[:: A.shape[0] + 1].max())
         self._factor = _trustworthy(A) if checked else Factor(A)
         self._flat = flat_prior and H.shape[1] > 0
-        self._basis, self.coefficients, self.alpha, self.quadratic = explain(self._factor.lower, H, y)
+        first_fit, left = _first_fit(H, y)
+        self._basis, coefficients, self.alpha, self.quadratic = explain(
+            self._factor.lower, H, left, float(np.abs(y).max())
+        )
+        self.coefficients = first_fit + coefficients
         self.log_determinant = self._factor.log_determinant()
         self.degrees_of_freedom = y.size
         if self._flat:
@@ -176,12 +210,36 @@ class Posterior:
         precision = np.einsum("ji,ji->i", projected, projected)
         return columns, np.where(precision > ALONE**2 * total, precision, 0.0)
 
+    def without(self, rows: Rows) -> Without:
+        """The training rows but for one of them, for each of some rows."""
+        columns, precision = self.rows(rows)
+        each = np.arange(rows.size)
+        divisor = np.where(precision > 0.0, precision, 1.0)
+        labels = np.tile(self._y, (rows.size, 1))
+        labels[each, rows] -= self.alpha[rows] / divisor
+        first_fit = labels @ self._H
+        left = labels - first_fit @ self._H.T
+        target = left.copy()
+        self._factor.solve_root_in_place(target)
+        off = np.einsum("ij,ij->i", self._projected(columns.T).T, target) / divisor  # what rounding left of its label
+        target -= off[:, None] * columns
+        left[each, rows] -= off
+        error = np.ascontiguousarray(self._projected(target.T).T)
+        quadratic = np.einsum("ij,ij->i", error, error)
+        if self._flat:
+            multiply_triangle(self._factor.lower, error, transposed=False)  # labels less their fit
+            error[each, rows] = labels[each, rows] = 0.0
+            size = np.maximum(np.abs(labels).max(axis=1), EXPLAINED * np.abs(self._y[rows]))
+            quadratic[np.abs(error).max(axis=1) <= EXPLAINED * size] = 0.0
+        return Without(precision, quadratic, columns, target, left, first_fit)
+
     def moments(self, new: NewInputs, by_root: bool = True) -> Moments:
         """Means and variances of the labels of new inputs, and what weights are made from.
 
-        By products with L^-1, or, where that is not needed otherwise, by solving with L.
+        By products with L^-1, or, where that is not needed otherwise or the noise is small, by solving with L.
         """
         K, _ = covariance(self.kernel, new.pairs)
+        by_root = by_root and self.noise_variance > NOISE_FOR_ROOT * self.largest_variance
         mean = K @ self.alpha + new.H @ self.coefficients
         total = self.kernel.diag(new.pairs.X) + self.noise_variance
         if by_root:
@@ -191,7 +249,8 @@ class Posterior:
         half = K
         square = np.einsum("ij,ij->i", half, half)
         variance = np.maximum(total - square, self.noise_variance)  # no label varies less than its noise
-        check_resolved(variance, total)
+        if self._checked:
+            check_resolved(variance, total)
         if self._flat:
             spread = self._basis.add_unexplained(half, new.H, square)
             # A flat prior says nothing where the training rows determine no coefficient, or only by rounding.
@@ -213,6 +272,12 @@ class Posterior:
     def mean(self, new: NewInputs) -> Array:
         """Means; cheaper than :meth:`moments` by a factor of the training rows."""
         return covariance(self.kernel, new.pairs)[0] @ self.alpha + new.H @ self.coefficients
+
+
+def _first_fit(H: Array, y: Array) -> tuple[Array, Array]:
+    """Coefficients of the mean basis, and labels less their mean; a flat prior does not notice, but rounding does."""
+    coefficients = H.T @ y  # least squares where H has orthonormal columns
+    return coefficients, y - H @ coefficients
 
 
 def noise_floor(norm: float) -> float:

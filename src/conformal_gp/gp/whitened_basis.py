@@ -17,7 +17,7 @@ from conformal_gp.types import Array
 # Sums may be taken in any order, several terms at a time.
 _SUMS = {"reassoc", "contract"}
 # Residuals below this share of the labels are rounding: the mean function explains them.
-_ROUNDING = 1e-13
+EXPLAINED = 1e-13
 
 
 class WhitenedBasis(NamedTuple):
@@ -52,7 +52,7 @@ class WhitenedBasis(NamedTuple):
         return _add_unexplained(self.q, self.r, half, np.ascontiguousarray(H), square)
 
 
-def explain(L: Array, H: Array, y: Array) -> tuple[WhitenedBasis, Array, Array, float]:
+def explain(L: Array, H: Array, y: Array, size: float = 0.0) -> tuple[WhitenedBasis, Array, Array, float]:
     """Generalised least squares.
 
     Parameters
@@ -62,7 +62,9 @@ def explain(L: Array, H: Array, y: Array) -> tuple[WhitenedBasis, Array, Array, 
     H : ndarray of shape (l, p)
         Mean basis.
     y : ndarray of shape (l,)
-        Labels.
+        Labels, or what a first fit leaves of them.
+    size : float, default=0.0
+        Size of the labels, if these are what is left of them: residuals of its rounding are none.
 
     Returns
     -------
@@ -75,7 +77,7 @@ def explain(L: Array, H: Array, y: Array) -> tuple[WhitenedBasis, Array, Array, 
     quadratic : float
         (y - H β)' (K + σ² I)^-1 (y - H β).
     """
-    q, r, coefficients, alpha, quadratic = _explain(L, np.ascontiguousarray(H.T), np.ascontiguousarray(y))
+    q, r, coefficients, alpha, quadratic = _explain(L, np.ascontiguousarray(H.T), np.ascontiguousarray(y), size)
     return WhitenedBasis(q, r), coefficients, alpha, quadratic
 
 
@@ -95,7 +97,9 @@ def _whiten(L: Array, b: Array) -> None:  # pragma: no cover
 
 
 @compiled(error_model="numpy", fastmath=_SUMS)
-def _explain(L: Array, H: Array, y: Array) -> tuple[Array, Array, Array, Array, float]:  # pragma: no cover
+def _explain(
+    L: Array, H: Array, y: Array, size: float
+) -> tuple[Array, Array, Array, Array, float]:  # pragma: no cover
     p, n = H.shape
     q, r, target = H.copy(), np.zeros((p, p)), np.zeros(p)
     error = y.copy()
@@ -118,13 +122,13 @@ def _explain(L: Array, H: Array, y: Array) -> tuple[Array, Array, Array, Array, 
         for j in range(k + 1, p):
             target[k] -= r[k, j] * target[j]
         target[k] /= r[k, k]
-    left, largest = 0.0, 0.0
+    left, largest = 0.0, size
     for i in range(n):
         fitted = 0.0
         for k in range(p):
             fitted += target[k] * H[k, i]
         left, largest = max(left, abs(y[i] - fitted)), max(largest, abs(y[i]))
-    if left <= _ROUNDING * largest:
+    if left <= EXPLAINED * largest:
         error[:] = 0.0
     quadratic = _dot(error, error, n)
     for i in range(n - 1, -1, -1):
