@@ -75,6 +75,19 @@ class Prediction(NamedTuple):
     """(m,): variance s of a new label, noise included."""
 
 
+class Sizes(NamedTuple):
+    """Of what size the numbers are from which scores come: rounding errors are in proportion."""
+
+    variance: float
+    """Largest prior variance of a label."""
+    precision: float
+    """Largest inverse leave-one-out variance."""
+    residual: float
+    """Length of ``alpha``."""
+    label: float
+    """Largest label."""
+
+
 class Without(NamedTuple):
     """The training rows but for one of them, for each of k rows to leave out.
 
@@ -176,6 +189,16 @@ class Posterior:
             projected = np.einsum("ij,ij->j", left, left)
             diagonal = np.where(projected <= ALONE**2 * diagonal, 0.0, projected)
         return diagonal
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """Of what size the numbers are that scores come from."""
+        return Sizes(
+            self.largest_variance,
+            float(self.diagonal.max()),
+            float(np.linalg.norm(self.alpha)),
+            float(np.abs(self._y).max()),
+        )
 
     @cached_property
     def residuals(self) -> Array:

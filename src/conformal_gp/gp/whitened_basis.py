@@ -97,9 +97,7 @@ def _whiten(L: Array, b: Array) -> None:  # pragma: no cover
 
 
 @compiled(error_model="numpy", fastmath=_SUMS)
-def _explain(
-    L: Array, H: Array, y: Array, size: float
-) -> tuple[Array, Array, Array, Array, float]:  # pragma: no cover
+def _explain(L: Array, H: Array, y: Array, size: float) -> tuple[Array, Array, Array, Array, float]:  # pragma: no cover
     p, n = H.shape
     q, r, target = H.copy(), np.zeros((p, p)), np.zeros(p)
     error = y.copy()

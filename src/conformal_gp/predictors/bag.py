@@ -25,11 +25,11 @@ from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp._compiled import compiled
-from conformal_gp.conformal.lines import normalised_residual_lines
 from conformal_gp.conformal.upper_envelope import outstanding
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.posterior import Posterior, Prediction, Without
 from conformal_gp.gp.whitened_basis import EXPLAINED
+from conformal_gp.predictors.scores import score_lines
 from conformal_gp.predictors.segments import NOTHING, TEST_ROW, Segments
 from conformal_gp.types import Array, Rows
 
@@ -205,10 +205,8 @@ class Block:
         """Parts of segments by the row that stands out most at a point."""
         rows, members = np.unique(segments.row, return_inverse=True)
         posterior = self.bag.posterior(point)
-        weights, mean, variance = self.predict(point, rows)
-        lines = normalised_residual_lines(
-            posterior.residuals[ranked], posterior.diagonal[ranked], weights[:, ranked], mean, variance, 2.0
-        )
+        weights, mean, variance = prediction = self.predict(point, rows)
+        lines = score_lines(posterior, ranked, prediction, 2.0)
         segment, low, high, row = outstanding(lines, members, segments.low, segments.high)
         row = np.where(row >= 0, ranked[np.maximum(row, 0)], row)
         row[np.isinf(variance[members[segment]])] = TEST_ROW  # of its label nothing is known
