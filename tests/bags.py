@@ -65,7 +65,7 @@ def p_values(X, y, name, first=0):
     options = dict(MODELS[name])
     regressor = options.pop("class", ConformalGPRegressor)
     if first:
-        options["n_design" if regressor is SparseConformalGPRegressor else "design"] = np.arange(first)
+        options["design"] = np.arange(first)
     n = len(y) - first
     found = np.empty(n)
     for i in range(n):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -37,6 +38,18 @@ CONSTRAINTS: dict[str, list] = {
     "random_state": ["random_state"],
     "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
 }
+
+
+@contextmanager
+def all_or_nothing(model: BaseEstimator) -> Iterator[None]:
+    """A fit that fails, or is interrupted, leaves the model as it was."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
 
 
 class ConformalRegressor(RegressorMixin, BaseEstimator):

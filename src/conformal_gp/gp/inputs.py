@@ -66,6 +66,10 @@ class IndependentColumns:
         return outside > 1e-8 * (1.0 + np.linalg.norm(shifted, axis=1))
 
 
+# Larger inputs, in units of their scale, would have squares that overflow, summed over inputs or rows.
+LARGEST = 1e152
+
+
 class NewInputs(NamedTuple):
     """A block of m new inputs."""
 
@@ -107,7 +111,7 @@ class Inputs:
         self.unscaled = X
         self._scaling = scaling
         self._mean = mean
-        scaled = scaling.transform(X)
+        scaled = _scaled(scaling, X)
         H = basis(mean, scaled)
         self._columns = IndependentColumns(H)
         if H.shape[1] and self._columns.rank >= X.shape[0]:
@@ -124,10 +128,25 @@ class Inputs:
 
     def new(self, X: Array) -> NewInputs:
         """New inputs, unscaled, as the model sees them."""
-        scaled = self._scaling.transform(X)
+        scaled = _scaled(self._scaling, X)
         H = basis(self._mean, scaled)
         return NewInputs(Pairs(scaled, self.pairs.X), self._columns.reduce(H), self._columns.leaves(H))
 
     def coefficients(self, reduced: Array) -> Array:
         """Coefficients on the columns of the mean function, from those on the orthonormal basis."""
         return self._columns.coefficients(reduced)
+
+
+def _scaled(scaling: Scaling, X: Array) -> Array:
+    """Scaled inputs, or a ValueError if their squares, of which distances are made, overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = scaling.transform(X)
+        largest = np.abs(scaled).max(axis=0, initial=0.0)
+        fine = largest < LARGEST
+    if fine.all():
+        return scaled
+    column = int(np.argmin(fine))
+    raise ValueError(
+        f"X reaches {np.abs(X[:, column]).max():.1e} in column {column}, too far from the other rows for distances to "
+        "be computed; leave such rows out."
+    )

@@ -32,6 +32,7 @@ from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.definite import check_matrix, check_variances
 from conformal_gp.gp.factor import Factor, norm_of_lower
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.lapack import multiply_triangle
@@ -160,6 +161,7 @@ class Posterior:
         H = inputs.H
         self._H, self._y = H, y
         A = inputs.pairs.lower(covariance(kernel, inputs.pairs)[0])
+        check_matrix(kernel, A)
         A.flat[:: A.shape[0] + 1] += noise_variance
         self.largest_variance = float(A.flat[:: A.shape[0] + 1].max())
         self._factor = _trustworthy(A) if checked else Factor(A)
@@ -271,6 +273,7 @@ class Posterior:
             self._factor.solve_root_in_place(K)
         half = K
         square = np.einsum("ij,ij->i", half, half)
+        check_variances(self.kernel, total - self.noise_variance - square, total)
         variance = np.maximum(total - square, self.noise_variance)  # no label varies less than its noise
         if self._checked:
             check_resolved(variance, total)
