@@ -23,6 +23,10 @@ def basis(mean: str, X: Array) -> Array:
     return {"zero": ones[:, :0], "constant": ones, "linear": np.hstack([ones, X])}[mean]
 
 
+# Share of a row that is outside what the training rows span, from which on that is not rounding.
+UNSEEN = 1e-11
+
+
 class IndependentColumns:
     """An orthonormal basis of the span of some columns, for any rows of the same columns.
 
@@ -37,7 +41,9 @@ class IndependentColumns:
         self._shift = np.zeros(self.n_columns)
         self._shift[1:] = np.median(H[:, 1:], axis=0)
         length = np.linalg.norm(H - self._shift, axis=0)
-        self._length = np.where(length > 1e-14 * (1.0 + np.abs(self._shift)) * np.sqrt(H.shape[0]), length, 1.0)
+        rounding = 1e-14 * (1.0 + np.abs(self._shift)) * np.sqrt(H.shape[0])
+        # a constant column has a length at which a row that differs by more than rounding counts as different
+        self._length = np.where(length > rounding, length, rounding / UNSEEN)
         _, singular, directions = np.linalg.svd(self._shifted(H), full_matrices=False)
         cutoff = max(H.shape) * np.finfo(float).eps * (singular[0] if singular.size else 0.0)
         kept = singular > cutoff
@@ -63,7 +69,7 @@ class IndependentColumns:
         """Whether each row depends on a direction that the training rows do not determine."""
         shifted = self._shifted(H)
         outside = np.linalg.norm(shifted @ self._unseen, axis=1)
-        return outside > 1e-8 * (1.0 + np.linalg.norm(shifted, axis=1))
+        return outside > UNSEEN * (1.0 + np.linalg.norm(shifted, axis=1))
 
 
 # Larger inputs, in units of their scale, would have squares that overflow, summed over inputs or rows.
