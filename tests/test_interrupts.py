@@ -34,7 +34,7 @@ WORK = {
     "import": (None, "import conformal_gp.cli.app, conformal_gp.persistence, conformal_gp.plotting"),
 }
 # What it took on two idle cores was 0.1 to 0.6 s; the rest is for machines that are busy with other tests.
-MOST_SECONDS = 3.0
+MOST_SECONDS = 5.0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of POSIX")

@@ -187,9 +187,9 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):
         Returns
         -------
         regions : list of ndarrays of shape (n_pieces, 2)
-            For each row its region as sorted, disjoint, closed intervals. With ``gamma=2`` there is always one,
-            unless hyperparameters are chosen inside the bag (``tuning_`` is "augmented"), where gaps can occur; where
-            they are searched, a region of a low level can be empty.
+            For each row the closure of its region, as sorted, disjoint, closed intervals. With ``gamma=2`` there is
+            always one, unless hyperparameters are chosen inside the bag (``tuning_`` is "augmented"), where gaps can
+            occur; where they are searched, a region of a low level can be empty.
 
         Examples
         --------
@@ -230,7 +230,8 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):
         -------
         p : ndarray of shape (n_samples,)
             The label ``y[i]`` is in the region of level ``1 - delta`` of ``X[i]`` exactly when ``p[i] > delta``
-            (without smoothing).
+            (without smoothing). Ends of regions count as inside, up to rounding, with one exception: where tuning is
+            inside the bag and other hyperparameters begin at an end, its own p-value may be of either side.
 
         Examples
         --------
