@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks import (
     curves,
+    far_out,
     fitting,
     full_conformal,
     likelihood,
@@ -26,6 +27,7 @@ BENCHMARKS = {
     "fitting": fitting,
     "prediction": prediction,
     "full_conformal": full_conformal,
+    "far_out": far_out,
     "memory": memory,
     "startup": startup,
     "tuning": tuning,

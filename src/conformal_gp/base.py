@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -37,6 +38,18 @@ CONSTRAINTS: dict[str, list] = {
     "random_state": ["random_state"],
     "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
 }
+
+
+@contextmanager
+def all_or_nothing(model: BaseEstimator) -> Iterator[None]:
+    """A fit that fails, or is interrupted, leaves the model as it was."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
 
 
 class ConformalRegressor(RegressorMixin, BaseEstimator):
@@ -174,9 +187,9 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):
         Returns
         -------
         regions : list of ndarrays of shape (n_pieces, 2)
-            For each row its region as sorted, disjoint, closed intervals. With ``gamma=2`` there is always one,
-            unless hyperparameters are chosen inside the bag (``tuning_`` is "augmented"), where gaps can occur; where
-            they are searched, a region of a low level can be empty.
+            For each row the closure of its region, as sorted, disjoint, closed intervals. With ``gamma=2`` there is
+            always one, unless hyperparameters are chosen inside the bag (``tuning_`` is "augmented"), where gaps can
+            occur; where they are searched, a region of a low level can be empty.
 
         Examples
         --------
@@ -217,7 +230,8 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):
         -------
         p : ndarray of shape (n_samples,)
             The label ``y[i]`` is in the region of level ``1 - delta`` of ``X[i]`` exactly when ``p[i] > delta``
-            (without smoothing).
+            (without smoothing). Ends of regions count as inside, up to rounding, with one exception: where tuning is
+            inside the bag and other hyperparameters begin at an end, its own p-value may be of either side.
 
         Examples
         --------

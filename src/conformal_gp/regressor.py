@@ -8,12 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
+from sklearn.base import _fit_context, clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
-from conformal_gp.base import CONSTRAINTS, ConformalRegressor
+from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning import augmented, fixed, holdout, train
 from conformal_gp.tuning.plan import Plan
@@ -200,6 +200,13 @@ class ConformalGPRegressor(ConformalRegressor):
         self : ConformalGPRegressor
             The fitted model.
         """
+        with all_or_nothing(self):
+            for message in self._fit(X, y).warnings:
+                warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
+        return self
+
+    def _fit(self, X: ArrayLike, y: ArrayLike) -> Plan:
+        """Check the rows, choose a way, and follow it."""
         inputs = check_inputs(self, X, reset=True, y=y).copy()  # kept: the caller may change theirs
         labels = check_labels(y, inputs).copy()
         n_rows, n_inputs = inputs.shape
@@ -210,9 +217,7 @@ class ConformalGPRegressor(ConformalRegressor):
         with one_blas_thread(rows=labels.size):
             plan = WAYS[tuning](settings, inputs, labels, check_random_state(self.random_state))
             self._carry_out(plan, tuning, inputs, labels)
-        for message in plan.warnings:
-            warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
-        return self
+        return plan
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the predictor, which follows from plan and rows and whose matrices are far larger than these."""
@@ -231,14 +236,14 @@ class ConformalGPRegressor(ConformalRegressor):
         self._training_rows = inputs, labels
         self._plan = plan
         self._predictor = fitted.predictor
-        self.kernel_ = fitted.kernel
+        self.kernel_ = clone(fitted.kernel)
         self.noise_variance_ = fitted.noise_variance
         self.mean_coef_ = fitted.mean_coef
         self.log_marginal_likelihood_ = fitted.log_marginal_likelihood
         self.tuning_ = tuning
         self.mean_ = plan.mean
         self.gamma_ = plan.gamma
-        self.design_ = plan.design
+        self.design_ = plan.design.copy()
         self.guarantee_ = plan.guarantee
         return self
 

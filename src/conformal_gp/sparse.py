@@ -9,13 +9,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
+from sklearn.base import _fit_context, clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from conformal_gp.base import CONSTRAINTS, ConformalRegressor
+from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing
 from conformal_gp.gp.inducing import SELECTIONS
 from conformal_gp.gp.lowrank import APPROXIMATIONS
 from conformal_gp.rows import ArrayRows, Rows
@@ -24,7 +24,7 @@ from conformal_gp.tuning.low_rank import DESIGN_ROWS, DESIGN_SHARE, LowRankPlan,
 from conformal_gp.tuning.settings import check_design, resolved_mean
 from conformal_gp.types import Array
 from conformal_gp.types import Rows as Numbers
-from conformal_gp.validation import check_inputs, check_labels
+from conformal_gp.validation import check_inputs, check_labels, check_squares, check_unmasked
 
 __all__ = ["SparseConformalGPRegressor"]
 
@@ -176,19 +176,26 @@ class SparseConformalGPRegressor(ConformalRegressor):
                 FutureWarning,
                 stacklevel=3,  # past scikit-learn's wrapper: the caller's line
             )
+        with all_or_nothing(self):
+            for message in self._fit(X, y).warnings:
+                warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
+        return self
+
+    def _fit(self, X: Any, y: Any) -> LowRankPlan:
+        """Check the rows, learn from design rows, and make the predictor."""
         rows = self._rows(X, y)
         rng = check_random_state(self.random_state)
         mean = resolved_mean(self.mean, rows.n_rows, self.n_features_in_)
         design = self._design_rows(mean, rows.n_rows, rng)
         inducing = self.inducing
         if not isinstance(inducing, str):
+            check_unmasked("inducing", inducing)
             inducing = validate_data(self, inducing, reset=False, dtype=np.float64)
+            check_squares("inducing", inducing)
         settings = self._common_settings(mean, self.tuning)
         made = plan(settings, rows, design, self.tuning, inducing, self.n_inducing, self.approximation, rng)
         self._carry_out(made, rows)
-        for message in made.warnings:
-            warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
-        return self
+        return made
 
     def _rebuild(self, made: LowRankPlan, X: Array, y: Array) -> Self:
         """Carry out a plan on its training rows, held in memory; nothing is learnt."""
@@ -200,14 +207,14 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self._predictor = fitted.predictor
         self._plan = made
         self._training_rows = rows
-        self.kernel_ = made.kernel
+        self.kernel_ = clone(made.kernel)
         self.noise_variance_ = made.noise_variance
         self.mean_coef_ = fitted.mean_coef
         self.log_marginal_likelihood_ = fitted.log_marginal_likelihood
         self.mean_ = made.mean
         self.gamma_ = made.gamma
-        self.design_ = made.design
-        self.inducing_ = made.inducing
+        self.design_ = made.design.copy()
+        self.inducing_ = made.inducing.copy()
         self.guarantee_ = made.guarantee
         return self
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from threading import Lock
+from threading import Event, Lock, local
 from typing import Any, TypeVar
 
 import numpy as np
@@ -101,6 +101,9 @@ def map_threads(function: Callable[[Item], Result], items: Iterable[Item], n_job
 
     ``n_jobs=None`` takes as many threads as BLAS would, so that the usual limits (``OMP_NUM_THREADS``, joblib's
     workers) hold here too. Results do not depend on ``n_jobs``, to the last bit.
+
+    Once an item has failed, or the caller is interrupted, items that wait are dropped and those that run end at their
+    next :func:`stopping_point`.
     """
     work = list(items)
     workers = min(len(work), blas_threads() if n_jobs is None else effective_n_jobs(n_jobs))
@@ -108,11 +111,49 @@ def map_threads(function: Callable[[Item], Result], items: Iterable[Item], n_job
         if workers <= 1:
             yield from map(function, work)
             return
-        if workers == len(work):  # an item each: the calling thread need not wait for the others to start
-            with ThreadPoolExecutor(workers - 1) as pool:
+        with _Pool(workers) as pool:
+            if workers == len(work):  # an item each: the calling thread need not wait for the others to start
                 others = pool.map(function, work[1:])
                 yield function(work[0])
                 yield from others
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            yield from pool.map(function, work)
+            else:
+                yield from pool.map(function, work)
+
+
+class StoppedError(Exception):
+    """Raised in a thread whose caller waits no longer."""
+
+
+_working = local()
+
+
+def stopping_point() -> None:
+    """End the item that this thread works on if nobody waits for it any more; to be called in long computations."""
+    if any(stop.is_set() for stop in getattr(_working, "stops", ())):
+        raise StoppedError
+
+
+class _Pool:
+    """Threads that stop when the ``with`` block is left by an exception."""
+
+    def __init__(self, workers: int) -> None:
+        self._executor = ThreadPoolExecutor(workers)
+        self._stop = Event()
+
+    def map(self, function: Callable[[Item], Result], items: list[Item]) -> Iterator[Result]:
+        stops = (*getattr(_working, "stops", ()), self._stop)
+
+        def apply(item: Item) -> Result:
+            _working.stops = stops
+            stopping_point()
+            return function(item)
+
+        return self._executor.map(apply, items)
+
+    def __enter__(self) -> _Pool:
+        return self
+
+    def __exit__(self, kind: object, *error: object) -> None:
+        if kind is not None:
+            self._stop.set()
+        self._executor.shutdown(cancel_futures=True)

@@ -62,4 +62,4 @@ def test_an_infinite_variance_lets_every_row_cover_every_label(gamma):
 
 
 def test_lines_name_their_parts():
-    assert Lines._fields == ("centre", "offset", "slope")
+    assert Lines._fields == ("centre", "offset", "slope", "rounding")

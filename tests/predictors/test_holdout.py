@@ -39,7 +39,7 @@ def test_regions_and_p_values_equal_the_definition_with_background_rows(mean, ga
         expected = oracle.region(
             model.kernel_, model.noise_variance_, Z, y, z, Fraction(1, 5), basis_new=BASES[mean](z), **arguments
         )
-        np.testing.assert_allclose(region, expected, rtol=1e-8)
+        np.testing.assert_allclose(region, expected, rtol=1e-8, atol=1e-9)
         label = 1.3
         p = oracle.p_value(model.kernel_, model.noise_variance_, Z, y, z, label, basis_new=BASES[mean](z), **arguments)
         assert model.predict_p([x], [label])[0] == pytest.approx(float(p))

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
+from conformal_gp.base import all_or_nothing
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.types import Array
 from conformal_gp.validation import check_inputs, check_labels
@@ -27,8 +28,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator, ABC):
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit to training rows, as :meth:`conformal_gp.ConformalGPRegressor.fit` does."""
-        inputs = check_inputs(self, X, reset=True, y=y)
-        self._fit(inputs, check_labels(y, inputs))
+        with all_or_nothing(self):
+            inputs = check_inputs(self, X, reset=True, y=y)
+            self._fit(inputs, check_labels(y, inputs))
         return self
 
     def predict(self, X: ArrayLike) -> Array:

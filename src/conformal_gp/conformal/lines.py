@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from conformal_gp._compiled import compiled
+from conformal_gp.conformal.ties import Rounding
 from conformal_gp.types import Array
 
 
@@ -28,6 +29,8 @@ class Lines(NamedTuple):
     """(m, n): p, the score of each row there, with its sign."""
     slope: Array
     """(m, n): q, its slope, in units of the test row's."""
+    rounding: Rounding | None = None
+    """How far the arithmetic that they come from puts scores off; None where that is less than counts as a tie."""
 
 
 def centred_lines(a: Array, b: Array, a_test: Array, b_test: Array) -> Lines:

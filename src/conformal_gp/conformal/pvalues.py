@@ -6,14 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.conformal.lines import Lines
+from conformal_gp.conformal.ties import LABEL_ROUNDING, TIE
 from conformal_gp.types import Array
 
 Counts = NDArray[np.int64]
-
-# Scores that differ by less than this share of their size are tied: the ends of a region, computed and handed back,
-# must belong to it, and rows that are equal must tie, in spite of rounding.
-TIE = 1e-10
-LABEL_ROUNDING = 8.0 * np.finfo(float).eps
 
 
 def p_values(lines: Lines, y: Array, tie_breaks: Array | None = None) -> Array:
@@ -42,8 +38,9 @@ def counts(lines: Lines, y: Array) -> tuple[Counts, Counts]:
     t = (y - lines.centre)[:, None]
     own = np.abs(t)
     scores = np.abs(lines.offset + lines.slope * t)
-    # The label is known up to rounding only, and so is t.
     slack = TIE * (np.abs(lines.offset) + own) + LABEL_ROUNDING * np.abs(y)[:, None]
+    if lines.rounding is not None:
+        slack += lines.rounding.floor[:, None] + lines.rounding.share[:, None] * own
     return (scores >= own - slack).sum(axis=1), (scores > own + slack).sum(axis=1)
 
 

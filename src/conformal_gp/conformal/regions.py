@@ -7,6 +7,8 @@ the side t >= 0, with signs changed so that p >= 0, a row *leaves* after :math:`
 
 Where no row ever returns or stays for ever, that is, when all |q| < 1, the region is one interval whose ends are the
 k-th largest leaving points: a selection, O(n) a test row. Otherwise the points are sorted and swept.
+
+All ends are then put out a little, by half of what counts as a tie (:mod:`conformal_gp.conformal.ties`).
 """
 
 from __future__ import annotations
@@ -18,10 +20,12 @@ from numpy.typing import NDArray
 
 from conformal_gp._compiled import compiled
 from conformal_gp.conformal.lines import Lines
+from conformal_gp.conformal.ties import Slack
 from conformal_gp.types import Array
 
 # Slopes that differ from the test row's by less than this are equal to it: a ray has no end in the far distance.
 SLOPE_TIE = 1e-12
+NONE = np.zeros(5)
 
 
 def hulls(lines: Lines, ranks: Sequence[int]) -> Array:
@@ -48,8 +52,10 @@ def hulls(lines: Lines, ranks: Sequence[int]) -> Array:
     for j in np.flatnonzero(general):
         for level, k in enumerate(wanted):
             if k > 0:
-                pieces = _pieces(lines.offset[j], lines.slope[j], k)
+                pieces = _pieces(lines.offset[j], lines.slope[j], NONE, k)
                 below[j, level], above[j, level] = -pieces[0, 0], pieces[-1, 1]
+    slack = Slack.of(lines.centre, lines.rounding)
+    below, above = slack.put_out(below), slack.put_out(above)
     centre = lines.centre[:, None]
     return np.stack([centre - below, centre + above], axis=1)[:, :, np.argsort(order)]
 
@@ -71,9 +77,10 @@ def regions(lines: Lines, rank: int) -> list[Array]:
     """
     if rank == 0:
         return [np.array([[-np.inf, np.inf]]) for _ in lines.centre]
+    slack = Slack.of(lines.centre, lines.rounding).each()
     return [
-        centre + _pieces(offset, slope, rank)
-        for centre, offset, slope in zip(lines.centre, lines.offset, lines.slope, strict=True)
+        centre + _pieces(offset, slope, own, rank)
+        for centre, offset, slope, own in zip(lines.centre, lines.offset, lines.slope, slack, strict=True)
     ]
 
 
@@ -110,10 +117,10 @@ def select_largest(reach: NDArray[np.floating], ranks: NDArray[np.int64]) -> Arr
 
 
 @compiled(error_model="numpy")
-def _pieces(offset: Array, slope: Array, rank: int) -> Array:  # pragma: no cover
+def _pieces(offset: Array, slope: Array, slack: Array, rank: int) -> Array:  # pragma: no cover
     """Region of one test row, about its centre, by sweeping both sides."""
-    above = _side(offset, slope, rank)
-    below = _side(offset, -slope, rank)
+    above = _side(offset, slope, slack, rank)
+    below = _side(offset, -slope, slack, rank)
     # Both sides start with a piece at 0: joined, they are one.
     pieces = np.empty((above.shape[0] + below.shape[0] - 1, 2))
     middle = below.shape[0] - 1
@@ -126,7 +133,14 @@ def _pieces(offset: Array, slope: Array, rank: int) -> Array:  # pragma: no cove
 
 
 @compiled(error_model="numpy")
-def _side(offset: Array, slope: Array, rank: int) -> Array:  # pragma: no cover
+def _put_out(t: float, steepness: float, slack: Array) -> float:  # pragma: no cover
+    """How far an end is put out where a row's score and the test row's part with some steepness."""
+    off = slack[0] + slack[1] * t + min(slack[2] + slack[3] * t, slack[4])
+    return off * min(1.0, 2.0 / steepness)
+
+
+@compiled(error_model="numpy")
+def _side(offset: Array, slope: Array, slack: Array, rank: int) -> Array:  # pragma: no cover
     """Pieces of {t >= 0 : at least ``rank`` rows cover t}, the first of them at 0."""
     n = offset.size
     leave = np.empty(n)
@@ -137,9 +151,14 @@ def _side(offset: Array, slope: Array, rank: int) -> Array:  # pragma: no cover
             q = np.sign(q)
         if p < 0.0:
             p, q = -p, -q
-        leave[i] = p / (1.0 - q) if q < 1.0 else np.inf
-        enter[i] = p / (-1.0 - q) if q < -1.0 else np.inf
-        if p == 0.0 and abs(q) >= 1.0:  # the row covers the whole side
+        leave[i] = enter[i] = np.inf
+        if q < 1.0:
+            leave[i] = p / (1.0 - q)
+            leave[i] += _put_out(leave[i], 1.0 - q, slack)
+        if q < -1.0:
+            enter[i] = p / (-1.0 - q)
+            enter[i] -= _put_out(enter[i], -1.0 - q, slack)
+        if enter[i] <= leave[i] or (p == 0.0 and abs(q) >= 1.0):  # the row covers the whole side
             leave[i] = enter[i] = np.inf
     leave.sort()
     enter.sort()

@@ -11,7 +11,7 @@ import numpy as np
 
 from conformal_gp._compiled import compiled
 from conformal_gp.conformal.lines import Lines
-from conformal_gp.conformal.pvalues import LABEL_ROUNDING, TIE
+from conformal_gp.conformal.ties import LABEL_ROUNDING, TIE
 from conformal_gp.types import Array, Rows
 
 # What stands out most where it is not a ranked row: the test row, or several rows that tie.
@@ -46,12 +46,14 @@ def outstanding(lines: Lines, member: Rows, low: Array, high: Array) -> tuple[Ro
     >>> outstanding(lines, np.array([0]), np.array([-9.0]), np.array([9.0]))[1:]
     (array([-9., -4.,  1.,  2.]), array([-4.,  1.,  2.,  9.]), array([-1,  1,  0, -1]))
     """
-    return _divide(lines.centre, lines.offset, lines.slope, member, low, high)
+    none = np.zeros(lines.centre.size)
+    floor, share = (none, none) if lines.rounding is None else lines.rounding[:2]
+    return _divide(lines.centre, lines.offset, lines.slope, floor, share, member, low, high)
 
 
 @compiled(error_model="numpy")
 def _divide(
-    centre: Array, offset: Array, slope: Array, member: Rows, low: Array, high: Array
+    centre: Array, offset: Array, slope: Array, floor: Array, share: Array, member: Rows, low: Array, high: Array
 ) -> tuple[Rows, Array, Array, Rows]:  # pragma: no cover
     n = offset.shape[1]
     size = 4 * member.size + 4 * n + 8
@@ -61,13 +63,14 @@ def _divide(
     count = 0
     for k in range(member.size):
         p, q, c = offset[member[k]], slope[member[k]], centre[member[k]]
+        e, f = floor[member[k]], share[member[k]]
         if count + 4 * n + 4 > segment.size:  # room for the parts of one more segment
             size = 2 * segment.size + 4 * n
             segment, row = _longer(segment, size), _longer(row, size)
             starts, stops = _longer(starts, size), _longer(stops, size)
         if low[k] == high[k]:
             segment[count], starts[count], stops[count] = k, low[k], high[k]
-            row[count] = _at(p, q, low[k] - c, LABEL_ROUNDING * abs(low[k]))
+            row[count] = _at(p, q, low[k] - c, LABEL_ROUNDING * abs(low[k]) + e + f * abs(low[k] - c))
             count += 1
             continue
         pieces = _walk(p, q, low[k] - c, high[k] - c, breaks, owner)
@@ -78,7 +81,7 @@ def _divide(
             start, stop = _where_at_least(sign * p[i], sign * q[i], breaks[piece], breaks[piece + 1])
             if not start <= stop:
                 continue
-            top = _tied(p, q, i, start, stop)
+            top = _tied(p, q, i, start, stop, e, f)
             start, stop = min(max(c + start, last), high[k]), min(c + stop, high[k])
             if start > last:
                 segment[count], starts[count], stops[count], row[count] = k, last, start, TEST_ROW
@@ -114,14 +117,14 @@ def _at(p: Array, q: Array, t: float, rounding: float) -> int:  # pragma: no cov
 
 
 @compiled(error_model="numpy")
-def _tied(p: Array, q: Array, i: int, low: float, high: float) -> int:  # pragma: no cover
+def _tied(p: Array, q: Array, i: int, low: float, high: float, floor: float, share: float) -> int:  # pragma: no cover
     """Row i, the largest between two labels, or TIED if others are as large.
 
     Scores are convex and row i's is straight there: who reaches it inside is as large everywhere.
     """
     start, stop = (low if np.isfinite(low) else high - 1.0), (high if np.isfinite(high) else low + 1.0)
     t = 0.5 * (start + stop) if np.isfinite(start + stop) else 0.0
-    least = abs(p[i] + q[i] * t) - TIE * (abs(p[i]) + abs(q[i] * t))
+    least = abs(p[i] + q[i] * t) - TIE * (abs(p[i]) + abs(q[i] * t)) - floor - share * abs(t)
     for j in range(p.size):
         if j != i and abs(p[j] + q[j] * t) >= least:
             return TIED

@@ -72,8 +72,8 @@ class Pairs:
 
     @cached_property
     def centred(self) -> tuple[Array, Array]:
-        """X and Z less the mean of Z: only differences count, and sums of squares are rounded less."""
-        centre = self.Z.mean(axis=0)
+        """X and Z less the median of Z: only differences count, and sums of squares are rounded less."""
+        centre = np.median(self.Z, axis=0)
         X = self.X - centre
         return X, X if self.square else self.Z - centre
 

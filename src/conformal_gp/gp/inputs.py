@@ -23,6 +23,10 @@ def basis(mean: str, X: Array) -> Array:
     return {"zero": ones[:, :0], "constant": ones, "linear": np.hstack([ones, X])}[mean]
 
 
+# Share of a row that is outside what the training rows span, from which on that is not rounding.
+UNSEEN = 1e-11
+
+
 class IndependentColumns:
     """An orthonormal basis of the span of some columns, for any rows of the same columns.
 
@@ -37,7 +41,9 @@ class IndependentColumns:
         self._shift = np.zeros(self.n_columns)
         self._shift[1:] = np.median(H[:, 1:], axis=0)
         length = np.linalg.norm(H - self._shift, axis=0)
-        self._length = np.where(length > 1e-14 * (1.0 + np.abs(self._shift)) * np.sqrt(H.shape[0]), length, 1.0)
+        rounding = 1e-14 * (1.0 + np.abs(self._shift)) * np.sqrt(H.shape[0])
+        # a constant column has a length at which a row that differs by more than rounding counts as different
+        self._length = np.where(length > rounding, length, rounding / UNSEEN)
         _, singular, directions = np.linalg.svd(self._shifted(H), full_matrices=False)
         cutoff = max(H.shape) * np.finfo(float).eps * (singular[0] if singular.size else 0.0)
         kept = singular > cutoff
@@ -63,7 +69,11 @@ class IndependentColumns:
         """Whether each row depends on a direction that the training rows do not determine."""
         shifted = self._shifted(H)
         outside = np.linalg.norm(shifted @ self._unseen, axis=1)
-        return outside > 1e-8 * (1.0 + np.linalg.norm(shifted, axis=1))
+        return outside > UNSEEN * (1.0 + np.linalg.norm(shifted, axis=1))
+
+
+# Larger inputs, in units of their scale, would have squares that overflow, summed over inputs or rows.
+LARGEST = 1e152
 
 
 class NewInputs(NamedTuple):
@@ -107,7 +117,7 @@ class Inputs:
         self.unscaled = X
         self._scaling = scaling
         self._mean = mean
-        scaled = scaling.transform(X)
+        scaled = _scaled(scaling, X)
         H = basis(mean, scaled)
         self._columns = IndependentColumns(H)
         if H.shape[1] and self._columns.rank >= X.shape[0]:
@@ -124,10 +134,25 @@ class Inputs:
 
     def new(self, X: Array) -> NewInputs:
         """New inputs, unscaled, as the model sees them."""
-        scaled = self._scaling.transform(X)
+        scaled = _scaled(self._scaling, X)
         H = basis(self._mean, scaled)
         return NewInputs(Pairs(scaled, self.pairs.X), self._columns.reduce(H), self._columns.leaves(H))
 
     def coefficients(self, reduced: Array) -> Array:
         """Coefficients on the columns of the mean function, from those on the orthonormal basis."""
         return self._columns.coefficients(reduced)
+
+
+def _scaled(scaling: Scaling, X: Array) -> Array:
+    """Scaled inputs, or a ValueError if their squares, of which distances are made, overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = scaling.transform(X)
+        largest = np.abs(scaled).max(axis=0, initial=0.0)
+        fine = largest < LARGEST
+    if fine.all():
+        return scaled
+    column = int(np.argmin(fine))
+    raise ValueError(
+        f"X reaches {np.abs(X[:, column]).max():.1e} in column {column}, too far from the other rows for distances to "
+        "be computed; leave such rows out."
+    )

@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
 from conformal_gp.gp.posterior import noise_floor
 from conformal_gp.gp.prior import LengthScalePrior, hyperparameter_names, is_amplitude
-from conformal_gp.threads import map_threads
+from conformal_gp.threads import map_threads, stopping_point
 from conformal_gp.types import Array
 
 Objective = Callable[[Array], tuple[float, Array]]
@@ -147,6 +147,7 @@ def _value(objective: NegativeLogLikelihood, theta: Array) -> float:
 
 def _minimise(objective: Objective, start: Array, bounds: Array, offset: float) -> OptimizeResult:
     def value_and_gradient(theta: Array) -> tuple[float, Array]:
+        stopping_point()
         try:
             value, gradient = objective(theta)
         except LinAlgError:

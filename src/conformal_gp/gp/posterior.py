@@ -32,10 +32,11 @@ from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.definite import check_matrix, check_variances
 from conformal_gp.gp.factor import Factor, norm_of_lower
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.lapack import multiply_triangle
-from conformal_gp.gp.whitened_basis import explain
+from conformal_gp.gp.whitened_basis import ALONE, explain, leave_out
 from conformal_gp.types import Array, Rows
 
 # Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, that are not
@@ -43,9 +44,9 @@ from conformal_gp.types import Array, Rows
 # 1e-6 at reciprocal condition numbers from 1e-10 on (tests/gp/test_precision.py).
 SMALLEST_CONDITION = 1e-12
 SMALLEST_SHARE = 1e-12
-# A row whose inverse leave-one-out standard deviation the flat prior reduces to less than this share determines a
-# coefficient by itself, up to rounding: left out, its label could be anything.
-ALONE = 1e-12
+# At less noise, relative to the largest variance, products with L^-1 are less precise than solutions with L: of a test
+# row that is equal to a training row they keep but 3 digits at a ratio of 1e-10.
+NOISE_FOR_ROOT = 1e-5
 
 
 class Moments(NamedTuple):
@@ -72,6 +73,40 @@ class Prediction(NamedTuple):
     """(m,): variance s of a new label, noise included."""
 
 
+class Sizes(NamedTuple):
+    """Of what size the numbers are from which scores come: rounding errors are in proportion."""
+
+    variance: float
+    """Largest prior variance of a label."""
+    precision: float
+    """Largest inverse leave-one-out variance."""
+    residual: float
+    """Length of ``alpha``."""
+    label: float
+    """Largest label."""
+
+
+class Without(NamedTuple):
+    """The training rows but for one of them, for each of k rows to leave out.
+
+    Its label is replaced by what the others predict: then it has no say, and takes no digits from them if it is far
+    out, as differences of quadratic forms would.
+    """
+
+    precision: Array
+    """(k,): its P_ii; 0 if it determines a coefficient by itself, and then it cannot be left out."""
+    quadratic: Array
+    """(k,): y'Py of the others."""
+    columns: Array
+    """(k, l): its column of L^-1, whose product with ``Moments.half`` is its weight."""
+    target: Array
+    """(k, l): whose product with ``Moments.half`` is the mean that the others give, less the first fit."""
+    labels: Array
+    """(k, l): whose product with the weights is the same."""
+    first_fit: Array
+    """(k, p): coefficients of the mean basis."""
+
+
 class Posterior:
     """Gaussian process conditioned on training rows.
 
@@ -88,7 +123,8 @@ class Posterior:
     flat_prior : bool
         Whether the coefficients of the mean have a flat prior, or are taken as given at their estimate.
     checked : bool, default=True
-        Whether to refuse a matrix that is numerically singular. Tuning keeps away from these by itself.
+        Whether to refuse a matrix that is numerically singular, and test rows whose variance is lost in rounding.
+        Tuning keeps away from these by itself.
 
     Attributes
     ----------
@@ -100,6 +136,8 @@ class Posterior:
         ``y' P y``, which is also ``(y - H β)' C (y - H β)``.
     log_determinant : float
         log |K + σ² I|, and with a flat prior log |H'CH| added.
+    largest_variance : float
+        Largest prior variance of a training row's label, noise included.
     degrees_of_freedom : int
         l, less the number of coefficients with a flat prior.
     """
@@ -116,12 +154,20 @@ class Posterior:
     ):
         self.kernel = kernel
         self.noise_variance = noise_variance
+        self._checked = checked
         H = inputs.H
+        self._H, self._y = H, y
         A = inputs.pairs.lower(covariance(kernel, inputs.pairs)[0])
+        check_matrix(kernel, A)
         A.flat[:: A.shape[0] + 1] += noise_variance
+        self.largest_variance = float(A.flat[:: A.shape[0] + 1].max())
         self._factor = _trustworthy(A) if checked else Factor(A)
         self._flat = flat_prior and H.shape[1] > 0
-        self._basis, self.coefficients, self.alpha, self.quadratic = explain(self._factor.lower, H, y)
+        first_fit, left = _first_fit(H, y)
+        self._basis, coefficients, self.alpha, self.quadratic = explain(
+            self._factor.lower, H, left, float(np.abs(y).max())
+        )
+        self.coefficients = first_fit + coefficients
         self.log_determinant = self._factor.log_determinant()
         self.degrees_of_freedom = y.size
         if self._flat:
@@ -144,6 +190,16 @@ class Posterior:
         return diagonal
 
     @cached_property
+    def sizes(self) -> Sizes:
+        """Of what size the numbers are that scores come from."""
+        return Sizes(
+            self.largest_variance,
+            float(self.diagonal.max()),
+            float(np.linalg.norm(self.alpha)),
+            float(np.abs(self._y).max()),
+        )
+
+    @cached_property
     def residuals(self) -> Array:
         """``alpha``, but 0 for a row that by itself determines a coefficient, (l,)."""
         return np.where(self.diagonal > 0.0, self.alpha, 0.0)
@@ -164,24 +220,17 @@ class Posterior:
         block.flat[:: rows.size + 1] = self.diagonal[rows]
         return block
 
-    def rows(self, rows: Rows) -> tuple[Array, Array]:
-        """Columns of L^-1, whose products with ``Moments.half`` are the weights of some rows, one a row, and P_ii."""
-        columns = np.zeros((rows.size, self.alpha.size))
-        columns[np.arange(rows.size), rows] = 1.0
-        self._factor.solve_root_in_place(columns)
-        total = np.einsum("ij,ij->i", columns, columns)
-        if not self._flat:
-            return columns, total
-        projected = self._projected(columns.T)
-        precision = np.einsum("ji,ji->i", projected, projected)
-        return columns, np.where(precision > ALONE**2 * total, precision, 0.0)
+    def without(self, rows: Rows) -> Without:
+        """The training rows but for one of them, for each of some rows."""
+        return Without(*leave_out(self._factor.lower, self._basis, self._H, self._y, self.alpha, rows, self._flat))
 
     def moments(self, new: NewInputs, by_root: bool = True) -> Moments:
         """Means and variances of the labels of new inputs, and what weights are made from.
 
-        By products with L^-1, or, where that is not needed otherwise, by solving with L.
+        By products with L^-1, or, where that is not needed otherwise or the noise is small, by solving with L.
         """
         K, _ = covariance(self.kernel, new.pairs)
+        by_root = by_root and self.noise_variance > NOISE_FOR_ROOT * self.largest_variance
         mean = K @ self.alpha + new.H @ self.coefficients
         total = self.kernel.diag(new.pairs.X) + self.noise_variance
         if by_root:
@@ -190,8 +239,10 @@ class Posterior:
             self._factor.solve_root_in_place(K)
         half = K
         square = np.einsum("ij,ij->i", half, half)
+        check_variances(self.kernel, total - self.noise_variance - square, total)
         variance = np.maximum(total - square, self.noise_variance)  # no label varies less than its noise
-        check_resolved(variance, total)
+        if self._checked:
+            check_resolved(variance, total)
         if self._flat:
             spread = self._basis.add_unexplained(half, new.H, square)
             # A flat prior says nothing where the training rows determine no coefficient, or only by rounding.
@@ -213,6 +264,12 @@ class Posterior:
     def mean(self, new: NewInputs) -> Array:
         """Means; cheaper than :meth:`moments` by a factor of the training rows."""
         return covariance(self.kernel, new.pairs)[0] @ self.alpha + new.H @ self.coefficients
+
+
+def _first_fit(H: Array, y: Array) -> tuple[Array, Array]:
+    """Coefficients of the mean basis, and labels less their mean; a flat prior does not notice, but rounding does."""
+    coefficients = H.T @ y  # least squares where H has orthonormal columns
+    return coefficients, y - H @ coefficients
 
 
 def noise_floor(norm: float) -> float:

@@ -12,12 +12,15 @@ from typing import NamedTuple
 import numpy as np
 
 from conformal_gp._compiled import compiled
-from conformal_gp.types import Array
+from conformal_gp.types import Array, Rows
 
 # Sums may be taken in any order, several terms at a time.
 _SUMS = {"reassoc", "contract"}
 # Residuals below this share of the labels are rounding: the mean function explains them.
-_ROUNDING = 1e-13
+EXPLAINED = 1e-13
+# A row whose inverse leave-one-out standard deviation the flat prior reduces to less than this share determines a
+# coefficient by itself, up to rounding: left out, its label could be anything.
+ALONE = 1e-12
 
 
 class WhitenedBasis(NamedTuple):
@@ -52,7 +55,7 @@ class WhitenedBasis(NamedTuple):
         return _add_unexplained(self.q, self.r, half, np.ascontiguousarray(H), square)
 
 
-def explain(L: Array, H: Array, y: Array) -> tuple[WhitenedBasis, Array, Array, float]:
+def explain(L: Array, H: Array, y: Array, size: float = 0.0) -> tuple[WhitenedBasis, Array, Array, float]:
     """Generalised least squares.
 
     Parameters
@@ -62,7 +65,9 @@ def explain(L: Array, H: Array, y: Array) -> tuple[WhitenedBasis, Array, Array, 
     H : ndarray of shape (l, p)
         Mean basis.
     y : ndarray of shape (l,)
-        Labels.
+        Labels, or what a first fit leaves of them.
+    size : float, default=0.0
+        Size of the labels, if these are what is left of them: residuals of its rounding are none.
 
     Returns
     -------
@@ -75,8 +80,101 @@ def explain(L: Array, H: Array, y: Array) -> tuple[WhitenedBasis, Array, Array, 
     quadratic : float
         (y - H β)' (K + σ² I)^-1 (y - H β).
     """
-    q, r, coefficients, alpha, quadratic = _explain(L, np.ascontiguousarray(H.T), np.ascontiguousarray(y))
+    q, r, coefficients, alpha, quadratic = _explain(L, np.ascontiguousarray(H.T), np.ascontiguousarray(y), size)
     return WhitenedBasis(q, r), coefficients, alpha, quadratic
+
+
+def leave_out(
+    L: Array, basis: WhitenedBasis, H: Array, y: Array, alpha: Array, rows: Rows, flat: bool
+) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """Leave out each of some rows, by replacing its label by what the others predict.
+
+    Parameters
+    ----------
+    L : C-contiguous ndarray of shape (l, l)
+        Lower triangular factor of the covariance matrix.
+    basis : WhitenedBasis
+        The basis.
+    H : ndarray of shape (l, p)
+        Mean basis, orthonormal columns.
+    y : ndarray of shape (l,)
+        Labels.
+    alpha : ndarray of shape (l,)
+        Weighted residuals.
+    rows : ndarray of shape (k,)
+        Rows to leave out, one at a time.
+    flat : bool
+        Whether the coefficients have a flat prior.
+
+    Returns
+    -------
+    precision, quadratic, columns, target, left, first_fit : ndarray
+        For each row: its P_ii, or 0 if it determines a coefficient by itself; y'Py of the others, (k,) each; its column
+        of L^-1; L^-1 times the labels with the replacement, less a first fit; these labels themselves, (k, l) each;
+        coefficients of the first fit, (k, p).
+    """
+    y, alpha = np.ascontiguousarray(y), np.ascontiguousarray(alpha)
+    return _leave_out(L, basis.q, np.ascontiguousarray(H.T), y, alpha, rows, flat)
+
+
+@compiled(error_model="numpy", fastmath=_SUMS)
+def _leave_out(
+    L: Array, q: Array, H: Array, y: Array, alpha: Array, rows: Rows, flat: bool
+) -> tuple[Array, Array, Array, Array, Array, Array]:  # pragma: no cover
+    (p, n), k = H.shape, rows.size
+    precision, quadratic = np.zeros(k), np.zeros(k)
+    columns, target, left, first_fit = np.zeros((k, n)), np.empty((k, n)), np.empty((k, n)), np.zeros((k, p))
+    labels = y.copy()
+    for m in range(k):
+        i = rows[m]
+        column = columns[m]
+        column[i] = 1.0 / L[i, i]
+        for j in range(i + 1, n):
+            column[j] = -_dot(L[j, i:], column[i:], j - i) / L[j, j]
+        projected = column.copy()
+        if flat:
+            _project(q, projected)
+        precision[m] = _dot(projected, projected, n)
+        if flat and precision[m] <= ALONE**2 * _dot(column, column, n):
+            precision[m] = 0.0
+        divisor = precision[m] if precision[m] > 0.0 else 1.0
+        labels[i] = y[i] - alpha[i] / divisor
+        left[m] = labels
+        for c in range(p):
+            first_fit[m, c] = _dot(H[c], labels, n)
+        for c in range(p):
+            left[m] -= first_fit[m, c] * H[c]
+        target[m] = left[m]
+        _whiten(L, target[m])
+        off = _dot(projected, target[m], n) / divisor  # what rounding left of its label
+        target[m] -= off * column
+        left[m, i] -= off
+        error = target[m].copy()
+        if flat:
+            _project(q, error)
+        quadratic[m] = _dot(error, error, n)
+        if flat and _is_rounding(L, error, labels, i, y[i]):
+            quadratic[m] = 0.0
+        labels[i] = y[i]
+    return precision, quadratic, columns, target, left, first_fit
+
+
+@compiled(error_model="numpy", fastmath=_SUMS)
+def _project(q: Array, x: Array) -> None:  # pragma: no cover
+    """Overwrite x with (I - q q') x."""
+    for _ in range(2):
+        for c in range(q.shape[0]):
+            x -= _dot(q[c], x, x.size) * q[c]
+
+
+@compiled(error_model="numpy")
+def _is_rounding(L: Array, error: Array, labels: Array, i: int, label: float) -> bool:  # pragma: no cover
+    """Whether the mean function explains all labels but that of row i, so that what is left is rounding."""
+    size, left = EXPLAINED * abs(label), 0.0
+    for j in range(labels.size):
+        if j != i:
+            size, left = max(size, abs(labels[j])), max(left, abs(_dot(L[j], error, j + 1)))
+    return left <= EXPLAINED * size
 
 
 @compiled(error_model="numpy", fastmath=_SUMS)
@@ -95,7 +193,7 @@ def _whiten(L: Array, b: Array) -> None:  # pragma: no cover
 
 
 @compiled(error_model="numpy", fastmath=_SUMS)
-def _explain(L: Array, H: Array, y: Array) -> tuple[Array, Array, Array, Array, float]:  # pragma: no cover
+def _explain(L: Array, H: Array, y: Array, size: float) -> tuple[Array, Array, Array, Array, float]:  # pragma: no cover
     p, n = H.shape
     q, r, target = H.copy(), np.zeros((p, p)), np.zeros(p)
     error = y.copy()
@@ -118,13 +216,13 @@ def _explain(L: Array, H: Array, y: Array) -> tuple[Array, Array, Array, Array, 
         for j in range(k + 1, p):
             target[k] -= r[k, j] * target[j]
         target[k] /= r[k, k]
-    left, largest = 0.0, 0.0
+    left, largest = 0.0, size
     for i in range(n):
         fitted = 0.0
         for k in range(p):
             fitted += target[k] * H[k, i]
         left, largest = max(left, abs(y[i] - fitted)), max(largest, abs(y[i]))
-    if left <= _ROUNDING * largest:
+    if left <= EXPLAINED * largest:
         error[:] = 0.0
     quadratic = _dot(error, error, n)
     for i in range(n - 1, -1, -1):

@@ -22,6 +22,7 @@ from conformal_gp.gp.lowrank import APPROXIMATIONS
 from conformal_gp.gp.scaling import Scaling
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.sparse import SparseConformalGPRegressor
+from conformal_gp.tuning.kernel_checks import check_kernel
 from conformal_gp.tuning.plan import Candidate
 from conformal_gp.tuning.settings import check_design
 from conformal_gp.types import Array
@@ -131,6 +132,7 @@ def _check_kernel(name: str, value: Any, X: Array) -> None:
     _must(isinstance(value, Kernel), name, value)
     _must(value.n_dims == value.theta.size and not np.isnan(value.theta).any(), name, value.theta)
     _must(np.shape(value.bounds) in ((value.n_dims, 2), (0,)), name, value.bounds)
+    check_kernel(value, X)
     covariances, variances = value(X[:3]), value.diag(X[:3])
     _must(np.isfinite(covariances).all() and np.isfinite(variances).all() and (variances >= 0.0).all(), name, value)
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.conformal.lines import Lines, normalised_residual_lines
+from conformal_gp.conformal.lines import Lines
 from conformal_gp.conformal.pvalues import counts, shares
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.descent import LEAST_DIFFERENCE
@@ -31,6 +31,7 @@ from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.scaling import Scaling, SymmetricScaling
 from conformal_gp.predictors.bag import Block
 from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.scores import score_lines
 from conformal_gp.predictors.segments import Segments
 from conformal_gp.predictors.selectors import Candidates, CoarseRows, Descents, Selector
 from conformal_gp.threads import one_blas_thread
@@ -66,8 +67,7 @@ class Scaled:
         best = 0, self.selectors[0].training_point()
         for n, selector in enumerate(self.selectors[1:], 1):
             point = selector.training_point()
-            old, new = self.selectors[best[0]].bag.criterion(best[1]), selector.bag.criterion(point)
-            if selector.bag.degrees * np.log(new.quadratic / old.quadratic) + new[1] - old[1] < -LEAST_DIFFERENCE:
+            if selector.bag.helps(point, best[1], LEAST_DIFFERENCE, other=self.selectors[best[0]].bag):
                 best = n, point
         return best
 
@@ -227,12 +227,7 @@ class AugmentedPredictor(Predictor):
                 yield rows[start : start + size], scaled
 
     def _lines(self, block: Block, key: tuple[int, Point], rows: Rows) -> Lines:
-        posterior = block.bag.posterior(key[1])
-        weights, mean, variance = block.predict(key[1], rows)
-        ranked = self._ranked
-        return normalised_residual_lines(
-            posterior.residuals[ranked], posterior.diagonal[ranked], weights[:, ranked], mean, variance, self._gamma
-        )
+        return score_lines(block.bag.posterior(key[1]), self._ranked, block.predict(key[1], rows), self._gamma)
 
     def hulls(self, X: Array, ranks: Sequence[int]) -> Array:
         """See Predictor."""

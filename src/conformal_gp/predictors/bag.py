@@ -25,11 +25,12 @@ from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp._compiled import compiled
-from conformal_gp.conformal.lines import normalised_residual_lines
 from conformal_gp.conformal.upper_envelope import outstanding
 from conformal_gp.gp.inputs import Inputs, NewInputs
-from conformal_gp.gp.posterior import Posterior, Prediction
-from conformal_gp.predictors.segments import NOTHING, TEST_ROW, Segments
+from conformal_gp.gp.posterior import Posterior, Prediction, Without
+from conformal_gp.gp.whitened_basis import EXPLAINED
+from conformal_gp.predictors.scores import score_lines
+from conformal_gp.predictors.segments import NOTHING, TEST_ROW, UNKNOWN, Segments
 from conformal_gp.types import Array, Rows
 
 # Factorisations that are kept, in bytes; others are computed again when they are needed.
@@ -120,9 +121,12 @@ class Bag:
             self._criteria[point] = known
         return known
 
-    def helps(self, new: Any, old: Any, gain: float) -> bool:
-        """Whether the training rows by themselves are likelier at a point than at another, by some gain in F."""
-        (q_new, d_new), (q_old, d_old) = self.criterion(new), self.criterion(old)
+    def helps(self, new: Any, old: Any, gain: float, other: Bag | None = None) -> bool:
+        """Whether the training rows by themselves are likelier at a point than at another, by some gain in F.
+
+        The old point may be one of ``other``: the same rows with other hyperparameters to choose from.
+        """
+        (q_new, d_new), (q_old, d_old) = self.criterion(new), (other or self).criterion(old)
         if not (np.isfinite(d_new) and q_new > 0.0 and q_old > 0.0):
             return False
         return bool(self.degrees * np.log(q_new / q_old) + d_new < d_old - gain)
@@ -142,11 +146,14 @@ class AtPoint(NamedTuple):
 class Aside(NamedTuple):
     """A training row that may be set aside, at a point."""
 
-    alpha: float
     precision: float
     """P_ii; 0 if the row by itself determines a coefficient, and cannot be set aside."""
+    quadratic: float
+    """y'Py of the others."""
     weight: Array
     """(m,): the row's weight in the means of the test rows; not a number where it is not known."""
+    mean: Array
+    """(m,): means of the test rows' labels that the others give."""
 
 
 class Block:
@@ -169,11 +176,13 @@ class Block:
         if missing.any():
             rows = np.unique(segments.row[missing])
             posterior = self.bag.posterior(point)
-            moments = posterior.moments(self.new.take(rows), by_root=False)
+            new = self.new.take(rows)
+            moments = posterior.moments(new, by_root=False)
             known.mean[rows], known.variance[rows] = moments.mean, moments.variance
             if aside:
-                columns, precision = posterior.rows(np.array(aside))
-                self._remember(known, rows, aside, precision, posterior.alpha[aside], moments.half @ columns.T)
+                others = posterior.without(np.array(aside))
+                means = moments.half @ others.target.T + new.H @ others.first_fit.T
+                self._remember(known, rows, aside, others, moments.half @ others.columns.T, means)
         return known
 
     def _at(self, point: Any) -> AtPoint:
@@ -183,30 +192,38 @@ class Block:
         return self._known[point]
 
     def _remember(
-        self, known: AtPoint, rows: Rows, aside: list[int], precision: Array, alpha: Array, weights: Array
+        self, known: AtPoint, rows: Rows, aside: list[int], others: Without, weights: Array, means: Array
     ) -> None:
-        """Keep the weights of rows that are set aside."""
+        """Keep the weights of rows that are set aside, and the means that the others give."""
         for k, i in enumerate(aside):
             if i not in known.aside:
-                known.aside[i] = Aside(float(alpha[k]), float(precision[k]), np.full(self.n_rows, np.nan))
-            known.aside[i].weight[rows] = weights[:, k]
+                unknown = np.full((2, self.n_rows), np.nan)
+                known.aside[i] = Aside(float(others.precision[k]), float(others.quadratic[k]), *unknown)
+            known.aside[i].weight[rows], known.aside[i].mean[rows] = weights[:, k], means[:, k]
 
     def set_aside(self, point: Any, segments: Segments, ranked: Rows) -> Segments:
-        """Parts of segments by the row that stands out most at a point."""
+        """Parts of segments by the row that stands out most at a point; those of which it is known stay as they are."""
+        known_already = segments.aside != UNKNOWN
+        if known_already.all():
+            return segments
+        others = segments.take(known_already)
+        found = self._find_aside(point, segments.take(~known_already), ranked)
+        return Segments.concatenate([others, found])
+
+    def _find_aside(self, point: Any, segments: Segments, ranked: Rows) -> Segments:
         rows, members = np.unique(segments.row, return_inverse=True)
         posterior = self.bag.posterior(point)
-        weights, mean, variance = self.predict(point, rows)
-        lines = normalised_residual_lines(
-            posterior.residuals[ranked], posterior.diagonal[ranked], weights[:, ranked], mean, variance, 2.0
-        )
+        weights, mean, variance = prediction = self.predict(point, rows)
+        lines = score_lines(posterior, ranked, prediction, 2.0)
         segment, low, high, row = outstanding(lines, members, segments.low, segments.high)
         row = np.where(row >= 0, ranked[np.maximum(row, 0)], row)
         row[np.isinf(variance[members[segment]])] = TEST_ROW  # of its label nothing is known
         known, aside = self._at(point), np.unique(row[row >= 0])
         known.mean[rows], known.variance[rows] = mean, variance
-        self._remember(
-            known, rows, aside.tolist(), posterior.diagonal[aside], posterior.alpha[aside], weights[:, aside]
-        )
+        if aside.size:
+            others = posterior.without(aside)
+            means = weights @ others.labels.T + self.new.H[rows] @ others.first_fit.T
+            self._remember(known, rows, aside.tolist(), others, weights[:, aside], means)
         return Segments(segments.row[segment], low, high, row)
 
     def _parts(
@@ -219,8 +236,9 @@ class Block:
             *self.bag.criterion(point),
             known.mean,
             known.variance,
-            np.array([(one.alpha, one.precision) for one in own]).reshape(-1, 2),
+            np.array([(one.precision, one.quadratic) for one in own]).reshape(-1, 2),
             np.array([one.weight for one in own]).reshape(-1, self.n_rows),
+            np.array([one.mean for one in own]).reshape(-1, self.n_rows),
             segments.row,
             which,
         )
@@ -246,12 +264,15 @@ class Block:
         degrees = self.bag.degrees + (segments.aside == NOTHING)
         ratio = np.exp((d_old - d_new - gain) / degrees)
         shift = mean_new - mean_old
-        return segments.where_negative(
-            1.0 / variance_new - ratio / variance_old,
-            -2.0 * shift / variance_new,
-            q_new + shift**2 / variance_new - ratio * q_old,
-            mean_old,
-        )
+        a = 1.0 / variance_new - ratio / variance_old
+        b, c = -2.0 * shift / variance_new, q_new + shift**2 / variance_new - ratio * q_old
+        # where the mean function explains all rows that are kept, nothing helps, whatever rounding says
+        explained = (q_new == 0.0) & (q_old == 0.0)
+        if explained.any():
+            spread = np.maximum(variance_old / beside.bag.posterior(old).largest_variance, 1.0)
+            rounding = (EXPLAINED * np.abs(self.bag.y).max()) ** 2 * spread
+            b, c = np.where(explained, 0.0, b), np.where(explained, np.abs(a) * rounding, c)
+        return segments.where_negative(a, b, c, mean_old)
 
     def mean_and_variance(self, point: Any, segments: Segments) -> tuple[Array, Array]:
         """Mean and variance of the test row's label for each segment."""
@@ -271,6 +292,7 @@ def _parts(
     variance: Array,
     own: Array,
     weights: Array,
+    means: Array,
     row: Rows,
     which: Rows,
 ) -> tuple[Array, Array, Array, Array]:  # pragma: no cover
@@ -278,12 +300,10 @@ def _parts(
     mu, s = mean[row], variance[row]
     for n in range(row.size):
         i = which[n]
-        if i >= 0 and own[i, 1] > 0.0:
-            alpha, precision = own[i]
-            weight = weights[i, row[n]]
-            q[n] = max(quadratic - alpha**2 / precision, 0.0)
+        if i >= 0 and own[i, 0] > 0.0:
+            precision, q[n] = own[i]
             log_d[n] += np.log(precision)
-            mu[n] -= weight * (alpha / precision)
-            s[n] += weight**2 / precision
+            mu[n] = means[i, row[n]]
+            s[n] += weights[i, row[n]] ** 2 / precision
         log_d[n] += np.log(s[n])
     return q, log_d, mu, s

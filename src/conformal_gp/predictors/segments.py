@@ -12,9 +12,11 @@ from conformal_gp.types import Array, Mask, Rows
 
 # Nothing is set aside while hyperparameters are chosen: no row, or several that tie.
 NOTHING = TIED
+# It is not known yet what is set aside.
+UNKNOWN = -3
 
 
-__all__ = ["NOTHING", "TEST_ROW", "Segments"]
+__all__ = ["NOTHING", "TEST_ROW", "UNKNOWN", "Segments"]
 
 
 class Segments(NamedTuple):
@@ -56,9 +58,9 @@ class Segments(NamedTuple):
         """Some of the segments."""
         return Segments(self.row[which], self.low[which], self.high[which], self.aside[which])
 
-    def forget(self) -> Segments:
-        """The same segments with no row set aside, neighbours joined."""
-        return self._replace(aside=np.full(self.size, NOTHING)).joined()
+    def forget(self, aside: int = NOTHING) -> Segments:
+        """The same segments with no row set aside, or with none known yet, neighbours joined."""
+        return self._replace(aside=np.full(self.size, aside)).joined()
 
     def joined(self) -> Segments:
         """Sorted by row and label, neighbours with the same row set aside made one.

@@ -8,14 +8,16 @@ from functools import cached_property
 
 import numpy as np
 
-from conformal_gp.conformal.lines import Lines, normalised_residual_lines
+from conformal_gp.conformal.lines import Lines
 from conformal_gp.conformal.pvalues import p_values
 from conformal_gp.conformal.regions import hulls, regions
+from conformal_gp.conformal.ties import Slack, rounding
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.lapack import multiply_triangle
-from conformal_gp.gp.posterior import Moments, Posterior
+from conformal_gp.gp.posterior import Moments, Posterior, Prediction
 from conformal_gp.predictors import single_precision
 from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.scores import score_lines
 from conformal_gp.types import Array, Rows
 
 # Lines are computed in pieces that stay in the cache: allocating new memory would take as long as the computation.
@@ -80,7 +82,7 @@ class SinglePredictor(Predictor):
         def block(rows: Rows) -> Array:
             moments = self._moments(X, rows)
             if rows_in_single is not None and single_precision.pays(rows_in_single, moments.square, moments.variance):
-                return _rough_hulls(rows_in_single, moments, ranks)
+                return self._rough_hulls(rows_in_single, moments, ranks)
             return np.concatenate([hulls(lines, ranks) for _, lines in self._lines(moments, rows)])
 
         return np.concatenate(self.map_blocks(block, _all(X)))
@@ -111,13 +113,17 @@ class SinglePredictor(Predictor):
     def _lines(self, moments: Moments, rows: Rows) -> Iterator[tuple[Rows, Lines]]:
         """Lines for the test rows ``rows``, in pieces: some of the rows, and their lines. ``moments`` is used up."""
         weights, mean, variance = self.posterior.weights(moments), moments.mean, moments.variance
-        alpha, diagonal = self.posterior.residuals[self._ranked], self.posterior.diagonal[self._ranked]
         for piece in _pieces(rows.size, PIECE_ENTRIES // self.n_rows):
-            ranked = weights[piece, self._ranked]
-            yield (
-                rows[piece],
-                normalised_residual_lines(alpha, diagonal, ranked, mean[piece], variance[piece], self._gamma),
-            )
+            prediction = Prediction(weights[piece], mean[piece], variance[piece])
+            yield rows[piece], score_lines(self.posterior, self._ranked, prediction, self._gamma)
+
+    def _rough_hulls(self, rows: single_precision.RoughRows, moments: Moments, ranks: Sequence[int]) -> Array:
+        """Hulls by way of single precision, (m, 2, levels), put out as those of lines are."""
+        sizes = self.posterior.sizes
+        off = rounding(sizes, np.sqrt(sizes.precision * moments.square), moments.variance)
+        below, above = map(Slack.of(moments.mean, off).put_out, _rough_reach(rows, moments, ranks))
+        mean = moments.mean[:, None]
+        return np.stack([mean - below, mean + above], axis=1)
 
     @cached_property
     def _rows_in_single(self) -> single_precision.RoughRows | None:
@@ -128,14 +134,14 @@ class SinglePredictor(Predictor):
         return single_precision.prepare(np.arange(self.n_rows)[self._ranked], self.posterior.root, alpha, diagonal)
 
 
-def _rough_hulls(rows: single_precision.RoughRows, moments: Moments, ranks: Sequence[int]) -> Array:
-    """Hulls by way of single precision, (m, 2, levels)."""
+def _rough_reach(rows: single_precision.RoughRows, moments: Moments, ranks: Sequence[int]) -> Array:
+    """How far hulls reach below and above the mean, by way of single precision, (2, m, levels)."""
     half, mean, variance, square = moments
     cosines = np.empty(half.shape, dtype=np.float32)
     np.multiply(half, np.where(square > 0.0, square, 1.0)[:, None] ** -0.5, out=cosines, casting="same_kind")
     multiply_triangle(rows.unit_root, cosines, transposed=True)
     everything = rows.numbers.size == half.shape[1]
-    reach = np.concatenate(
+    return np.concatenate(
         [
             single_precision.ends(
                 rows,
@@ -149,7 +155,6 @@ def _rough_hulls(rows: single_precision.RoughRows, moments: Moments, ranks: Sequ
         ],
         axis=1,
     )
-    return np.stack([mean[:, None] - reach[0], mean[:, None] + reach[1]], axis=1)
 
 
 def _pieces(n_new: int, step: int) -> list[slice]:

@@ -31,7 +31,7 @@ from conformal_gp.gp.descent import (
 )
 from conformal_gp.gp.lattice import Lattice, Point
 from conformal_gp.predictors.bag import Bag, Block
-from conformal_gp.predictors.segments import TEST_ROW, Segments
+from conformal_gp.predictors.segments import TEST_ROW, UNKNOWN, Segments
 from conformal_gp.types import Rows
 
 At = dict[Point, Segments]
@@ -71,7 +71,8 @@ def refine(block: Block, lattice: Lattice, at: At, ranked: Rows) -> At:
     strong: dict[Point, list[Segments]] = {}
     weak: dict[Point, list[Segments]] = {}
     for point, segments in at.items():
-        better, others = _compare(block, lattice.start, point, block.set_aside(point, segments, ranked), gain)
+        here = block.set_aside(point, segments.forget(UNKNOWN), ranked)
+        better, others = _compare(block, lattice.start, point, here, gain)
         strong.setdefault(point, []).extend(better)
         weak.setdefault(point, []).extend(others)
     ends = trace(block, lattice, FINE, _gathered(strong), ranked)
@@ -122,14 +123,16 @@ def _follow(block: Block, descent: Descent, at: At, ranked: Rows) -> At:
             ends.setdefault(state.point, []).extend(parts)
 
     for point, segments in at.items():
-        arrive(descent.start(point), [segments])
+        arrive(descent.start(point), [segments.forget(UNKNOWN)])
     while waiting:
         state, parts = waiting.popitem(last=False)  # those who came first: others may still join the rest
-        here = Segments.concatenate(parts)
-        here = block.set_aside(state.point, here.forget(), ranked) if state.fresh else here.joined()
+        here = Segments.concatenate(parts).joined()
+        if state.fresh:
+            here = block.set_aside(state.point, here, ranked)
         helped, failed = _compare(block, state.point, descent.trial(state), here, descent.gain(state))
         arrive(descent.next(state, True), helped)
-        arrive(descent.next(state, False), failed)
+        # what was set aside at another point than this one is no longer
+        arrive(descent.next(state, False), [part.forget(UNKNOWN) for part in failed] if state.moved else failed)
     return _gathered(ends)
 
 

@@ -125,20 +125,13 @@ def check_candidates(candidates: Any) -> list[Candidate] | None:
     for pair in candidates:
         if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], Kernel)):
             raise ValueError(f"candidates must be pairs (kernel, noise variance), got {pair!r}.")
-        if not (isinstance(pair[1], Real) and 0.0 < float(pair[1]) < np.inf):
+        number = isinstance(pair[1], Real) and not isinstance(pair[1], bool)
+        if not (number and 0.0 < float(pair[1]) < np.inf):
             raise ValueError(f"candidates must have positive noise variances, got {pair[1]!r}.")
         checked.append(Candidate(pair[0], float(pair[1])))
     if not checked:
         raise ValueError("candidates must hold at least one pair, got none.")
     return checked
-
-
-def check_kernel(kernel: Kernel, X: Array) -> None:
-    """Raise an error that names the argument if a kernel does not take these inputs."""
-    try:
-        kernel(X[:1])
-    except ValueError as error:
-        raise ValueError(f"kernel {kernel} does not take {X.shape[1]} inputs: {error}") from error
 
 
 def label_variance(inputs: Inputs, y: Array) -> float:

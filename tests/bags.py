@@ -1,0 +1,223 @@
+"""Bags of rows, ordinary and nasty, and what the theorem says of them: each row in turn is the test row."""
+
+import warnings
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
+
+from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+
+CANDIDATES = [(RBF(length), noise) for length in (0.5, 2.0) for noise in (1e-3, 0.1)]
+LITTLE_NOISE = [(RBF(length), noise) for length in (0.5, 2.0) for noise in (1e-6, 1e-10)]
+FIXED = {"tuning": "fixed", "scale_inputs": False}
+HOLDOUT = {"tuning": "holdout", "n_restarts": 0, "random_state": 0}
+SPARSE = {"n_inducing": 5, "n_restarts": 0, "random_state": 0}
+
+# Every estimator and every way of tuning that says it is exact.
+MODELS = {
+    "default": {},
+    "one length scale": {"length_scales": "one"},
+    "linear mean": {"mean": "linear"},
+    "zero mean": {"mean": "zero"},
+    "se": {"kernel": "se"},
+    "rq": {"kernel": "rq"},
+    "nn": {"kernel": "nn"},
+    "matern32": {"kernel": "matern32"},
+    "unscaled": {"scale_inputs": False},
+    "gamma 1": {"gamma": 1.0},
+    "gamma 3": {"gamma": 3.0},
+    "gamma inf": {"gamma": np.inf},
+    "kernels": {"kernel": ["se", "matern32"]},
+    "product": {"kernel": ConstantKernel() * Matern(1.0, nu=1.5)},
+    "sum": {"kernel": ConstantKernel() * RBF(1.0) + ConstantKernel() * DotProduct()},
+    "own noise": {"kernel": ConstantKernel() * RBF(1.0) + WhiteKernel(0.1), "noise_variance": 0.0},
+    "no prior": {"length_scale_prior": None},
+    "candidates": {"candidates": CANDIDATES},
+    "candidates, linear mean": {"candidates": CANDIDATES, "mean": "linear"},
+    "candidates, little noise": {"candidates": LITTLE_NOISE},
+    "candidates, unscaled": {"candidates": CANDIDATES, "scale_inputs": False},
+    "fixed": {"noise_variance": 0.1, **FIXED},
+    "fixed, linear mean": {"noise_variance": 1e-3, "mean": "linear", **FIXED},
+    "fixed, little noise": {"noise_variance": 1e-8, **FIXED},
+    "holdout": HOLDOUT,
+    "holdout, linear mean": {"mean": "linear", **HOLDOUT},
+    "sparse": {"class": SparseConformalGPRegressor, **SPARSE},
+    "sparse, dtc": {"class": SparseConformalGPRegressor, "approximation": "dtc", **SPARSE},
+    "sparse, linear mean": {"class": SparseConformalGPRegressor, "mean": "linear", **SPARSE},
+    "sparse, fixed": {
+        "class": SparseConformalGPRegressor, **SPARSE, "tuning": "fixed", "noise_variance": 0.1, "scale_inputs": False
+    },
+}  # fmt: skip
+
+
+def n_design(name):
+    """Design rows that a model is given: they come first, and are in the model whichever row is the test row."""
+    options = MODELS[name]
+    return 9 if "class" in options or options.get("tuning") == "holdout" else 0
+
+
+def p_values(X, y, name, first=0):
+    """p-values times the number of rows, from ``first`` on, each of these in turn the test row.
+
+    None if the model refuses some of the bags: that no interval is given is no breach of the guarantee.
+    """
+    options = dict(MODELS[name])
+    regressor = options.pop("class", ConformalGPRegressor)
+    if first:
+        options["design"] = np.arange(first)
+    n = len(y) - first
+    found = np.empty(n)
+    for i in range(n):
+        rest = np.arange(len(y)) != first + i
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            try:
+                model = regressor(**options).fit(X[rest], y[rest])
+                found[i] = model.predict_p(X[~rest], y[~rest])[0] * n
+            except LinAlgError:
+                return None
+            except ValueError as error:
+                if "coefficients, too many" in str(error):
+                    return None
+                raise
+        assert "Exact" in model.guarantee_
+    return found
+
+
+def check(X, y, found, first=0):
+    """What the theorem says: of n p-values at most k are k/n or less; rows that are equal have equal ones."""
+    assert (np.sort(found) >= np.arange(1, found.size + 1) - 1e-9).all(), np.sort(found)
+    rows = np.column_stack([X, y])[first:]
+    _, group = np.unique(rows, axis=0, return_inverse=True)
+    for member in range(group.max() + 1):
+        assert np.ptp(found[group.ravel() == member]) < 1e-9
+
+
+def is_permutation(found):
+    """Whether the p-values are 1/n, ..., 1, but for ties."""
+    return np.allclose(np.sort(found), (np.sort(found) <= np.sort(found)[:, None] + 1e-9).sum(axis=1), atol=1e-9)
+
+
+def smooth(rng, n):
+    X = rng.uniform(-2, 2, (n, 2))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1]
+
+
+def noisy(rng, n):
+    X, y = smooth(rng, n)
+    return X, y + 0.3 * rng.standard_normal(n)
+
+
+def far_out_input(rng, n):
+    X, y = noisy(rng, n)
+    X[-1, 0] = 1e9
+    return X, y
+
+
+def far_out_label(rng, n):
+    X, y = smooth(rng, n)
+    y[-1] = 1e9
+    return X, y
+
+
+def offsets(rng, n):
+    X, y = noisy(rng, n)
+    return X + np.array([1e8, 0.0]), y + 1e6
+
+
+def binary(rng, n):
+    X, y = noisy(rng, n)
+    X[:, 1] = X[:, 1] > 0
+    return X, y
+
+
+def constant(rng, n):
+    X, y = noisy(rng, n)
+    return np.column_stack([X, np.ones(n)]), y
+
+
+def near_duplicates(rng, n):
+    X, y = smooth(rng, n)
+    X[-2] = X[-1] + 1e-7
+    return X, y + 1e-3 * rng.standard_normal(n)
+
+
+def duplicates(rng, n):
+    X, y = smooth(rng, n)
+    X[-3:], y[-3:] = X[-1], y[-1]
+    return X, y
+
+
+def few_values(rng, n):
+    X, y = noisy(rng, n)
+    return np.round(X), np.round(y)
+
+
+def alike_but_one(rng, n):
+    X, y = smooth(rng, n)
+    y[:] = 7.3
+    y[-1] += 1.0
+    return X, y
+
+
+BAGS = [
+    smooth, noisy, far_out_input, far_out_label, offsets, binary, constant, near_duplicates, duplicates, few_values,
+    alike_but_one,
+]  # fmt: skip
+
+
+def nasty(rng, n):
+    """A bag with any of these, and more, at once.
+
+    Differences within a column are at most 1e15 apart: double precision does not hold more.
+    """
+    d = int(rng.integers(1, 4))
+    X = rng.uniform(-2, 2, (n, d))
+    y = np.sin(2 * X[:, 0]) + 0.3 * X.sum(axis=1)
+
+    def some(share=0.25):
+        return rng.random() < share
+
+    def two():
+        return rng.choice(n, 2, replace=False)
+
+    if some(0.6):
+        y += 10.0 ** rng.uniform(-6, 0) * rng.standard_normal(n)
+    if some():
+        X[:, -1] = X[:, -1] > rng.uniform(-1.5, 1.5)
+    if some(0.1):
+        X = np.column_stack([X[:, :1], np.eye(3)[rng.integers(0, 3, n)]])
+    if some(0.15):
+        X = np.column_stack([X, np.full(n, rng.choice([0.0, 1.0, 1e6]))])
+    if some():
+        X[two(), rng.integers(X.shape[1])] = 10.0 ** rng.uniform(1, 9, 2) * rng.choice([-1, 1])
+    if some():
+        y[rng.integers(n)] = 10.0 ** rng.uniform(1, 9) * rng.choice([-1, 1])
+    if some():
+        i, j = two()
+        X[i] = X[j]
+    if some():
+        i, j = two()
+        X[i], y[i] = X[j], y[j]
+    if some():
+        i, j = two()
+        X[i] = X[j] + 10.0 ** rng.uniform(-6, -3)
+    if some():
+        y = np.round(2 * y)
+    if some():
+        X = np.round(X)
+    if some():
+        X = X + 10.0 ** rng.uniform(2, 9) * rng.choice([-1, 0, 1], X.shape[1])
+    if some():
+        y = y + 10.0 ** rng.uniform(2, 9)
+    if some():
+        X = X * 10.0 ** rng.uniform(-8, 8, X.shape[1])
+    if some():
+        y = y * 10.0 ** rng.uniform(-12, 12)
+    if some(0.08):
+        y = (y > np.median(y)).astype(float)
+    if some(0.08):
+        y[:] = y[0]
+        y[two()[:1]] += 1.0
+    return X, y
