@@ -58,10 +58,14 @@ class Bag:
         degrees = rows.size - self.H.shape[1]
         return degrees * np.log(y @ P @ y) + log_determinant + self.lattice.penalty(point)
 
+    def signed_scores(self, point, gamma=2.0):
+        """Leave-one-out residual of every row over a root of its variance."""
+        P, _ = self.precision(point, np.arange(self.y.size))
+        return P @ self.y / np.diagonal(P) ** (1.0 - 1.0 / gamma)
+
     def scores(self, point, gamma=2.0):
         """Nonconformity of every row."""
-        P, _ = self.precision(point, np.arange(self.y.size))
-        return np.abs(P @ self.y) / np.diagonal(P) ** (1.0 - 1.0 / gamma)
+        return np.abs(self.signed_scores(point, gamma))
 
     def kept(self, point):
         """All rows but the one that stands out most."""
@@ -97,3 +101,11 @@ def p_value(X, y, x, label, kernel, gamma=2.0, tie=1e-9, **options):
     bag = Bag(np.vstack([X, x]), np.append(y, label), kernel, **options)
     scores = bag.scores(bag.end(), gamma)
     return np.mean(scores >= scores[-1] * (1 - tie))
+
+
+def signed_counts(X, y, x, label, kernel, gamma=2.0, **options):
+    """How many training rows have a lower and a higher signed score than a test row with a label, which comes last."""
+    bag = Bag(np.vstack([X, x]), np.append(y, label), kernel, **options)
+    scores = bag.signed_scores(bag.end(), gamma)
+    slack = 1e-10 * np.abs(scores).max()
+    return np.sum(scores < scores[-1] - slack), np.sum(scores > scores[-1] + slack)

@@ -21,8 +21,9 @@ START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Ground", ("types", "_compiled", "threads", "kernels", "validation", "files", "datasets")),
     ("Mathematics, tables", ("conformal", "gp", "tables", "rows")),
-    ("Answers", ("metrics", "predictors", "dask_rows")),
+    ("Answers", ("metrics", "steps", "predictors", "dask_rows")),
     ("Tuning", ("tuning",)),
+    ("Distributions", ("distributions",)),
     ("What regressors share", ("base",)),
     ("Regressors", ("regressor", "sparse")),
     ("The package", ("conformal_gp",)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -16,7 +15,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from conformal_gp.conformal.levels import rank, read_levels, rows_needed
+from conformal_gp.conformal.levels import rank, read_levels, warn_where_infinite
+from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
@@ -52,7 +52,7 @@ def all_or_nothing(model: BaseEstimator) -> Iterator[None]:
         raise
 
 
-class ConformalRegressor(RegressorMixin, BaseEstimator):
+class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator):
     """A regressor whose ``fit`` makes a predictor, which all predict methods call."""
 
     kernel: str | Kernel | Sequence[str | Kernel]
@@ -130,8 +130,8 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):
         mean, variance = self._predictor.mean_and_variance(inputs)
         return mean, np.sqrt(variance)
 
-    def predict_interval(self, X: ArrayLike, confidence_level: float | ArrayLike = 0.95) -> Array:
-        """Prediction intervals: the convex hull of each row's region.
+    def predict_interval(self, X: ArrayLike, confidence_level: float | ArrayLike = 0.95, tails: str = "joint") -> Array:
+        """Prediction intervals: the convex hull of each row's region, or the part between two one-sided bounds.
 
         Parameters
         ----------
@@ -139,6 +139,10 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):
             Test inputs.
         confidence_level : float or sequence of floats, default=0.95
             Level or levels, each strictly between 0 and 1.
+        tails : {"joint", "equal"}, default="joint"
+            "joint" is the hull of the region of absolute scores. "equal" takes the lower and the upper bound of signed
+            scores at half of delta each: labels miss it on either side with probability at most delta / 2. Such
+            intervals follow skewed noise, and need twice as many rows.
 
         Returns
         -------
@@ -158,20 +162,21 @@ class ConformalRegressor(RegressorMixin, BaseEstimator):
                [-0.87, -0.65]])
         >>> model.predict_interval([[1.0]], confidence_level=[0.8, 0.9]).shape
         (1, 2, 2)
+        >>> model.predict_interval([[1.0]], confidence_level=0.9, tails="equal").round(2)
+        array([[0.8 , 1.01]])
         """
         inputs = self._test_inputs(X)
         levels, single = read_levels(confidence_level)
+        if tails not in ("joint", "equal"):
+            raise ValueError(f"tails must be 'joint' or 'equal', got {tails!r}.")
         n = self._predictor.n_ranked
-        ranks = [rank(level, n) for level in levels]
-        for level, k in zip(levels, ranks, strict=True):
-            if k == 0:
-                warnings.warn(
-                    f"confidence_level={float(level):g} needs at least {rows_needed(level)} rows to rank, the model "
-                    f"has {n}; its intervals are infinite.",
-                    UserWarning,
-                    stacklevel=2,
-                )
-        intervals = self._predictor.hulls(inputs, ranks)
+        each = levels if tails == "joint" else [(1 + level) / 2 for level in levels]
+        warn_where_infinite("confidence_level", zip(levels, each, strict=True), n, "intervals")
+        ranks = [rank(level, n) for level in each]
+        if tails == "joint":
+            intervals = self._predictor.hulls(inputs, ranks)
+        else:
+            intervals = self._predictor.bounds(inputs, ranks, ranks).reshape(-1, 2, len(levels))
         return intervals[:, :, 0] if single else intervals
 
     def predict_set(self, X: ArrayLike, confidence_level: float = 0.95) -> list[Array]:

@@ -5,6 +5,7 @@ import pytest
 
 from conformal_gp.conformal.decisive_rows import Ranking
 from conformal_gp.conformal.lines import normalised_residual_lines
+from conformal_gp.conformal.one_sided import mirrored, upper_bounds
 from conformal_gp.conformal.pvalues import counts
 from conformal_gp.conformal.regions import regions
 
@@ -29,8 +30,8 @@ class Problem:
         self.mean = rng.standard_normal(n_tests)
         self.variance = rng.uniform(0.5, 2.0, n_tests)
 
-    def ranking(self, gamma):
-        return Ranking(self.alpha, self.diagonal, self.bound, gamma)
+    def ranking(self, gamma, sign=0):
+        return Ranking(self.alpha, self.diagonal, self.bound, gamma, sign)
 
     def lines(self, gamma, j, rows=slice(None)):
         weights = self.weights[[j]][:, rows]
@@ -96,3 +97,38 @@ def test_weights_that_may_be_large_leave_all_rows_in():
     windows = problem.ranking(2.0).for_rank(100, problem.variance, 1e6 * problem.size)
     assert (windows.start == 0).all()
     assert (windows.stop == problem.ranking(2.0).low_leverage.size).all()
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("rank", [1, 3, 40, 2000, 3700, 4000])
+def test_one_sided_bounds_are_those_of_all_rows(rank, sign, gamma):
+    problem = Problem(seed=rank)
+    ranking = problem.ranking(gamma, sign)
+    windows = ranking.for_rank(rank, problem.variance, problem.size)
+    turned = mirrored if sign < 0 else lambda lines: lines
+    for j in range(problem.mean.size):
+        some = turned(problem.lines(gamma, j, problem.looked_at(ranking, windows, j)))
+        expected = upper_bounds(turned(problem.lines(gamma, j)), [rank])
+        np.testing.assert_array_equal(upper_bounds(some, [rank - windows.start[j]]), expected)
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_signed_counts_are_those_of_all_rows(gamma):
+    problem = Problem(seed=11)
+    ranking = problem.ranking(gamma, sign=1)
+    for shift in (-3.0, -0.5, -1e-9, 0.0, 0.01, 2.0):
+        y = problem.mean + shift
+        windows = ranking.for_label(y, problem.mean, problem.variance, problem.size)
+        for j in range(y.size):
+            rows = problem.looked_at(ranking, windows, j)
+            found = np.array(counts(problem.lines(gamma, j, rows), y[[j]], signed=True)) + windows.start[j]
+            np.testing.assert_array_equal(found, counts(problem.lines(gamma, j), y[[j]], signed=True))
+
+
+def test_signed_windows_leave_most_rows_out():
+    problem = Problem(seed=3, n_heavy=0)
+    ranking = problem.ranking(2.0, sign=1)
+    for rank in (40, 2000, 3960):
+        windows = ranking.for_rank(rank, problem.variance, 0.1 * problem.size)
+        assert (windows.stop - windows.start).max() < 1200

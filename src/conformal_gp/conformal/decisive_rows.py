@@ -23,6 +23,13 @@ U counted whether it does or not. With all rows of high leverage that is fewer t
 of U covers t and none of N does. ∎ Nothing was assumed of the rows of high leverage, so the lemma holds for unions and
 rays as well as for intervals.
 
+**Signed scores** (:mod:`conformal_gp.conformal.one_sided`). The thresholds lie between :math:`A_-` and :math:`A_+`
+times :math:`s^{1/\gamma} r_i` too, where :math:`r_i = \alpha_i / P_{ii}^e` has a sign: the least is :math:`A_-` times a
+positive base score and :math:`A_+` times a negative one, the greatest the other way round. Both rise with :math:`r_i`.
+
+**Lemma 2.** *With the least and the greatest in the place of* :math:`A_- r` *and* :math:`A_+ r`, *Lemma 1 holds for
+upper regions.* The proof is that of Lemma 1, with t in the place of :math:`|t|`. ∎
+
 With m features and l rows, :math:`c_i \omega` is the square root of two leverages, of size m / l each, so the rows that
 remain number some m, whatever l: the selection among a million rows costs what it costs among thousands.
 """
@@ -42,7 +49,6 @@ LARGEST_SLOPE = 0.5
 # for p-values, from what counts as a tie).
 MARGIN = 1e-6
 ABSOLUTE_MARGIN = 1e-12
-TINY = np.finfo(float).tiny
 
 
 class Windows(NamedTuple):
@@ -65,6 +71,8 @@ class Ranking:
         c, such that a row's weight in a prediction of size ω is at most c ω.
     gamma : float
         Root of the variance in the nonconformity measure.
+    sign : int, default=0
+        0 ranks by absolute scores, 1 by signed ones, -1 by those with their signs changed.
 
     Attributes
     ----------
@@ -74,17 +82,22 @@ class Ranking:
         The others, in order of descending base score.
     """
 
-    def __init__(self, alpha: Array, diagonal: Array, bound: Array, gamma: float):
+    def __init__(self, alpha: Array, diagonal: Array, bound: Array, gamma: float, sign: int = 0):
         self._power = 1.0 - 1.0 / gamma
+        self._sign = sign
         spread = diagonal**self._power
-        base, slope = np.abs(alpha) / spread, bound / spread
+        base, slope = self._seen(alpha) / spread, bound / spread
         self.high_leverage = _high_leverage(slope, typical=float(np.sqrt(np.mean((bound * spread / diagonal) ** 2))))
         low = np.delete(np.arange(alpha.size), self.high_leverage)
         self.low_leverage = low[np.argsort(-base[low], kind="stable")]
         self._minus_base = -base[self.low_leverage]  # ascending, for searching
         self._slope = float(slope[low].max(initial=0.0))
         self._root_slope = float((bound[low] / np.sqrt(diagonal[low])).max(initial=0.0))
-        self._slack = ABSOLUTE_MARGIN * float(base.max(initial=0.0))
+        self._slack = ABSOLUTE_MARGIN * float(np.abs(base).max(initial=0.0))
+
+    def _seen(self, values: Array) -> Array:
+        """Residuals, or distances of labels from the mean, as they are ranked."""
+        return self._sign * values if self._sign else np.abs(values)
 
     def _factors(self, variance: Array, size: Array) -> tuple[Array, Array]:
         """A₋ and A₊ of each test row; 0 and infinity where they would exclude nothing."""
@@ -117,15 +130,22 @@ class Ranking:
             With the rows of high leverage, all that must be looked at; ``start`` is to be taken off the rank.
         """
         lower, upper = self._factors(variance, size)
-        with np.errstate(divide="ignore"):
-            ratio = upper / lower
-        return self._between(self._base(rank) / ratio, max(self._base(rank - self.high_leverage.size), TINY) * ratio)
+        lowest, highest = self._base(rank), self._base(rank - self.high_leverage.size)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low = np.minimum(lowest * (upper / lower), lowest * (lower / upper))
+            high = np.maximum(highest * (upper / lower), highest * (lower / upper))
+        return self._where_useful(lower, low, high)
+
+    def _where_useful(self, lower: Array, low: Array, high: Array) -> Windows:
+        """Rows with base scores from ``low`` to ``high``; all, where the factors would exclude nothing."""
+        useful = lower > 0.0
+        return self._between(np.where(useful, low, -np.inf), np.where(useful, high, np.inf))
 
     def _base(self, place: int) -> float:
-        """Base score of the row of low leverage at a place from 1; infinite before the first, 0 after the last."""
+        """Base score of the row of low leverage at a place from 1; infinite before the first and after the last."""
         if place < 1:
             return np.inf
-        return -float(self._minus_base[place - 1]) if place <= self._minus_base.size else 0.0
+        return -float(self._minus_base[place - 1]) if place <= self._minus_base.size else -np.inf
 
     def for_label(self, y: Array, mean: Array, variance: Array, size: Array) -> Windows:
         """Rows whose score may or may not reach that of the test row with label ``y``.
@@ -143,10 +163,11 @@ class Ranking:
         """
         lower, upper = self._factors(variance, size)
         unit = variance ** (1.0 - self._power)
-        distance, rounding = np.abs(y - mean), 2.0 * LABEL_ROUNDING * np.abs(y)
-        with np.errstate(divide="ignore"):
-            high = np.maximum((distance + rounding) / unit, TINY) / lower
-        return self._between((distance - rounding) / unit / upper, high)
+        distance, rounding = self._seen(y - mean), 2.0 * LABEL_ROUNDING * np.abs(y)
+        least, most = (distance - rounding) / unit, (distance + rounding) / unit
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low, high = np.minimum(least / upper, least / lower), np.maximum(most / upper, most / lower)
+        return self._where_useful(lower, low, high)
 
 
 def _high_leverage(slope: Array, typical: float) -> Rows:

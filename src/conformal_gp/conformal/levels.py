@@ -7,6 +7,7 @@ fraction that a person meant by it, and ranks are found in integers.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
@@ -16,8 +17,8 @@ from typing import Any
 import numpy as np
 
 
-def read_level(level: Any) -> Fraction:
-    """Read one confidence level strictly between 0 and 1.
+def read_level(level: Any, name: str = "confidence_level") -> Fraction:
+    """Read one confidence level strictly between 0 and 1; ``name`` is what errors call it.
 
     A float within a few units in the last place of a fraction with a denominator up to a million is that fraction: 0.9
     is 9/10, and so is 1 - 0.1.
@@ -26,7 +27,7 @@ def read_level(level: Any) -> Fraction:
     (Fraction(19, 20), Fraction(3, 10))
     """
     if isinstance(level, bool | np.bool_) or not isinstance(level, Real | Decimal):
-        raise ValueError(f"confidence_level must be a number strictly between 0 and 1, got {level!r}.")
+        raise ValueError(f"{name} must be a number strictly between 0 and 1, got {level!r}.")
     if isinstance(level, Rational):
         exact = Fraction(level)
     elif math.isfinite(level):
@@ -38,19 +39,19 @@ def read_level(level: Any) -> Fraction:
         exact = Fraction(0)
     if not 0 < exact < 1:
         hint = f"; {level}% is {float(level) / 100:g}" if 1 < exact < 100 else ""
-        raise ValueError(f"confidence_level must lie strictly between 0 and 1, got {level!r}{hint}.")
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {level!r}{hint}.")
     return exact
 
 
-def read_levels(confidence_level: Any) -> tuple[list[Fraction], bool]:
+def read_levels(given: Any, name: str = "confidence_level") -> tuple[list[Fraction], bool]:
     """Levels as a list, and whether a single one was given."""
-    if isinstance(confidence_level, str) or not isinstance(confidence_level, Iterable):
-        return [read_level(confidence_level)], True
-    if isinstance(confidence_level, np.ndarray) and confidence_level.ndim == 0:
-        return [read_level(confidence_level[()])], True
-    levels = [read_level(level) for level in confidence_level]
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        return [read_level(given, name)], True
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        return [read_level(given[()], name)], True
+    levels = [read_level(level, name) for level in given]
     if not levels:
-        raise ValueError("confidence_level must hold at least one level, got an empty sequence.")
+        raise ValueError(f"{name} must hold at least one level, got an empty sequence.")
     return levels, False
 
 
@@ -68,3 +69,18 @@ def rank(level: Fraction, n_ranked: int) -> int:
 def rows_needed(level: Fraction) -> int:
     """Fewest ranked rows for which the region is not the whole line: the least n with δ (n + 1) >= 1."""
     return math.ceil(1 / (1 - level)) - 1
+
+
+def warn_where_infinite(name: str, asked: Iterable[tuple[Fraction, Fraction]], n_ranked: int, what: str) -> None:
+    """Warn of levels that the rows of a model do not support, on behalf of a public method.
+
+    ``asked`` holds what the caller asked for, and for each the level of the region that it takes.
+    """
+    for value, level in asked:
+        if n_ranked < rows_needed(level):
+            warnings.warn(
+                f"{name}={float(value):g} needs at least {rows_needed(level)} rows to rank, the model has {n_ranked}; "
+                f"its {what} are infinite.",
+                UserWarning,
+                stacklevel=3,
+            )

@@ -17,7 +17,11 @@ import numpy as np
 
 from conformal_gp._compiled import compiled
 from conformal_gp.conformal.ties import Rounding
-from conformal_gp.types import Array
+from conformal_gp.types import Array, Rows
+
+# Slope of all rows, their offsets zero, where nothing is known of a label: every row covers every candidate. It stands
+# for infinity: larger than any slope.
+COVERS_ALL = 1e100
 
 
 class Lines(NamedTuple):
@@ -31,6 +35,13 @@ class Lines(NamedTuple):
     """(m, n): q, its slope, in units of the test row's."""
     rounding: Rounding | None = None
     """How far the arithmetic that they come from puts scores off; None where that is less than counts as a tie."""
+
+    def take(self, rows: Rows) -> Lines:
+        """Lines of some of the test rows."""
+        centre, offset, slope, rounding = self
+        if rounding is not None:
+            rounding = Rounding(rounding.floor[rows], rounding.share[rows], rounding.most)
+        return Lines(centre[rows], offset[rows], slope[rows], rounding)
 
 
 def centred_lines(a: Array, b: Array, a_test: Array, b_test: Array) -> Lines:
@@ -104,9 +115,9 @@ def _fill(
     for j in range(variance.size):
         s = variance[j]
         v, p, q = weights[j], offset[j], slope[j]
-        if s == np.inf:  # nothing is known of this label: every row covers every candidate
+        if s == np.inf:
             p[:] = 0.0
-            q[:] = 2.0
+            q[:] = COVERS_ALL
         elif power == 0.5:
             for i in range(n):
                 r = 1.0 / np.sqrt(s * diagonal[i] + v[i] * v[i])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from conformal_gp.conformal.lines import Lines
+from conformal_gp.conformal.lines import COVERS_ALL, Lines
 from conformal_gp.conformal.ties import LABEL_ROUNDING, TIE
 from conformal_gp.types import Array
 
@@ -33,14 +33,20 @@ def p_values(lines: Lines, y: Array, tie_breaks: Array | None = None) -> Array:
     return shares(*counts(lines, y), lines.offset.shape[1], tie_breaks)
 
 
-def counts(lines: Lines, y: Array) -> tuple[Counts, Counts]:
-    """How many rows score at least as high as each test row, and how many score higher, by more than a tie."""
+def counts(lines: Lines, y: Array, signed: bool = False) -> tuple[Counts, Counts]:
+    """How many rows score at least as high as each test row, and how many score higher, by more than a tie.
+
+    With ``signed``, scores keep their signs. Where nothing is known of a label, no sign means anything: all rows tie.
+    """
     t = (y - lines.centre)[:, None]
-    own = np.abs(t)
-    scores = np.abs(lines.offset + lines.slope * t)
-    slack = TIE * (np.abs(lines.offset) + own) + LABEL_ROUNDING * np.abs(y)[:, None]
+    slack = TIE * (np.abs(lines.offset) + np.abs(t)) + LABEL_ROUNDING * np.abs(y)[:, None]
     if lines.rounding is not None:
-        slack += lines.rounding.floor[:, None] + lines.rounding.share[:, None] * own
+        slack += lines.rounding.floor[:, None] + lines.rounding.share[:, None] * np.abs(t)
+    scores, own = lines.offset + lines.slope * t, t
+    if signed:
+        slack[(lines.slope == COVERS_ALL).all(axis=1)] = np.inf
+    else:
+        scores, own = np.abs(scores), np.abs(own)
     return (scores >= own - slack).sum(axis=1), (scores > own + slack).sum(axis=1)
 
 

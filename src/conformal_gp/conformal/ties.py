@@ -69,9 +69,9 @@ class Slack(NamedTuple):
         return cls(*(0.5 * part for part in (LABEL_ROUNDING * np.abs(centre), share, more, steeper, most + none)))
 
     def put_out(self, reach: Array) -> Array:
-        """Ends at some distances, (m, levels), put out."""
+        """Ends at some distances, (m, levels), put out; a negative one is on the other side of the centre."""
         floor, share, more, steeper, most = (part[:, None] for part in self)
-        t = np.where(np.isfinite(reach), reach, 0.0)
+        t = np.where(np.isfinite(reach), np.abs(reach), 0.0)
         return reach + (floor + share * t + np.minimum(more + steeper * t, most))
 
     def each(self) -> Array:

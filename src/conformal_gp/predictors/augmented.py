@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.conformal.lines import Lines
-from conformal_gp.conformal.pvalues import counts, shares
+from conformal_gp.conformal.pvalues import Counts, counts
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.descent import LEAST_DIFFERENCE
 from conformal_gp.gp.inputs import Inputs
@@ -31,6 +32,7 @@ from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.scaling import Scaling, SymmetricScaling
 from conformal_gp.predictors.bag import Block
 from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.outer_labels import Part, outer_labels
 from conformal_gp.predictors.scores import score_lines
 from conformal_gp.predictors.segments import Segments
 from conformal_gp.predictors.selectors import Candidates, CoarseRows, Descents, Selector
@@ -297,19 +299,36 @@ class AugmentedPredictor(Predictor):
                 if piece.size:
                     parts[level][row].append(piece)
 
-    def p_values(self, X: Array, y: Array, tie_breaks: Array | None) -> Array:
+    def bounds(self, X: Array, below: Sequence[int], above: Sequence[int]) -> Array:
         """See Predictor."""
-        p = np.ones(y.size) if tie_breaks is None else tie_breaks.copy()  # where all rows tie
+        found = np.tile(np.repeat([-np.inf, np.inf], [len(below), len(above)]), (X.shape[0], 1))
         with one_blas_thread(self.n_rows):
             for rows, scaled in self._blocks(X):
-                at_least, greater = np.zeros((2, rows.size), dtype=np.int64)
+                blocks, chosen = scaled.select(X[rows], Segments.whole_lines(rows.size))
+                parts = [self._part(scaled, blocks[key[0]], key, segments) for key, segments in chosen.items()]
+                found[rows] = outer_labels(parts, rows.size, below, above)
+        return found
+
+    def _part(self, scaled: Scaled, block: Block, key: tuple[int, Point], segments: Segments) -> Part:
+        """Segments that select the same hyperparameters; only with gamma = 2 is there a limit to the reach."""
+        lines = partial(self._lines, block, key)
+        if self._gamma != 2.0:
+            anywhere = np.full(self.n_ranked, np.inf)
+            return Part(segments, np.zeros(segments.size), np.ones(segments.size), anywhere, lines)
+        mean, variance = block.mean_and_variance(key[1], segments)
+        return Part(segments, mean, np.sqrt(variance), scaled.reach(key, self._ranked), lines)
+
+    def counts(self, X: Array, y: Array, signed: bool) -> tuple[Counts, Counts]:
+        """See Predictor."""
+        at_least, greater = np.repeat([[self.n_ranked], [0]], y.size, axis=1)  # where all rows tie
+        with one_blas_thread(self.n_rows):
+            for rows, scaled in self._blocks(X):
                 blocks, chosen = scaled.select(X[rows], Segments.labels(y[rows]))
                 for key, segments in chosen.items():
                     lines = self._lines(blocks[key[0]], key, segments.row)
-                    at_least[segments.row], greater[segments.row] = counts(lines, segments.low)
-                ties = None if tie_breaks is None else tie_breaks[rows]
-                p[rows] = shares(at_least, greater, self.n_ranked, ties)
-        return p
+                    own = rows[segments.row]
+                    at_least[own], greater[own] = counts(lines, segments.low, signed)
+        return at_least, greater
 
 
 def _clip(region: Array, low: float, high: float) -> Array:

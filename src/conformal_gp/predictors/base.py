@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from conformal_gp.conformal.pvalues import Counts, shares
 from conformal_gp.threads import map_threads
 from conformal_gp.types import Array
 
@@ -53,5 +54,18 @@ class Predictor(ABC):
         """Exact regions of one rank, each (pieces, 2)."""
 
     @abstractmethod
+    def bounds(self, X: Array, below: Sequence[int], above: Sequence[int]) -> Array:
+        """Lower bounds of some ranks, then upper bounds of others, (m, len(below) + len(above))."""
+
+    @abstractmethod
+    def counts(self, X: Array, y: Array, signed: bool) -> tuple[Counts, Counts]:
+        """How many rows score at least as high as each test row with its label, and how many higher."""
+
     def p_values(self, X: Array, y: Array, tie_breaks: Array | None) -> Array:
         """p-values of one label for each test row."""
+        return shares(*self.counts(X, y, signed=False), self.n_ranked, tie_breaks)
+
+    def cumulative(self, X: Array, y: Array, tie_breaks: Array) -> Array:
+        """Values of the predictive distribution function at one label for each test row."""
+        at_least, greater = self.counts(X, y, signed=True)
+        return shares(self.n_ranked - greater, self.n_ranked - at_least, self.n_ranked, tie_breaks)

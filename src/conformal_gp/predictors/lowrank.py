@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from functools import partial
 from typing import NamedTuple
 
@@ -10,7 +11,8 @@ import numpy as np
 
 from conformal_gp.conformal.decisive_rows import Ranking, Windows
 from conformal_gp.conformal.lines import Lines, normalised_residual_lines
-from conformal_gp.conformal.pvalues import counts, shares
+from conformal_gp.conformal.one_sided import mirrored, upper_bounds
+from conformal_gp.conformal.pvalues import Counts, counts
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.lowrank import LowRankPosterior, NewRows
 from conformal_gp.predictors.base import Part, Predictor
@@ -74,8 +76,13 @@ class LowRankPredictor(Predictor):
         self.n_rows = rows.n_rows
         self.n_ranked = rows.n_rows - design.size
         self._ranked = np.delete(np.arange(rows.n_rows), design)
-        alpha, diagonal, bound = np.delete(rows.each(posterior.summary, "scores"), design, axis=1)
-        self._ranking = Ranking(alpha, diagonal, bound, gamma)
+        self._scores = np.delete(rows.each(posterior.summary, "scores"), design, axis=1)
+        self._ranking = self._order(sign=0)
+        self._by_sign: dict[int, LowRankPredictor] = {}
+
+    def _order(self, sign: int) -> Ranking:
+        alpha, diagonal, bound = self._scores
+        return Ranking(alpha, diagonal, bound, self._gamma, sign)
 
     def mean(self, X: Array) -> Array:
         """See Predictor."""
@@ -115,19 +122,44 @@ class LowRankPredictor(Predictor):
             self._answer(X, partial(self._for_ranks, [rank]), fill)
         return found
 
-    def p_values(self, X: Array, y: Array, tie_breaks: Array | None) -> Array:
+    def bounds(self, X: Array, below: Sequence[int], above: Sequence[int]) -> Array:
+        """See Predictor."""
+        lower = -self._ranked_by(-1)._upper_bounds(X, below, mirrored)
+        return np.concatenate([lower, self._ranked_by(1)._upper_bounds(X, above, lambda lines: lines)], axis=1)
+
+    def _upper_bounds(self, X: Array, ranks: Sequence[int], seen_as: Callable[[Lines], Lines]) -> Array:
+        """Upper bounds of labels with the sign by which rows are ranked."""
+        found = np.full((X.shape[0], len(ranks)), np.inf)
+        levels = [level for level, rank in enumerate(ranks) if rank > 0]
+
+        def fill(members: Numbers, comparisons: list[Comparison]) -> None:
+            for level, (lines, above) in zip(levels, comparisons, strict=True):
+                found[members, level] = upper_bounds(seen_as(lines), [ranks[level] - above])[:, 0]
+
+        self._answer(X, partial(self._for_ranks, [ranks[level] for level in levels]), fill)
+        return found
+
+    def _ranked_by(self, sign: int) -> LowRankPredictor:
+        """The same predictor with rows in order of their scores with signs, or with changed signs."""
+        if sign not in self._by_sign:
+            self._by_sign[sign] = copy(self)
+            self._by_sign[sign]._ranking = self._order(sign)
+        return self._by_sign[sign]
+
+    def counts(self, X: Array, y: Array, signed: bool) -> tuple[Counts, Counts]:
         """See Predictor."""
         at_least, greater = np.empty((2, y.size), dtype=np.int64)
+        predictor = self._ranked_by(1) if signed else self
 
         def fill(members: Numbers, comparisons: list[Comparison]) -> None:
             ((lines, above),) = comparisons
-            at_least[members], greater[members] = (above + part for part in counts(lines, y[members]))
+            at_least[members], greater[members] = (above + part for part in counts(lines, y[members], signed))
 
         def for_labels(new: NewRows, batch: slice) -> list[Windows]:
-            return [self._ranking.for_label(y[batch], new.mean, new.variance, new.size)]
+            return [predictor._ranking.for_label(y[batch], new.mean, new.variance, new.size)]
 
-        self._answer(X, for_labels, fill)
-        return shares(at_least, greater, self.n_ranked, tie_breaks)
+        predictor._answer(X, for_labels, fill)
+        return at_least, greater
 
     def _for_ranks(self, ranks: list[int], new: NewRows, batch: slice) -> list[Windows]:
         return [self._ranking.for_rank(rank, new.variance, new.size) for rank in ranks]

@@ -58,6 +58,10 @@ class Segments(NamedTuple):
         """Some of the segments."""
         return Segments(self.row[which], self.low[which], self.high[which], self.aside[which])
 
+    def mirrored(self) -> Segments:
+        """The same segments with the signs of all labels changed."""
+        return Segments(self.row, -self.high, -self.low, self.aside)
+
     def forget(self, aside: int = NOTHING) -> Segments:
         """The same segments with no row set aside, or with none known yet, neighbours joined."""
         return self._replace(aside=np.full(self.size, aside)).joined()

@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from conformal_gp.conformal.lines import Lines
-from conformal_gp.conformal.pvalues import p_values
+from conformal_gp.conformal.one_sided import bounds
+from conformal_gp.conformal.pvalues import Counts, counts
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.conformal.ties import Slack, rounding
 from conformal_gp.gp.inputs import Inputs
@@ -95,17 +96,24 @@ class SinglePredictor(Predictor):
 
         return [region for found in self.map_blocks(block, _all(X)) for region in found]
 
-    def p_values(self, X: Array, y: Array, tie_breaks: Array | None) -> Array:
+    def bounds(self, X: Array, below: Sequence[int], above: Sequence[int]) -> Array:
         """See Predictor."""
 
         def block(rows: Rows) -> Array:
-            found = [
-                p_values(lines, y[piece], None if tie_breaks is None else tie_breaks[piece])
-                for piece, lines in self._lines(self._moments(X, rows), rows)
-            ]
+            found = [bounds(lines, below, above) for _, lines in self._lines(self._moments(X, rows), rows)]
             return np.concatenate(found)
 
         return np.concatenate(self.map_blocks(block, _all(X)))
+
+    def counts(self, X: Array, y: Array, signed: bool) -> tuple[Counts, Counts]:
+        """See Predictor."""
+
+        def block(rows: Rows) -> Counts:
+            pieces = self._lines(self._moments(X, rows), rows)
+            return np.concatenate([np.stack(counts(lines, y[piece], signed)) for piece, lines in pieces], axis=1)
+
+        at_least, greater = np.concatenate(self.map_blocks(block, _all(X)), axis=1)
+        return at_least, greater
 
     def _moments(self, X: Array, rows: Rows) -> Moments:
         return self.posterior.moments(self.inputs.new(X[rows]))

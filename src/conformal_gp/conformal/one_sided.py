@@ -1,0 +1,116 @@
+r"""From lines to one-sided bounds: the comparison of signed scores.
+
+Without the absolute values, the centred lines of :mod:`conformal_gp.conformal.lines` compare the *signed* score
+:math:`p_i + q_i t` of a ranked row with the test row's own, t. The signed score is the leave-one-out residual, label
+minus prediction, over a root of its variance; it is large where a label is higher than the other rows expect.
+
+**Theorem.** *Where all* :math:`q_i < 1`, *as always for* :math:`\gamma = 2`, *row i scores at least as high as the test
+row exactly for the labels up to its threshold*
+
+.. math:: y_i^* = \mu + \frac{p_i}{1 - q_i} \quad \left( = \mu + \frac{s \alpha_i}{d_i + v_i} \right) ,
+
+*so the share of rows that score less than the test row never falls as its label rises: it is a distribution function,
+with steps at the thresholds.*
+
+*Proof.* :math:`p_i + q_i t \ge t` is :math:`p_i \ge (1 - q_i) t`, and a positive factor may be divided by. For
+:math:`\gamma = 2`, :math:`|q_i| = |v_i| / \sqrt{s P_{ii} + v_i^2} < 1` where :math:`P_{ii} > 0`. ∎ (A row that by
+itself determines a coefficient of the mean has :math:`P_{ii} = 0, p_i = 0` and :math:`q_i = \pm 1`: it may tie with
+the test row at every label, which leaves the function monotone.)
+
+With the signed score in the place of the absolute one, the labels that at least k rows score at least as high as are
+the *upper region* of rank k: a conformal region like the two-sided one, and with the same guarantee. Where thresholds
+exist it is the ray up to the k-th largest. With another :math:`\gamma` a row may have :math:`q_i > 1`: it scores higher
+than the test row from a label on, not up to one, and the region need not be a ray. The *bound* is its supremum, the
+outermost label, so it keeps the guarantee. Lower regions are upper regions of the labels with their signs changed. All
+bounds are put out a little, by half of what counts as a tie (:mod:`conformal_gp.conformal.ties`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from conformal_gp.conformal.lines import Lines
+from conformal_gp.conformal.regions import SLOPE_TIE
+from conformal_gp.conformal.ties import Slack
+from conformal_gp.types import Array, Rows
+
+
+def mirrored(lines: Lines) -> Lines:
+    """Lines of the same rows with the signs of all labels changed."""
+    return lines._replace(centre=-lines.centre, offset=-lines.offset)
+
+
+def bounds(lines: Lines, below: Sequence[int], above: Sequence[int]) -> Array:
+    """Lower bounds of some ranks, then upper bounds of others.
+
+    Parameters
+    ----------
+    lines : Lines
+        Centred lines of n ranked rows for m test rows.
+    below, above : sequence of int
+        For each bound, how many rows must score at most, or at least, as high as the test row, from 0 (then it is
+        infinite) to n.
+
+    Returns
+    -------
+    bounds : ndarray of shape (m, len(below) + len(above))
+        The lower bounds, then the upper bounds.
+
+    Examples
+    --------
+    >>> rows = Lines(np.array([10.0]), np.array([[-3.0, 1.0, 2.0]]), np.zeros((1, 3)))
+    >>> bounds(rows, below=[0, 1], above=[1, 2])
+    array([[-inf,   7.,  12.,  11.]])
+    """
+    found = []
+    if len(below) > 0:
+        found.append(-upper_bounds(mirrored(lines), below))
+    if len(above) > 0:
+        found.append(upper_bounds(lines, above))
+    return np.concatenate(found, axis=1)
+
+
+def upper_bounds(lines: Lines, ranks: Sequence[int], limit: Array | None = None) -> Array:
+    """Suprema of the upper regions of several ranks.
+
+    Parameters
+    ----------
+    lines : Lines
+        Centred lines of n ranked rows for m test rows.
+    ranks : sequence of int
+        For each bound, how many rows must score at least as high as the test row, from 0 to n.
+    limit : ndarray of shape (m,), default=None
+        Labels above which nothing counts; None counts all.
+
+    Returns
+    -------
+    bounds : ndarray of shape (m, len(ranks))
+        Minus infinity where the region is empty, which takes ``gamma`` other than 2 and a level below 1/2.
+    """
+    centre = lines.centre[:, None]
+    most = np.full_like(centre, np.inf) if limit is None else limit[:, None]
+    wanted = np.asarray(ranks, dtype=np.int64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        thresholds = lines.offset / (1.0 - lines.slope)
+    general = np.flatnonzero((lines.slope > 1.0 - SLOPE_TIE).any(axis=1))
+    unsorted = thresholds[general]
+    thresholds.sort(axis=1)  # of five ranks, three times as fast as selections
+    reach = np.where(wanted > 0, thresholds[:, -wanted], np.inf)
+    for j, own in zip(general, unsorted, strict=True):
+        reach[j] = _outermost(own, lines.offset[j], lines.slope[j], wanted, float(most[j, 0] - lines.centre[j]))
+    return np.minimum(centre + Slack.of(lines.centre, lines.rounding).put_out(reach), most)
+
+
+def _outermost(thresholds: Array, offset: Array, slope: Array, ranks: Rows, limit: float) -> Array:
+    """The bounds of one test row some of whose rows may score higher from their threshold on, or at every label."""
+    parallel = np.abs(slope - 1.0) <= SLOPE_TIE
+    up_to = np.sort(thresholds[~parallel & (slope < 1.0)])
+    from_on = np.sort(thresholds[~parallel & (slope > 1.0)])
+    always = int((offset[parallel] >= 0.0).sum())
+    # The count falls only after a threshold up to which a row counts: the supremum is one of these, or the limit.
+    labels = np.append(up_to[up_to < limit], limit)
+    count = always + up_to.size - np.searchsorted(up_to, labels, "left") + np.searchsorted(from_on, labels, "right")
+    enough = count >= ranks[:, None]
+    return np.max(np.where(enough, labels, -np.inf), axis=1)

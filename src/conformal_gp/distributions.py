@@ -1,0 +1,199 @@
+"""Quantiles, one-sided bounds and distribution functions of a fitted model, from signed scores."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from conformal_gp.conformal.levels import rank, read_levels, warn_where_infinite
+from conformal_gp.predictors.base import Predictor
+from conformal_gp.steps import PredictiveDistribution
+from conformal_gp.types import Array
+from conformal_gp.validation import check_labels
+
+HALF = Fraction(1, 2)
+
+
+class PredictiveDistributions:
+    """The part of both regressors that rests on signed scores: see ``docs/distributions.md``."""
+
+    _predictor: Predictor
+
+    def _test_inputs(self, X: ArrayLike) -> Array:
+        raise NotImplementedError
+
+    def predict_quantiles(self, X: ArrayLike, quantiles: float | ArrayLike) -> Array:
+        """Quantiles of the predictive distribution.
+
+        A quantile above the median is an upper bound: the label is at most that with at least this probability. One
+        below it is a lower bound. The median is the midpoint of both bounds at 1/2.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Test inputs.
+        quantiles : float or sequence of floats
+            Quantile or quantiles, each strictly between 0 and 1, in any order.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,) or (n_samples, n_quantiles)
+            In the order of ``quantiles``; two-dimensional when a sequence is given. Infinite where the training rows
+            cannot support the quantile. The median is not a number where nothing is known of a label, as where the
+            training rows do not determine the mean function.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> X = np.linspace(0, 3, 40)[:, None]
+        >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0])
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.01, scale_inputs=False).fit(X, y)
+        >>> model.predict_quantiles([[1.0], [2.0]], [0.1, 0.5, 0.9]).round(2)
+        array([[ 0.8 ,  0.91,  1.01],
+               [-0.86, -0.76, -0.66]])
+        >>> model.predict_quantiles([[1.0], [2.0]], 0.5).round(2)
+        array([ 0.91, -0.76])
+        """
+        inputs = self._test_inputs(X)
+        wanted, single = read_levels(quantiles, "quantiles")
+        warn_where_infinite("quantile", [(q, max(q, 1 - q)) for q in wanted], self._predictor.n_ranked, "values")
+        values = self._quantiles(inputs, wanted)
+        return values[:, 0] if single else values
+
+    def _quantiles(self, inputs: Array, wanted: list[Fraction]) -> Array:
+        """Quantiles in the order asked for, (m, quantiles)."""
+        n = self._predictor.n_ranked
+        below = [q for q in wanted if q <= HALF]
+        above = [q for q in wanted if q >= HALF]
+        found = self._predictor.bounds(inputs, [rank(1 - q, n) for q in below], [rank(q, n) for q in above])
+        lower, upper = iter(found[:, : len(below)].T), iter(found[:, len(below) :].T)
+        values = np.empty((inputs.shape[0], len(wanted)))
+        for column, q in enumerate(wanted):
+            values[:, column] = next(upper if q > HALF else lower)
+            if q == HALF:
+                with np.errstate(invalid="ignore"):  # between both infinities there is no middle
+                    values[:, column] = 0.5 * (values[:, column] + next(upper))
+        return values
+
+    def predict_bound(self, X: ArrayLike, confidence_level: float | ArrayLike = 0.95, side: str = "upper") -> Array:
+        """One-sided prediction bounds.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Test inputs.
+        confidence_level : float or sequence of floats, default=0.95
+            Level or levels, each strictly between 0 and 1.
+        side : {"upper", "lower"}, default="upper"
+            Whether labels are to be below their bounds, or above.
+
+        Returns
+        -------
+        bounds : ndarray of shape (n_samples,) or (n_samples, n_levels)
+            A label is at most its upper bound (at least its lower bound) with at least the probability of the level.
+            Two-dimensional when a sequence of levels is given. Infinite where the training rows cannot support the
+            level.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> X = np.linspace(0, 3, 40)[:, None]
+        >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0])
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.01, scale_inputs=False).fit(X, y)
+        >>> model.predict_bound([[1.0], [2.0]], confidence_level=0.9).round(2)
+        array([ 1.01, -0.66])
+        >>> model.predict_bound([[1.0]], confidence_level=[0.8, 0.9], side="lower").round(2)
+        array([[0.82, 0.8 ]])
+        """
+        inputs = self._test_inputs(X)
+        levels, single = read_levels(confidence_level)
+        if side not in ("upper", "lower"):
+            raise ValueError(f"side must be 'upper' or 'lower', got {side!r}.")
+        n = self._predictor.n_ranked
+        warn_where_infinite("confidence_level", [(level, level) for level in levels], n, "bounds")
+        ranks = [rank(level, n) for level in levels]
+        found = self._predictor.bounds(inputs, *(([], ranks) if side == "upper" else (ranks, [])))
+        return found[:, 0] if single else found
+
+    def predict_cdf(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        smoothing: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> Array:
+        """Values of the predictive distribution function: how high each label is for its inputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Test inputs.
+        y : array-like of shape (n_samples,)
+            One label for each row.
+        smoothing : bool, default=False
+            Break ties at random: values at true labels are then exactly uniform. Without, ties count by half.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the tie breaks.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,)
+            Share of the ranked rows and the test row whose signed score is less than the test row's, and of those
+            that tie with it, itself included, half or the tie break.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
+        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
+        >>> model.predict_cdf([[1.0], [1.0], [1.0]], [-5.0, 0.8, 5.0])
+        array([0.125, 0.625, 0.875])
+        """
+        inputs = self._test_inputs(X)
+        labels = check_labels(y, inputs)
+        half = np.full(labels.size, 0.5)
+        ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else half
+        return self._predictor.cumulative(inputs, labels, ties)
+
+    def predict_distribution(self, X: ArrayLike, max_steps: int = 999) -> PredictiveDistribution:
+        """Predictive distributions as step functions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Test inputs.
+        max_steps : int, default=999
+            Most steps of a distribution. There is one for each ranked row; where these are more, this many quantiles at
+            equal distances stand for them.
+
+        Returns
+        -------
+        distribution : PredictiveDistribution
+            Of all rows, with ``cdf``, ``quantile``, ``interval``, ``mean``, ``std``, ``crps`` and ``sample``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> X = np.linspace(0, 3, 40)[:, None]
+        >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0])
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.01, scale_inputs=False).fit(X, y)
+        >>> distribution = model.predict_distribution([[1.0], [2.0]])
+        >>> distribution
+        <PredictiveDistribution of 2 rows, 40 steps each>
+        >>> distribution.mean.round(2), distribution.crps([0.9, -0.7]).round(3)
+        (array([ 0.91, -0.76]), array([0.025, 0.036]))
+        """
+        inputs = self._test_inputs(X)
+        if not isinstance(max_steps, Integral) or max_steps < 1:
+            raise ValueError(f"max_steps must be a whole number of at least 1, got {max_steps!r}.")
+        n_steps = min(int(max_steps), self._predictor.n_ranked)
+        return PredictiveDistribution(
+            self._quantiles(inputs, [Fraction(i, n_steps + 1) for i in range(1, n_steps + 1)])
+        )
