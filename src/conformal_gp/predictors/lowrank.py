@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -80,6 +80,10 @@ class LowRankPredictor(Predictor):
         self._ranking = self._order(sign=0)
         self._by_sign: dict[int, LowRankPredictor] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the orders by signed scores, which are found again."""
+        return {**self.__dict__, "_by_sign": {}}
+
     def _order(self, sign: int) -> Ranking:
         alpha, diagonal, bound = self._scores
         return Ranking(alpha, diagonal, bound, self._gamma, sign)
@@ -142,8 +146,9 @@ class LowRankPredictor(Predictor):
     def _ranked_by(self, sign: int) -> LowRankPredictor:
         """The same predictor with rows in order of their scores with signs, or with changed signs."""
         if sign not in self._by_sign:
-            self._by_sign[sign] = copy(self)
-            self._by_sign[sign]._ranking = self._order(sign)
+            other = copy(self)
+            other._ranking = self._order(sign)
+            self._by_sign[sign] = other  # complete before another thread can see it
         return self._by_sign[sign]
 
     def counts(self, X: Array, y: Array, signed: bool) -> tuple[Counts, Counts]:
