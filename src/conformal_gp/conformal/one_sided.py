@@ -96,7 +96,7 @@ def upper_bounds(lines: Lines, ranks: Sequence[int], limit: Array | None = None)
         thresholds = lines.offset / (1.0 - lines.slope)
     general = np.flatnonzero((lines.slope > 1.0 - SLOPE_TIE).any(axis=1))
     unsorted = thresholds[general]
-    thresholds.sort(axis=1)  # of five ranks, three times as fast as selections
+    thresholds.sort(axis=1)  # for five ranks, two to four times as fast as np.partition
     reach = np.where(wanted > 0, thresholds[:, -wanted], np.inf)
     for j, own in zip(general, unsorted, strict=True):
         reach[j] = _outermost(own, lines.offset[j], lines.slope[j], wanted, float(most[j, 0] - lines.centre[j]))
