@@ -147,13 +147,15 @@ class Ranking:
             return np.inf
         return -float(self._minus_base[place - 1]) if place <= self._minus_base.size else -np.inf
 
-    def for_label(self, y: Array, mean: Array, variance: Array, size: Array) -> Windows:
+    def for_label(self, y: Array, mean: Array, variance: Array, size: Array, largest: float = 0.0) -> Windows:
         """Rows whose score may or may not reach that of the test row with label ``y``.
 
         Parameters
         ----------
         y, mean, variance, size : ndarray of shape (k,)
             Label, mean, s and ω of each test row.
+        largest : float, default=0.0
+            Largest label of a training row: residuals are known to its rounding only.
 
         Returns
         -------
@@ -163,7 +165,7 @@ class Ranking:
         """
         lower, upper = self._factors(variance, size)
         unit = variance ** (1.0 - self._power)
-        distance, rounding = self._seen(y - mean), 2.0 * LABEL_ROUNDING * np.abs(y)
+        distance, rounding = self._seen(y - mean), 2.0 * LABEL_ROUNDING * (np.abs(y) + largest)
         least, most = (distance - rounding) / unit, (distance + rounding) / unit
         with np.errstate(divide="ignore", invalid="ignore"):
             low, high = np.minimum(least / upper, least / lower), np.maximum(most / upper, most / lower)

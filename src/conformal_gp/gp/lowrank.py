@@ -257,9 +257,9 @@ class LowRankPosterior:
         return RowState(alpha, left / noise, noise, F)
 
     def summary(self, X: Array, y: Array) -> Array:
-        """(3, n): alpha, diagonal and bound of training rows."""
+        """(4, n): alpha, diagonal, bound and size of the label of training rows."""
         state = self.rows(X, y)
-        return np.stack([state.alpha, state.diagonal, state.bound])
+        return np.stack([state.alpha, state.diagonal, state.bound, np.abs(y)])
 
 
 def _trustworthy(B: Array) -> Factor:

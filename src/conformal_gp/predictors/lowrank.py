@@ -14,6 +14,7 @@ from conformal_gp.conformal.lines import Lines, normalised_residual_lines
 from conformal_gp.conformal.one_sided import mirrored, upper_bounds
 from conformal_gp.conformal.pvalues import Counts, counts
 from conformal_gp.conformal.regions import hulls, regions
+from conformal_gp.conformal.ties import LABEL_ROUNDING, Rounding
 from conformal_gp.gp.lowrank import LowRankPosterior, NewRows
 from conformal_gp.predictors.base import Part, Predictor
 from conformal_gp.rows import Rows, RowTaker, slices
@@ -85,7 +86,7 @@ class LowRankPredictor(Predictor):
         return {**self.__dict__, "_by_sign": {}}
 
     def _order(self, sign: int) -> Ranking:
-        alpha, diagonal, bound = self._scores
+        alpha, diagonal, bound, _ = self._scores
         return Ranking(alpha, diagonal, bound, self._gamma, sign)
 
     def mean(self, X: Array) -> Array:
@@ -155,13 +156,16 @@ class LowRankPredictor(Predictor):
         """See Predictor."""
         at_least, greater = np.empty((2, y.size), dtype=np.int64)
         predictor = self._ranked_by(1) if signed else self
+        largest = float(self._scores[3].max(initial=0.0))  # residuals are known to the rounding of labels
 
         def fill(members: Numbers, comparisons: list[Comparison]) -> None:
             ((lines, above),) = comparisons
+            floor = np.full(members.size, LABEL_ROUNDING * largest)
+            lines = lines._replace(rounding=Rounding(floor, np.zeros(members.size), 0.0))
             at_least[members], greater[members] = (above + part for part in counts(lines, y[members], signed))
 
         def for_labels(new: NewRows, batch: slice) -> list[Windows]:
-            return [predictor._ranking.for_label(y[batch], new.mean, new.variance, new.size)]
+            return [predictor._ranking.for_label(y[batch], new.mean, new.variance, new.size, largest)]
 
         predictor._answer(X, for_labels, fill)
         return at_least, greater

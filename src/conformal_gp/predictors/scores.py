@@ -38,8 +38,11 @@ def score_lines(posterior: Posterior, ranked: Rows | slice, prediction: Predicti
 
 
 def _unequal(diagonal: Array, weights: Array, variance: Array, gamma: float) -> Array:
-    """How much larger an error may be in units of scores than in units of standard deviations."""
+    """How much larger an error may be in units of scores than in units of standard deviations.
+
+    Rows that determine a coefficient by themselves score 0, without any error.
+    """
     with np.errstate(invalid="ignore"):
         ratio = variance[:, None] * diagonal + weights**2
-    ratio = np.where((ratio > 0.0) & np.isfinite(ratio), ratio, 1.0)
+    ratio = np.where((diagonal > 0.0) & (ratio > 0.0) & np.isfinite(ratio), ratio, 1.0)
     return np.maximum(ratio ** (1.0 / gamma - 0.5), 1.0).max(axis=1, initial=1.0)

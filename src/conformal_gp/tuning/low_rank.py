@@ -28,8 +28,9 @@ LEARNING_ROWS = 1000
 MOST_LEARNING_ROWS = 2000
 LEARNING_ROWS_EACH = 200
 
-# Least noise variance that is learnt, relative to the kernel's variance and for each training row. The matrix of the
-# sums over rows then has a condition number that double precision bears, on test functions without noise.
+# Least noise variance that is learnt, relative to the kernel's variance: in all, and for each training row. The matrix
+# of the sums over rows then has a condition number that double precision bears, on test functions without noise.
+LEAST_RATIO = 1e-7
 LEAST_RATIO_A_ROW = 2e-10
 
 
@@ -92,7 +93,8 @@ def plan(
             learnt = learn(settings, inputs, y[some], rows.n_rows, rng, restricted=True)
             kernel, noise, warnings = learnt
             if noise > 0.0:  # 0: the kernel has noise of its own
-                noise = max(noise, LEAST_RATIO_A_ROW * rows.n_rows * float(kernel.diag(inputs.pairs.X).max()))
+                least = max(LEAST_RATIO, LEAST_RATIO_A_ROW * rows.n_rows)
+                noise = max(noise, least * float(kernel.diag(inputs.pairs.X).max()))
             gamma = choose_gamma(settings, kernel, noise, inputs, y[some])
     if isinstance(inducing, str):
         Z = select(inducing, kernel, scaling.transform(X), n_inducing, rng)
