@@ -57,8 +57,10 @@ def test_ctrl_c_ends_it(name):
         process.send_signal(signal.SIGINT)
         error = process.communicate(timeout=60)[1]
         seconds = time.monotonic() - start
-    assert process.returncode == -signal.SIGINT, error
-    assert error.splitlines()[-1] == "KeyboardInterrupt"
+    assert "KeyboardInterrupt" in error
+    if "_numba_unpickle" not in error:  # Numba makes a SystemError of an interrupt that comes while it loads code
+        assert process.returncode == -signal.SIGINT, error
+        assert error.splitlines()[-1] == "KeyboardInterrupt"
     assert seconds < MOST_SECONDS
 
 
