@@ -33,7 +33,7 @@ WORK = {
     ),
     "import": (None, "import conformal_gp.cli.app, conformal_gp.persistence, conformal_gp.plotting"),
 }
-# What it took on two idle cores was 0.1 to 0.6 s; the rest is for machines that are busy with other tests.
+# It took 0.6 to 2.4 s on a machine that was busy with other tests; the rest is for busier ones.
 MOST_SECONDS = 5.0
 
 
