@@ -101,7 +101,7 @@ def test_the_interval_is_the_hull_of_the_region(problem, level):
     setting = Setting(problem)
     intervals = setting.model.predict_interval(setting.inputs, level)
     for interval, region in zip(intervals, setting.model.predict_set(setting.inputs, level), strict=True):
-        assert_same(interval, [region[0, 0], region[-1, 1]], rtol=1e-10)
+        assert_same(interval, [region[0, 0], region[-1, 1]], rtol=1e-13)
         assert (region[:, 0] <= region[:, 1]).all()
         assert (region[1:, 0] > region[:-1, 1]).all()
 

@@ -25,7 +25,6 @@ from conformal_gp.types import Array
 
 # Slopes that differ from the test row's by less than this are equal to it: a ray has no end in the far distance.
 SLOPE_TIE = 1e-12
-NONE = np.zeros(5)
 
 
 def hulls(lines: Lines, ranks: Sequence[int]) -> Array:
@@ -49,13 +48,13 @@ def hulls(lines: Lines, ranks: Sequence[int]) -> Array:
     general = np.empty(lines.centre.size, dtype=bool)
     _fill_reach(lines.offset, lines.slope, reach, general)
     below, above = select_largest(reach, wanted)
+    slack = Slack.of(lines.centre, lines.rounding)
+    below, above = slack.put_out(below), slack.put_out(above)
     for j in np.flatnonzero(general):
         for level, k in enumerate(wanted):
             if k > 0:
-                pieces = _pieces(lines.offset[j], lines.slope[j], NONE, k)
+                pieces = _pieces(lines.offset[j], lines.slope[j], slack.each()[j], k)
                 below[j, level], above[j, level] = -pieces[0, 0], pieces[-1, 1]
-    slack = Slack.of(lines.centre, lines.rounding)
-    below, above = slack.put_out(below), slack.put_out(above)
     centre = lines.centre[:, None]
     return np.stack([centre - below, centre + above], axis=1)[:, :, np.argsort(order)]
 
@@ -136,7 +135,7 @@ def _pieces(offset: Array, slope: Array, slack: Array, rank: int) -> Array:  # p
 def _put_out(t: float, steepness: float, slack: Array) -> float:  # pragma: no cover
     """How far an end is put out where a row's score and the test row's part with some steepness."""
     off = slack[0] + slack[1] * t + min(slack[2] + slack[3] * t, slack[4])
-    return off * min(1.0, 1.9 / steepness)  # scores are then apart by a little less than a tie
+    return off if steepness <= 2.0 else off * 1.9 / steepness  # scores are then apart by less than a tie
 
 
 @compiled(error_model="numpy")
