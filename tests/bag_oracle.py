@@ -7,8 +7,8 @@ and which trial comes next is the package's: that is the rule, not the arithmeti
 import numpy as np
 
 from conformal_gp.gp.descent import COARSE, FINE, GAIN_FOR_FINE_STEPS, JOINT, Descent
-from conformal_gp.gp.lattice import Lattice
-from conformal_gp.gp.scaling import SymmetricScaling
+from conformal_gp.gp.hyperparameters import Lattice
+from conformal_gp.gp.inputs import SymmetricScaling
 
 
 def scaled(X, scale_inputs=True):

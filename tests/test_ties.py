@@ -9,10 +9,9 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.conformal.lines import Lines
 from conformal_gp.conformal.regions import hulls, regions
-from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.gp.scaling import Scaling
-from conformal_gp.predictors.scores import score_lines
+from conformal_gp.predictors.base import score_lines
 
 
 def twin_problem(rng, n):

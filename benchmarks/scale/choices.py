@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from benchmarks.scale.data import DATA, Split
 from benchmarks.scale.measure import assess
 from conformal_gp import SparseConformalGPRegressor
-from conformal_gp.gp.scaling import Scaling
+from conformal_gp.gp.inputs import Scaling
 from conformal_gp.tuning import low_rank
 
 N_ROWS, N_TEST, N_INDUCING = 20_000, 3000, 256

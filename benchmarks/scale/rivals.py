@@ -16,7 +16,7 @@ from benchmarks.scale.data import DATA, Split
 from benchmarks.scale.measure import assess
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
 from conformal_gp.comparators import SplitConformal
-from conformal_gp.gp.scaling import Scaling
+from conformal_gp.gp.inputs import Scaling
 
 N_INDUCING = 512
 SIZES = {"rough": (20_000, 10_000), "flights": (50_000, 20_000)}

@@ -19,7 +19,8 @@ START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 
 # Rooms from the ground up: a package, or a module beside the packages. A room imports only from the layers below it.
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Ground", ("types", "_compiled", "threads", "kernels", "validation", "files", "datasets")),
+    ("Types", ("types",)),
+    ("Ground", ("_compiled", "threads", "kernels", "validation", "files", "datasets")),
     ("Mathematics, tables", ("conformal", "gp", "tables", "rows")),
     ("Answers", ("metrics", "steps", "predictors", "dask_rows")),
     ("Tuning", ("tuning",)),

@@ -1,4 +1,4 @@
-"""Kernel names, and the one covariance of the paper that scikit-learn lacks.
+"""Kernel names, facts about kernels, and the one covariance of the paper that scikit-learn lacks.
 
 scikit-learn's kernels are the language of this package: a name is a short way to write one of them.
 """
@@ -9,16 +9,22 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import (
     RBF,
     ConstantKernel,
+    DotProduct,
+    Exponentiation,
     Hyperparameter,
     Kernel,
     Matern,
     Product,
     RationalQuadratic,
+    Sum,
+    WhiteKernel,
 )
+
+from conformal_gp.types import Array, Mask, Rows
 
 __all__ = ["KERNEL_NAMES", "NeuralNetwork", "kernel_from_name"]
 
@@ -68,7 +74,7 @@ class NeuralNetwork(Kernel):
 
     def __call__(
         self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
-    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> Array | tuple[Array, Array]:
         """Covariance between the rows of ``X`` and ``Y``, optionally with its gradient.
 
         Parameters
@@ -98,7 +104,7 @@ class NeuralNetwork(Kernel):
             return K, np.empty((*K.shape, 0))
         return K, self.derivative(X, Z)[:, :, None]
 
-    def _sine_parts(self, X: NDArray[np.float64], Z: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    def _sine_parts(self, X: Array, Z: Array) -> tuple[Array, ...]:
         r"""Numerators S of the sine and R of the cosine, and the factors L + s_x and L + s_z of their denominator.
 
         With :math:`L = \ell^2, S = \tilde x^\top \tilde z, s_x = |\tilde x|^2, s_z = |\tilde z|^2`, the cosine's
@@ -117,17 +123,17 @@ class NeuralNetwork(Kernel):
         R += L * sz
         return S, np.sqrt(R, out=R), L + sx, L + sz
 
-    def value(self, X: NDArray[np.float64], Z: NDArray[np.float64]) -> NDArray[np.float64]:
+    def value(self, X: Array, Z: Array) -> Array:
         """Covariances between rows of arrays ``X`` and ``Z``."""
         S, R, _, _ = self._sine_parts(X, Z)
         return np.arctan2(S, R)
 
-    def derivative(self, X: NDArray[np.float64], Z: NDArray[np.float64]) -> NDArray[np.float64]:
+    def derivative(self, X: Array, Z: Array) -> Array:
         r"""Their derivatives in :math:`\log \ell`: :math:`-L S (1 / (L + s_x) + 1 / (L + s_z)) / R`."""
         S, R, x, z = self._sine_parts(X, Z)
         return (-(float(self.length_scale) ** 2)) * S * (1.0 / x + 1.0 / z) / R
 
-    def diag(self, X: ArrayLike) -> NDArray[np.float64]:
+    def diag(self, X: ArrayLike) -> Array:
         """Variances at the rows of ``X``: the diagonal of ``self(X)``.
 
         Parameters
@@ -205,7 +211,6 @@ def kernel_from_name(
 def multiplied(kernel: Kernel, factor: float) -> Kernel:
     """A kernel times a number, which goes into its amplitude if it has one.
 
-    >>> from sklearn.gaussian_process.kernels import RBF
     >>> multiplied(ConstantKernel(2.0) * RBF(3.0), 8.0)
     4**2 * RBF(length_scale=3)
     >>> multiplied(RBF(3.0), 4.0)
@@ -217,3 +222,44 @@ def multiplied(kernel: Kernel, factor: float) -> Kernel:
             bounds = tuple(factor * np.ravel(bounds)) if factor > 0.0 else "fixed"
         return ConstantKernel(factor * kernel.k1.constant_value, bounds) * kernel.k2
     return ConstantKernel(factor, "fixed") * kernel
+
+
+def hyperparameter_names(kernel: Kernel) -> tuple[list[str], Rows]:
+    """Name of each entry of ``kernel.theta``, and the number of the hyperparameter that it is an element of."""
+    free = [h for h in kernel.hyperparameters if not h.fixed]
+    sizes = [h.n_elements for h in free]
+    return [str(name) for name in np.repeat([h.name for h in free], sizes)], np.repeat(np.arange(len(free)), sizes)
+
+
+def is_length(kernel: Kernel) -> Mask:
+    """Which entries of ``kernel.theta`` are length scales."""
+    return np.array([name.endswith("length_scale") for name in hyperparameter_names(kernel)[0]], dtype=bool)
+
+
+def is_amplitude(kernel: Kernel) -> Mask:
+    """Which entries of ``kernel.theta`` are factors of the whole kernel.
+
+    >>> is_amplitude(ConstantKernel() * RBF([1.0, 1.0]))
+    array([ True, False, False])
+    >>> is_amplitude(ConstantKernel() * RBF(1.0) + RBF(2.0))
+    array([False, False, False])
+    """
+    if isinstance(kernel, Product):
+        return np.concatenate([is_amplitude(kernel.k1), is_amplitude(kernel.k2)])
+    return np.full(kernel.n_dims, type(kernel) is ConstantKernel)
+
+
+_DEFINITE = (RBF, Matern, RationalQuadratic, ConstantKernel, WhiteKernel, DotProduct, NeuralNetwork)
+
+
+def is_definite(kernel: Kernel) -> bool:
+    """Whether a kernel is known to be positive semi-definite; a subclass may be anything.
+
+    >>> is_definite(RBF(1.0) * Matern(2.0) + WhiteKernel()), is_definite(RBF(1.0) ** 0.5)
+    (True, False)
+    """
+    if type(kernel) in (Sum, Product):
+        return is_definite(kernel.k1) and is_definite(kernel.k2)
+    if type(kernel) is Exponentiation:
+        return float(kernel.exponent).is_integer() and kernel.exponent > 0 and is_definite(kernel.kernel)
+    return type(kernel) in _DEFINITE

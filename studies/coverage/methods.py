@@ -11,9 +11,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.conformal.levels import rank, read_level
-from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.gp.scaling import Scaling
 from studies.coverage.cells import LEVELS, Cell, grades
 
 Intervals = Callable[[np.ndarray, np.ndarray, np.ndarray], Iterator[tuple[str, np.ndarray]]]

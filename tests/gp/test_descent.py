@@ -7,7 +7,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from conformal_gp.gp.descent import COARSE, FINE, JOINT, LEAST_GAIN, LEAST_JOINT_GAIN, Descent, Stage, descend
-from conformal_gp.gp.lattice import Lattice
+from conformal_gp.gp.hyperparameters import Lattice
 from conformal_gp.kernels import kernel_from_name
 
 LATTICE = Lattice(kernel_from_name("se", n_inputs=2), 1.0, 2, 50)
@@ -82,7 +82,7 @@ def test_less_is_asked_of_steps_that_concern_several():
 
 
 def test_points_outside_the_lattice_are_not_tried():
-    lattice = Lattice(RBF(1.0, (0.5, 4.0)), None, 1, 50)
+    lattice = Lattice(RBF(1.0, (0.5, 4.0)), 1.0, 1, 50)
     tried = []
     end = descend(lattice, [Stage(3, 5)], lattice.start, bowl((50, 0), tried))
     assert end == (6, 0)

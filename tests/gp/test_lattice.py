@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, RationalQuadratic, WhiteKernel
 
-from conformal_gp.gp.lattice import MOST_STEPS, NOISE_RATIOS, Lattice
-from conformal_gp.kernels import NeuralNetwork, kernel_from_name
+from conformal_gp.gp.hyperparameters import MOST_STEPS, NOISE_RATIOS, Lattice
+from conformal_gp.kernels import NeuralNetwork, is_length, kernel_from_name
 
 KERNELS = [
     RBF(2.0),
@@ -20,8 +20,9 @@ KERNELS = [
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_the_start_is_the_kernel_itself_where_no_length_is_asked_for(kernel):
-    lattice = Lattice(kernel, None, 2, 50)
+def test_the_start_is_the_kernel_itself_where_its_own_length_is_asked_for(kernel):
+    lengths = kernel.theta[is_length(kernel)]
+    lattice = Lattice(kernel, float(np.exp(lengths.mean())) if lengths.size else 1.0, 2, 50)
     np.testing.assert_allclose(lattice.kernel(lattice.start).theta, kernel.theta)
     X = np.random.default_rng(0).normal(size=(5, 2))
     np.testing.assert_allclose(lattice.kernel(lattice.start)(X), kernel(X))
@@ -52,17 +53,17 @@ def test_four_steps_double_a_length_scale_and_two_a_noise():
 
 
 def test_noise_is_relative_to_the_variance_of_the_kernel():
-    one, five = (Lattice(ConstantKernel(a) * RBF(1.0), None, 1, 50) for a in (1.0, 5.0))
+    one, five = (Lattice(ConstantKernel(a) * RBF(1.0), 1.0, 1, 50) for a in (1.0, 5.0))
     assert five.noise_variance((3, 1)) == pytest.approx(5.0 * one.noise_variance((3, 1)))
 
 
 def test_bounds_end_the_lattice():
-    lattice = Lattice(RBF(1.0, (0.5, 4.0)), None, 1, 50)
+    lattice = Lattice(RBF(1.0, (0.5, 4.0)), 1.0, 1, 50)
     assert [x for x in range(-60, 60) if lattice.inside((x, 0))] == list(range(-4, 9))
     noises = [lattice.noise_variance((0, x)) for x in range(-200, 200) if lattice.inside((0, x))]
     assert NOISE_RATIOS[0] <= min(noises) < 2 * NOISE_RATIOS[0]
     assert NOISE_RATIOS[1] / 2 < max(noises) <= NOISE_RATIOS[1]
-    wide = Lattice(RBF(1.0, (1e-99, 1e99)), None, 1, 50)
+    wide = Lattice(RBF(1.0, (1e-99, 1e99)), 1.0, 1, 50)
     assert [x for x in range(-60, 60) if wide.inside((x, 0))] == list(range(-MOST_STEPS, MOST_STEPS + 1))
 
 
@@ -73,7 +74,7 @@ def test_a_start_outside_the_bounds_is_brought_inside():
 
 
 def test_noise_that_is_not_learnt_is_no_coordinate_and_hardly_any():
-    lattice = Lattice(RBF([1.0, 1.0]) + WhiteKernel(0.1), None, 2, 50, learns_noise=False)
+    lattice = Lattice(RBF([1.0, 1.0]) + WhiteKernel(0.1), 1.0, 2, 50, learns_noise=False)
     assert len(lattice.start) == 3
     assert 0.0 < lattice.noise_variance(lattice.start) < 2 * NOISE_RATIOS[0]
 
@@ -85,7 +86,7 @@ def test_directions_are_all_lengths_the_noise_both_and_each():
     assert lattice.directions(joint=True) == joint
     one = Lattice(kernel_from_name("se"), 1.0, 2, 50)
     assert one.directions() == [(1, 0), (0, 1), (1, -1)]  # none twice
-    white = Lattice(WhiteKernel(0.1), None, 1, 50, learns_noise=False)
+    white = Lattice(WhiteKernel(0.1), 1.0, 1, 50, learns_noise=False)
     assert white.directions(joint=True) == [(1,)]  # without lengths each is tried always
 
 

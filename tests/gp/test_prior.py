@@ -5,7 +5,8 @@ import pytest
 from scipy.optimize import approx_fprime
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
-from conformal_gp.gp.prior import LengthScalePrior, is_amplitude, is_length
+from conformal_gp.gp.hyperparameters import LengthScalePrior
+from conformal_gp.kernels import is_amplitude, is_length
 
 KERNEL = ConstantKernel(2.0) * RBF([1.0, 2.0, 3.0]) + Matern([1.0, 5.0], nu=1.5) + RBF(1.0) + WhiteKernel(0.1)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from conformal_gp.gp.scaling import STEP, Scaling, SymmetricScaling
+from conformal_gp.gp.inputs import STEP, Scaling, SymmetricScaling
 
 
 def test_standard_scaling_gives_zero_mean_and_unit_deviation():

@@ -7,10 +7,9 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from cases import make_data
-from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.maximum_likelihood import NOISE_RANGE
 from conformal_gp.gp.posterior import noise_floor
-from conformal_gp.gp.scaling import Scaling
 from conformal_gp.tuning.learning import choose_gamma, learn
 from conformal_gp.tuning.settings import Settings
 

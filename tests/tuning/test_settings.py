@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from conformal_gp.gp.inputs import Inputs
-from conformal_gp.gp.prior import DEVIATION
-from conformal_gp.gp.scaling import Scaling
-from conformal_gp.tuning.kernel_checks import check_kernel
+from conformal_gp.gp.hyperparameters import DEVIATION
+from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.tuning.plan import Candidate
 from conformal_gp.tuning.settings import (
     INPUTS_FOR_AUGMENTED,
     ROWS_FOR_AUGMENTED,
     Settings,
     automatic,
+    check_kernel,
     explained,
     label_variance,
     prior_deviation,

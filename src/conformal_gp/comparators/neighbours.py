@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from conformal_gp.comparators.full import FullConformalRegressor
 from conformal_gp.conformal.lines import Lines, centred_lines
-from conformal_gp.gp.scaling import Scaling
+from conformal_gp.gp.inputs import Scaling
 from conformal_gp.predictors.base import BLOCK_ENTRIES
 from conformal_gp.types import Array, Rows
 

@@ -11,9 +11,8 @@ from sklearn.utils._param_validation import Interval
 from conformal_gp.comparators.automatic_model_selection import search
 from conformal_gp.comparators.full import FullConformalRegressor
 from conformal_gp.conformal.lines import Lines, normalised_residual_lines
-from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.gp.scaling import Scaling
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.types import Array
 

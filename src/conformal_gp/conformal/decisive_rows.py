@@ -40,7 +40,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conformal_gp.conformal.ties import LABEL_ROUNDING
+from conformal_gp.conformal.lines import LABEL_ROUNDING
 from conformal_gp.types import Array, Rows
 
 # Larger bounds are not used: no row is left out.

@@ -22,7 +22,7 @@ the *upper region* of rank k: a conformal region like the two-sided one, and wit
 exist it is the ray up to the k-th largest. With another :math:`\gamma` a row may have :math:`q_i > 1`: it scores higher
 than the test row from a label on, not up to one, and the region need not be a ray. The *bound* is its supremum, the
 outermost label, so it keeps the guarantee. Lower regions are upper regions of the labels with their signs changed. All
-bounds are put out a little, by half of what counts as a tie (:mod:`conformal_gp.conformal.ties`).
+bounds are put out a little, by half of what counts as a tie (:mod:`conformal_gp.conformal.lines`).
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from conformal_gp.conformal.lines import Lines
+from conformal_gp.conformal.lines import Lines, Slack
 from conformal_gp.conformal.regions import SLOPE_TIE
-from conformal_gp.conformal.ties import Slack
 from conformal_gp.types import Array, Rows
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from conformal_gp.conformal.lines import COVERS_ALL, Lines
-from conformal_gp.conformal.ties import LABEL_ROUNDING, TIE
+from conformal_gp.conformal.lines import COVERS_ALL, LABEL_ROUNDING, TIE, Lines
 from conformal_gp.types import Array
 
 Counts = NDArray[np.int64]

@@ -8,7 +8,7 @@ the side t >= 0, with signs changed so that p >= 0, a row *leaves* after :math:`
 Where no row ever returns or stays for ever, that is, when all |q| < 1, the region is one interval whose ends are the
 k-th largest leaving points: a selection, O(n) a test row. Otherwise the points are sorted and swept.
 
-All ends are then put out a little, by half of what counts as a tie (:mod:`conformal_gp.conformal.ties`).
+All ends are then put out a little, by half of what counts as a tie (:mod:`conformal_gp.conformal.lines`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp._compiled import compiled
-from conformal_gp.conformal.lines import Lines
-from conformal_gp.conformal.ties import Slack
+from conformal_gp.conformal.lines import Lines, Slack
 from conformal_gp.types import Array
 
 # Slopes that differ from the test row's by less than this are equal to it: a ray has no end in the far distance.

@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from conformal_gp._compiled import compiled
-from conformal_gp.conformal.lines import Lines
-from conformal_gp.conformal.ties import LABEL_ROUNDING, TIE
+from conformal_gp.conformal.lines import LABEL_ROUNDING, TIE, Lines
 from conformal_gp.types import Array, Rows
 
 # What stands out most where it is not a ranked row: the test row, or several rows that tie.

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from conformal_gp.gp.lattice import Lattice, Point
+from conformal_gp.gp.hyperparameters import Lattice, Point
 
 # By how much, in minus twice the log likelihood, a step must help: much more than rounding, less than matters. Less for
 # a step of several hyperparameters, or of the noise: there are few such directions, and they matter most.

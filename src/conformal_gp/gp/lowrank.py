@@ -36,10 +36,9 @@ from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import Pairs, covariance
-from conformal_gp.gp.factor import Factor, norm_of_lower
+from conformal_gp.gp.factor import Factor, multiply_triangle, trustworthy
 from conformal_gp.gp.inducing import shared_variance
 from conformal_gp.gp.inputs import Inputs
-from conformal_gp.gp.lapack import multiply_triangle
 from conformal_gp.types import Array
 
 APPROXIMATIONS = ("fitc", "dtc")
@@ -220,7 +219,7 @@ class LowRankPosterior:
         B.flat[: m * B.shape[0] : B.shape[0] + 1] += 1.0
         # Scaled to a diagonal of ones, B is as well conditioned as scaling can make it.
         scale = 1.0 / np.sqrt(np.diagonal(B))
-        factor = _trustworthy(np.tril(B * scale * scale[:, None]))
+        factor = trustworthy(np.tril(B * scale * scale[:, None]), _SMALLEST_CONDITION, _singular)
         log_determinant = factor.log_determinant() - 2.0 * float(np.log(scale).sum())
         self._root = factor.inverse_root() * scale
         whitened = self._root @ sums.moment
@@ -262,16 +261,8 @@ class LowRankPosterior:
         return np.stack([state.alpha, state.diagonal, state.bound, np.abs(y)])
 
 
-def _trustworthy(B: Array) -> Factor:
-    norm = norm_of_lower(B)
-    try:
-        factor = Factor(B)
-        condition = factor.reciprocal_condition(norm)
-    except LinAlgError:
-        condition = 0.0
-    if condition < _SMALLEST_CONDITION:
-        raise LinAlgError(
-            f"the low-rank model is numerically singular (reciprocal condition {condition:.1e}); give a larger "
-            "noise_variance, a shorter length scale or fewer inducing inputs."
-        )
-    return factor
+def _singular(condition: float, norm: float) -> str:
+    return (
+        f"the low-rank model is numerically singular (reciprocal condition {condition:.1e}); give a larger "
+        "noise_variance, a shorter length scale or fewer inducing inputs."
+    )

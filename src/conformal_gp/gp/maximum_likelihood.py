@@ -10,9 +10,10 @@ from numpy.linalg import LinAlgError
 from scipy.optimize import OptimizeResult, minimize
 from sklearn.gaussian_process.kernels import Kernel
 
+from conformal_gp.gp.hyperparameters import LengthScalePrior
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
 from conformal_gp.gp.posterior import noise_floor
-from conformal_gp.gp.prior import LengthScalePrior, hyperparameter_names, is_amplitude
+from conformal_gp.kernels import hyperparameter_names, is_amplitude
 from conformal_gp.threads import map_threads, stopping_point
 from conformal_gp.types import Array
 

@@ -32,10 +32,8 @@ from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import covariance
-from conformal_gp.gp.definite import check_matrix, check_variances
-from conformal_gp.gp.factor import Factor, norm_of_lower
+from conformal_gp.gp.factor import Factor, check_matrix, check_variances, multiply_triangle, trustworthy
 from conformal_gp.gp.inputs import Inputs, NewInputs
-from conformal_gp.gp.lapack import multiply_triangle
 from conformal_gp.gp.whitened_basis import ALONE, explain, leave_out
 from conformal_gp.types import Array, Rows
 
@@ -161,7 +159,7 @@ class Posterior:
         check_matrix(kernel, A)
         A.flat[:: A.shape[0] + 1] += noise_variance
         self.largest_variance = float(A.flat[:: A.shape[0] + 1].max())
-        self._factor = _trustworthy(A) if checked else Factor(A)
+        self._factor = trustworthy(A, SMALLEST_CONDITION, _singular) if checked else Factor(A)
         self._flat = flat_prior and H.shape[1] > 0
         first_fit, left = _first_fit(H, y)
         self._basis, coefficients, self.alpha, self.quadratic = explain(
@@ -277,21 +275,12 @@ def noise_floor(norm: float) -> float:
     return 4.0 * SMALLEST_CONDITION * norm
 
 
-def _trustworthy(A: Array) -> Factor:
-    """Factorise, or say why not: noise that is lost in rounding gives wrong intervals, so it gives an error."""
-    norm = norm_of_lower(A)
-    try:
-        factor = Factor(A)
-        condition = factor.reciprocal_condition(norm)
-    except LinAlgError:
-        condition = 0.0
-    if condition < SMALLEST_CONDITION:
-        raise LinAlgError(
-            f"the covariance matrix is numerically singular (reciprocal condition {condition:.1e}): the inputs are "
-            f"too close for this kernel and noise. Give a noise_variance of at least {noise_floor(norm):.1e}, a "
-            "shorter length scale, or drop duplicate rows."
-        )
-    return factor
+def _singular(condition: float, norm: float) -> str:
+    return (
+        f"the covariance matrix is numerically singular (reciprocal condition {condition:.1e}): the inputs are "
+        f"too close for this kernel and noise. Give a noise_variance of at least {noise_floor(norm):.1e}, a "
+        "shorter length scale, or drop duplicate rows."
+    )
 
 
 def check_resolved(variance: Array, total: Array) -> None:

@@ -17,14 +17,12 @@ from joblib import effective_n_jobs
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils._param_validation import validate_parameter_constraints
 
-from conformal_gp.gp.inputs import MEAN_NAMES
+from conformal_gp.gp.inputs import MEAN_NAMES, Scaling
 from conformal_gp.gp.lowrank import APPROXIMATIONS
-from conformal_gp.gp.scaling import Scaling
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.sparse import SparseConformalGPRegressor
-from conformal_gp.tuning.kernel_checks import check_kernel
 from conformal_gp.tuning.plan import Candidate
-from conformal_gp.tuning.settings import check_design
+from conformal_gp.tuning.settings import check_design, check_kernel
 from conformal_gp.types import Array
 from conformal_gp.validation import check_finite
 

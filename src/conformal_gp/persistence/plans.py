@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from conformal_gp.gp.scaling import Scaling
+from conformal_gp.gp.inputs import Scaling
 from conformal_gp.persistence.values import from_json, to_json
 from conformal_gp.tuning.low_rank import LowRankPlan
 from conformal_gp.tuning.plan import Candidate, InsideBag, OneModel, Plan

@@ -26,14 +26,12 @@ from conformal_gp.conformal.lines import Lines
 from conformal_gp.conformal.pvalues import Counts, counts
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.descent import LEAST_DIFFERENCE
-from conformal_gp.gp.inputs import Inputs
-from conformal_gp.gp.lattice import Point
+from conformal_gp.gp.hyperparameters import Point
+from conformal_gp.gp.inputs import Inputs, Scaling, SymmetricScaling
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.gp.scaling import Scaling, SymmetricScaling
 from conformal_gp.predictors.bag import Block
-from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.base import Predictor, score_lines
 from conformal_gp.predictors.outer_labels import Part, outer_labels
-from conformal_gp.predictors.scores import score_lines
 from conformal_gp.predictors.segments import Segments
 from conformal_gp.predictors.selectors import Candidates, CoarseRows, Descents, Selector
 from conformal_gp.threads import one_blas_thread

@@ -29,7 +29,7 @@ from conformal_gp.conformal.upper_envelope import outstanding
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.posterior import Posterior, Prediction, Without
 from conformal_gp.gp.whitened_basis import EXPLAINED
-from conformal_gp.predictors.scores import score_lines
+from conformal_gp.predictors.base import score_lines
 from conformal_gp.predictors.segments import NOTHING, TEST_ROW, UNKNOWN, Segments
 from conformal_gp.types import Array, Rows
 

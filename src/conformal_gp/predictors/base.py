@@ -1,4 +1,4 @@
-"""What the regressor asks of a predictor, whichever way its hyperparameters were chosen."""
+"""What predictors share: their interface, whichever way hyperparameters were chosen, and scores beside test rows."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from conformal_gp.conformal.lines import Lines, normalised_residual_lines, rounding
 from conformal_gp.conformal.pvalues import Counts, shares
+from conformal_gp.gp.posterior import Posterior, Prediction
 from conformal_gp.threads import map_threads
-from conformal_gp.types import Array
+from conformal_gp.types import Array, Rows
 
 Part = TypeVar("Part")
 
@@ -31,7 +32,7 @@ class Predictor(ABC):
     n_jobs: int | None
     """Threads over blocks of test rows."""
 
-    def map_blocks(self, function: Callable[[NDArray[np.int64]], Part], rows: NDArray[np.int64]) -> list[Part]:
+    def map_blocks(self, function: Callable[[Rows], Part], rows: Rows) -> list[Part]:
         """Apply ``function`` to blocks of the indices ``rows``, in threads."""
         most = max(BLOCK_ROWS, BLOCK_ENTRIES // self.n_rows)
         blocks = np.array_split(rows, max(1, -(-rows.size // most)))
@@ -69,3 +70,41 @@ class Predictor(ABC):
         """Values of the predictive distribution function at one label for each test row."""
         at_least, greater = self.counts(X, y, signed=True)
         return shares(self.n_ranked - greater, self.n_ranked - at_least, self.n_ranked, tie_breaks)
+
+
+def score_lines(posterior: Posterior, ranked: Rows | slice, prediction: Prediction, gamma: float) -> Lines:
+    """Lines of the ranked rows for a block of test rows.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        The process given all training rows.
+    ranked : ndarray of int, or slice
+        Those that are ranked.
+    prediction : Prediction
+        Of m test rows.
+    gamma : float
+        Root of the variance in the nonconformity measure.
+
+    Returns
+    -------
+    lines : Lines
+        Scores as functions of the test row's label, and how far rounding puts them off.
+    """
+    weights, mean, variance = prediction
+    diagonal, ranked_weights = posterior.diagonal[ranked], weights[:, ranked]
+    lines = normalised_residual_lines(posterior.residuals[ranked], diagonal, ranked_weights, mean, variance, gamma)
+    length = np.sqrt(np.einsum("ij,ij->i", weights, weights))
+    unequal = 1.0 if gamma == 2.0 else _unequal(diagonal, ranked_weights, variance, gamma)
+    return lines._replace(rounding=rounding(posterior.sizes, length, variance, unequal))
+
+
+def _unequal(diagonal: Array, weights: Array, variance: Array, gamma: float) -> Array:
+    """How much larger an error may be in units of scores than in units of standard deviations.
+
+    Rows that determine a coefficient by themselves score 0, without any error.
+    """
+    with np.errstate(invalid="ignore"):
+        ratio = variance[:, None] * diagonal + weights**2
+    ratio = np.where((diagonal > 0.0) & (ratio > 0.0) & np.isfinite(ratio), ratio, 1.0)
+    return np.maximum(ratio ** (1.0 / gamma - 0.5), 1.0).max(axis=1, initial=1.0)

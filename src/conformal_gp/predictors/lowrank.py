@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from conformal_gp.conformal.decisive_rows import Ranking, Windows
-from conformal_gp.conformal.lines import Lines, normalised_residual_lines
+from conformal_gp.conformal.lines import LABEL_ROUNDING, Lines, Rounding, normalised_residual_lines
 from conformal_gp.conformal.one_sided import mirrored, upper_bounds
 from conformal_gp.conformal.pvalues import Counts, counts
 from conformal_gp.conformal.regions import hulls, regions
-from conformal_gp.conformal.ties import LABEL_ROUNDING, Rounding
 from conformal_gp.gp.lowrank import LowRankPosterior, NewRows
 from conformal_gp.predictors.base import Part, Predictor
 from conformal_gp.rows import Rows, RowTaker, slices

@@ -15,8 +15,8 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.descent import COARSE, LEAST_DIFFERENCE, descend
+from conformal_gp.gp.hyperparameters import Lattice, Point
 from conformal_gp.gp.inputs import Inputs
-from conformal_gp.gp.lattice import Lattice, Point
 from conformal_gp.predictors.bag import Bag, Block
 from conformal_gp.predictors.segments import Segments
 from conformal_gp.predictors.trace import At, choose, refine, trace, training_end

@@ -8,17 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
-from conformal_gp.conformal.lines import Lines
+from conformal_gp.conformal.lines import Lines, Slack, rounding
 from conformal_gp.conformal.one_sided import bounds
 from conformal_gp.conformal.pvalues import Counts, counts
 from conformal_gp.conformal.regions import hulls, regions
-from conformal_gp.conformal.ties import Slack, rounding
+from conformal_gp.gp.factor import multiply_triangle
 from conformal_gp.gp.inputs import Inputs
-from conformal_gp.gp.lapack import multiply_triangle
 from conformal_gp.gp.posterior import Moments, Posterior, Prediction
 from conformal_gp.predictors import single_precision
-from conformal_gp.predictors.base import Predictor
-from conformal_gp.predictors.scores import score_lines
+from conformal_gp.predictors.base import Predictor, score_lines
 from conformal_gp.types import Array, Rows
 
 # Lines are computed in pieces that stay in the cache: allocating new memory would take as long as the computation.

@@ -29,7 +29,7 @@ from conformal_gp.gp.descent import (
     State,
     descend,
 )
-from conformal_gp.gp.lattice import Lattice, Point
+from conformal_gp.gp.hyperparameters import Lattice, Point
 from conformal_gp.predictors.bag import Bag, Block
 from conformal_gp.predictors.segments import TEST_ROW, UNKNOWN, Segments
 from conformal_gp.types import Rows

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import clone
 
-from conformal_gp.gp.inputs import Inputs
-from conformal_gp.gp.scaling import Scaling
+from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.tuning.design import CHOOSING_SHARE, design_rows
-from conformal_gp.tuning.kernel_checks import check_kernel
 from conformal_gp.tuning.learning import choose_gamma, learn
 from conformal_gp.tuning.plan import Candidate, InsideBag, augmented_guarantee
-from conformal_gp.tuning.settings import Settings, explained
+from conformal_gp.tuning.settings import Settings, check_kernel, explained
 from conformal_gp.types import Array, Rows
 
 

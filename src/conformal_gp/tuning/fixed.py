@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from conformal_gp.gp.inputs import Inputs
-from conformal_gp.tuning.kernel_checks import check_kernel
 from conformal_gp.tuning.plan import FIXED_GUARANTEE, SCALED_GUARANTEE, OneModel
-from conformal_gp.tuning.settings import Settings, explained
+from conformal_gp.tuning.settings import Settings, check_kernel, explained
 from conformal_gp.types import Array
 
 

@@ -14,10 +14,8 @@ from conformal_gp.gp.factor import norm_of_lower
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.maximum_likelihood import maximise_likelihood
 from conformal_gp.gp.posterior import Posterior, noise_floor
-from conformal_gp.gp.prior import is_amplitude, is_length
-from conformal_gp.kernels import multiplied
-from conformal_gp.tuning.kernel_checks import check_kernel
-from conformal_gp.tuning.settings import Settings, explained, label_variance
+from conformal_gp.kernels import is_amplitude, is_length, multiplied
+from conformal_gp.tuning.settings import Settings, check_kernel, explained, label_variance
 from conformal_gp.types import Array
 
 

@@ -9,9 +9,8 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.inducing import independent, select
-from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior
-from conformal_gp.gp.scaling import Scaling
 from conformal_gp.predictors.lowrank import LowRankPredictor
 from conformal_gp.rows import Rows as Source
 from conformal_gp.threads import one_blas_thread

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.gp.scaling import Scaling
 from conformal_gp.kernels import multiplied
 from conformal_gp.predictors.augmented import AugmentedPredictor
 from conformal_gp.predictors.base import Predictor

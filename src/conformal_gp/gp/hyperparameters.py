@@ -1,11 +1,15 @@
-r"""Hyperparameters as points of a lattice: whole numbers of steps away from a start, on a logarithmic scale.
+r"""Hyperparameters as points of a lattice, and the prior that keeps length scales alike.
 
-A point has one coordinate for each free hyperparameter of the kernel and one for the noise. A step multiplies a length
-scale (or any other hyperparameter) by :math:`2^{1/4}`, and a variance by :math:`2^{1/2}`. The noise variance is
-relative to the kernel: the amplitude of the whole process is profiled out of the likelihood and is no coordinate.
+A point is whole numbers of steps away from a start, on a logarithmic scale. It has one coordinate for each free
+hyperparameter of the kernel and one for the noise. A step multiplies a length scale (or any other hyperparameter) by
+:math:`2^{1/4}`, and a variance by :math:`2^{1/2}`. The noise variance is relative to the kernel: the amplitude of the
+whole process is profiled out of the likelihood and is no coordinate.
 
-Length scales of different inputs have the prior of :mod:`conformal_gp.gp.prior`. Everything else has a flat prior
-within its bounds.
+The prior is on the length scales of different inputs. The logarithm of each, relative to its start, has Student's t
+distribution with three degrees of freedom and scale :math:`\tau` about their median. Small differences must be
+supported by the rows; but a length scale a thousand times as long as the others, for an input that does not matter,
+costs only a few nats. With few rows for each input :math:`\tau` is made smaller: there is then little to learn about
+each. Everything else has a flat prior within its bounds.
 """
 
 from __future__ import annotations
@@ -15,14 +19,15 @@ from copy import copy
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, Product
 
-from conformal_gp.gp.prior import DEVIATION, LengthScalePrior, hyperparameter_names, is_amplitude
-from conformal_gp.types import Array
+from conformal_gp.kernels import hyperparameter_names, is_amplitude, is_length
+from conformal_gp.types import Array, Rows
 
 Point = tuple[int, ...]
 
 # One step of a length scale, in the logarithm. Twice as much for a variance: a process with length scales longer by a
 # factor looks like one with noise lower by its square.
 UNIT = np.log(2.0) / 4.0
+VARIANCES = ("constant_value", "noise_level", "sigma_0")
 # Noise variances relative to the kernel's variance. The least is more with many rows: the covariance matrix must have
 # a condition number that double precision bears.
 NOISE_RATIOS = (1e-10, 1e2)
@@ -30,6 +35,57 @@ LEAST_RATIO_A_ROW = 1e-12
 START_RATIO = 2.0**-7
 # The lattice ends this many steps from its start, if a kernel's own bounds do not end it before: a factor of 2^12.
 MOST_STEPS = 48
+
+DEVIATION = 0.5
+"""Scale τ, found on other data than those of any table here (docs/guarantee.md)."""
+DEGREES = 3.0
+"""Degrees of freedom of the t distribution."""
+ROWS_EACH = 2
+"""With fewer rows than this for each input the prior is made stronger."""
+
+
+class LengthScalePrior:
+    """Minus the log density of the prior, but for a constant, as a function of a kernel's hyperparameters.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        A kernel at its start.
+    deviation : float or None
+        τ; None is a flat prior.
+    n_rows : int
+        Rows to learn from.
+
+    Examples
+    --------
+    >>> prior = LengthScalePrior(RBF([1.0, 1.0]), deviation=0.5, n_rows=100)
+    >>> prior(np.log([2.0, 2.0]))[0], prior(np.log([1.0, 4.0]))[0] > 1.0
+    (0.0, True)
+    """
+
+    def __init__(self, kernel: Kernel, deviation: float | None, n_rows: int):
+        number, lengths = hyperparameter_names(kernel)[1], is_length(kernel)
+        self._start = kernel.theta.copy()
+        groups = [np.flatnonzero(lengths & (number == n)) for n in np.unique(number[lengths])]
+        self._terms: list[tuple[Rows, float]] = []
+        """Length scales that belong together, and their precision."""
+        if deviation is not None:
+            self._terms = [(g, max(1.0, ROWS_EACH * g.size / n_rows) / deviation**2) for g in groups if g.size > 1]
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """Value and gradient."""
+        value, gradient = 0.0, np.zeros(theta.size)
+        for group, precision in self._terms:
+            x = theta[group] - self._start[group]
+            order = np.argsort(x)
+            middle = order[[(x.size - 1) // 2, x.size // 2]]
+            away = x - x[middle].mean()
+            spread = DEGREES / precision + away**2
+            value += 0.5 * (DEGREES + 1.0) * float(np.log(spread * precision / DEGREES).sum())
+            slope = (DEGREES + 1.0) * away / spread
+            np.add.at(slope, middle, -0.5 * slope.sum())  # the median moves with the middle ones
+            gradient[group] = slope
+        return value, gradient
 
 
 class Lattice:
@@ -40,8 +96,8 @@ class Lattice:
     kernel : sklearn.gaussian_process.kernels.Kernel
         Its free hyperparameters are the coordinates, but for the amplitude of the whole kernel. Length scales start at
         their given proportions.
-    length_scale : float or None
-        Geometric mean of the length scales at the start; None keeps those of the kernel.
+    length_scale : float
+        Geometric mean of the length scales at the start.
     n_inputs : int
         Number of inputs.
     n_rows : int
@@ -55,7 +111,7 @@ class Lattice:
     def __init__(
         self,
         kernel: Kernel,
-        length_scale: float | None,
+        length_scale: float,
         n_inputs: int,
         n_rows: int,
         learns_noise: bool = True,
@@ -70,13 +126,13 @@ class Lattice:
         self._plain = type(shape) in (RBF, Matern) and shape.n_dims == np.size(shape.length_scale)
         self._free = np.flatnonzero(~is_amplitude(kernel))
         every_name = hyperparameter_names(kernel)[0]
-        names = [every_name[i] for i in self._free]
-        self._is_length = np.array([name.endswith("length_scale") for name in names], dtype=bool)
+        is_variance = [every_name[i].endswith(VARIANCES) for i in self._free]
+        self._is_length = is_length(kernel)[self._free]
         lengths = self._free[self._is_length]
-        if length_scale is not None and lengths.size:
+        if lengths.size:
             self._theta[lengths] += np.log(length_scale) - self._theta[lengths].mean()
         self._theta = np.clip(self._theta, *np.reshape(kernel.bounds, (-1, 2)).T)
-        self._units = UNIT * np.where([name.endswith(_VARIANCES) for name in names], 2.0, 1.0)
+        self._units = UNIT * np.where(is_variance, 2.0, 1.0)
         self._learns_noise = learns_noise
         self._prior = LengthScalePrior(self._at(self._theta), deviation, n_rows)
         self._variance = float(self._at(self._theta).diag(np.zeros((1, n_inputs)))[0]) or 1.0
@@ -145,6 +201,3 @@ class Lattice:
     def is_joint(self, direction: Point) -> bool:
         """Whether a direction concerns several hyperparameters, or the noise."""
         return sum(map(bool, direction)) > 1 or (self._learns_noise and direction[-1] != 0)
-
-
-_VARIANCES = ("constant_value", "noise_level", "sigma_0")
