@@ -22,10 +22,11 @@ from conformal_gp.evaluation import (
     verdict,
 )
 from conformal_gp.report import build_report
+from conformal_gp.steps import PredictiveDistribution
 
 
 def finding(method="GPR-CP", level="0.9", misses=10, n=100, width=1.0, infinite=0):
-    return Finding(method, Fraction(level), n, misses, width, width, infinite)
+    return Finding(method, Fraction(level), n, misses // 2, misses - misses // 2, width, width, infinite)
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +68,36 @@ def with_misses(n, misses):
 )
 def test_judgement(misses, judgement):
     assert finding(misses=misses).judgement == judgement
+
+
+def test_each_side_is_held_against_half_of_what_is_promised():
+    one_sided = Finding("a", Fraction(9, 10), 100, 0, 13, 1.0, 1.0, 0)
+    assert one_sided.judgement == Judgement.KEPT
+    assert one_sided.judgement_above == Judgement.TOO_NARROW
+    assert one_sided.judgement_below == Judgement.KEPT
+    assert verdict([one_sided]) == ["a: kept the promise at 90%; too many above at 90% (13.0%)."]
+
+
+def test_scores_of_distributions(rows):
+    X, y = rows
+    model = fixed_model()
+    found = cross_validate_intervals({"a": model, "b": Given()}, X, y, 0.8, cv=3, plain="plain", crps=True)
+    train, test = next(iter(KFold(3, shuffle=True, random_state=0).split(X)))
+    fitted = model.fit(X[train], y[train])
+    np.testing.assert_allclose(found.crps["a"][test], fitted.predict_distribution(X[test]).crps(y[test]))
+    mean, std = fitted.predict(X[test], return_std=True)
+    # The normal distribution as a step function with many steps.
+    steps = norm.ppf((np.arange(4000) + 0.5) / 4000, mean[:, None], std[:, None])
+    np.testing.assert_allclose(found.crps["plain"][test], PredictiveDistribution(steps).crps(y[test]), rtol=1e-2)
+    assert set(found.crps) == {"a", "plain"}
+
+
+def test_equal_tails_of_models_that_have_them(rows):
+    X, y = rows
+    found = cross_validate_intervals({"a": fixed_model(), "b": Given()}, X, y, 0.8, cv=3, tails="equal")
+    train, test = next(iter(KFold(3, shuffle=True, random_state=0).split(X)))
+    expected = fixed_model().fit(X[train], y[train]).predict_interval(X[test], 0.8, tails="equal")
+    np.testing.assert_array_equal(found.intervals["a"][test][:, :, 0], expected)
 
 
 @pytest.mark.parametrize(("n", "level"), [(392, "0.99"), (100, "0.9"), (57, "0.5"), (2000, "0.95")])

@@ -10,7 +10,8 @@ from sklearn.metrics import mean_pinball_loss
 
 from cases import fixed_model, make_data
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
-from conformal_gp.metrics import crps, pinball_loss, pit_histogram
+from conformal_gp.gp.error_bars import normal_scores
+from conformal_gp.metrics import crps, interval_score, pinball_loss, pit_histogram
 from conformal_gp.steps import PredictiveDistribution
 
 X, Y = make_data(0, 40)
@@ -39,6 +40,28 @@ def test_crps_is_the_integral():
     assert crps([1.0], [[1.0]]) == 0.0
     assert crps([1.0], [[3.5]]) == 2.5  # one step: the absolute error
     assert crps([0.0], [[0.0, np.inf]]) == np.inf
+
+
+def test_measures_are_those_of_scoringrules():
+    scoringrules = pytest.importorskip("scoringrules", reason="scoringrules is a test extra")
+    rng = np.random.default_rng(3)
+    y, steps = rng.standard_normal(20), np.sort(rng.standard_normal((20, 9)), axis=1)
+    expected = scoringrules.crps_ensemble(y, steps, estimator="nrg")
+    np.testing.assert_allclose(PredictiveDistribution(steps).crps(y), expected, rtol=1e-9)
+    ends = np.sort(rng.standard_normal((20, 2)), axis=1)
+    expected = scoringrules.interval_score(y, ends[:, 0], ends[:, 1], 0.1)
+    assert interval_score(y, ends, 0.9) == pytest.approx(expected.mean())
+    expected = scoringrules.quantile_score(y, steps[:, 4], 0.3)
+    assert pinball_loss(y, steps[:, 4], 0.3) == pytest.approx(expected.mean())
+    mean, std = rng.standard_normal(20), rng.uniform(0.5, 2, 20)
+    np.testing.assert_allclose(normal_scores(y, mean, std), scoringrules.crps_normal(y, mean, std))
+
+
+def test_crps_is_that_of_properscoring():
+    properscoring = pytest.importorskip("properscoring", reason="properscoring is a test extra")
+    rng = np.random.default_rng(4)
+    y, steps = rng.standard_normal(20), np.sort(rng.standard_normal((20, 9)), axis=1)
+    np.testing.assert_allclose(PredictiveDistribution(steps).crps(y), properscoring.crps_ensemble(y, steps))
 
 
 def test_pinball_loss_is_scikit_learns():

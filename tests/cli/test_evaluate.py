@@ -30,6 +30,9 @@ def test_evaluate_json_is_the_same_every_time(command_line, train):
     assert [finding["method"] for finding in document["findings"]] == ["GPR-CP", "plain GPR", "split conformal"]
     for found in document["findings"]:
         assert found["miscoverage"] == found["outside"] / found["rows"]
+        assert found["below"] + found["above"] == found["outside"]
+    assert set(document["crps"]) == {"GPR-CP", "plain GPR"}
+    assert all(0.0 < score < 1.0 for score in document["crps"].values())
     assert list(command_line.folder.glob("*.png")) == []
 
 
@@ -45,6 +48,17 @@ def test_evaluate_sees_that_error_bars_are_wrong(command_line):
     assert judgement["GPR-CP", 0.95] == "kept"
     assert judgement["GPR-CP", 0.5] == "kept"
     assert judgement["plain GPR", 0.5] == "too wide"
+
+
+def test_evaluate_tells_the_tails_apart(command_line):
+    rng = np.random.default_rng(3)
+    table = "x,y\n" + "".join(f"{i},{label}\n" for i, label in enumerate(rng.exponential(size=300).tolist()))
+    path = command_line.write("skewed.csv", table)
+    common = ("evaluate", path, "-t", "y", "-c", "90%", "--folds", "3", "--kernel", "se")
+    joint, equal = (command_line.json(*common, "--tails", tails)["findings"][0] for tails in ("joint", "equal"))
+    assert (joint["judgement"], joint["judgement_above"]) == ("kept", "too narrow")
+    assert equal["judgement_below"] == equal["judgement_above"] == "kept"
+    assert "CRPS: GPR-CP" in command_line(*common, "--no-picture").stdout
 
 
 @pytest.mark.parametrize("kind", ["intervals", "coverage", "widths", "band", "comparison", "p-values"])

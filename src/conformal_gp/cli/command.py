@@ -18,19 +18,20 @@ PROGRAM_FAULT = 1
 USER_MISTAKE = 2
 
 _LEVEL = re.compile(r"\d*\.?\d+\s?%?")
+_TAKE_LEVELS = ("--confidence", "--quantiles", "--upper", "--lower")
 
 
 def spread_levels(arguments: list[str]) -> list[str]:
-    """Repeat ``--confidence`` before each level, as the option parser needs it.
+    """Repeat ``--confidence``, and the other options of levels, before each level, as the option parser needs it.
 
     >>> spread_levels(["a.csv", "--confidence", "0.9", "95%", "-o", "b.csv"])
     ['a.csv', '--confidence', '0.9', '--confidence', '95%', '-o', 'b.csv']
     """
     spread: list[str] = []
     for argument in arguments:
-        follows_level = len(spread) > 1 and spread[-2] == "--confidence" and _LEVEL.fullmatch(spread[-1])
+        follows_level = len(spread) > 1 and spread[-2] in _TAKE_LEVELS and _LEVEL.fullmatch(spread[-1])
         if follows_level and _LEVEL.fullmatch(argument):
-            spread.append("--confidence")
+            spread.append(spread[-2])
         spread.append("--confidence" if argument == "-c" else argument)
     return spread
 
@@ -39,7 +40,7 @@ class Command(TyperCommand):
     """A command that answers mistakes of its user with a message, never with a traceback."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments; several levels may follow ``--confidence``."""
+        """Parse arguments; several levels may follow one option."""
         return super().parse_args(ctx, spread_levels(args))
 
     def invoke(self, ctx: Any) -> Any:

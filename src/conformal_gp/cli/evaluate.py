@@ -30,6 +30,7 @@ def evaluate(
     data: options.Data,
     target: options.Target,
     confidence: options.Confidence = ["90%", "95%", "99%"],  # noqa: B006 (typer copies it)
+    tails: options.Tails = "joint",
     folds: options.Folds = 10,
     picture: Annotated[
         Path | None,
@@ -42,12 +43,13 @@ def evaluate(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Cross-validate error bars: how many labels lie outside, and how wide the error bars are.
+    """Cross-validate error bars: how many labels lie below and above, and how wide the error bars are.
 
     Full conformal prediction (GPR-CP), the same Gaussian process with its own error bars (plain GPR) and split
     conformal prediction, with a verdict, a table and a picture. Error bars are too narrow or too wide when the number
     of labels outside is beyond the central 99% of a binomial distribution, and in doubt when more are outside than its
-    central 95% allows. With --json there is a picture only if --picture says where.
+    central 95% allows; labels below and above are held against half of what is promised. CRPS scores the whole
+    predictive distribution. With --json there is a picture only if --picture says where.
     """
     output = Output(quiet=quiet, as_json=as_json)
     levels = parse_levels(confidence)
@@ -57,7 +59,7 @@ def evaluate(
         picture_format(picture, "--picture")
         check_output(picture, [data], "--picture")
     training = read_training(data, target, reading, choice.seed, output)
-    run_evaluation(training, choice, levels, folds, picture, output)
+    run_evaluation(training, choice, levels, folds, picture, output, tails)
 
 
 def run_evaluation(
@@ -67,13 +69,15 @@ def run_evaluation(
     folds: int,
     picture: Path | None,
     output: Output,
+    tails: str = "joint",
 ) -> None:
     """Cross-validate, draw the picture, and print the findings."""
     columns, n_rows = training.columns, training.y.size
     shown = sorted({*levels, *([] if picture is None else curve(training_size(n_rows, folds)))})
-    held_out = cross_validated(training, choice, shown, folds, output)
+    held_out = cross_validated(training, choice, shown, folds, output, crps=True, tails=tails)
     findings = held_out.findings(levels)
-    sentences = verdict(findings)
+    scores = {name: float(values.mean()) for name, values in held_out.crps.items()}
+    sentences = [*verdict(findings), f"CRPS: {', '.join(f'{name} {score:.4g}' for name, score in scores.items())}."]
     if picture is not None:  # before the findings: a result is printed, or an error, but not both
         _draw(held_out, columns.target, levels, picture)
     if output.as_json:
@@ -83,7 +87,9 @@ def run_evaluation(
                 "rows": n_rows,
                 "inputs": columns.input_names,
                 "folds": min(folds, n_rows),
+                "tails": tails,
                 "findings": [_document(finding) for finding in findings],
+                "crps": scores,
                 "verdict": sentences,
                 "picture": None if picture is None else str(picture),
             }
@@ -117,8 +123,12 @@ def cross_validated(
     output: Output,
     *,
     compare: bool = True,
+    **asked: Any,
 ) -> HeldOut:
-    """Held-out intervals of the guaranteed method; with ``compare`` also of the two others."""
+    """Held-out intervals of the guaranteed method; with ``compare`` also of the two others.
+
+    ``asked`` goes to :func:`~conformal_gp.evaluation.cross_validate_intervals`.
+    """
     X, y, _, _ = training
     n_train = training_size(y.size, folds)
     models: dict[str, Any] = {CONFORMAL: choice.model(n_train)}
@@ -135,6 +145,7 @@ def cross_validated(
             random_state=choice.seed,
             plain=PLAIN if compare else None,
             progress=progress,
+            **asked,
         )
 
 
@@ -157,11 +168,15 @@ def _document(finding: Finding) -> dict[str, Any]:
         "level": float(finding.level),
         "rows": finding.n_rows,
         "outside": finding.n_outside,
+        "below": finding.n_below,
+        "above": finding.n_above,
         "miscoverage": finding.miscoverage,
         "mean_width": finding.mean_width,
         "median_width": finding.median_width,
         "infinite": finding.n_infinite,
         "judgement": finding.judgement.value,
+        "judgement_below": finding.judgement_below.value,
+        "judgement_above": finding.judgement_above.value,
     }
 
 
@@ -170,18 +185,21 @@ def _table(findings: Sequence[Finding], target: str, n_rows: int, folds: int) ->
     table = RichTable(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("level", justify="right")
     table.add_column("method", no_wrap=True)
-    for heading in ("outside", "promised", "mean width"):
+    for heading in ("below", "above", "outside", "mean width"):
         table.add_column(heading, justify="right")
     table.add_column("promise")
     for i, finding in enumerate(findings):
-        new_level = i == 0 or finding.level != findings[i - 1].level
-        if new_level and i:
-            table.add_section()
+        if i == 0 or finding.level != findings[i - 1].level:
+            if i:
+                table.add_section()
+            delta = 1 - finding.level
+            table.add_row(percent(finding.level), "promised", percent(delta / 2), percent(delta / 2), percent(delta))
         table.add_row(
-            percent(finding.level) if new_level else "",
+            "",
             finding.method,
+            percent(finding.n_below / finding.n_rows, 1),
+            percent(finding.n_above / finding.n_rows, 1),
             percent(finding.miscoverage, 1),
-            percent(1 - finding.level),
             _width(finding),
             finding.judgement.value,
         )

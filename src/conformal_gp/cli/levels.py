@@ -1,4 +1,4 @@
-"""Confidence levels on the command line."""
+"""Confidence levels and quantiles on the command line."""
 
 from __future__ import annotations
 
@@ -13,33 +13,35 @@ _LEVEL = re.compile(r"[+-]?(\d{1,20}(\.\d{0,20})?|\.\d{1,20})([eE][+-]?\d)?")
 _MOST_DECIMALS = 12
 
 
-def parse_level(text: str) -> Fraction:
-    """A level, as a share or in percent.
+def parse_level(text: str, option: str = "--confidence") -> Fraction:
+    """A level, as a share or in percent; ``option`` is where it was given.
 
     >>> parse_level("0.95") == parse_level("95%") == Fraction(19, 20)
     True
     """
+    kind = "quantiles" if option == "--quantiles" else "levels"
     written = text.strip()
     plain = written.removesuffix("%").strip()
     if not _LEVEL.fullmatch(plain):
         shown = text if len(text) <= 30 else f"{text[:30]}..."
-        raise ValueError(f"--confidence takes levels such as 0.95 or 95%, got '{shown}'.")
+        raise ValueError(f"{option} takes {kind} such as 0.95 or 95%, got '{shown}'.")
     value = Fraction(plain)
     if written.endswith("%"):
         value /= 100
     elif 1 < value < 100:
-        raise ValueError(f"--confidence takes levels such as 0.95 or 95%, got '{text}'; did you mean {text}%?")
+        raise ValueError(f"{option} takes {kind} such as 0.95 or 95%, got '{text}'; did you mean {text}%?")
     if (value * 10**_MOST_DECIMALS).denominator != 1:
-        raise ValueError(f"--confidence takes levels of up to {_MOST_DECIMALS} decimals, got '{text}'.")
+        raise ValueError(f"{option} takes {kind} of up to {_MOST_DECIMALS} decimals, got '{text}'.")
     try:
         return read_level(value)
     except ValueError:
-        raise ValueError(f"--confidence takes levels strictly between 0 and 1 (0% and 100%), got '{text}'.") from None
+        raise ValueError(f"{option} takes {kind} strictly between 0 and 1 (0% and 100%), got '{text}'.") from None
 
 
-def parse_levels(texts: Iterable[str]) -> list[Fraction]:
+def parse_levels(texts: Iterable[str], option: str = "--confidence") -> list[Fraction]:
     """Levels in ascending order, without repetitions. A text may contain several, separated by commas."""
     parts = [part for text in texts for part in text.split(",") if part.strip()]
     if not parts:
-        raise ValueError("--confidence takes levels such as 0.95 or 95%, got none.")
-    return sorted({parse_level(part) for part in parts})
+        kind = "quantiles" if option == "--quantiles" else "levels"
+        raise ValueError(f"{option} takes {kind} such as 0.95 or 95%, got none.")
+    return sorted({parse_level(part, option) for part in parts})

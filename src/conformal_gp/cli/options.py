@@ -15,6 +15,7 @@ MeanName = Literal["auto", "zero", "constant", "linear"]
 TuningName = Literal["auto", "augmented", "holdout", "train"]
 MissingRule = Literal["error", "drop", "impute"]
 CategoryInputs = Literal["onehot", "codes"]
+TailsName = Literal["joint", "equal"]
 
 _TABLE = "Reading tables"
 _MODEL = "Model"
@@ -24,6 +25,10 @@ Target = Annotated[str, typer.Option("--target", "-t", metavar="COL", help="Colu
 Confidence = Annotated[
     list[str],
     typer.Option("--confidence", "-c", metavar="LEVEL...", help="Levels, as 0.95 or 95%; several may follow."),
+]
+Tails = Annotated[
+    TailsName,
+    typer.Option(help="Whether delta is for both sides of an interval together, or half of it for each side."),
 ]
 
 Missing = Annotated[

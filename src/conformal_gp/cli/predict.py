@@ -1,4 +1,4 @@
-"""``conformal-gp predict``: means and intervals for a table of new rows."""
+"""``conformal-gp predict``: means, intervals, quantiles and bounds for a table of new rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from conformal_gp.cli import options
+from conformal_gp.cli.asked import Asked
 from conformal_gp.cli.folder import fit_to_folder, is_folder
-from conformal_gp.cli.levels import parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.prediction import Prediction, read_new
 from conformal_gp.cli.training import Model, ModelChoice, Reading, read_training
@@ -33,7 +33,6 @@ def predict(
     ],
     target: Annotated[str | None, typer.Option("--target", "-t", metavar="COL", help="Column with the labels.")] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", metavar="FILE", help="A model that fit saved.")] = None,
-    confidence: options.Confidence = ["90%", "95%", "99%"],  # noqa: B006 (typer copies it)
     out: Annotated[
         str, typer.Option("--out", "-o", metavar="OUT", help="Where NEW goes with its predictions; - is stdout.")
     ] = "-",
@@ -44,18 +43,21 @@ def predict(
         bool, typer.Option("--regions", help="Add the exact regions too: several pieces where there are holes.")
     ] = False,
     *,
+    asked: Asked,
     choice: ModelChoice,
     reading: Reading,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Predict NEW from TRAIN: its rows, with mean and interval ends for each level.
+    """Predict NEW from TRAIN: its rows, with mean and interval ends for each level, quantiles or bounds.
 
     Columns are matched by name. Columns of text are categories. New columns are COL_mean, COL_lower_95, COL_upper_95
-    and so on; an interval without end is written inf.
+    and so on; COL_quantile_5, COL_upper_bound_95, COL_lower_bound_95 if asked for; an end at infinity is written inf.
     """
     output = Output(quiet=quiet, as_json=as_json)
-    levels = parse_levels(confidence)
+    wanted = asked.read()
+    if regions and wanted.tails != "joint":
+        raise TableError("--regions gives the regions of --tails joint; equal tails have intervals only.")
     if [*files, model].count("-") > 1:
         raise TableError("only one file can be read from standard input (-).")
     check_output(out, files if model is None else [*files, model])
@@ -81,7 +83,7 @@ def predict(
             with output.working(f"fitting to {y.size} rows"), output.warnings_as_notices():
                 fitted = choice.model(X.shape[0]).fit(columns.frame(X), y)
     with output.working(f"predicting {new.rows.size} rows"):
-        prediction = Prediction(fitted, columns, new, levels, output)
+        prediction = Prediction(fitted, columns, new, wanted, output)
     if out != "-" or not as_json:
         write_table(new.table, prediction.added(f"{columns.target}_" if prefix is None else prefix, regions), out)
         output.info(prediction.summary())

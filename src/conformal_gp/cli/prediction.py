@@ -1,4 +1,4 @@
-"""Means, intervals and regions for the rows of a table."""
+"""Means, intervals, regions, quantiles and bounds for the rows of a table."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from conformal_gp.cli.asked import Wanted
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import Model, Reading, tuning_of
 from conformal_gp.evaluation import percent
@@ -40,30 +41,44 @@ def read_new(source: str, columns: Columns, reading: Reading, output: Output) ->
 class Prediction:
     """Predictions of a fitted model for new rows."""
 
-    def __init__(self, model: Model, columns: Columns, new: NewRows, levels: list[Fraction], output: Output):
+    def __init__(self, model: Model, columns: Columns, new: NewRows, wanted: Wanted, output: Output):
         self._model = model
         self._columns = columns
         self._table = new.table
-        self._levels = levels
+        self._wanted = wanted
         self.rows = new.rows
         inputs = columns.frame(new.X)
         with output.warnings_as_notices():
             self.mean = np.asarray(model.predict(inputs))
-            self.intervals = model.predict_interval(inputs, [float(level) for level in levels])
+            self.intervals = self._intervals(inputs)
             self.regions = self._exact_regions(inputs)
+            self.one_sided = {kind: self._one_sided(inputs, kind) for kind in wanted.one_sided}
         self._say_what_is_unusual(output)
+
+    def _intervals(self, inputs: Any) -> Array:
+        if not self._wanted.levels:
+            return np.empty((self.rows.size, 2, 0))
+        return self._model.predict_interval(inputs, _floats(self._wanted.levels), tails=self._wanted.tails)
 
     def _exact_regions(self, inputs: Any) -> list[list[Array]]:
         """Pieces of each region, by level, then by row."""
-        if self._model.gamma_ == 2.0 and tuning_of(self._model) != "augmented":  # always one piece
-            return [[ends[None] for ends in self.intervals[:, :, i]] for i in range(len(self._levels))]
-        return [self._model.predict_set(inputs, float(level)) for level in self._levels]
+        one_piece = self._model.gamma_ == 2.0 and tuning_of(self._model) != "augmented"
+        if one_piece or self._wanted.tails == "equal":
+            return [[ends[None] for ends in self.intervals[:, :, i]] for i in range(len(self._wanted.levels))]
+        return [self._model.predict_set(inputs, float(level)) for level in self._wanted.levels]
+
+    def _one_sided(self, inputs: Any, kind: str) -> Array:
+        """Quantiles or bounds, (rows, levels)."""
+        shares = _floats(self._wanted.one_sided[kind])
+        if kind == "quantile":
+            return self._model.predict_quantiles(inputs, shares)
+        return self._model.predict_bound(inputs, shares, side=kind.removesuffix("_bound"))
 
     def _say_what_is_unusual(self, output: Output) -> None:
         if self.rows.size < len(self._table):
             blank = len(self._table) - self.rows.size
             output.notice(f"rows of {self._table.name} that lack a value: {blank}; their predictions are left empty")
-        for i, level in enumerate(self._levels):
+        for i, level in enumerate(self._wanted.levels):
             with_holes = [row for row, pieces in zip(self.rows, self.regions[i], strict=True) if len(pieces) > 1]
             if with_holes:
                 output.notice(
@@ -84,7 +99,7 @@ class Prediction:
     def added(self, prefix: str, with_regions: bool) -> dict[str, Array | list[str]]:
         """Columns to add to the table."""
         columns: dict[str, Array | list[str]] = {f"{prefix}mean": self._spread(self.mean)}
-        for i, level in enumerate(self._levels):
+        for i, level in enumerate(self._wanted.levels):
             ending = percent(level).removesuffix("%")
             columns[f"{prefix}lower_{ending}"] = self._spread(self.intervals[:, 0, i])
             columns[f"{prefix}upper_{ending}"] = self._spread(self.intervals[:, 1, i])
@@ -93,6 +108,9 @@ class Prediction:
                 for row, pieces in zip(self.rows, self.regions[i], strict=True):
                     cells[row] = " ".join(f"[{low!r}; {high!r}]" for low, high in pieces.tolist())
                 columns[f"{prefix}region_{ending}"] = cells
+        for kind, values in self.one_sided.items():
+            for i, share in enumerate(self._wanted.one_sided[kind]):
+                columns[f"{prefix}{kind}_{percent(share).removesuffix('%')}"] = self._spread(values[:, i])
         return columns
 
     def _spread(self, values: Array) -> Array:
@@ -101,15 +119,33 @@ class Prediction:
         column[self.rows] = values
         return column
 
-    def coverage(self) -> Array | None:
-        """Share of labels inside at each level, if every predicted row has a label."""
+    def _labels(self) -> Array | None:
+        """The labels, if every predicted row has one."""
         if self._columns.target not in self._table.names:
             return None
         try:
             labels = self._columns.labels(self._table)[self.rows]
         except ValueError:  # without all labels there is no coverage to report
             return None
-        return None if np.isnan(labels).any() else np.asarray(coverage(labels, self.intervals))
+        return None if np.isnan(labels).any() else labels
+
+    def coverage(self) -> Array | None:
+        """Share of labels inside at each level, if every predicted row has a label."""
+        labels = self._labels()
+        return None if labels is None else np.asarray(coverage(labels, self.intervals))
+
+    def _kept(self, labels: Array) -> list[str]:
+        """Shares of labels inside intervals and on the right sides of bounds, in words."""
+        inside = zip(np.asarray(coverage(labels, self.intervals)), self._wanted.levels, strict=True)
+        words = [f"{percent(share, 1)} inside at {percent(level)}" for share, level in inside]
+        for kind, values in self.one_sided.items():
+            holds = labels[:, None] >= values if kind == "lower_bound" else labels[:, None] <= values
+            words += [
+                f"{percent(share, 1)} {'at least' if kind == 'lower_bound' else 'at most'} the "
+                f"{percent(level)} {kind.replace('_', ' ')}"
+                for share, level in zip(holds.mean(axis=0), self._wanted.one_sided[kind], strict=True)
+            ]
+        return words
 
     def summary(self) -> str:
         """A summary in a few lines."""
@@ -118,13 +154,9 @@ class Prediction:
             f"tuning {tuning_of(self._model)}.",
             self._model.guarantee_,
         ]
-        inside = self.coverage()
-        if inside is not None:
-            shares = ", ".join(
-                f"{percent(share, 1)} inside at {percent(level)}"
-                for share, level in zip(inside, self._levels, strict=True)
-            )
-            lines.append(f"{self._table.name} has labels: {shares}.")
+        labels = self._labels()
+        if labels is not None:
+            lines.append(f"{self._table.name} has labels: {', '.join(self._kept(labels))}.")
         return "\n".join(lines)
 
     def document(self) -> dict[str, Any]:
@@ -132,7 +164,9 @@ class Prediction:
         inside = self.coverage()
         return {
             "target": self._columns.target,
-            "levels": [float(level) for level in self._levels],
+            "levels": _floats(self._wanted.levels),
+            "tails": self._wanted.tails,
+            **{f"{kind}s": _floats(shares) for kind, shares in self._wanted.one_sided.items()},
             "training_rows": self._model._predictor.n_rows,
             "inputs": self._columns.input_names,
             "tuning": tuning_of(self._model),
@@ -146,10 +180,15 @@ class Prediction:
                     "lower": self.intervals[j, 0].tolist(),
                     "upper": self.intervals[j, 1].tolist(),
                     "regions": [by_row[j].tolist() for by_row in self.regions],
+                    **{f"{kind}s": values[j].tolist() for kind, values in self.one_sided.items()},
                 }
                 for j, row in enumerate(self.rows)
             ],
         }
+
+
+def _floats(levels: list[Fraction]) -> list[float]:
+    return [float(level) for level in levels]
 
 
 def _named(names: list[str]) -> str:

@@ -11,6 +11,9 @@ with this range and with the central 99% range (:func:`chance_range`):
 - "too wide": fewer outside than the 99% range allows;
 - "infinite": no interval is finite, so nothing was promised.
 
+Labels below and labels above are judged in the same way, each against half of :math:`\\delta`. Intervals with equal
+tails promise that; others only the whole.
+
 Chance alone thus calls intervals that are exactly right in doubt or too narrow in at most 1 of 40 cases, and too narrow
 in at most 1 of 200.
 

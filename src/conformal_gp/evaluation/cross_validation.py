@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation.judgement import Finding, Level
-from conformal_gp.gp.error_bars import error_bars
+from conformal_gp.gp.error_bars import error_bars, normal_scores
 from conformal_gp.types import Array, Rows
 
 Progress = Callable[[int, int], None]
@@ -39,6 +39,9 @@ class HeldOut:
         Lower and upper ends, for each method.
     p_values : dict of str to ndarray of shape (n_samples,)
         p-values of the labels, for methods that have them and if they were asked for.
+    crps : dict of str to ndarray of shape (n_samples,)
+        Continuous ranked probability scores of the labels, for methods with predictive distributions and if they were
+        asked for.
     """
 
     y: Array
@@ -46,6 +49,7 @@ class HeldOut:
     prediction: dict[str, Array]
     intervals: dict[str, Array]
     p_values: dict[str, Array] = field(default_factory=dict)
+    crps: dict[str, Array] = field(default_factory=dict)
 
     def findings(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
         """How each method did.
@@ -78,6 +82,8 @@ def cross_validate_intervals(
     random_state: int | None = 0,
     plain: str | None = None,
     p_values: bool = False,
+    crps: bool = False,
+    tails: str = "joint",
     progress: Progress | None = None,
 ) -> HeldOut:
     """Predict every row by models that are fitted to the other folds.
@@ -101,6 +107,10 @@ def cross_validate_intervals(
         standard deviation. They need no fit of their own. None leaves them out.
     p_values : bool, default=False
         Whether to compute p-values of the labels too.
+    crps : bool, default=False
+        Whether to score predictive distributions too.
+    tails : {"joint", "equal"}, default="joint"
+        Which intervals to take of models that have both: those with ``predict_distribution``.
     progress : callable or None, default=None
         Called after each fit with the number of fits done and of all fits.
 
@@ -137,6 +147,8 @@ def cross_validate_intervals(
     intervals = {name: np.empty((labels.size, 2, len(levels))) for name in names}
     with_p = [name for name, model in models.items() if p_values and hasattr(model, "predict_p")]
     found_p = {name: np.empty(labels.size) for name in with_p}
+    with_crps = [name for name in names if name == plain or hasattr(models[name], "predict_distribution")]
+    found_crps = {name: np.empty(labels.size) for name in with_crps if crps}
     splits = _splits(cv, X, labels, random_state)
     done = 0
     for train, test in splits:
@@ -146,16 +158,21 @@ def cross_validate_intervals(
             with nullcontext() if name == first else quiet:
                 fitted = clone(model).fit(_safe_indexing(X, train), labels[train])
                 prediction[name][test] = fitted.predict(held_out)
-                intervals[name][test] = fitted.predict_interval(held_out, [float(level) for level in levels])
+                which = {"tails": tails} if hasattr(fitted, "predict_distribution") else {}
+                intervals[name][test] = fitted.predict_interval(held_out, [float(level) for level in levels], **which)
+                if name in found_crps:
+                    found_crps[name][test] = fitted.predict_distribution(held_out).crps(labels[test])
                 if name in found_p:
                     found_p[name][test] = fitted.predict_p(held_out, labels[test])
                 if plain is not None and name == first:
                     prediction[plain][test], std = fitted.predict(held_out, return_std=True)
                     intervals[plain][test] = error_bars(prediction[plain][test], std, levels)
+                    if crps:
+                        found_crps[plain][test] = normal_scores(labels[test], prediction[plain][test], std)
             done += 1
             if progress is not None:
                 progress(done, len(splits) * len(models))
-    return HeldOut(labels, levels, prediction, intervals, found_p)
+    return HeldOut(labels, levels, prediction, intervals, found_p, found_crps)
 
 
 def _splits(cv: Any, X: Any, y: Array, random_state: int | None) -> list[tuple[Rows, Rows]]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import binom
 
 from conformal_gp.conformal.levels import read_level, read_levels
-from conformal_gp.metrics import mean_width, miscoverage
+from conformal_gp.metrics import mean_width
 from conformal_gp.types import Array
 
 Level = float | Fraction
@@ -78,8 +78,8 @@ class Finding:
         Confidence level.
     n_rows : int
         Number of labels.
-    n_outside : int
-        Labels outside their intervals.
+    n_below, n_above : int
+        Labels below, and above, their intervals.
     mean_width, median_width : float
         Mean and median width of the intervals.
     n_infinite : int
@@ -91,15 +91,18 @@ class Finding:
 
     >>> from fractions import Fraction
     >>> from conformal_gp.evaluation import Finding
-    >>> finding = Finding("plain GPR", Fraction(99, 100), 392, 9, mean_width=13.3, median_width=13.1, n_infinite=0)
-    >>> finding.judgement.value
-    'in doubt'
+    >>> finding = Finding("plain GPR", Fraction(99, 100), 392, 1, 8, mean_width=13.3, median_width=13.1, n_infinite=0)
+    >>> finding.n_outside, finding.judgement.value
+    (9, 'in doubt')
+    >>> finding.judgement_below.value, finding.judgement_above.value
+    ('kept', 'too narrow')
     """
 
     method: str
     level: Fraction
     n_rows: int
-    n_outside: int
+    n_below: int
+    n_above: int
     mean_width: float
     median_width: float
     n_infinite: int
@@ -129,11 +132,17 @@ class Finding:
             method,
             read_level(confidence_level),
             labels.size,
-            round(float(miscoverage(labels, ends)) * labels.size),
+            int((labels < ends[:, 0]).sum()),
+            int((labels > ends[:, 1]).sum()),
             float(mean_width(ends)),
             float(np.median(ends[:, 1] - ends[:, 0])),
             int((~np.isfinite(ends).all(axis=1)).sum()),
         )
+
+    @property
+    def n_outside(self) -> int:
+        """Labels outside their intervals."""
+        return self.n_below + self.n_above
 
     @property
     def miscoverage(self) -> float:
@@ -143,11 +152,24 @@ class Finding:
     @property
     def judgement(self) -> Judgement:
         """Whether the intervals kept their promise."""
+        return self._judgement(self.level, self.n_outside)
+
+    @property
+    def judgement_below(self) -> Judgement:
+        """Whether half of what is promised was kept below the intervals."""
+        return self._judgement((1 + self.level) / 2, self.n_below)
+
+    @property
+    def judgement_above(self) -> Judgement:
+        """Whether half of what is promised was kept above the intervals."""
+        return self._judgement((1 + self.level) / 2, self.n_above)
+
+    def _judgement(self, level: Fraction, n_outside: int) -> Judgement:
         if self.n_infinite == self.n_rows:
             return Judgement.INFINITE
-        inside = (self.n_rows - self.n_outside) / self.n_rows
-        likely = chance_range(self.level, self.n_rows, LIKELY)
-        nearly_all = chance_range(self.level, self.n_rows, NEARLY_ALL)
+        inside = (self.n_rows - n_outside) / self.n_rows
+        likely = chance_range(level, self.n_rows, LIKELY)
+        nearly_all = chance_range(level, self.n_rows, NEARLY_ALL)
         if inside > nearly_all[1]:
             return Judgement.TOO_WIDE
         if inside < nearly_all[0]:

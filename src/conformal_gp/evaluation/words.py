@@ -46,15 +46,16 @@ def verdict(findings: Sequence[Finding]) -> list[str]:
     Returns
     -------
     sentences : list of str
-        A sentence for each method, what is wrong first. With two methods or more, another on how wide the intervals of
-        the first are beside those of the second.
+        A sentence for each method, what is wrong first; also where labels on one side are more than half of what is
+        promised allows. With two methods or more, another on how wide the intervals of the first are beside those of
+        the second.
 
     Examples
     --------
     >>> from fractions import Fraction
     >>> from conformal_gp.evaluation import Finding, verdict
-    >>> print(*verdict([Finding("plain GPR", Fraction(99, 100), 392, 12, 13.3, 13.1, 0)]))
-    plain GPR: too narrow at 99% (3.1% of labels outside, 3.1 times the 1% promised).
+    >>> print(*verdict([Finding("plain GPR", Fraction(99, 100), 392, 2, 10, 13.3, 13.1, 0)]))
+    plain GPR: too narrow at 99% (3.1% of labels outside, 3.1 times the 1% promised); too many above at 99% (2.6%).
     """
     methods = list(dict.fromkeys(finding.method for finding in findings))
     sentences = [_on_method([finding for finding in findings if finding.method == name]) for name in methods]
@@ -65,18 +66,28 @@ def _on_method(findings: Sequence[Finding]) -> str:
     def found(judgement: Judgement, describe: Callable[[Finding], str]) -> str:
         return listed([describe(finding) for finding in findings if finding.judgement == judgement])
 
+    sides = [(f.judgement_below == Judgement.TOO_NARROW, f.judgement_above == Judgement.TOO_NARROW) for f in findings]
+    below = [_one_side(f, f.n_below) for f, side in zip(findings, sides, strict=True) if side == (True, False)]
+    above = [_one_side(f, f.n_above) for f, side in zip(findings, sides, strict=True) if side == (False, True)]
+
     parts = [
         ("too narrow at", found(Judgement.TOO_NARROW, _excess)),
         ("in doubt, perhaps too narrow, at", found(Judgement.IN_DOUBT, _excess)),
         ("wider than they need be at", found(Judgement.TOO_WIDE, _excess)),
         ("infinite, for want of rows, at", found(Judgement.INFINITE, _level)),
         ("kept the promise at", found(Judgement.KEPT, _level)),
+        ("too many below at", listed(below)),
+        ("too many above at", listed(above)),
     ]
     return f"{findings[0].method}: {'; '.join(f'{words} {levels}' for words, levels in parts if levels)}."
 
 
 def _level(finding: Finding) -> str:
     return percent(finding.level)
+
+
+def _one_side(finding: Finding, n_beyond: int) -> str:
+    return f"{percent(finding.level)} ({percent(n_beyond / finding.n_rows, 1)})"
 
 
 def _excess(finding: Finding) -> str:

@@ -1,4 +1,4 @@
-"""A Gaussian process's own error bars."""
+"""A Gaussian process's own error bars, and the score of its own predictive distribution."""
 
 from __future__ import annotations
 
@@ -22,3 +22,16 @@ def error_bars(mean: ArrayLike, std: ArrayLike, levels: Sequence[Any]) -> Array:
     mean, std = np.asarray(mean, dtype=float), np.asarray(std, dtype=float)
     z = norm.ppf([(1.0 + float(level)) / 2.0 for level in levels])
     return mean[:, None, None] + np.array([-1.0, 1.0])[:, None] * std[:, None, None] * z
+
+
+def normal_scores(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
+    r"""Continuous ranked probability scores of normal distributions, (n,).
+
+    .. math:: \sigma \left( z (2 \Phi(z) - 1) + 2 \varphi(z) - 1 / \sqrt{\pi} \right), \qquad z = (y - \mu) / \sigma
+
+    >>> normal_scores([0.0, 3.0], [0.0, 0.0], [1.0, 1.0]).round(3)
+    array([0.234, 2.437])
+    """
+    labels, means, stds = (np.asarray(values, dtype=float) for values in (y, mean, std))
+    z = (labels - means) / stds
+    return stds * (z * (2.0 * norm.cdf(z) - 1.0) + 2.0 * norm.pdf(z) - 1.0 / np.sqrt(np.pi))
