@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 import bags
+from conformal_gp import ConformalGPRegressor
+from conformal_gp.predictors import selectors
+from conformal_gp.predictors.segments import Segments
 
 # Bags whose rows differ by much more than rounding: their p-values are all different, or tie exactly.
 CLEAR = (bags.noisy, bags.far_out_input, bags.offsets, bags.constant)
@@ -40,3 +43,29 @@ def test_nasty_bags(name, seed):
     found = bags.p_values(X, y, name, first)
     if found is not None:
         bags.check(X, y, found, first)
+
+
+def selected(X, y, **options):
+    """What the bag selects, with each row in turn as the test row."""
+    found = []
+    for i in range(len(y)):
+        rest = np.arange(len(y)) != i
+        model = ConformalGPRegressor(**options).fit(X[rest], y[rest])
+        ((_, scaled),) = model._predictor._blocks(X[~rest])
+        found.append(tuple(scaled.select(X[~rest], Segments.labels(y[~rest]))[1]))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_rare_category_among_the_rows_that_coarse_steps_look_at(monkeypatch, seed):
+    """A row that is alone in its category there has no say in what is selected, whether it is the test row or not."""
+    monkeypatch.setattr(selectors, "COARSE_ROWS", 9)
+    rng = np.random.default_rng(seed)
+    X, y = bags.smooth(rng, 14)
+    coarse = np.arange(14)
+    while X[coarse, 1].sum() != 1.0:  # two rows of the category, one of them among the nine
+        X[:, 1] = 0.0
+        X[rng.choice(14, 2, replace=False), 1] = 1.0
+        coarse = selectors.CoarseRows.of(X).without
+    y[coarse[X[coarse, 1] == 0.0][0]] += 100.0  # stands out
+    assert len(set(selected(X, y, mean="linear"))) == 1

@@ -211,6 +211,10 @@ class Block:
         return Segments.concatenate([others, found])
 
     def _find_aside(self, point: Any, segments: Segments, ranked: Rows) -> Segments:
+        silent = self.new.undetermined[segments.row]
+        if silent.any():
+            own, rest = segments.take(silent).forget(self._stands_out(point, ranked)), segments.take(~silent)
+            return Segments.concatenate([own, self._find_aside(point, rest, ranked)]) if rest.size else own
         rows, members = np.unique(segments.row, return_inverse=True)
         posterior = self.bag.posterior(point)
         weights, mean, variance = prediction = self.predict(point, rows)
@@ -225,6 +229,18 @@ class Block:
             means = weights @ others.labels.T + self.new.H[rows] @ others.first_fit.T
             self._remember(known, rows, aside.tolist(), others, weights[:, aside], means)
         return Segments(segments.row[segment], low, high, row)
+
+    def _stands_out(self, point: Any, ranked: Rows) -> int:
+        """The training row that stands out most beside a test row that alone determines a coefficient.
+
+        Such a row scores 0, also when it is a training row, and then another is set aside; so here too.
+        """
+        posterior = self.bag.posterior(point)
+        zero = np.zeros(1)
+        unit = np.array([1.0 / (posterior.sizes.precision or 1.0)])
+        lines = score_lines(posterior, ranked, Prediction(np.zeros((1, self.bag.y.size)), zero, unit), 2.0)
+        row = int(outstanding(lines, np.zeros(1, dtype=np.int64), zero, zero)[3][0])
+        return int(ranked[row]) if row >= 0 else NOTHING
 
     def _parts(
         self, point: Any, segments: Segments, aside: list[int], which: Rows
@@ -261,7 +277,8 @@ class Block:
         which -= rows.size - len(aside)
         q_new, d_new, mean_new, variance_new = self._parts(new, segments, aside, which)
         q_old, d_old, mean_old, variance_old = beside._parts(old, segments, aside, which)
-        degrees = self.bag.degrees + (segments.aside == NOTHING)
+        silent = np.isinf(variance_old)  # the test row takes a coefficient of its own, and has no say
+        degrees = self.bag.degrees + (segments.aside == NOTHING) - silent
         ratio = np.exp((d_old - d_new - gain) / degrees)
         shift = mean_new - mean_old
         a = 1.0 / variance_new - ratio / variance_old
@@ -270,6 +287,7 @@ class Block:
         explained = (q_new == 0.0) & (q_old == 0.0)
         if explained.any():
             spread = np.maximum(variance_old / beside.bag.posterior(old).largest_variance, 1.0)
+            spread[silent] = 1.0
             rounding = (EXPLAINED * np.abs(self.bag.y).max()) ** 2 * spread
             b, c = np.where(explained, 0.0, b), np.where(explained, np.abs(a) * rounding, c)
         return segments.where_negative(a, b, c, mean_old)
@@ -305,5 +323,6 @@ def _parts(
             log_d[n] += np.log(precision)
             mu[n] = means[i, row[n]]
             s[n] += weights[i, row[n]] ** 2 / precision
-        log_d[n] += np.log(s[n])
+        if s[n] < np.inf:  # else the test row has no say
+            log_d[n] += np.log(s[n])
     return q, log_d, mu, s
