@@ -200,7 +200,12 @@ def outcome(content: bytes) -> str:
         except ModelFileError:
             return "refused"
         X = NEW[:, : model.n_features_in_] if model.n_features_in_ <= 2 else np.zeros((2, model.n_features_in_))
-        intervals = model.predict_interval(X, [0.5, 0.8])
+        try:
+            intervals = model.predict_interval(X, [0.5, 0.8])
+        except ValueError as error:
+            if "too far from the other rows" not in str(error):  # as they are, of training rows of another size
+                raise
+            return "loaded"
         assert intervals.shape == (2, 2, 2)
         assert model.predict(X).shape == (2,)
         assert columns is None or len(columns.input_names) == model.n_features_in_

@@ -92,6 +92,22 @@ WRONG = {
     "negative bound": ({"kernel": RBF(1.0, (-1.0, 1e5))}, BOUNDS + "[[-1.0, 100000.0]]."),
     "bounds exchanged": ({"kernel": RBF(1.0, (10.0, 1.0)), "tuning": "holdout"}, BOUNDS + "[[10.0, 1.0]]."),
     "three bounds": ({"kernel": RBF(1.0, (1.0, 2.0, 3.0))}, BOUNDS + "[[1.0, 2.0, 3.0]]."),
+    "candidates, holdout": (
+        {"candidates": [(RBF(1.0), 0.1)], "tuning": "holdout"},
+        "candidates is used with tuning='augmented', not with tuning='holdout'; leave it at None.",
+    ),
+    "candidates, fixed": (
+        {"candidates": [(RBF(1.0), 0.1)], "tuning": "fixed", "noise_variance": 0.1},
+        "candidates is used with tuning='augmented', not with tuning='fixed'; leave it at None.",
+    ),
+    "design, fixed": (
+        {"design": 9, "tuning": "fixed", "noise_variance": 0.1},
+        "design is used with tuning='augmented' or 'holdout', not with tuning='fixed'; leave it at None.",
+    ),
+    "design, train": (
+        {"design": [1, 2, 3], "tuning": "train"},
+        "design is used with tuning='augmented' or 'holdout', not with tuning='train'; leave it at None.",
+    ),
     "noise that is a truth value": (
         {"candidates": [(RBF(1.0), True)]},
         "candidates must have positive noise variances, got True.",

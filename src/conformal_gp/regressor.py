@@ -81,10 +81,10 @@ class ConformalGPRegressor(ConformalRegressor):
         Design rows, which are not ranked: how many, which share, or their row numbers. None takes about half with
         "holdout". With "augmented" it takes about a fifth where there are several ``gamma`` to choose from, else none.
         Their number is then chosen so that (number of ranked rows + 1) is a multiple of 20 (of 10 for few rows), which
-        meets the usual levels exactly.
+        meets the usual levels exactly. An error with "train" and "fixed", which have no use for them.
     candidates : list of (kernel, noise variance) pairs, or None, default=None
         Candidates of your own for "augmented", instead of the descent; each counts up to a common factor of signal and
-        noise. They may not come from the training rows.
+        noise. They may not come from the training rows. An error with other ways of tuning.
     length_scales : {"each", "one"}, default="each"
         Whether named kernels have a length scale for each input or one for all; "rq" and "nn" always have one.
     length_scale_prior : float > 0, "auto" or None, default="auto"
@@ -214,6 +214,7 @@ class ConformalGPRegressor(ConformalRegressor):
         if tuning == "auto":
             tuning = automatic(self._settings(n_rows, n_inputs), n_rows, n_inputs)
         settings = self._settings(n_rows, n_inputs, tuning)
+        settings.check_used(tuning)
         with one_blas_thread(rows=labels.size):
             plan = WAYS[tuning](settings, inputs, labels, check_random_state(self.random_state))
             self._carry_out(plan, tuning, inputs, labels)

@@ -24,6 +24,8 @@ ROWS_FOR_LINEAR_MEAN = 20
 # Most rows, and most inputs, with which "auto" tunes inside the bag; beyond, a design set costs less and loses little.
 ROWS_FOR_AUGMENTED = 1000
 INPUTS_FOR_AUGMENTED = 15
+# Ways of tuning that use a setting which is None where it is not given.
+USED_BY = {"design": ("augmented", "holdout"), "candidates": ("augmented",)}
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,15 @@ class Settings:
         if len(values) > 1:
             raise ValueError(f"{name} must be a single value with tuning={tuning!r}, got {len(values)} to choose from.")
         return values[0]
+
+    def check_used(self, tuning: str) -> None:
+        """Raise a ValueError if something is given that a way of tuning would leave out."""
+        for name, ways in USED_BY.items():
+            if getattr(self, name) is not None and tuning not in ways:
+                raise ValueError(
+                    f"{name} is used with tuning={' or '.join(map(repr, ways))}, not with tuning={tuning!r}; "
+                    "leave it at None."
+                )
 
     def scaling(self, X: Array) -> Scaling:
         """Scaling by some rows, if inputs are to be scaled."""
