@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -90,6 +92,14 @@ class PredictiveDistribution:
     def crps(self, y: ArrayLike) -> Array:
         """Continuous ranked probability score of each label, (n_samples,); lower is better."""
         return step_scores(check_labels(y, self.steps), self.steps)
+
+    def plot(self, row: int = 0, ax: Any = None, **described: Any) -> Any:
+        """Draw one row's distribution function, with ``quantiles``, ``y`` and ``target_name`` as in the display.
+
+        Returns a :class:`~conformal_gp.plotting.DistributionDisplay`. Needs Matplotlib.
+        """
+        displays = import_module("conformal_gp.plotting")  # loaded where a picture is asked for, not with every model
+        return displays.DistributionDisplay.from_predictions(self.steps[row], ax=ax, **described)
 
     def sample(self, n: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
         """Labels drawn from each row's steps, (n_samples, n)."""

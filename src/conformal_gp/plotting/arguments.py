@@ -103,3 +103,11 @@ def like(X: Any, rows: Array) -> Any:
     if hasattr(X, "columns"):
         return type(X)(rows, schema=list(X.columns))
     return rows
+
+
+def one_row(x: Any) -> Any:
+    """One row of inputs, (1, n_features), of the kind of ``x``."""
+    row = x if np.ndim(x) == 2 else np.reshape(np.asarray(x, dtype=float), (1, -1))
+    if np.shape(row)[0] != 1:
+        raise ValueError(f"x must be one row, got {np.shape(row)[0]}.")
+    return row

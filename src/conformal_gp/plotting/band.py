@@ -13,7 +13,7 @@ from conformal_gp.plotting.arguments import one_input_varied, stacked, vector
 from conformal_gp.plotting.display import Display
 from conformal_gp.plotting.infinite import arrowheads, limits_of
 from conformal_gp.plotting.style import BLUE, INK, LINES, axes_or_new, finish, nth, tints, titled
-from conformal_gp.types import Array
+from conformal_gp.types import Mask
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,47 @@ if TYPE_CHECKING:
 ARROWS = 12  # along a band without a finite end
 
 
-class PredictionBandDisplay(Display):
+class RowsAlongOneInput(Display):
+    """What displays over one input share: the rows as dots, arrowheads for infinite ends, names of axes."""
+
+    def __init__(
+        self,
+        grid: ArrayLike,
+        n_points: int,
+        *,
+        x: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        feature_name: str | None = None,
+        target_name: str | None = None,
+    ):
+        if (x is None) != (y is None):
+            raise ValueError("x and y must be given together, got one of them.")
+        self.grid = vector("grid", grid, n_points)
+        self.x = np.empty(0) if x is None else np.ravel(np.asarray(x, dtype=float))
+        self.y = np.empty(0) if y is None else vector("y", y, self.x.size)
+        self.feature_name = feature_name
+        self.target_name = target_name
+
+    def add_rows(self, ax: Axes) -> None:
+        """Draw the rows, if there are any."""
+        if self.x.size:
+            ax.plot(self.x, self.y, linestyle="none", marker=".", color=INK, markersize=4, alpha=0.6, label="rows")
+
+    def add_arrows(self, ax: Axes, below: Mask, above: Mask, limits: tuple[float, float]) -> None:
+        """Draw arrowheads where something is infinite, evenly over the grid: at all places they would touch."""
+        if below.any() or above.any():
+            apart = max(1, self.grid.size // ARROWS)
+            arrowheads(ax, self.grid[below][::apart], self.grid[above][::apart], limits)
+
+    def finished(self, ax: Axes) -> Self:
+        """Name the axes and keep them."""
+        ax.set(xlabel=self.feature_name or "", ylabel=self.target_name or "")
+        finish(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class PredictionBandDisplay(RowsAlongOneInput):
     """Prediction intervals along one input, the other inputs held: a band for each level.
 
     Made by :meth:`from_estimator` or :meth:`from_predictions`.
@@ -72,21 +112,12 @@ class PredictionBandDisplay(Display):
         intervals: ArrayLike,
         *,
         confidence_level: float | ArrayLike,
-        x: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        feature_name: str | None = None,
-        target_name: str | None = None,
         name: str | None = None,
+        **described: Any,
     ):
-        if (x is None) != (y is None):
-            raise ValueError("x and y must be given together, got one of them.")
         self.intervals, self.levels = stacked(intervals, confidence_level)
-        self.grid = vector("grid", grid, len(self.intervals))
+        super().__init__(grid, len(self.intervals), **described)
         self.prediction = vector("prediction", prediction, len(self.intervals))
-        self.x = np.empty(0) if x is None else np.ravel(np.asarray(x, dtype=float))
-        self.y = np.empty(0) if y is None else vector("y", y, self.x.size)
-        self.feature_name = feature_name
-        self.target_name = target_name
         self.name = name
 
     @classmethod
@@ -187,17 +218,7 @@ class PredictionBandDisplay(Display):
                 label=titled(self.name, percent(self.levels[k])),
             )
         (self.line_,) = ax.plot(self.grid, self.prediction, color=INK, linewidth=1.4, label="prediction")
-        if self.x.size:
-            ax.plot(self.x, self.y, linestyle="none", marker=".", color=INK, markersize=4, alpha=0.6, label="rows")
-        if np.isinf(self.intervals).any():
-            endless: NDArray[np.bool_] = np.any(np.isinf(self.intervals), axis=2)
-            arrowheads(ax, self._sample(endless[:, 0]), self._sample(endless[:, 1]), limits)
-        ax.set(xlabel=self.feature_name or "", ylabel=self.target_name or "")
-        finish(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-    def _sample(self, chosen: NDArray[np.bool_]) -> Array:
-        """Some of the chosen places, evenly over the grid: arrowheads at all of them would touch."""
-        places = self.grid[chosen]
-        return places[:: max(1, self.grid.size // ARROWS)]
+        self.add_rows(ax)
+        endless: NDArray[np.bool_] = np.any(np.isinf(self.intervals), axis=2)
+        self.add_arrows(ax, endless[:, 0], endless[:, 1], limits)
+        return self.finished(ax)

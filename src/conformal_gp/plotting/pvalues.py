@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import percent
-from conformal_gp.plotting.arguments import like, vector
+from conformal_gp.plotting.arguments import like, one_row, vector
 from conformal_gp.plotting.display import Display
 from conformal_gp.plotting.infinite import NOTE, limits_of
 from conformal_gp.plotting.style import BLUE, COLOURS, INK, LINES, axes_or_new, finish, nth, tint
@@ -122,9 +122,7 @@ class PValueDisplay(Display):
         display : PValueDisplay
             The display.
         """
-        row = x if np.ndim(x) == 2 else np.reshape(np.asarray(x, dtype=float), (1, -1))
-        if np.shape(row)[0] != 1:
-            raise ValueError(f"x must be one row, got {np.shape(row)[0]}.")
+        row = one_row(x)
         levels = read_levels(confidence_level)[0]
         regions = [estimator.predict_set(row, level)[0] for level in levels]
         if candidates is None:
