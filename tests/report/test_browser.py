@@ -109,6 +109,16 @@ def test_detail_of_a_row(opened, report):
     assert detail[0] == f"Row {i + 1}: {report.target} {write(report.y[i])}, predicted {write(found)}"
     assert detail[1] == f"90% interval: {write(low)} to {write(high)}, label {side}"
     assert detail[2] == f"p-value of the label: {report.held_out.p_values[i]:.4g}"
+    values = report.held_out.quantiles[i]
+    assert detail[3] == f"5%, 50% and 95% quantiles: {', '.join(write(values[k]) for k in (0, 9, 18))}"
+    curve = opened.run("document.querySelector('#distribution .conformal').getAttribute('d')")
+    points = np.array([[float(number) for number in point.split()] for point in curve[1:].split("L")])
+    assert (np.diff(points[:, 1]) < 0).all()  # upwards
+    inside = slice(1, -1)  # the outermost may be beyond the chart
+    scale = np.polyfit(values[inside], points[inside, 0], 1)
+    np.testing.assert_allclose(np.polyval(scale, values[inside]), points[inside, 0], atol=0.5)
+    label = opened.run("document.querySelector('#distribution .label').getAttribute('d')")
+    assert float(re.match(r"M(\S+) ", label)[1]) == pytest.approx(np.polyval(scale, report.y[i]), abs=0.5)
     assert opened.run("document.getElementById('row').getAttribute('aria-valuetext')").startswith(f"Row {i + 1}:")
 
 

@@ -68,6 +68,7 @@ def test_chart_has_the_library_s_numbers(report):
     data = embedded(report.page)
     found = report.held_out
     assert data["levels"] == list(range(50, 100))
+    assert data["quantiles"] == list(range(5, 100, 5))
     np.testing.assert_allclose(data["conformal"]["coverage"], coverage(report.y, found.intervals), atol=1e-6)
     np.testing.assert_allclose(data["plain"]["coverage"], coverage(report.y, found.plain), atol=1e-6)
     assert [row["prediction"] for row in data["rows"]] == sorted(row["prediction"] for row in data["rows"])
@@ -79,6 +80,7 @@ def test_chart_has_the_library_s_numbers(report):
         np.testing.assert_allclose([-np.inf if end is None else end for end in row["low"]], low, rtol=0, atol=half)
         np.testing.assert_allclose([np.inf if end is None else end for end in row["high"]], high, rtol=0, atol=half)
         assert row["p"] == round(found.p_values[i], 4)
+        np.testing.assert_allclose(np.cumsum(row["steps"]) / 10.0 ** data["decimals"], found.quantiles[i], atol=half)
         assert abs(row["y"] - report.y[i]) <= half
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -42,6 +42,8 @@ class HeldOut:
     crps : dict of str to ndarray of shape (n_samples,)
         Continuous ranked probability scores of the labels, for methods with predictive distributions and if they were
         asked for.
+    quantiles : dict of str to ndarray of shape (n_samples, n_quantiles)
+        Quantiles, for models with ``predict_quantiles`` and if they were asked for.
     """
 
     y: Array
@@ -50,6 +52,7 @@ class HeldOut:
     intervals: dict[str, Array]
     p_values: dict[str, Array] = field(default_factory=dict)
     crps: dict[str, Array] = field(default_factory=dict)
+    quantiles: dict[str, Array] = field(default_factory=dict)
 
     def findings(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
         """How each method did.
@@ -83,6 +86,7 @@ def cross_validate_intervals(
     plain: str | None = None,
     p_values: bool = False,
     crps: bool = False,
+    quantiles: Sequence[Level] = (),
     tails: str = "joint",
     progress: Progress | None = None,
 ) -> HeldOut:
@@ -109,6 +113,8 @@ def cross_validate_intervals(
         Whether to compute p-values of the labels too.
     crps : bool, default=False
         Whether to score predictive distributions too.
+    quantiles : sequence of floats, default=()
+        Quantiles to predict too.
     tails : {"joint", "equal"}, default="joint"
         Which intervals to take of models that have both: those with ``predict_distribution``.
     progress : callable or None, default=None
@@ -149,6 +155,8 @@ def cross_validate_intervals(
     found_p = {name: np.empty(labels.size) for name in with_p}
     with_crps = [name for name in names if name == plain or hasattr(models[name], "predict_distribution")]
     found_crps = {name: np.empty(labels.size) for name in with_crps if crps}
+    with_quantiles = [name for name, model in models.items() if quantiles and hasattr(model, "predict_quantiles")]
+    found_quantiles = {name: np.empty((labels.size, len(quantiles))) for name in with_quantiles}
     splits = _splits(cv, X, labels, random_state)
     done = 0
     for train, test in splits:
@@ -162,6 +170,9 @@ def cross_validate_intervals(
                 intervals[name][test] = fitted.predict_interval(held_out, [float(level) for level in levels], **which)
                 if name in found_crps:
                     found_crps[name][test] = fitted.predict_distribution(held_out).crps(labels[test])
+                if name in found_quantiles:
+                    asked = [float(quantile) for quantile in quantiles]
+                    found_quantiles[name][test] = fitted.predict_quantiles(held_out, asked)
                 if name in found_p:
                     found_p[name][test] = fitted.predict_p(held_out, labels[test])
                 if plain is not None and name == first:
@@ -172,7 +183,7 @@ def cross_validate_intervals(
             done += 1
             if progress is not None:
                 progress(done, len(splits) * len(models))
-    return HeldOut(labels, levels, prediction, intervals, found_p, found_crps)
+    return HeldOut(labels, levels, prediction, intervals, found_p, found_crps, found_quantiles)
 
 
 def _splits(cv: Any, X: Any, y: Array, random_state: int | None) -> list[tuple[Rows, Rows]]:

@@ -19,11 +19,11 @@ from conformal_gp.evaluation import cross_validate_intervals, folds
 from conformal_gp.evaluation.cross_validation import Progress
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.report.chart import as_json, chart_data
-from conformal_gp.report.numbers import CONFORMAL, LEVELS, PLAIN
+from conformal_gp.report.numbers import CONFORMAL, LEVELS, PLAIN, QUANTILES
 from conformal_gp.report.tables import coverage_table, data_table, guarantee, in_short, model_table, width_table
 from conformal_gp.validation import check_inputs, check_labels
 
-MODEL_METHODS = ("fit", "predict", "predict_interval", "predict_p")
+MODEL_METHODS = ("fit", "predict", "predict_interval", "predict_p", "predict_quantiles")
 
 
 def build_report(
@@ -107,7 +107,7 @@ def build_report(
             progress(fits, n_folds + 1)
 
     with warnings.catch_warnings():  # the page says where intervals are infinite
-        warnings.filterwarnings("ignore", message="confidence_level=", category=UserWarning)
+        warnings.filterwarnings("ignore", message="(confidence_level|quantile)=", category=UserWarning)
         held_out = cross_validate_intervals(
             {CONFORMAL: model},
             inputs,
@@ -117,6 +117,7 @@ def build_report(
             random_state=random_state,
             plain=PLAIN,
             p_values=True,
+            quantiles=QUANTILES,
             progress=done,
         )
     fitted.fit(X, y)

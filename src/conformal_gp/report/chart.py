@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from conformal_gp.evaluation import HeldOut, chance_range, percent
 from conformal_gp.metrics import coverage, mean_width
-from conformal_gp.report.numbers import CONFORMAL, LEVELS, PERCENTS, PLAIN, Rounding, general
+from conformal_gp.report.numbers import CONFORMAL, LEVELS, PERCENTS, PLAIN, QUANTILE_PERCENTS, Rounding, general
 from conformal_gp.types import Array
 
 INPUTS_SHOWN = 8
@@ -27,7 +27,7 @@ def chart_data(
     max_rows: int,
     random_state: int | None,
 ) -> dict[str, Any]:
-    """Intervals of some rows at every level, and the texts of coverage and mean width over all rows."""
+    """Intervals and quantiles of some rows, and the texts of coverage and mean width over all rows."""
     rounding = Rounding.of(held_out.y)
     chosen = np.random.default_rng(random_state).permutation(held_out.y.size)[:max_rows]
     y, prediction, intervals = held_out.y, held_out.prediction[CONFORMAL], held_out.intervals[CONFORMAL]
@@ -38,6 +38,7 @@ def chart_data(
         "inputs": list(names[:INPUTS_SHOWN]),
         "decimals": rounding.decimals,
         "levels": PERCENTS,
+        "quantiles": QUANTILE_PERCENTS,
         "view": view(y, prediction, intervals, rounding),
         "chance": chance_range(LEVELS, y.size).round(4).tolist(),
         "conformal": _summary(y, intervals, rounding),
@@ -52,6 +53,7 @@ def chart_data(
                 "insideFrom": int(inside[i]),
                 "low": [rounding.plain(end) for end in intervals[i, 0]],
                 "high": [rounding.plain(end) for end in intervals[i, 1]],
+                "steps": rounding.differences(held_out.quantiles[CONFORMAL][i]),
             }
             for i in chosen
         ],

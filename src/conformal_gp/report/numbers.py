@@ -16,6 +16,9 @@ CONFORMAL, PLAIN = "conformal intervals", "plain Gaussian process"
 # The levels of the page, in percent and as fractions.
 PERCENTS = tuple(range(50, 100))
 LEVELS = tuple(Fraction(number, 100) for number in PERCENTS)
+# The quantiles that a row's distribution is drawn through, in percent and as fractions.
+QUANTILE_PERCENTS = tuple(range(5, 100, 5))
+QUANTILES = tuple(Fraction(number, 100) for number in QUANTILE_PERCENTS)
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,16 @@ class Rounding:
     def plain(self, value: float) -> float | None:
         """A number for JSON; None stands for infinity."""
         return round(float(value), self.decimals) if math.isfinite(value) else None
+
+    def differences(self, values: Array) -> list[int | None]:
+        """Ascending numbers in units of the last decimal, each as its difference to the one before; None is infinity.
+
+        >>> Rounding(2).differences(np.array([-np.inf, 3.14, 3.17, 3.17]))
+        [None, 314, 3, 0]
+        """
+        finite = np.isfinite(values)
+        found = iter(np.diff(np.round(values[finite] * 10.0**self.decimals), prepend=0.0))
+        return [int(next(found)) if is_finite else None for is_finite in finite]
 
 
 def general(value: Any) -> str:
