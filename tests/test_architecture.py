@@ -68,3 +68,9 @@ def test_no_file_is_long():
     files = [path for folder in folders for path in (import_graph.ROOT / folder).rglob("*.py")]
     assert len(files) > 200
     assert not [path for path in files if len(path.read_text().splitlines()) > MOST_LINES]
+
+
+def test_private_modules_of_sklearn_are_imported_in_one_place():
+    private = re.compile(r"^\s*(?:from|import) sklearn\S*\._", flags=re.MULTILINE)
+    found = [path.name for path in import_graph.PACKAGE.rglob("*.py") if private.search(path.read_text())]
+    assert found == ["constraints.py"]

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.conformal.levels import rank, read_levels, warn_where_infinite
+from conformal_gp.constraints import Interval, StrOptions
 from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context, clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import StrOptions
 
 from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing
+from conformal_gp.constraints import StrOptions
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning import augmented, fixed, holdout, train
 from conformal_gp.tuning.plan import Plan

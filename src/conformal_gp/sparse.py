@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context, clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing
+from conformal_gp.constraints import Hidden, Interval, StrOptions
 from conformal_gp.gp.inducing import SELECTIONS
 from conformal_gp.gp.lowrank import APPROXIMATIONS
 from conformal_gp.rows import ArrayRows, Rows

@@ -35,11 +35,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_ndtr, logsumexp
 from sklearn.utils import check_random_state, gen_batches
-from sklearn.utils._param_validation import Interval
 
 from conformal_gp.comparators.adam import adam_step
 from conformal_gp.comparators.latent_process import Moments, Posterior, Projection
 from conformal_gp.comparators.split import SplitRegressor
+from conformal_gp.constraints import Interval
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.types import Array
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import KFold, check_cv
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from conformal_gp.comparators.base import RegionRegressor
 from conformal_gp.comparators.held_out import HeldOutRegressor, plus_intervals
 from conformal_gp.conformal.levels import rank
+from conformal_gp.constraints import HasMethods, Interval, StrOptions
 from conformal_gp.types import Array, Rows
 
 

@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 from scipy.special import log_expit, log_softmax, logsumexp, ndtr, ndtri
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from conformal_gp._compiled import compiled
 from conformal_gp.comparators.adam import adam_step
 from conformal_gp.comparators.recalibration import QuantileRecalibration, extended_scores
+from conformal_gp.constraints import Interval
 from conformal_gp.types import Array
 
 # Probabilities are kept this far from 0 and 1, as in the authors' code: 4.75 standard deviations.

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import HasMethods
 
 from conformal_gp.comparators.base import IntervalRegressor
+from conformal_gp.constraints import HasMethods
 from conformal_gp.gp.error_bars import error_bars
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.types import Array

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import gen_batches
-from sklearn.utils._param_validation import HasMethods, Interval
 
 from conformal_gp.comparators.base import IntervalRegressor
 from conformal_gp.comparators.leave_out import ClosedForm, LeftOut, Refits
 from conformal_gp.comparators.order import lower_end, scaled, upper_end
+from conformal_gp.constraints import HasMethods, Interval
 from conformal_gp.predictors.single import SinglePredictor
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.types import Array, Rows

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state, gen_batches
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from conformal_gp.comparators.full import FullConformalRegressor
 from conformal_gp.conformal.lines import Lines, centred_lines
+from conformal_gp.constraints import Interval, StrOptions
 from conformal_gp.gp.inputs import Scaling
 from conformal_gp.predictors.base import BLOCK_ENTRIES
 from conformal_gp.types import Array, Rows

@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from conformal_gp.comparators.split import SplitRegressor
+from conformal_gp.constraints import StrOptions
 from conformal_gp.types import Array
 
 INTERVAL_RULES = ("shortest", "central")

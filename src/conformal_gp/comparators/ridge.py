@@ -6,11 +6,11 @@ from numbers import Real
 
 from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.utils._param_validation import Interval
 
 from conformal_gp.comparators.automatic_model_selection import search
 from conformal_gp.comparators.full import FullConformalRegressor
 from conformal_gp.conformal.lines import Lines, normalised_residual_lines
+from conformal_gp.constraints import Interval
 from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.threads import one_blas_thread

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from conformal_gp.comparators.base import IntervalRegressor
 from conformal_gp.conformal.levels import read_levels
+from conformal_gp.constraints import HasMethods, Interval
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.types import Array
 from conformal_gp.validation import check_finite

@@ -8,10 +8,10 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from conformal_gp.comparators.order import scaled, upper_end
 from conformal_gp.comparators.split import SplitRegressor
+from conformal_gp.constraints import Interval
 from conformal_gp.types import Array
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils._param_validation import validate_parameter_constraints
 
+from conformal_gp.constraints import validate_parameter_constraints
 from conformal_gp.gp.inputs import MEAN_NAMES, Scaling
 from conformal_gp.gp.lowrank import APPROXIMATIONS
 from conformal_gp.regressor import ConformalGPRegressor
