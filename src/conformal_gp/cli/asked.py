@@ -34,7 +34,7 @@ class Asked:
             "--confidence",
             "-c",
             metavar="LEVEL...",
-            help="Levels of intervals, as 0.95 or 95%; several may follow.  [default: 90% 95% 99%, or none with "
+            help="Levels of intervals, as 95, 95% or 0.95; several may follow.  [default: 90% 95% 99%, or none with "
             "--quantiles, --upper or --lower]",
             show_default=False,
         ),

@@ -14,9 +14,9 @@ _MOST_DECIMALS = 12
 
 
 def parse_level(text: str, option: str = "--confidence") -> Fraction:
-    """A level, as a share or in percent; ``option`` is where it was given.
+    """A level, as a share or in percent; ``option`` is where it was given. A number above 1 is in percent.
 
-    >>> parse_level("0.95") == parse_level("95%") == Fraction(19, 20)
+    >>> parse_level("0.95") == parse_level("95%") == parse_level("95") == Fraction(19, 20)
     True
     """
     kind = "quantiles" if option == "--quantiles" else "levels"
@@ -26,10 +26,8 @@ def parse_level(text: str, option: str = "--confidence") -> Fraction:
         shown = text if len(text) <= 30 else f"{text[:30]}..."
         raise ValueError(f"{option} takes {kind} such as 0.95 or 95%, got '{shown}'.")
     value = Fraction(plain)
-    if written.endswith("%"):
+    if written.endswith("%") or value > 1:
         value /= 100
-    elif 1 < value < 100:
-        raise ValueError(f"{option} takes {kind} such as 0.95 or 95%, got '{text}'; did you mean {text}%?")
     if (value * 10**_MOST_DECIMALS).denominator != 1:
         raise ValueError(f"{option} takes {kind} of up to {_MOST_DECIMALS} decimals, got '{text}'.")
     try:

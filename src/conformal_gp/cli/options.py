@@ -14,17 +14,21 @@ KernelName = Literal["se", "rq", "nn", "matern32", "matern52"]
 MeanName = Literal["auto", "zero", "constant", "linear"]
 TuningName = Literal["auto", "augmented", "holdout", "train"]
 MissingRule = Literal["error", "drop", "impute"]
+UnseenRule = Literal["error", "blank"]
+DateRule = Literal["error", "parts"]
 CategoryInputs = Literal["onehot", "codes"]
 TailsName = Literal["joint", "equal"]
 
 _TABLE = "Reading tables"
 _MODEL = "Model"
 
-Data = Annotated[str, typer.Argument(metavar="DATA", help="Table with labels: CSV, TSV or Parquet; - reads stdin.")]
+Data = Annotated[
+    str, typer.Argument(metavar="DATA", help="Table with labels: CSV, TSV, Parquet or Excel; - reads stdin.")
+]
 Target = Annotated[str, typer.Option("--target", "-t", metavar="COL", help="Column with the labels.")]
 Confidence = Annotated[
     list[str],
-    typer.Option("--confidence", "-c", metavar="LEVEL...", help="Levels, as 0.95 or 95%; several may follow."),
+    typer.Option("--confidence", "-c", metavar="LEVEL...", help="Levels, as 95, 95% or 0.95; several may follow."),
 ]
 Tails = Annotated[
     TailsName,
@@ -44,6 +48,17 @@ Categories = Annotated[
         help="Text columns: a 0/1 input for each category, or one input that numbers them alphabetically.",
         rich_help_panel=_TABLE,
     ),
+]
+Unseen = Annotated[
+    UnseenRule,
+    typer.Option(
+        help="New rows with a category that no training row has: an error, or leave their predictions empty.",
+        rich_help_panel=_TABLE,
+    ),
+]
+Dates = Annotated[
+    DateRule,
+    typer.Option(help="Columns of dates: an error, or inputs for year, month and day of week.", rich_help_panel=_TABLE),
 ]
 Drop = Annotated[
     list[str],

@@ -47,7 +47,7 @@ class Job(NamedTuple):
     def feature(self) -> int:
         """Number of the input along which a band is drawn. It must be numeric."""
         columns = self.training.columns
-        numbers = [column.name for column in columns.columns if column.categories is None]
+        numbers = [column.name for column in columns.columns if column.categories is None and column.dates is None]
         if not numbers:
             raise TableError("a band goes over a column of numbers, and there is none.")
         name = numbers[0] if self.input_name is None else self.input_name

@@ -17,9 +17,10 @@ from conformal_gp.cli.training import Model, ModelChoice, Reading, read_training
 from conformal_gp.files import check_output
 from conformal_gp.persistence import load_columns
 from conformal_gp.tables import Columns, TableError, write_table
+from conformal_gp.tables.kinds import kind_of
 
 # Options that say how a model is fitted, and nothing to one that is.
-_OF_FIT = ("kernel", "mean", "tuning", "gamma", "seed", "categories", "drop", "sample")
+_OF_FIT = ("kernel", "mean", "tuning", "gamma", "seed", "jobs", "categories", "dates", "drop", "sample")
 
 
 def predict(
@@ -28,7 +29,7 @@ def predict(
         list[str],
         typer.Argument(
             metavar="[TRAIN] NEW",
-            help="Tables (CSV, TSV, Parquet; - is stdin; TRAIN may be a folder of such). TRAIN, or --model.",
+            help="Tables (CSV, TSV, Parquet, Excel; - is stdin; TRAIN may be a folder of such). TRAIN, or --model.",
         ),
     ],
     target: Annotated[str | None, typer.Option("--target", "-t", metavar="COL", help="Column with the labels.")] = None,
@@ -61,6 +62,7 @@ def predict(
     if [*files, model].count("-") > 1:
         raise TableError("only one file can be read from standard input (-).")
     check_output(out, files if model is None else [*files, model])
+    kind_of(out)
     if model is not None:
         if len(files) != 1:
             raise TableError(f"with --model, give one table (NEW), not {len(files)}.")

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from conformal_gp.cli.asked import Wanted
 from conformal_gp.cli.output import Output
-from conformal_gp.cli.training import Model, Reading, tuning_of
-from conformal_gp.evaluation import percent
+from conformal_gp.cli.training import Model, Reading, say_imputed, tuning_of
+from conformal_gp.evaluation import chance_range, percent
 from conformal_gp.metrics import coverage
+from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.tables import Columns, Table
 from conformal_gp.types import Array
 
@@ -26,7 +27,7 @@ class NewRows(NamedTuple):
     X: Array
     """(rows, inputs)"""
     rows: NDArray[np.int64]
-    """Which rows of the table these are: all, but for those that lack a value."""
+    """Which rows of the table these are: all, but for those that lack a value or have a new category."""
 
 
 def read_new(source: str, columns: Columns, reading: Reading, output: Output) -> NewRows:
@@ -35,7 +36,23 @@ def read_new(source: str, columns: Columns, reading: Reading, output: Output) ->
     extra = columns.extra(table)
     if extra:
         output.notice(f"{table.name} has columns that {columns.source} has not; they are not used: {_named(extra)}")
-    return NewRows(table, *columns.design(table))
+    design = columns.design(table, reading.unseen)
+    say_imputed(table, design.imputed, output)
+    lacking = len(table) - design.rows.size - design.unseen.size
+    if lacking:
+        output.notice(f"rows of {table.name} that lack a value: {lacking}; their predictions are left empty")
+    if design.unseen.size:
+        output.notice(
+            f"rows of {table.name} with a category that {columns.source} has not: {design.unseen.size} "
+            f"({places(table, design.unseen)}); their predictions are left empty"
+        )
+    return NewRows(table, design.X, design.rows)
+
+
+def places(table: Table, rows: Any) -> str:
+    """Where the first of some rows are."""
+    named = ", ".join(table.place(int(row)) for row in rows[:_ROWS_NAMED])
+    return named if len(rows) <= _ROWS_NAMED else f"{named} and {len(rows) - _ROWS_NAMED} more"
 
 
 class Prediction:
@@ -47,6 +64,7 @@ class Prediction:
         self._table = new.table
         self._wanted = wanted
         self.rows = new.rows
+        self._inputs = new.X
         inputs = columns.frame(new.X)
         with output.warnings_as_notices():
             self.mean = np.asarray(model.predict(inputs))
@@ -75,26 +93,19 @@ class Prediction:
         return self._model.predict_bound(inputs, shares, side=kind.removesuffix("_bound"))
 
     def _say_what_is_unusual(self, output: Output) -> None:
-        if self.rows.size < len(self._table):
-            blank = len(self._table) - self.rows.size
-            output.notice(f"rows of {self._table.name} that lack a value: {blank}; their predictions are left empty")
         for i, level in enumerate(self._wanted.levels):
             with_holes = [row for row, pieces in zip(self.rows, self.regions[i], strict=True) if len(pieces) > 1]
             if with_holes:
                 output.notice(
-                    f"regions with holes at {percent(level)}: {len(with_holes)} ({self._places(with_holes)}); lower "
-                    "and upper are their outer ends, --regions gives all pieces"
+                    f"regions with holes at {percent(level)}: {len(with_holes)} ({places(self._table, with_holes)}); "
+                    "lower and upper are their outer ends, --regions gives all pieces"
                 )
             infinite = self.rows[~np.isfinite(self.intervals[:, :, i]).all(axis=1)]
             if 0 < infinite.size < self.rows.size:
                 output.notice(
-                    f"infinite intervals at {percent(level)}: {infinite.size} ({self._places(infinite)}); the "
+                    f"infinite intervals at {percent(level)}: {infinite.size} ({places(self._table, infinite)}); the "
                     "training rows say nothing there, or too little for this level"
                 )
-
-    def _places(self, rows: Any) -> str:
-        named = ", ".join(self._table.place(int(row)) for row in rows[:_ROWS_NAMED])
-        return named if len(rows) <= _ROWS_NAMED else f"{named} and {len(rows) - _ROWS_NAMED} more"
 
     def added(self, prefix: str, with_regions: bool) -> dict[str, Array | list[str]]:
         """Columns to add to the table."""
@@ -134,15 +145,26 @@ class Prediction:
         labels = self._labels()
         return None if labels is None else np.asarray(coverage(labels, self.intervals))
 
+    def _trained_on(self, labels: Array) -> int:
+        """How many predicted rows are training rows, as far as these are kept: with the same inputs and label."""
+        if not isinstance(self._model, ConformalGPRegressor):
+            return 0
+        X, y = self._model._training_rows
+        known = {row.tobytes() for row in np.column_stack([X, y]) + 0.0}
+        return sum(row.tobytes() in known for row in np.column_stack([self._inputs, labels]) + 0.0)
+
     def _kept(self, labels: Array) -> list[str]:
         """Shares of labels inside intervals and on the right sides of bounds, in words."""
         inside = zip(np.asarray(coverage(labels, self.intervals)), self._wanted.levels, strict=True)
-        words = [f"{percent(share, 1)} inside at {percent(level)}" for share, level in inside]
+        words = [
+            f"{percent(share, 1)} inside at {percent(level)} ({_expected(level, labels.size)})"
+            for share, level in inside
+        ]
         for kind, values in self.one_sided.items():
             holds = labels[:, None] >= values if kind == "lower_bound" else labels[:, None] <= values
             words += [
                 f"{percent(share, 1)} {'at least' if kind == 'lower_bound' else 'at most'} the "
-                f"{percent(level)} {kind.replace('_', ' ')}"
+                f"{percent(level)} {kind.replace('_', ' ')} ({_expected(level, labels.size)})"
                 for share, level in zip(holds.mean(axis=0), self._wanted.one_sided[kind], strict=True)
             ]
         return words
@@ -157,6 +179,12 @@ class Prediction:
         labels = self._labels()
         if labels is not None:
             lines.append(f"{self._table.name} has labels: {', '.join(self._kept(labels))}.")
+            known = self._trained_on(labels)
+            if known:
+                lines.append(
+                    f"Of these {labels.size} rows {known} are training rows, with the same inputs and label: the model "
+                    "has seen them, and the shares say little of new rows. conformal-gp evaluate holds rows out."
+                )
         return "\n".join(lines)
 
     def document(self) -> dict[str, Any]:
@@ -185,6 +213,12 @@ class Prediction:
                 for j, row in enumerate(self.rows)
             ],
         }
+
+
+def _expected(level: Fraction, n_rows: int) -> str:
+    """Between which shares chance leaves the labels inside."""
+    low, high = chance_range(level, n_rows)
+    return f"by chance {100 * low:.1f} to {percent(high, 1)}"
 
 
 def _floats(levels: list[Fraction]) -> list[float]:

@@ -30,6 +30,8 @@ class Reading:
 
     missing: options.Missing = "error"
     categories: options.Categories = "onehot"
+    unseen: options.Unseen = "error"
+    dates: options.Dates = "error"
     drop: options.Drop = field(default_factory=list)
     na: options.Na = field(default_factory=list)
     separator: options.Separator = None
@@ -40,7 +42,9 @@ class Reading:
         """Read a table, in doubt as one (``like``) that was read before; say what was guessed."""
         table = read_table(source, separator=self.separator, decimal=self.decimal, like=like)
         guessed = table.dialect.described()
-        if table.lines is not None and guessed and table.dialect != like:
+        if table.note:
+            output.notice(table.note)
+        if not table.typed and guessed and table.dialect != like:
             output.notice(f"{table.name} is read with {guessed}; --separator and --decimal say otherwise")
         if like is not None and like.marked and table.dialect.marked and like.decimal != table.dialect.decimal:
             output.notice(
@@ -105,6 +109,15 @@ class Training(NamedTuple):
     """Numbers of the rows in the table, from 0."""
 
 
+def say_imputed(table: Table, imputed: int, output: Output) -> None:
+    """Say that values were filled in, and what the guarantee is then worth."""
+    if imputed:
+        output.notice(
+            f"{imputed} missing values of {table.name} are filled in from the training rows, so new rows are not "
+            "treated quite alike: the guarantee is no longer exact"
+        )
+
+
 def read_training(source: str, target: str, reading: Reading, seed: int, output: Output) -> Training:
     """Read training rows from a table, and report what was left out."""
     table = reading.table(source, output)
@@ -115,10 +128,11 @@ def read_training(source: str, target: str, reading: Reading, seed: int, output:
         category_inputs=reading.categories,
         missing=reading.missing,
         missing_marks=reading.na,
+        dates=reading.dates,
     )
     for notice in columns.notices():
         output.notice(notice)
-    (X, numbers), y = columns.training_rows(table)
+    (X, numbers, _, imputed), y = columns.training_rows(table)
     if reading.missing == "impute" and y.size < len(table):
         output.notice(f"{len(table) - y.size} of {len(table)} rows of {table.name} have no label and were left out")
     elif y.size < len(table):
@@ -127,11 +141,7 @@ def read_training(source: str, target: str, reading: Reading, seed: int, output:
             f"{len(table) - y.size} of {len(table)} rows of {table.name} lack a value and were dropped; column "
             f"'{name}' alone lacks {count}"
         )
-    if reading.missing == "impute":
-        output.notice(
-            "missing inputs are filled in from the training rows, so new rows are not treated quite alike: the "
-            "guarantee is no longer exact"
-        )
+    say_imputed(table, imputed, output)
     if y.size < FEWEST_ROWS:
         raise TableError(f"{table.name} has {y.size} rows with labels; at least {FEWEST_ROWS} are needed.")
     if reading.sample is not None and reading.sample < y.size:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.tables.cells import as_numbers, is_date, is_like_a_number, is_missing, number
+from conformal_gp.tables.dates import PARTS, has_hours, order_of, parts_of, read_dates
 from conformal_gp.tables.dialect import has_thousands
 from conformal_gp.tables.errors import TableError, did_you_mean
 from conformal_gp.tables.table import Table
@@ -17,6 +19,9 @@ from conformal_gp.types import Array
 
 # With more categories than this, or than half the rows, a column probably holds names, not categories.
 MOST_CATEGORIES = 50
+# Fewest rows in which whole numbers that are all different look like row numbers.
+FEWEST_NUMBERED = 10
+_LIKE_AN_IDENTIFIER = re.compile(r"(?i:(^|[^a-z])(id|ids|index|no|nr|num|number|row|key|code))$|[a-z]I[dD]$")
 
 
 @dataclass(frozen=True)
@@ -25,21 +30,29 @@ class Column:
 
     name: str
     categories: tuple[str, ...] | None
-    """In alphabetical order; None for numbers."""
+    """In alphabetical order; None for numbers and dates."""
     fill: float | str
     """What replaces a missing value with ``missing="impute"``: the median, or the most frequent category."""
     constant: bool = False
     """Whether all training rows have the same value."""
+    dates: str | None = None
+    """Of a column of dates: whether these are written "ymd", "dmy" or "mdy"."""
+    hours: bool = False
+    """Whether dates have a time of day."""
 
     def inputs(self, encoding: str) -> list[str]:
         """Names of the inputs that the column becomes."""
+        if self.dates is not None:
+            return [f"{self.name} ({part})" for part in (*PARTS, *["hour"] * self.hours)]
         if self.categories is None or encoding == "codes":
             return [self.name]
         shown = self.categories[1:] if len(self.categories) == 2 else self.categories
         return [f"{self.name}={category}" for category in shown]
 
     def design(self, values: Array, encoding: str) -> Array:
-        """Inputs, (rows, inputs), from numbers or numbers of categories."""
+        """Inputs, (rows, inputs), from numbers, numbers of categories or days since 1970."""
+        if self.dates is not None:
+            return parts_of(values, self.hours)
         if self.categories is None or encoding == "codes":
             return values[:, None]
         indicators = (values[:, None] == np.arange(len(self.categories))).astype(np.float64)
@@ -66,8 +79,25 @@ def count_missing(table: Table, name: str, marks: frozenset[str]) -> int:
     return sum(is_missing(cell, marks) for cell in cells) if numbers is None else int(np.isnan(numbers).sum())
 
 
-def learn_column(table: Table, name: str, marks: frozenset[str], missing: str, category_inputs: str) -> Column:
-    """What a column of training rows holds: numbers, or which categories."""
+def names_rows(table: Table, name: str, marks: frozenset[str]) -> bool:
+    """Whether a column looks like row numbers or identifiers: whole numbers, all different.
+
+    They must also follow each other without a gap, be in order, or stand below a name such as "id".
+    """
+    numbers = as_numbers(table.cells(name), table.dialect, marks)
+    if numbers is None or numbers.size < FEWEST_NUMBERED or not np.all(numbers == np.round(numbers)):
+        return False
+    if np.unique(numbers).size < numbers.size:
+        return False
+    steps = np.diff(numbers)
+    in_order = bool((steps > 0.0).all() or (steps < 0.0).all())
+    return in_order or np.ptp(numbers) == numbers.size - 1 or _LIKE_AN_IDENTIFIER.search(name) is not None
+
+
+def learn_column(
+    table: Table, name: str, marks: frozenset[str], missing: str, category_inputs: str, dates: str
+) -> Column:
+    """What a column of training rows holds: numbers, dates, or which categories."""
     cells = table.cells(name)
     numbers = as_numbers(cells, table.dialect, marks)
     absent = np.array([is_missing(cell, marks) for cell in cells]) if numbers is None else np.isnan(numbers)
@@ -76,12 +106,18 @@ def learn_column(table: Table, name: str, marks: frozenset[str], missing: str, c
     if absent.any() and missing == "error":
         raise missing_value(table, name, absent)
     present = [] if numbers is not None else [cells[row] for row in np.flatnonzero(~absent)]
+    if sum(map(is_date, present)) > len(present) / 2 and dates == "parts":
+        order = order_of(table, name, marks)
+        days = read_dates(table, name, order, marks)
+        return Column(
+            name, None, float(np.nanmedian(days)), bool(np.nanmax(days) == np.nanmin(days)), order, has_hours(days)
+        )
     if sum(map(is_date, present)) > len(present) / 2:
         row = next(int(row) for row in np.flatnonzero(~absent) if is_date(cells[row]))
         raise TableError(
-            f"{table.name}: column '{name}' holds dates ({table.place(row)}: {cells[row]}), which are no inputs. Turn "
-            f"it into a number (day of the year, age in days), or leave it out with --drop '{name}'. Beware: rows in "
-            "order of time are rarely exchangeable."
+            f"{table.name}: column '{name}' holds dates ({table.place(row)}: {cells[row]}), which are no numbers. "
+            f"--dates parts makes inputs of year, month and day of the week; --drop '{name}' leaves it out; or turn it "
+            "into a number yourself (age in days). Beware: rows in order of time are rarely exchangeable."
         )
     if numbers is not None or sum(map(is_like_a_number, present)) > len(present) / 2:
         numbers = read_numbers(table, name, marks)
@@ -117,21 +153,28 @@ def read_numbers(table: Table, name: str, marks: frozenset[str], *, is_target: b
     raise AssertionError("a column that is not all finite numbers has a cell that is none")
 
 
-def codes(table: Table, column: Column, marks: frozenset[str], source: str) -> Array:
-    """Numbers of a column's categories, NaN where a cell holds nothing."""
+def codes(
+    table: Table, column: Column, marks: frozenset[str], source: str, unseen: str = "error"
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Numbers of a column's categories, NaN where a cell holds nothing, and whether it holds an unseen category.
+
+    With ``unseen="blank"`` an unseen category is NaN too, else an error.
+    """
     categories = column.categories or ()
     known = {category: float(code) for code, category in enumerate(categories)}
-    values = np.full(len(table), np.nan)
+    values, new = np.full(len(table), np.nan), np.zeros(len(table), dtype=bool)
     for row, cell in enumerate(table.cells(column.name)):
         if is_missing(cell, marks):
             continue
-        if str(cell) not in known:
+        new[row] = str(cell) not in known
+        if new[row] and unseen == "error":
             raise TableError(
                 f"{table.name}: column '{column.name}', {table.place(row)}: '{cell}' is not among the categories of "
-                f"{source} ({short(categories)}).{did_you_mean(str(cell), categories)} Nothing is known of it."
+                f"{source} ({short(categories)}).{did_you_mean(str(cell), categories)} Nothing is known of it.",
+                "--unseen blank leaves the predictions of such rows empty.",
             )
-        values[row] = known[str(cell)]
-    return values
+        values[row] = known.get(str(cell), np.nan)
+    return values, new
 
 
 def missing_value(table: Table, name: str, absent: NDArray[np.bool_], *, is_target: bool = False) -> TableError:

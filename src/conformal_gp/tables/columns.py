@@ -2,7 +2,8 @@
 
 Numbers are inputs as they are. A column of text holds categories: each becomes an input that is 1 in its rows and 0 in
 others (two categories make one input), or, if so asked, the column becomes one input that numbers its categories from 0
-in alphabetical order. Columns are matched by name; their order does not matter.
+in alphabetical order. A column of dates becomes year, month and day of the week, if so asked. Columns are matched
+by name; their order does not matter.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from conformal_gp.tables.column import (
     count_missing,
     learn_column,
     missing_value,
+    names_rows,
     numbers_rows,
     read_numbers,
     short,
 )
+from conformal_gp.tables.dates import ORDERS, read_dates
 from conformal_gp.tables.dialect import Dialect
 from conformal_gp.tables.errors import TableError, did_you_mean, listed
 from conformal_gp.tables.table import Table
@@ -47,6 +50,18 @@ class DesignMatrix(NamedTuple):
     """(rows, inputs)"""
     rows: NDArray[np.int64]
     """Which rows of the table these are: all, but for those dropped."""
+    unseen: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+    """Those that were dropped because a category is new."""
+    imputed: int = 0
+    """How many missing values were filled in."""
+
+
+class _Values(NamedTuple):
+    """A column of a table in numbers; which of its cells have a new category, and which were filled in."""
+
+    values: Array
+    unseen: NDArray[np.bool_]
+    imputed: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -77,6 +92,8 @@ class Columns:
     left_out: tuple[str, ...]
     dialect: Dialect | None = None
     """How the table was written, if it was text: new rows are read the same way."""
+    numbering: tuple[str, ...] = ()
+    """Columns that are used, and look like row numbers or identifiers."""
 
     @classmethod
     def learn(
@@ -88,6 +105,7 @@ class Columns:
         category_inputs: str = "onehot",
         missing: str = "error",
         missing_marks: Iterable[str] = (),
+        dates: str = "error",
     ) -> Self:
         """Learn which columns there are, and the categories of those with text.
 
@@ -105,6 +123,8 @@ class Columns:
             What to do with rows that lack a value.
         missing_marks : iterable of str
             Texts that mean a missing value, besides the usual ones.
+        dates : {"error", "parts"}, default="error"
+            Whether a column of dates is an error, or becomes year, month and day of the week (and hour).
 
         Returns
         -------
@@ -123,18 +143,20 @@ class Columns:
             raise TableError(f"the target '{target}' cannot be dropped.")
         used = [name for name in table.names if name != target and name not in leave_out]
         unnamed = [name for name in used if not name]
-        numbering = bool(unnamed) and numbers_rows(table)
         used = [name for name in used if name]
-        if unnamed and not numbering:
+        if unnamed and not numbers_rows(table):
             raise TableError(
                 f"{table.name} has a column without a name; give it one in the header, or leave it out with --drop ''."
             )
         if not used:
             raise TableError(f"{table.name} has no column besides the target '{target}' to predict it from.")
-        columns = tuple(_each(used, lambda name: learn_column(table, name, marks, missing, category_inputs)))
+        columns = tuple(_each(used, lambda name: learn_column(table, name, marks, missing, category_inputs, dates)))
         left_out = (*leave_out, *unnamed)
-        dialect = None if table.lines is None else table.dialect
-        return cls(table.name, target, columns, category_inputs, missing, tuple(missing_marks), left_out, dialect)
+        dialect = None if table.typed else table.dialect
+        numbering = tuple(name for name in used if names_rows(table, name, marks))
+        return cls(
+            table.name, target, columns, category_inputs, missing, tuple(missing_marks), left_out, dialect, numbering
+        )
 
     @classmethod
     def of_numbers(cls, source: str, target: str, names: Iterable[str], **options: Any) -> Self:
@@ -157,38 +179,43 @@ class Columns:
         known = {column.name for column in self.columns} | {self.target, *self.left_out}
         return [name for name in table.names if name not in known]
 
-    def design(self, table: Table) -> DesignMatrix:
-        """Inputs of a table's rows.
+    def design(self, table: Table, unseen: str = "error") -> DesignMatrix:
+        """Inputs of a table's rows; with ``unseen="blank"``, without those that have a new category.
 
         Raises
         ------
         TableError
-            If a column is not there, a category is new, a value is missing (unless ``missing`` says otherwise) or not a
-            number.
+            If a column is not there, a category is new (unless ``unseen`` says otherwise), a value is missing (unless
+            ``missing`` says otherwise) or not a number.
         """
         absent = [column.name for column in self.columns if column.name not in table.names]
         if absent:
             hint = did_you_mean(absent[0], self.extra(table)) if len(absent) == 1 else ""
             raise TableError(f"{table.name} lacks {listed(absent)}, which {self.source} has.{hint}")
-        values = np.array(_each(self.columns, lambda column: self._values(table, column)))
+        read = _each(self.columns, lambda column: self._values(table, column, unseen))
+        values = np.array([found.values for found in read])
         rows = np.flatnonzero(~np.isnan(values).any(axis=0))  # NaN only in rows to drop
         inputs = zip(self.columns, values[:, rows], strict=True)
-        return DesignMatrix(np.hstack([column.design(value, self.category_inputs) for column, value in inputs]), rows)
+        X = np.hstack([column.design(value, self.category_inputs) for column, value in inputs])
+        new = np.flatnonzero(np.any([found.unseen for found in read], axis=0))
+        return DesignMatrix(X, rows, new, sum(int(found.imputed[rows].sum()) for found in read))
 
-    def _values(self, table: Table, column: Column) -> Array:
-        """A column as numbers or codes, NaN only where a row is to be dropped."""
-        if column.categories is None:
-            values = read_numbers(table, column.name, self._marks)
-            fill = float(column.fill)
+    def _values(self, table: Table, column: Column, unseen: str) -> _Values:
+        """A column as numbers, days or codes, NaN only where a row is to be dropped."""
+        new = np.zeros(len(table), dtype=bool)
+        fill = float(column.fill) if column.categories is None else float(column.categories.index(str(column.fill)))
+        if column.categories is not None:
+            values, new = codes(table, column, self._marks, self.source, unseen)
+        elif column.dates is not None:
+            values = read_dates(table, column.name, column.dates, self._marks)
         else:
-            values = codes(table, column, self._marks, self.source)
-            fill = float(column.categories.index(str(column.fill)))
-        absent = np.isnan(values)
+            values = read_numbers(table, column.name, self._marks)
+        absent = np.isnan(values) & ~new
         if absent.any() and self.missing == "error":
             raise missing_value(table, column.name, absent)
         if self.missing == "impute":
             values[absent] = fill
-        return values
+        return _Values(values, new, absent & (self.missing == "impute"))
 
     def frame(self, X: Array) -> pandas.DataFrame:
         """Inputs with their names."""
@@ -216,12 +243,12 @@ class Columns:
 
     def training_rows(self, table: Table) -> tuple[DesignMatrix, Array]:
         """Inputs and labels of the rows that have a label and lack nothing that is not imputed."""
-        X, rows = self.design(table)
+        X, rows, _, imputed = self.design(table)
         y = self.labels(table)[rows]
         labelled = np.isfinite(y)
         if not labelled.any():
             raise TableError(f"{table.name} has no row without missing values.")
-        return DesignMatrix(X[labelled], rows[labelled]), y[labelled]
+        return DesignMatrix(X[labelled], rows[labelled], imputed=imputed), y[labelled]
 
     def emptiest(self, table: Table) -> tuple[str, int]:
         """The column that lacks the most values, and how many."""
@@ -237,6 +264,18 @@ class Columns:
             how = "numbered in alphabetical order" if self.category_inputs == "codes" else "one 0/1 input a category"
             kinds = "; ".join(f"{column.name}: {short(column.categories or ())}" for column in text)
             found.append(f"text columns are categories ({how}): {kinds}")
+        dates = [column.name for column in self.columns if column.dates is not None]
+        if dates:
+            found.append(
+                f"dates are inputs as year, month and day of the week: {listed(dates)}; beware: rows in order of time "
+                "are rarely exchangeable, and later dates are beyond all that was seen"
+            )
+        if self.numbering:
+            options = " ".join(f"--drop '{name}'" if " " in name else f"--drop {name}" for name in self.numbering)
+            found.append(
+                f"whole numbers that are all different, as row numbers and identifiers are: {listed(self.numbering)}; "
+                f"used as inputs, these widen intervals or mislead. Leave them out with {options}"
+            )
         constant = [column.name for column in self.columns if column.constant]
         if constant:
             found.append(f"the same value in every row of {self.source}: {listed(constant)}")
@@ -252,11 +291,19 @@ class Columns:
     def from_json(cls, document: dict[str, Any]) -> Self:
         """Read what :meth:`to_json` wrote."""
         columns = [
-            Column(column["name"], _tuple_of_text(column["categories"]), column["fill"], bool(column["constant"]))
+            Column(
+                column["name"],
+                _tuple_of_text(column["categories"]),
+                column["fill"],
+                bool(column["constant"]),
+                column.get("dates"),
+                bool(column.get("hours", False)),
+            )
             for column in document["columns"]
         ]
         for column in columns:
             _check(isinstance(column.name, str), f"a column is named {column.name!r}")
+            _check(column.dates in (None, *ORDERS), f"dates of '{column.name}' are written {column.dates!r}")
             if column.categories is None:
                 is_number = isinstance(column.fill, int | float) and not isinstance(column.fill, bool)
                 _check(is_number and np.isfinite(column.fill), f"'{column.name}' is filled in with {column.fill!r}")
@@ -277,6 +324,7 @@ class Columns:
             _tuple_of_text(document["missing_marks"]) or (),
             _tuple_of_text(document["left_out"]) or (),
             None if dialect is None else Dialect.from_json(dialect),
+            _tuple_of_text(document.get("numbering")) or (),
         )
 
 

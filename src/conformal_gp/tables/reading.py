@@ -1,4 +1,4 @@
-"""CSV, TSV and Parquet files, or standard input, as tables."""
+"""CSV, TSV, Parquet and Excel files, or standard input, as tables."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 
 from conformal_gp.tables.dialect import Dialect
 from conformal_gp.tables.errors import TableError
+from conformal_gp.tables.excel import read_workbook
+from conformal_gp.tables.kinds import kind_of
 from conformal_gp.tables.table import Table, check_names
 from conformal_gp.tables.text import read_text
 
 STANDARD_INPUT = "-"
-PARQUET_ENDINGS = (".parquet", ".pq")
 # What files of another kind begin with, and what to say of them.
 _OTHER_KINDS = {
-    b"PK\x03\x04": "an Excel workbook or a zip archive; save the sheet as CSV",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook; save the sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook; save it as .xlsx or CSV",
     b"\x1f\x8b": "compressed with gzip; unpack it first, or pipe it in: gunzip -c FILE | conformal-gp ... -",
 }
 
@@ -29,7 +29,8 @@ def read_table(
     Parameters
     ----------
     source : str or Path
-        A CSV, TSV or Parquet file, told apart by content; ``-`` is standard input.
+        A CSV, TSV, Parquet or Excel file, told apart by content; ``-`` is standard input. Of a workbook the first sheet
+        is read.
     separator : str, default=None
         Of a text file: one character, or "comma", "semicolon", "tab", "pipe". None detects it.
     decimal : {".", ","}, default=None
@@ -45,8 +46,8 @@ def read_table(
     Raises
     ------
     TableError
-        If the file is not there, is empty, is not a table, has rows of different length, or numbers that can be read in
-        two ways.
+        If the file is not there, is empty, is not a table, has an ending that no kind of table has, has rows of
+        different length, or numbers that can be read in two ways.
 
     Examples
     --------
@@ -65,11 +66,14 @@ def read_table(
     name, content = _content(str(source))
     if not content.strip():
         raise TableError(f"{name} is empty: a table needs a header line and rows.")
-    if content.startswith(b"PAR1") or name.lower().endswith(PARQUET_ENDINGS):
-        return _parquet(name, content)
-    for signature, kind in _OTHER_KINDS.items():
+    for signature, other in _OTHER_KINDS.items():
         if content.startswith(signature):
-            raise TableError(f"{name} is {kind}.")
+            raise TableError(f"{name} is {other}.")
+    kind = "text" if source == STANDARD_INPUT else kind_of(name)
+    if content.startswith(b"PAR1") or kind == "parquet":
+        return _parquet(name, content)
+    if content.startswith(b"PK\x03\x04") or kind == "excel":
+        return read_workbook(name, content)
     return read_text(name, content, separator, decimal, like)
 
 
@@ -78,7 +82,7 @@ def _content(source: str) -> tuple[str, bytes]:
         return "standard input", sys.stdin.buffer.read()
     path = Path(source)
     if path.is_dir():
-        raise TableError(f"{source} is a folder; a CSV, TSV or Parquet file is needed.")
+        raise TableError(f"{source} is a folder; a CSV, TSV, Parquet or Excel file is needed.")
     try:
         return source, path.read_bytes()
     except FileNotFoundError:
@@ -101,4 +105,4 @@ def _parquet(name: str, content: bytes) -> Table:
     check_names(name, list(frame.columns))
     if frame.empty:
         raise TableError(f"{name} has a header but no rows.")
-    return Table(name, frame, Dialect(marked=False))
+    return Table(name, frame, Dialect(marked=False), typed=True)

@@ -21,10 +21,14 @@ class Table:
     name: str
     """What to call it in messages: the file's name."""
     columns: Mapping[str, Any]
-    """Cells of each column: text from a text file, typed (a frame) from Parquet."""
+    """Cells of each column: text from a text file, typed from Parquet (a frame) and Excel."""
     dialect: Dialect
     lines: NDArray[np.int64] | None = None
-    """The line of each row in a text file; None for Parquet."""
+    """The line of each row in a text file or sheet; None for Parquet."""
+    typed: bool = False
+    """Whether cells are numbers, dates and text already, and not all text."""
+    note: str = ""
+    """What the user should know of how it was read."""
 
     def __len__(self) -> int:
         return len(self.columns[self.names[0]])

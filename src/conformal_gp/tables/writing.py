@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from conformal_gp.files import replacing, write_bytes
 from conformal_gp.tables.cells import as_numbers, is_missing
 from conformal_gp.tables.errors import TableError, listed
-from conformal_gp.tables.reading import PARQUET_ENDINGS
+from conformal_gp.tables.excel import write_workbook
+from conformal_gp.tables.kinds import kind_of
 from conformal_gp.tables.table import Table
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def write_table(table: Table, added: Added, out: str | Path) -> None:
     """Write a table with columns added.
 
     A text table keeps its cells as they were, its separator, decimal mark and encoding; the ending of ``out`` says
-    whether it becomes Parquet (``.parquet``, ``.pq``), tab-separated (``.tsv``) or stays as it was.
+    whether it becomes Parquet (``.parquet``, ``.pq``), Excel (``.xlsx``), tab-separated (``.tsv``) or stays as it was.
 
     Parameters
     ----------
@@ -45,16 +46,21 @@ def write_table(table: Table, added: Added, out: str | Path) -> None:
     Raises
     ------
     TableError
-        If a new column has the name of an old one, or the table's encoding lacks a character. Nothing is written then.
+        If a new column has the name of an old one, the table's encoding lacks a character, or ``out`` has an ending
+        that no kind of table has. Nothing is written then.
     """
     check_added(table, added)
     name = str(out)
-    if name.lower().endswith(PARQUET_ENDINGS):
+    kind = kind_of(name)
+    if kind in ("parquet", "excel"):
         frame = _typed(table, added)
         with replacing(out) as file:
-            frame.to_parquet(file, index=False)
+            if kind == "parquet":
+                frame.to_parquet(file, index=False)
+            else:
+                write_workbook({column: frame[column].astype(object).tolist() for column in frame}, file, name)
         return
-    text = _as_text(table, added, "\t" if name.lower().endswith((".tsv", ".tab")) else table.dialect.separator)
+    text = _as_text(table, added, "\t" if kind == "tabs" else table.dialect.separator)
     if name == STANDARD_OUTPUT:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -95,10 +101,10 @@ def _as_text(table: Table, added: Added, separator: str) -> str:
 
 
 def _typed(table: Table, added: Added) -> pandas.DataFrame:
-    """The table with its columns of numbers as numbers, as Parquet has them."""
+    """The table with its columns of numbers as numbers, as Parquet and Excel have them."""
     import pandas
 
-    if table.lines is None:
+    if table.typed:
         frame = pandas.DataFrame({name: table.columns[name] for name in table.names})
     else:
         cells = {name: table.cells(name) for name in table.names}

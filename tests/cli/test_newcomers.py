@@ -1,0 +1,121 @@
+"""What people who come with a table of their own stumble over."""
+
+import io
+
+import numpy as np
+import pytest
+
+from cli_cases import rows
+
+pytest.importorskip("typer", reason="the command line is an extra: pip install 'conformal-gp[cli]'")
+
+import pandas as pd
+
+
+def test_excel_in_and_out(command_line, train, new):
+    pytest.importorskip("openpyxl", reason="workbooks need the extra: pip install 'conformal-gp[excel]'")
+    pd.read_csv(train).to_excel("train.xlsx", index=False)
+    pd.read_csv(new).to_excel("new.xlsx", index=False)
+    command_line("predict", "train.xlsx", "new.xlsx", "-t", "y", "-o", "out.xlsx", "-q")
+    reference = pd.read_csv(io.StringIO(command_line("predict", train, new, "-t", "y", "-q").stdout))
+    # Infinite ends are text in Excel, which has no such number.
+    found = pd.read_excel("out.xlsx").replace({"inf": np.inf, "-inf": -np.inf})
+    pd.testing.assert_frame_equal(found, reference, check_dtype=False)
+
+
+def test_an_output_of_no_known_kind_is_refused_before_the_fit(command_line, train, new, monkeypatch):
+    monkeypatch.setattr("conformal_gp.cli.predict.read_training", None)
+    error = command_line.error("predict", train, new, "-t", "y", "-o", "out.xls")
+    assert "out.xls ends in .xls, which is no kind of table that is known" in error
+
+
+@pytest.mark.parametrize("name", ["train.csv", "new.csv", "m"])
+def test_an_input_is_never_overwritten(command_line, train, new, name):
+    command_line("fit", train, "-t", "y", "-o", "m", "-q")
+    before = (command_line.folder / name).read_bytes()
+    given = ("-m", "m") if name == "m" else (train, "-t", "y")
+    assert "would be overwritten" in command_line.error("predict", *given, new, "-o", f"./{name}")
+    assert (command_line.folder / name).read_bytes() == before
+
+
+def test_unseen_categories_can_be_left_blank(command_line, train):
+    new = command_line.write("new.csv", "a,b,kind\n1,2,top\n1,2,unheard-of\n1,,top\n")
+    error = command_line.error("predict", train, new, "-t", "y", "--missing", "drop")
+    assert "'unheard-of' is not among the categories" in error
+    assert "--unseen blank leaves the predictions of such rows empty" in error
+    for missing, blank in (("drop", [False, True, True]), ("impute", [False, True, False])):
+        result = command_line("predict", train, new, "-t", "y", "--unseen", "blank", "--missing", missing, "-c", "80")
+        assert pd.read_csv(io.StringIO(result.stdout))["y_mean"].isna().tolist() == blank
+        assert f"with a category that {train} has not: 1 (row 2 (line 3)); their predictions are left" in result.stderr
+    command_line("fit", train, "-t", "y", "-o", "m", "-q")
+    result = command_line("predict", new, "-m", "m", "--unseen", "blank", "--missing", "drop")
+    assert "that lack a value: 1; " in result.stderr
+
+
+def test_imputation_is_spoken_of_only_where_something_was_imputed(command_line, train, new):
+    assert "no longer exact" not in command_line("predict", train, new, "-t", "y", "--missing", "impute").stderr
+    gaps = command_line.write("gaps.csv", rows(60).replace(",top,", ",,", 2))
+    said = command_line("predict", gaps, new, "-t", "y", "--missing", "impute").stderr
+    assert "2 missing values of " in said
+    assert "guarantee is no longer exact" in said
+    command_line("fit", train, "-t", "y", "-o", "m", "-q")
+    gap = command_line.write("gap.csv", "a,b,kind\n1,,top\n")
+    said = command_line("predict", gap, "-m", "m", "--missing", "impute").stderr
+    assert "1 missing values of " in said
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "named"),
+    [
+        ("x", range(60), True),  # without a gap
+        ("x", np.random.default_rng(0).permutation(60), True),
+        ("x", np.arange(60) * 7 + 3, True),  # in order
+        ("car_id", np.random.default_rng(0).permutation(600)[:60], True),
+        ("carId", np.random.default_rng(0).permutation(600)[:60], True),
+        ("humid", np.random.default_rng(0).permutation(600)[:60], False),
+        ("x", np.arange(60) // 2, False),  # not all different
+        ("x", np.random.default_rng(0).normal(size=60), False),
+    ],
+)
+def test_row_numbers_and_identifiers_are_pointed_out(command_line, name, numbers, named):
+    lines = rows(60).splitlines()
+    table = [f"{name},{lines[0]}", *(f"{number},{line}" for number, line in zip(numbers, lines[1:], strict=True))]
+    path = command_line.write("numbered.csv", "\n".join(table) + "\n")
+    said = command_line("fit", path, "-t", "y", "-o", "m").stderr
+    assert (f"whole numbers that are all different, as row numbers and identifiers are: '{name}'" in said) is named
+    assert (f"Leave them out with --drop {name}" in said) is named
+    assert "all different" not in command_line("fit", path, "-t", "y", "-o", "m", "--drop", name).stderr
+
+
+def test_predicting_training_rows_has_a_caveat(command_line, train):
+    new = command_line.write("some.csv", rows(60).splitlines()[0] + "\n" + "\n".join(rows(60).splitlines()[50:]))
+    said = command_line("predict", train, new, "-t", "y").stderr
+    assert "Of these 11 rows 11 are training rows, with the same inputs and label" in said
+    fresh = command_line.write("fresh.csv", rows(20, seed=5))
+    assert "training rows, with the same" not in command_line("predict", train, fresh, "-t", "y").stderr
+
+
+def test_shares_inside_say_what_chance_does(command_line, train):
+    new = command_line.write("labelled.csv", rows(200, seed=3))
+    said = command_line("predict", train, new, "-t", "y", "-c", "90", "--upper", "80").stderr
+    assert "inside at 90% (by chance 85.5 to 94.0%)" in said
+    assert "the 80% upper bound (by chance 74.5 to 85.5%)" in said
+
+
+@pytest.mark.parametrize("option", ["--kernel=se", "--jobs=1", "--dates=parts", "--categories=codes", "--sample=9"])
+def test_options_of_the_model_are_refused_with_a_model(command_line, train, new, option):
+    command_line("fit", train, "-t", "y", "-o", "m", "-q")
+    name = option.partition("=")[0]
+    assert f"{name} says how to fit" in command_line.error("predict", new, "-m", "m", option)
+
+
+def test_dates_as_parts(command_line):
+    lines = rows(60).splitlines()
+    days = pd.date_range("2024-01-30", periods=60).strftime("%Y-%m-%d")
+    dated = [f"day,{lines[0]}", *(f"{day},{line}" for day, line in zip(days, lines[1:], strict=True))]
+    path = command_line.write("dated.csv", "\n".join(dated) + "\n")
+    assert "--dates parts" in command_line.error("fit", path, "-t", "y", "-o", "m")
+    document = command_line.json("fit", path, "-t", "y", "-o", "m", "--dates", "parts")
+    assert document["inputs"][:3] == ["day (year)", "day (month)", "day (day of week)"]
+    assert any("dates are inputs as year, month" in notice for notice in document["notices"])
+    assert len(command_line.json("predict", path, "-m", "m", "-c", "80")["rows"]) == 60
