@@ -20,9 +20,10 @@ START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 # Rooms from the ground up: a package, or a module beside the packages. A room imports only from the layers below it.
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Types", ("types",)),
-    ("Ground", ("_compiled", "threads", "kernels", "constraints", "validation", "files", "datasets")),
+    ("Ground", ("_compiled", "threads", "kernels", "constraints", "validation", "files", "datasets", "wrappers")),
     ("Mathematics, tables", ("conformal", "gp", "tables", "rows")),
-    ("Answers", ("metrics", "steps", "predictors", "dask_rows")),
+    ("Answers", ("steps", "predictors", "dask_rows", "pipeline")),
+    ("Measures", ("metrics",)),
     ("Tuning", ("tuning",)),
     ("Distributions", ("distributions",)),
     ("What regressors share", ("base",)),
