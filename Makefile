@@ -6,7 +6,20 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # One BLAS thread a test process: the processes are what runs in parallel.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 
-.PHONY: demo test test-slow lint docs bench bench-scale study reproduce clean
+# Both have their own environments: the lowest versions that are declared, and the wheel in place of the checkout.
+LOWEST := .venv-lowest
+WHEEL := .venv-wheel
+# A part of the fast lane that meets every package, for `make test-fast`.
+PART := tests/conformal tests/gp tests/tables tests/test_architecture.py tests/test_bad_input.py tests/test_datasets.py \
+	tests/test_evaluation.py tests/test_files.py tests/test_kernels.py tests/test_metrics.py tests/test_persistence.py \
+	tests/test_regressor.py tests/test_steps.py
+
+.PHONY: help demo test test-fast test-slow test-lowest test-wheel coverage lint lint-workflows docs dist bench bench-scale study \
+	reproduce clean
+.DEFAULT_GOAL := help
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo  ## fit to the bundled Auto-mpg data, print a table, save a picture
 	@echo "== Fitting and predicting (ten folds)"
@@ -15,6 +28,25 @@ demo: $(VENV)/.demo  ## fit to the bundled Auto-mpg data, print a table, save a 
 test: lint  ## lint, types and the fast lane of the tests
 	@echo "== Tests (fast lane; 'make test-slow' checks the theorem statistically)"
 	$(PYTEST) -n auto
+
+test-fast: $(VENV)/.test  ## a part of the tests, under two minutes: for between two commits
+	@echo "== Tests (a part that meets every package; 'make test' runs all)"
+	$(PYTEST) -n auto -q $(PART)
+
+coverage: $(VENV)/.test  ## the fast lane with the lines it reaches; fails below the share in pyproject.toml
+	@echo "== Tests, and which lines they reach (compiled functions are left out: machine code is not traced)"
+	$(PYTEST) -n auto -q --cov --cov-report=term --cov-report=html:build/coverage
+
+test-lowest: $(LOWEST)/.test  ## the fast lane with the lowest versions of dependencies that are declared
+	@echo "== Tests with the lowest declared versions"
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n auto -q $(TESTS)
+
+test-wheel: dist  ## the fast lane on the installed wheel, not on the checkout
+	@echo "== Tests of the wheel"
+	rm -rf $(WHEEL) && $(PYTHON) -m venv $(WHEEL)
+	$(WHEEL)/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[test]"
+	$(WHEEL)/bin/python -c "import conformal_gp; print(conformal_gp.__file__); assert 'site-packages' in conformal_gp.__file__"
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(WHEEL)/bin/python -m pytest -n auto -q $(or $(TESTS),tests --pyargs conformal_gp)
 
 test-slow: $(VENV)/.test  ## statistical checks of the theorem
 	@echo "== Slow lane: coverage over tens of thousands of labels, and every page and example"
@@ -25,6 +57,21 @@ lint: $(VENV)/.test  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+lint-workflows: $(VENV)/.workflows  ## workflows, issue templates and citation, checked offline
+	@echo "== Workflows (zizmor), and the schemas of workflows, issue templates and citation"
+	$(BIN)/zizmor --offline --quiet .github
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
+
+dist: $(VENV)/.release  ## wheel and source distribution in dist/, checked
+	@echo "== Wheel and source distribution"
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
 
 bench: $(VENV)/.bench  ## speed beside scikit-learn, gpyconform and GPyTorch; writes docs/benchmarks.md
 	@echo "== Benchmarks: leave the machine alone until they are done"
@@ -52,7 +99,7 @@ study: $(VENV)/.test  ## coverage after tuning, and the four benchmark data sets
 
 clean:  ## remove the environment and what was built
 	rm -rf docs/gallery docs/api docs/sg_execution_times.rst
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(WHEEL) build dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	@echo "== Creating a virtual environment in $(VENV)"
@@ -66,6 +113,23 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 $(VENV)/.test: pyproject.toml | $(BIN)/python
 	@echo "== Installing conformal-gp with what its tests need"
 	$(PIP) -e '.[test,lint]'
+	@touch $@
+
+$(VENV)/.workflows: pyproject.toml | $(BIN)/python
+	@echo "== Installing what checks workflows"
+	$(PIP) -e '.[workflows]'
+	@touch $@
+
+$(VENV)/.release: pyproject.toml | $(BIN)/python
+	@echo "== Installing what builds a release"
+	$(PIP) -e '.[release]'
+	@touch $@
+
+$(LOWEST)/.test: pyproject.toml | $(BIN)/python
+	@echo "== Installing conformal-gp with the lowest versions that it declares, in $(LOWEST)"
+	rm -rf $(LOWEST) && $(PYTHON) -m venv $(LOWEST)
+	$(PIP) 'uv>=0.9'
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct -e '.[test]'
 	@touch $@
 
 $(VENV)/.bench: pyproject.toml | $(BIN)/python

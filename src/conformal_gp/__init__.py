@@ -5,4 +5,4 @@ from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.sparse import SparseConformalGPRegressor
 
 __all__ = ["ConformalGPRegressor", "NeuralNetwork", "SparseConformalGPRegressor"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"

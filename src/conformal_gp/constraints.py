@@ -7,6 +7,6 @@ errors read as scikit-learn's do. That code is private and may move. It was test
 
 from __future__ import annotations
 
-from sklearn.utils._param_validation import HasMethods, Hidden, Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_parameter_constraints
 
-__all__ = ["HasMethods", "Hidden", "Interval", "StrOptions", "validate_parameter_constraints"]
+__all__ = ["HasMethods", "Interval", "StrOptions", "validate_parameter_constraints"]

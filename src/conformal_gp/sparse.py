@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing
-from conformal_gp.constraints import Hidden, Interval, StrOptions
+from conformal_gp.constraints import Interval, StrOptions
 from conformal_gp.gp.inducing import SELECTIONS
 from conformal_gp.gp.lowrank import APPROXIMATIONS
 from conformal_gp.rows import ArrayRows, Rows
@@ -65,11 +65,6 @@ class SparseConformalGPRegressor(ConformalRegressor):
         Threads over blocks of rows. None takes as many as BLAS would; -1 takes all cores. Results do not depend on it.
     verbose : bool, default=False
         Show progress over blocks of rows on the standard error stream.
-    n_design : int, float in (0, 1), array-like of int, or None
-        The former name of ``design``.
-
-        .. deprecated:: 0.1
-           Use ``design``; ``n_design`` will be removed in version 0.2.
 
     Attributes
     ----------
@@ -110,7 +105,6 @@ class SparseConformalGPRegressor(ConformalRegressor):
         "tuning": [StrOptions({"holdout", "fixed"})],
         "block_rows": [Interval(Integral, 1, None, closed="left")],
         "verbose": ["verbose"],
-        "n_design": [*CONSTRAINTS["design"], Hidden(StrOptions({"deprecated"}))],
     }
 
     def __init__(
@@ -133,7 +127,6 @@ class SparseConformalGPRegressor(ConformalRegressor):
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
-        n_design: int | float | ArrayLike | str | None = "deprecated",
     ):
         self.kernel = kernel
         self.n_inducing = n_inducing
@@ -152,7 +145,6 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.n_design = n_design
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:
@@ -170,12 +162,6 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self : SparseConformalGPRegressor
             The fitted model.
         """
-        if self._renamed():
-            warnings.warn(
-                "n_design is called design now; the old name will be removed in version 0.2.",
-                FutureWarning,
-                stacklevel=3,  # past scikit-learn's wrapper: the caller's line
-            )
         with all_or_nothing(self):
             for message in self._fit(X, y).warnings:
                 warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
@@ -237,24 +223,12 @@ class SparseConformalGPRegressor(ConformalRegressor):
 
     def _design_rows(self, mean: str, n_rows: int, rng: np.random.RandomState) -> Numbers:
         """Design rows: given, or at random."""
-        design = check_design(self._given_design(), n_rows)
+        design = check_design(self.design, n_rows)
         if isinstance(design, np.ndarray):
             return design
         if design is None:
             design = min(DESIGN_ROWS, int(np.ceil(DESIGN_SHARE * n_rows)))
         return draw(mean, design, n_rows, self.n_features_in_, rng)
-
-    def _renamed(self) -> bool:
-        """Whether ``design`` is given by its former name."""
-        return not (isinstance(self.n_design, str) and self.n_design == "deprecated")
-
-    def _given_design(self) -> Any:
-        """``design``, by whichever name."""
-        if not self._renamed():
-            return self.design
-        if self.design is not None:
-            raise ValueError("n_design is the former name of design; give design alone.")
-        return self.n_design
 
     def _test_inputs(self, X: Any) -> Array:
         check_is_fitted(self)

@@ -4,13 +4,11 @@ import io
 import pickle
 import re
 import tracemalloc
-import warnings
 from contextlib import redirect_stderr
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -138,22 +136,6 @@ def test_design_rows_by_number_share_or_name(design, size):
     assert (np.diff(model.design_) > 0).all()
     assert f"{size} design rows and the other {300 - size} are ranked" in model.guarantee_
     assert model.guarantee_.startswith("Exact")
-
-
-def test_the_former_name_of_design_is_taken_with_a_warning():
-    rows = make_data(1, 300)
-    model = clone(small(n_design=50))
-    assert model.get_params()["n_design"] == 50
-    with pytest.warns(FutureWarning, match="n_design is called design now") as caught:
-        model.fit(*rows)
-    assert caught[0].filename == __file__
-    np.testing.assert_array_equal(model.design_, small(design=50).fit(*rows).design_)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FutureWarning)
-        model.set_params(design=60, n_design="deprecated").fit(*rows)
-    assert model.design_.size == 60
-    with pytest.raises(ValueError, match="give design alone"), pytest.warns(FutureWarning):
-        small(design=50, n_design=50).fit(*rows)
 
 
 def test_given_inducing_inputs_put_a_condition_on_the_guarantee():

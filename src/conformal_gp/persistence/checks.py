@@ -36,7 +36,7 @@ def check_parameters(model: ConformalGPRegressor | SparseConformalGPRegressor, n
         check_memory(n_rows)
         return
     model._kernels_and_gammas()
-    check_design(model._given_design(), n_rows)
+    check_design(model.design, n_rows)
     if not isinstance(model.inducing, str) and np.shape(model.inducing)[1:] != (n_features,):
         raise ValueError(f"inducing has shape {np.shape(model.inducing)} for {n_features} inputs")
 
