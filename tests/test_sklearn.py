@@ -62,6 +62,7 @@ def test_parameters_are_those_of_the_contract_and_can_be_set():
         "candidates": None,
         "length_scales": "each",
         "length_scale_prior": "auto",
+        "warp": None,
         "scale_inputs": True,
         "n_restarts": 3,
         "random_state": None,

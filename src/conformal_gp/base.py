@@ -20,7 +20,7 @@ from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
-from conformal_gp.tuning.settings import Settings, prior_deviation
+from conformal_gp.tuning.settings import LEARNT_WARPS, Settings, WarpChoice, check_warp, prior_deviation
 from conformal_gp.types import Array
 from conformal_gp.validation import check_inputs, check_labels
 
@@ -33,6 +33,7 @@ CONSTRAINTS: dict[str, list] = {
     "design": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither"), "array-like", None],
     "length_scales": [StrOptions({"each", "one"})],
     "length_scale_prior": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), None],
+    "warp": [StrOptions({"log", "sqrt", *LEARNT_WARPS}), tuple, list, None],
     "scale_inputs": ["boolean"],
     "n_restarts": [Interval(Integral, 0, None, closed="left")],
     "random_state": ["random_state"],
@@ -60,6 +61,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
     noise_variance: float | None
     length_scales: str
     length_scale_prior: float | str | None
+    warp: WarpChoice
     scale_inputs: bool
     n_restarts: int
     n_jobs: int | None
@@ -95,6 +97,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
             self.n_jobs,
             each_length_scale=self.length_scales == "each",
             deviation=prior_deviation(self.length_scale_prior, tuning),
+            warp=check_warp(self.warp),
             **chosen,
         )
 
@@ -111,9 +114,10 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         Returns
         -------
         mean : ndarray of shape (n_samples,)
-            Predictive mean.
+            Predictive mean. With ``warp`` the mean of the mapped label, mapped back, which is the median of the label.
         std : ndarray of shape (n_samples,)
-            Predictive standard deviation; only with ``return_std``.
+            Predictive standard deviation; only with ``return_std``. With ``warp`` half the length of the interval from
+            one standard deviation below the mapped label's mean to one above, mapped back.
 
         Examples
         --------

@@ -19,11 +19,13 @@ from conformal_gp.tuning import augmented, fixed, holdout, train
 from conformal_gp.tuning.plan import Plan
 from conformal_gp.tuning.settings import (
     Settings,
+    WarpChoice,
     automatic,
     check_candidates,
     check_design,
     resolved_mean,
 )
+from conformal_gp.tuning.warping import check_domain
 from conformal_gp.types import Array
 from conformal_gp.validation import check_inputs, check_labels
 
@@ -79,9 +81,10 @@ class ConformalGPRegressor(ConformalRegressor):
         In the exact ways the coefficients of the mean have a flat prior inside the bag.
     design : int, float in (0, 1), array-like of int, or None, default=None
         Design rows, which are not ranked: how many, which share, or their row numbers. None takes about half with
-        "holdout". With "augmented" it takes about a fifth where there are several ``gamma`` to choose from, else none.
-        Their number is then chosen so that (number of ranked rows + 1) is a multiple of 20 (of 10 for few rows), which
-        meets the usual levels exactly. An error with "train" and "fixed", which have no use for them.
+        "holdout". With "augmented" it takes about a fifth where there are several ``gamma`` to choose from, or a
+        ``warp`` to learn, else none. Their number is then chosen so that (number of ranked rows + 1) is a multiple of
+        20 (of 10 for few rows), which meets the usual levels exactly. An error with "train" and "fixed", which have no
+        use for them.
     candidates : list of (kernel, noise variance) pairs, or None, default=None
         Candidates of your own for "augmented", instead of the descent; each counts up to a common factor of signal and
         noise. They may not come from the training rows. An error with other ways of tuning.
@@ -91,6 +94,12 @@ class ConformalGPRegressor(ConformalRegressor):
         How far the logarithms of the length scales of different inputs scatter about their median, in a prior that
         keeps them alike unless the rows say otherwise. "auto" is 0.5, but none with ``tuning="train"``. None is a flat
         prior.
+    warp : {"log", "sqrt", "box-cox", "yeo-johnson"}, pair of functions, or None, default=None
+        A map of the labels, of which the process then is; every answer is in the labels' own units. "log" is for labels
+        above 0, "sqrt" for 0 and above. "box-cox" (labels above 0) and "yeo-johnson" (any) are powers whose exponent is
+        learnt: on the design rows ("holdout"), on the training rows ("train"), or, with "augmented", on about a fifth
+        of the rows, which are then not ranked. A pair (forward, backward) is a monotone function of arrays and its
+        inverse, fixed beforehand. See :doc:`/labels_and_noise`.
     scale_inputs : bool, default=True
         Bring inputs to a common scale. With "augmented" each input is divided by the range of the middle half of all
         rows of the bag, over 1.5, rounded to a power of the square root of 2, so that no row is treated differently.
@@ -108,7 +117,7 @@ class ConformalGPRegressor(ConformalRegressor):
     kernel_ : sklearn.gaussian_process.kernels.Kernel
         Kernel with the hyperparameters in use, on inputs scaled as ``scale_inputs`` says.
     noise_variance_ : float
-        Noise variance in use.
+        Noise variance in use; with ``warp``, like the kernel, of mapped labels.
     mean_coef_ : ndarray of shape (0,), (1,) or (1 + n_features,)
         Coefficients of the mean function on scaled inputs, constant first.
     log_marginal_likelihood_ : float
@@ -119,6 +128,8 @@ class ConformalGPRegressor(ConformalRegressor):
         The mean function in use; it differs from ``mean`` only for "auto".
     gamma_ : float
         The gamma in use.
+    warp_ : Warp or None
+        The map of labels in use, with its exponent.
     design_ : ndarray of int
         Design rows; empty when there are none.
     guarantee_ : str
@@ -165,6 +176,7 @@ class ConformalGPRegressor(ConformalRegressor):
         candidates: Sequence[tuple[Kernel, float]] | None = None,
         length_scales: str = "each",
         length_scale_prior: float | str | None = "auto",
+        warp: WarpChoice = None,
         scale_inputs: bool = True,
         n_restarts: int = 3,
         random_state: int | np.random.RandomState | None = None,
@@ -179,6 +191,7 @@ class ConformalGPRegressor(ConformalRegressor):
         self.candidates = candidates
         self.length_scales = length_scales
         self.length_scale_prior = length_scale_prior
+        self.warp = warp
         self.scale_inputs = scale_inputs
         self.n_restarts = n_restarts
         self.random_state = random_state
@@ -215,6 +228,8 @@ class ConformalGPRegressor(ConformalRegressor):
             tuning = automatic(self._settings(n_rows, n_inputs), n_rows, n_inputs)
         settings = self._settings(n_rows, n_inputs, tuning)
         settings.check_used(tuning)
+        if self.warp is not None:
+            check_domain(settings, labels)
         with one_blas_thread(rows=labels.size):
             plan = WAYS[tuning](settings, inputs, labels, check_random_state(self.random_state))
             self._carry_out(plan, tuning, inputs, labels)
@@ -244,6 +259,7 @@ class ConformalGPRegressor(ConformalRegressor):
         self.tuning_ = tuning
         self.mean_ = plan.mean
         self.gamma_ = plan.gamma
+        self.warp_ = plan.warp
         self.design_ = plan.design.copy()
         self.guarantee_ = plan.guarantee
         return self

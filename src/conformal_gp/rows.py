@@ -89,7 +89,7 @@ class ArrayRows:
     ):
         self.n_rows = y.size
         self._X = X
-        self._y = y
+        self.y = y
         self._block_rows = block_rows
         self._n_jobs = n_jobs
         self._verbose = verbose
@@ -103,7 +103,7 @@ class ArrayRows:
     def _apply(self, function: BlockFunction[Result], block: slice) -> Result:
         X = np.asarray(self._X[block], dtype=np.float64)
         check_finite("X", X, self._names, first_row=block.start)
-        return function(X, self._y[block])
+        return function(X, self.y[block])
 
     def total(self, function: BlockFunction[Any], label: str) -> Any:
         """See Rows; blocks are added in order, so that the number of threads does not matter."""
@@ -117,7 +117,7 @@ class ArrayRows:
         """See Rows."""
         X = np.asarray(self._X[numbers], dtype=np.float64)
         check_finite("X", X, self._names)
-        return X, self._y[numbers]
+        return X, self.y[numbers]
 
     def gather(self, numbers: Numbers) -> RowTaker:
         """See Rows: they are in memory already."""
@@ -136,3 +136,41 @@ class GatheredRows:
         """See Rows."""
         places = np.searchsorted(self._numbers, numbers)
         return self._X[places], self._y[places]
+
+
+class MappedRows:
+    """Rows whose labels are mapped as they are read.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows.
+    function : callable
+        From labels to labels; picklable where rows are on a cluster.
+    """
+
+    def __init__(self, rows: Any, function: Callable[[Array], Array]):
+        self._rows = rows
+        self._function = function
+        self.n_rows: int = getattr(rows, "n_rows", 0)
+
+    def total(self, function: BlockFunction[Any], label: str) -> Any:
+        """See Rows."""
+        return self._rows.total(partial(_of_mapped, function, self._function), label)
+
+    def each(self, function: BlockFunction[Array], label: str) -> Array:
+        """See Rows."""
+        return self._rows.each(partial(_of_mapped, function, self._function), label)
+
+    def take(self, numbers: Numbers) -> tuple[Array, Array]:
+        """See Rows."""
+        X, y = self._rows.take(numbers)
+        return X, self._function(y)
+
+    def gather(self, numbers: Numbers) -> RowTaker:
+        """See Rows."""
+        return MappedRows(self._rows.gather(numbers), self._function)
+
+
+def _of_mapped(function: BlockFunction[Result], mapped: Callable[[Array], Array], X: Array, y: Array) -> Result:
+    return function(X, mapped(y))

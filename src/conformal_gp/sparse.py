@@ -21,7 +21,8 @@ from conformal_gp.gp.lowrank import APPROXIMATIONS
 from conformal_gp.rows import ArrayRows, Rows
 from conformal_gp.tuning.design import draw
 from conformal_gp.tuning.low_rank import DESIGN_ROWS, DESIGN_SHARE, LowRankPlan, plan
-from conformal_gp.tuning.settings import check_design, resolved_mean
+from conformal_gp.tuning.settings import WarpChoice, check_design, resolved_mean
+from conformal_gp.tuning.warping import check_domain
 from conformal_gp.types import Array
 from conformal_gp.types import Rows as Numbers
 from conformal_gp.validation import check_inputs, check_labels, check_squares, check_unmasked
@@ -44,7 +45,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
 
     Parameters
     ----------
-    kernel, mean, noise_variance, gamma, length_scales, length_scale_prior, scale_inputs, n_restarts, random_state
+    kernel, mean, noise_variance, gamma, length_scales, length_scale_prior, warp, scale_inputs, n_restarts, random_state
         As in :class:`ConformalGPRegressor`; several kernels or gammas are chosen among by the design rows.
     n_inducing : int, default=512
         Number of inducing inputs; fewer are taken if the design rows have fewer that are independent.
@@ -68,7 +69,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
 
     Attributes
     ----------
-    kernel_, noise_variance_, mean_, mean_coef_, log_marginal_likelihood_, gamma_
+    kernel_, noise_variance_, mean_, mean_coef_, log_marginal_likelihood_, gamma_, warp_
         As in :class:`ConformalGPRegressor`; the likelihood is that of the low-rank model.
     design_, guarantee_, n_features_in_, feature_names_in_
         As in :class:`ConformalGPRegressor`.
@@ -121,6 +122,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         design: int | float | ArrayLike | None = None,
         length_scales: str = "each",
         length_scale_prior: float | str | None = "auto",
+        warp: WarpChoice = None,
         scale_inputs: bool = True,
         n_restarts: int = 3,
         block_rows: int = 8192,
@@ -139,6 +141,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self.design = design
         self.length_scales = length_scales
         self.length_scale_prior = length_scale_prior
+        self.warp = warp
         self.scale_inputs = scale_inputs
         self.n_restarts = n_restarts
         self.block_rows = block_rows
@@ -179,6 +182,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
             inducing = validate_data(self, inducing, reset=False, dtype=np.float64)
             check_squares("inducing", inducing)
         settings = self._common_settings(mean, self.tuning)
+        if isinstance(rows, ArrayRows):
+            check_domain(settings, rows.y)
         made = plan(settings, rows, design, self.tuning, inducing, self.n_inducing, self.approximation, rng)
         self._carry_out(made, rows)
         return made
@@ -199,6 +204,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self.log_marginal_likelihood_ = fitted.log_marginal_likelihood
         self.mean_ = made.mean
         self.gamma_ = made.gamma
+        self.warp_ = made.warp
         self.design_ = made.design.copy()
         self.inducing_ = made.inducing.copy()
         self.guarantee_ = made.guarantee

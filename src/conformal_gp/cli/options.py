@@ -13,6 +13,7 @@ import typer
 KernelName = Literal["se", "rq", "nn", "matern32", "matern52"]
 MeanName = Literal["auto", "zero", "constant", "linear"]
 TuningName = Literal["auto", "augmented", "holdout", "train"]
+WarpName = Literal["log", "sqrt", "box-cox", "yeo-johnson"]
 MissingRule = Literal["error", "drop", "impute"]
 UnseenRule = Literal["error", "blank"]
 DateRule = Literal["error", "parts"]
@@ -100,6 +101,10 @@ Gamma = Annotated[
         rich_help_panel=_MODEL,
     ),
 ]  # fmt: skip
+Warp = Annotated[
+    WarpName | None,
+    typer.Option(help="Map of the labels; predictions come back in their units.", rich_help_panel=_MODEL),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all that is random.", rich_help_panel=_MODEL)]
 Jobs = Annotated[
     int | None, typer.Option(help="Threads; -1 is all cores. Results do not depend on it.", rich_help_panel=_MODEL)

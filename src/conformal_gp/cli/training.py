@@ -62,6 +62,7 @@ class ModelChoice:
     mean: options.Mean = "auto"
     tuning: options.Tuning = "auto"
     gamma: options.Gamma = 2.0
+    warp: options.Warp = None
     seed: options.Seed = 0
     jobs: options.Jobs = None
 
@@ -73,6 +74,7 @@ class ModelChoice:
             self.kernel,
             mean=self.mean,
             gamma=self.gamma,
+            warp=self.warp,
             tuning=self.tuning if tuning is None else tuning,
             random_state=self.seed,
             n_jobs=self.jobs,
@@ -89,6 +91,7 @@ class ModelChoice:
             self.kernel,
             mean=self.mean,
             gamma=self.gamma,
+            warp=self.warp,
             random_state=self.seed,
             n_jobs=self.jobs,
         )

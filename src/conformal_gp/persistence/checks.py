@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import astuple, fields
 from numbers import Real
 from typing import Any
 
@@ -19,6 +19,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from conformal_gp.constraints import validate_parameter_constraints
 from conformal_gp.gp.inputs import MEAN_NAMES, Scaling
 from conformal_gp.gp.lowrank import APPROXIMATIONS
+from conformal_gp.gp.warps import BoxCox
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.sparse import SparseConformalGPRegressor
 from conformal_gp.tuning.plan import Candidate
@@ -160,6 +161,17 @@ def _check_any(name: str, value: Any, X: Array) -> None:
         _must(bool(np.isfinite(value)), name, value)
 
 
+def _is_warp(value: Any) -> bool:
+    """Whether a map of labels is one that a fit makes."""
+    if value is None:
+        return True
+    numbers = astuple(value)
+    if not all(_is_number(number) and np.isfinite(number) for number in numbers):
+        return False
+    exponent, other = numbers
+    return -1.0 <= exponent <= 2.0 and (other >= 0.0 if isinstance(value, BoxCox) else exponent >= 0.0 and other > 0.0)
+
+
 _CONDITIONS: dict[str, Callable[[Any], bool]] = {
     "approximation": lambda value: value in APPROXIMATIONS,
     "deviation": lambda value: value is None or (_is_number(value) and 0.0 < value < np.inf),
@@ -170,6 +182,7 @@ _CONDITIONS: dict[str, Callable[[Any], bool]] = {
     "mean": lambda value: value in MEAN_NAMES,
     "noise_variance": _is_noise,
     "scale_inputs": lambda value: isinstance(value, bool),
+    "warp": _is_warp,
 }
 """What a value must fulfil, whatever the inputs are."""
 _CHECKS: dict[str, Callable[[str, Any, Array], None]] = {

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import astuple, fields
 from typing import Any
 
 from conformal_gp.gp.inputs import Scaling
+from conformal_gp.gp.warps import BoxCox, YeoJohnson
 from conformal_gp.persistence.values import from_json, to_json
 from conformal_gp.tuning.low_rank import LowRankPlan
 from conformal_gp.tuning.plan import Candidate, InsideBag, OneModel, Plan
 
 PLANS: dict[str, type[Plan | LowRankPlan]] = {plan.__name__: plan for plan in (OneModel, InsideBag, LowRankPlan)}
+
+WARPS: dict[str, type[BoxCox | YeoJohnson]] = {warp.__name__: warp for warp in (BoxCox, YeoJohnson)}
+"""Maps of labels that a file can hold; a user's functions are code."""
+LATER = ("warp",)
+"""Fields that files of format 4 have not."""
 
 
 def plan_to_json(plan: Plan | LowRankPlan) -> dict[str, Any]:
@@ -20,6 +26,8 @@ def plan_to_json(plan: Plan | LowRankPlan) -> dict[str, Any]:
         values["scaling"] = (values["scaling"].location, values["scaling"].scale)
     if "candidates" in values:
         values["candidates"] = [tuple(candidate) for candidate in values["candidates"]]
+    if values["warp"] is not None:
+        values["warp"] = (type(values["warp"]).__name__, *astuple(values["warp"]))
     return {"kind": type(plan).__name__, **{name: to_json(value, name) for name, value in values.items()}}
 
 
@@ -27,9 +35,12 @@ def plan_from_json(document: dict[str, Any]) -> Plan | LowRankPlan:
     """Read what :func:`plan_to_json` wrote."""
     kind = PLANS[document["kind"]]
     names = [field.name for field in fields(kind) if field.name != "warnings"]
-    values = {name: from_json(document[name]) for name in names}
+    values = {name: from_json(document[name]) for name in names if name in document or name not in LATER}
     if "scaling" in values:
         values["scaling"] = Scaling(*values["scaling"])
     if "candidates" in values:
         values["candidates"] = [Candidate(*candidate) for candidate in values["candidates"]]
+    if values.get("warp") is not None:
+        name, *numbers = values["warp"]
+        values["warp"] = WARPS[name](*numbers)
     return kind(**values)

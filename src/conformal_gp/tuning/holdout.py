@@ -7,8 +7,9 @@ import numpy as np
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.tuning.design import LEARNING_SHARE, design_rows
 from conformal_gp.tuning.learning import choose_gamma, learn
-from conformal_gp.tuning.plan import OneModel, holdout_guarantee
+from conformal_gp.tuning.plan import OneModel, holdout_guarantee, mapped
 from conformal_gp.tuning.settings import Settings
+from conformal_gp.tuning.warping import warp_for
 from conformal_gp.types import Array
 
 
@@ -17,14 +18,17 @@ def plan(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> 
     design = design_rows(settings.design, settings.mean, LEARNING_SHARE, (X.shape[0], X.shape[1]), rng)
     scaling = settings.scaling(X[design])
     inputs = Inputs(X[design], scaling, settings.mean)
-    learnt = learn(settings, inputs, y[design], y.size, rng, restricted=True)
+    warp = warp_for(settings, X[design], y[design], rng) if settings.warp else None
+    labels = mapped(warp, y[design])
+    learnt = learn(settings, inputs, labels, y.size, rng, restricted=True)
     return OneModel(
         kernel=learnt.kernel,
         noise_variance=learnt.noise_variance,
         scaling=scaling,
         mean=settings.mean,
-        gamma=choose_gamma(settings, learnt.kernel, learnt.noise_variance, inputs, y[design]),
+        gamma=choose_gamma(settings, learnt.kernel, learnt.noise_variance, inputs, labels),
         guarantee=holdout_guarantee(design.size, y.size - design.size),
         design=design,
+        warp=warp,
         warnings=learnt.warnings,
     )

@@ -11,13 +11,18 @@ from sklearn.gaussian_process.kernels import Kernel
 from conformal_gp.gp.inducing import independent, select
 from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior
+from conformal_gp.gp.warps import Warp
+from conformal_gp.predictors.base import Predictor
 from conformal_gp.predictors.lowrank import LowRankPredictor
+from conformal_gp.predictors.warped import WarpedPredictor
+from conformal_gp.rows import MappedRows
 from conformal_gp.rows import Rows as Source
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning import fixed
 from conformal_gp.tuning.learning import choose_gamma, learn
-from conformal_gp.tuning.plan import low_rank_guarantee
+from conformal_gp.tuning.plan import low_rank_guarantee, mapped
 from conformal_gp.tuning.settings import Settings
+from conformal_gp.tuning.warping import warp_for
 from conformal_gp.types import Array, Rows
 
 # Default number of design rows, and how many of them the likelihood is of (measured: docs/scale.md).
@@ -36,7 +41,7 @@ LEAST_RATIO_A_ROW = 2e-10
 class LowRankFitted(NamedTuple):
     """A plan carried out."""
 
-    predictor: LowRankPredictor
+    predictor: Predictor
     mean_coef: Array
     log_marginal_likelihood: float
 
@@ -56,15 +61,21 @@ class LowRankPlan:
     design: Rows
     """Rows that are not ranked."""
     guarantee: str
+    warp: Warp | None = None
+    """Map of the labels."""
     warnings: tuple[str, ...] = ()
 
     def carry_out(self, rows: Source, n_jobs: int | None) -> LowRankFitted:
         """Make the predictor; nothing is learnt."""
+        if self.warp is not None:
+            rows = MappedRows(rows, self.warp.forward)
         X_design, y_design = rows.take(self.design)
         inputs = Inputs(X_design, self.scaling, self.mean)
         prior = LowRankPrior(self.kernel, self.noise_variance, inputs, y_design, self.inducing, self.approximation)
         posterior = LowRankPosterior(prior, rows.total(prior.sums, "fit"))
-        predictor = LowRankPredictor(posterior, rows, self.design, self.gamma, n_jobs)
+        predictor: Predictor = LowRankPredictor(posterior, rows, self.design, self.gamma, n_jobs)
+        if self.warp is not None:
+            predictor = WarpedPredictor(predictor, self.warp)
         return LowRankFitted(predictor, posterior.mean_coef, posterior.log_marginal_likelihood)
 
 
@@ -83,18 +94,21 @@ def plan(
     if tuning == "fixed":
         given = fixed.plan(settings, X, y, rng)
         kernel, noise, scaling, gamma = given.kernel, given.noise_variance, given.scaling, given.gamma
+        warp = given.warp
         warnings: list[str] = []
     else:
         some = rng.permutation(y.size)[: _learning_rows(settings, X.shape[1])]
         scaling = settings.scaling(X[some])
         inputs = Inputs(X[some], scaling, settings.mean)
         with one_blas_thread():
-            learnt = learn(settings, inputs, y[some], rows.n_rows, rng, restricted=True)
+            warp = warp_for(settings, X[some], y[some], rng) if settings.warp else None
+            labels = mapped(warp, y[some])
+            learnt = learn(settings, inputs, labels, rows.n_rows, rng, restricted=True)
             kernel, noise, warnings = learnt
             if noise > 0.0:  # 0: the kernel has noise of its own
                 least = max(LEAST_RATIO, LEAST_RATIO_A_ROW * rows.n_rows)
                 noise = max(noise, least * float(kernel.diag(inputs.pairs.X).max()))
-            gamma = choose_gamma(settings, kernel, noise, inputs, y[some])
+            gamma = choose_gamma(settings, kernel, noise, inputs, labels)
     if isinstance(inducing, str):
         Z = select(inducing, kernel, scaling.transform(X), n_inducing, rng)
     else:
@@ -109,6 +123,7 @@ def plan(
         approximation=approximation,
         design=design,
         guarantee=low_rank_guarantee(design.size, rows.n_rows - design.size, not isinstance(inducing, str)),
+        warp=warp,
         warnings=tuple(warnings),
     )
 

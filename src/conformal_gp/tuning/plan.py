@@ -11,11 +11,13 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.posterior import Posterior
+from conformal_gp.gp.warps import Warp
 from conformal_gp.kernels import multiplied
 from conformal_gp.predictors.augmented import AugmentedPredictor
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.predictors.selectors import Candidates, Descents
 from conformal_gp.predictors.single import SinglePredictor
+from conformal_gp.predictors.warped import WarpedPredictor
 from conformal_gp.types import Array, Rows
 
 # Sentences of ``guarantee_``.
@@ -52,6 +54,11 @@ class Fitted(NamedTuple):
     log_marginal_likelihood: float
 
 
+def mapped(warp: Warp | None, y: Array) -> Array:
+    """Labels under a map; None is the identity."""
+    return y if warp is None else warp.forward(y)
+
+
 def _no_rows() -> Rows:
     return np.empty(0, dtype=np.int64)
 
@@ -65,6 +72,8 @@ class Plan(ABC):
     guarantee: str
     design: Rows = field(default_factory=_no_rows)
     """Rows that are not ranked."""
+    warp: Warp | None = None
+    """Map of the labels."""
     warnings: list[str] = field(default_factory=list, compare=False)
     """What to warn of, once, in ``fit``."""
 
@@ -72,9 +81,16 @@ class Plan(ABC):
         """Rows that are ranked; None is all."""
         return None if self.design.size == 0 else np.setdiff1d(np.arange(n_rows), self.design)
 
-    @abstractmethod
     def carry_out(self, X: Array, y: Array, n_jobs: int | None) -> Fitted:
         """Make the predictor; nothing is learnt."""
+        fitted = self._carry_out(X, mapped(self.warp, y), n_jobs)
+        if self.warp is None:
+            return fitted
+        return fitted._replace(predictor=WarpedPredictor(fitted.predictor, self.warp))
+
+    @abstractmethod
+    def _carry_out(self, X: Array, y: Array, n_jobs: int | None) -> Fitted:
+        """The predictor of mapped labels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +103,7 @@ class OneModel(Plan):
     flat_prior: bool = True
     """Whether the coefficients of the mean have a flat prior, or are given at their estimate."""
 
-    def carry_out(self, X: Array, y: Array, n_jobs: int | None) -> Fitted:
+    def _carry_out(self, X: Array, y: Array, n_jobs: int | None) -> Fitted:
         """See Plan."""
         inputs = Inputs(X, self.scaling, self.mean)
         posterior = Posterior(self.kernel, self.noise_variance, inputs, y, flat_prior=self.flat_prior)
@@ -112,7 +128,7 @@ class InsideBag(Plan):
     deviation: float | None
     """Standard deviation of the prior on length scales; None is a flat prior."""
 
-    def carry_out(self, X: Array, y: Array, n_jobs: int | None) -> Fitted:
+    def _carry_out(self, X: Array, y: Array, n_jobs: int | None) -> Fitted:
         """See Plan."""
         choices = (
             Candidates(self.candidates)
@@ -145,7 +161,7 @@ def augmented_guarantee(n_candidates: int | None, n_design: int) -> str:
     way = "by a descent that treats all its rows alike"
     if n_candidates is not None:
         way = f"from {n_candidates} candidates fixed beforehand"
-    unranked = f" ({n_design} design rows, which chose gamma, are not ranked)" if n_design else ""
+    unranked = f" ({n_design} design rows, which chose gamma or the map of labels, are not ranked)" if n_design else ""
     return f"Exact: hyperparameters are chosen inside the bag {way}{unranked}, so {PROMISE}."
 
 

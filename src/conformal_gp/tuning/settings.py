@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -18,12 +19,15 @@ from conformal_gp.tuning.plan import Candidate
 from conformal_gp.types import Array, Rows
 
 T = TypeVar("T")
+WarpChoice = str | tuple[Callable[[Array], Any], Callable[[Array], Any]] | None
 
 # Rows for each coefficient from which on mean="auto" is linear.
 ROWS_FOR_LINEAR_MEAN = 20
 # Most rows, and most inputs, with which "auto" tunes inside the bag; beyond, a design set costs less and loses little.
 ROWS_FOR_AUGMENTED = 1000
 INPUTS_FOR_AUGMENTED = 15
+# Maps of labels that are learnt from rows.
+LEARNT_WARPS = ("box-cox", "yeo-johnson")
 # Ways of tuning that use a setting which is None where it is not given.
 USED_BY = {"design": ("augmented", "holdout"), "candidates": ("augmented",)}
 
@@ -46,6 +50,13 @@ class Settings:
     """Whether named kernels have a length scale for each input."""
     deviation: float | None = None
     """Standard deviation of the prior on length scales; None is a flat prior."""
+    warp: WarpChoice = None
+    """Map of the labels: by name, or a pair of functions."""
+
+    @property
+    def learns_warp(self) -> bool:
+        """Whether rows have a part in the map of labels."""
+        return self.warp in LEARNT_WARPS
 
     @property
     def named(self) -> bool:
@@ -126,6 +137,15 @@ def check_design(design: Any, n_rows: int) -> int | Rows | None:
     if rows.size == n_rows:
         raise ValueError(f"design holds all {n_rows} rows; some must be left to rank.")
     return np.sort(rows).astype(np.int64)
+
+
+def check_warp(warp: Any) -> WarpChoice:
+    """``warp`` as None, a name or a pair of functions."""
+    if warp is None or isinstance(warp, str):
+        return warp
+    if len(warp) != 2 or not all(map(callable, warp)):
+        raise ValueError(f"warp must be a name or a pair of functions (forward, backward), got {warp!r}.")
+    return warp[0], warp[1]
 
 
 def check_candidates(candidates: Any) -> list[Candidate] | None:

@@ -7,8 +7,9 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.tuning.learning import learn
-from conformal_gp.tuning.plan import TRAIN_GUARANTEE, OneModel
+from conformal_gp.tuning.plan import TRAIN_GUARANTEE, OneModel, mapped
 from conformal_gp.tuning.settings import Settings
+from conformal_gp.tuning.warping import warp_for
 from conformal_gp.types import Array
 
 # Numbers learnt from the training rows, as a share of these, and coverage measured at nominal 90% (studies/coverage).
@@ -20,7 +21,8 @@ def plan(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> 
     gamma = settings.only(settings.gammas, "gamma", "train")
     scaling = settings.scaling(X)
     inputs = Inputs(X, scaling, settings.mean)
-    learnt = learn(settings, inputs, y, y.size, rng, restricted=False)
+    warp = warp_for(settings, X, y, rng) if settings.warp else None
+    learnt = learn(settings, inputs, mapped(warp, y), y.size, rng, restricted=False)
     return OneModel(
         kernel=learnt.kernel,
         noise_variance=learnt.noise_variance,
@@ -29,6 +31,7 @@ def plan(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> 
         gamma=gamma,
         guarantee=TRAIN_GUARANTEE,
         flat_prior=False,
+        warp=warp,
         warnings=[*learnt.warnings, *_few_rows(learnt.kernel, inputs, y.size)],
     )
 

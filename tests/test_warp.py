@@ -1,0 +1,228 @@
+"""Labels on their own scale: every answer is that of a model of mapped labels, mapped back, and stays exact."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import bags
+from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+from conformal_gp.gp.warps import BoxCox, Functions, YeoJohnson
+from conformal_gp.persistence import archive
+from saved_models import loaded, saved
+
+LOG = (np.log, np.exp)
+SPARSE = {"n_inducing": 8, "design": np.arange(12), "n_restarts": 0, "random_state": 0}
+FIXED = {"tuning": "fixed", "noise_variance": 0.1, "scale_inputs": False}
+HOLDOUT = {"tuning": "holdout", "design": np.arange(12), "n_restarts": 0}
+MODELS = {
+    "augmented": (ConformalGPRegressor, {}),
+    "gamma inf": (ConformalGPRegressor, {"gamma": np.inf}),
+    "candidates": (ConformalGPRegressor, {"candidates": bags.CANDIDATES}),
+    "fixed": (ConformalGPRegressor, FIXED),
+    "holdout": (ConformalGPRegressor, HOLDOUT),
+    "train": (ConformalGPRegressor, {"tuning": "train", "n_restarts": 0, "length_scales": "one", "mean": "zero"}),
+    "sparse": (SparseConformalGPRegressor, SPARSE),
+}
+
+
+def rows(seed=0, n=24):
+    """Positive labels whose noise is in proportion."""
+    X, y = bags.noisy(np.random.default_rng(seed), n)
+    return X, np.exp(y)
+
+
+def made(name, **options):
+    regressor, given = MODELS[name]
+    return regressor(**{**given, **options})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_answer_is_mapped_back(name):
+    X, y = rows()
+    new, labels = X[:5] + 0.3, y[:5] * 1.2
+    one, other = made(name, warp="log").fit(X, y), made(name).fit(X, np.log(y))
+    mean, std = other.predict(new, return_std=True)
+    np.testing.assert_allclose(one.predict(new), np.exp(mean))
+    spread = 0.5 * (np.exp(mean + std) - np.exp(mean - std))
+    np.testing.assert_allclose(one.predict(new, return_std=True), [np.exp(mean), spread])
+    for method, asked in [
+        ("predict_interval", ([0.5, 0.8],)),
+        ("predict_interval", (0.8, "equal")),
+        ("predict_quantiles", ([0.1, 0.3, 0.8],)),
+        ("predict_bound", (0.8,)),
+    ]:
+        np.testing.assert_allclose(getattr(one, method)(new, *asked), np.exp(getattr(other, method)(new, *asked)))
+    for ours, theirs in zip(one.predict_set(new, 0.7), other.predict_set(new, 0.7), strict=True):
+        np.testing.assert_allclose(ours, np.exp(theirs))
+    np.testing.assert_array_equal(one.predict_p(new, labels), other.predict_p(new, np.log(labels)))
+    np.testing.assert_array_equal(one.predict_cdf(new, labels), other.predict_cdf(new, np.log(labels)))
+    ours, theirs = one.predict_distribution(new), other.predict_distribution(new)
+    upper = np.quantile(theirs.steps, 0.9, axis=1, method="nearest")
+    assert np.quantile(ours.steps, 0.9, axis=1, method="nearest") == pytest.approx(np.exp(upper))
+    np.testing.assert_array_equal(ours.cdf(labels), theirs.cdf(np.log(labels)))
+
+
+def p_values(regressor, options, X, y, first):
+    n = y.size - first
+    found = np.empty(n)
+    for i in range(n):
+        rest = np.arange(y.size) != first + i
+        model = regressor(**options).fit(X[rest], y[rest])
+        assert "Exact" in model.guarantee_
+        found[i] = model.predict_p(X[~rest], y[~rest])[0] * n
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "warp"),
+    [("augmented", "log"), ("candidates", "log"), ("augmented", "box-cox"), ("holdout", "yeo-johnson"),
+     ("sparse", "box-cox")],
+)  # fmt: skip
+def test_p_values_of_a_bag_are_a_permutation(name, warp):
+    X, y = rows(sum(map(ord, name + warp)), 20)
+    learnt = warp != "log"
+    first = 12 if learnt or "design" in MODELS[name][1] else 0
+    regressor, options = MODELS[name]
+    options = {**options, "warp": warp}
+    if first:
+        options["design"] = np.arange(first)
+    found = p_values(regressor, options, X, y, first)
+    assert (np.sort(found) >= np.arange(1, found.size + 1) - 1e-9).all()
+    assert bags.is_permutation(found)
+
+
+@pytest.mark.parametrize("warp", ["box-cox", "yeo-johnson"])
+@pytest.mark.parametrize("name", ["augmented", "holdout", "sparse"])
+def test_maps_are_learnt_from_design_rows_alone(name, warp):
+    X, y = rows(n=40)
+    options = {"warp": warp, "design": np.arange(20)}
+    one = made(name, **options).fit(X, y)
+    y[20:] = np.random.default_rng(1).uniform(1, 2, 20)
+    assert made(name, **options).fit(X, y).warp_ == one.warp_
+
+
+@pytest.mark.parametrize("warp", ["log", "sqrt", "box-cox", "yeo-johnson"])
+def test_units_of_labels_do_not_matter(warp):
+    X, y = rows()
+    one, other = (made("holdout", warp=warp).fit(X, factor * y) for factor in (1.0, 1024.0))
+    ours, theirs = one.predict_interval(X, 0.8), other.predict_interval(X, 0.8)
+    np.testing.assert_allclose(1024.0 * ours, theirs, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "warp",
+    [BoxCox(e) for e in (-1.0, 0.0, 1 / 3, 0.5, 2.0)]
+    + [BoxCox(e, cut=0.5) for e in (0.0, 0.5)]
+    + [YeoJohnson(e, 3.0) for e in (0.0, 0.5, 1.0, 2.0)]
+    + [Functions((np.cbrt, lambda z: z**3), np.arange(1.0, 5.0)), Functions((np.reciprocal,) * 2, np.arange(1.0, 5.0))],
+)
+def test_maps_rise_and_have_an_inverse(warp):
+    y = np.geomspace(1e-3, 1e3, 50)
+    z = warp.forward(y)
+    assert (np.diff(z) > 0).all()
+    np.testing.assert_allclose(warp.backward(z), y, rtol=1e-8)
+    ends = warp.backward(np.array([-np.inf, z[0] - 50.0, *z, z[-1] + 50.0, np.inf]))
+    np.testing.assert_array_equal(ends, np.sort(ends))
+    assert ends[-1] == np.inf
+    assert warp.extended(np.array([2.0]))[0] == warp.forward(np.array([2.0]))[0]
+
+
+def test_maps_that_take_any_label():
+    y = np.linspace(-5, 5, 41)
+    for warp in (BoxCox(0.0, cut=0.5), BoxCox(0.5, cut=0.5), YeoJohnson(0.0), YeoJohnson(1.7)):
+        z = warp.forward(y)
+        assert (np.diff(z) > 0).all()
+        np.testing.assert_allclose(warp.backward(z), y, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["augmented", "holdout", "fixed", "sparse"])
+@pytest.mark.parametrize(("warp", "label"), [("log", 0.0), ("sqrt", -0.5), ("box-cox", 0.0), (LOG, -1.0)])
+def test_labels_outside_the_domain(name, warp, label):
+    X, y = rows(n=30)
+    y[7] = label
+    if (name, warp) == ("fixed", "box-cox"):
+        return
+    with pytest.raises(ValueError, match=rf"y has {label:g} in row 7.*yeo-johnson"):
+        made(name, warp=warp).fit(X, y)
+
+
+def test_a_candidate_label_outside_the_domain_conforms_least():
+    X, y = rows()
+    model = made("holdout", warp="log").fit(X, y)
+    n = model._predictor.n_ranked
+    np.testing.assert_allclose(model.predict_p(X[:2], [-1.0, 0.0]), 1 / (n + 1))
+    np.testing.assert_allclose(model.predict_cdf(X[:2], [-1.0, 0.0]), 0.5 / (n + 1))
+
+
+def test_regions_hold_labels_of_the_domain_only():
+    X, y = rows()
+    model = made("fixed", warp="sqrt").fit(X, y**4)
+    with pytest.warns(UserWarning, match="rows"):
+        low, high = model.predict_interval(X, 0.99).T
+    assert (low == 0.0).all()
+    assert (high == np.inf).all()
+    assert (model.predict_interval(X, 0.9) >= 0.0).all()
+    assert all(region.min() >= 0.0 for region in model.predict_set(X, 0.9))
+
+
+def test_functions_of_the_user():
+    X, y = rows()
+    expected = made("holdout", warp="log").fit(X, y).predict_interval(X, 0.8)
+    for functions in (LOG, [lambda y: -np.log(y), lambda z: np.exp(-z)]):
+        found = made("holdout", warp=functions).fit(X, y).predict_interval(X, 0.8)
+        np.testing.assert_allclose(found, expected)
+    wide = made("fixed", warp=(np.sqrt, np.square)).fit(X, y**4)
+    assert -np.inf in wide.predict_interval(X, 0.9)[:, 0]  # where squares are not the inverse of roots
+    model = made("holdout", warp=LOG).fit(X, y)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+    with pytest.raises(ValueError, match=r"warp cannot be saved.*code"):
+        saved(model)
+
+
+@pytest.mark.parametrize(
+    ("warp", "message"),
+    [
+        ((np.sin, np.arcsin), "monotone|inverse"),
+        ((np.log, np.log), "inverse"),
+        ((np.log,), "pair of functions"),
+        (("log", "exp"), "pair of functions"),
+    ],
+)
+def test_pairs_that_are_no_maps(warp, message):
+    X, y = rows()
+    with pytest.raises(ValueError, match=message):
+        made("holdout", warp=warp).fit(X, y)
+
+
+def test_unknown_names():
+    X, y = rows()
+    with pytest.raises(ValueError, match=r"'warp' parameter.*yeo-johnson.*'cube'"):
+        ConformalGPRegressor(warp="cube").fit(X, y)
+
+
+def test_nothing_is_learnt_where_all_is_fixed():
+    with pytest.raises(ValueError, match=r"warp='box-cox' is learnt.*'log'"):
+        made("fixed", warp="box-cox").fit(*rows())
+
+
+@pytest.mark.parametrize(("name", "warp"), [("augmented", "log"), ("holdout", "box-cox"), ("sparse", "yeo-johnson")])
+def test_models_are_saved_with_their_map(name, warp):
+    X, y = rows(n=40)
+    model = made(name, warp=warp, random_state=0).fit(X, y)
+    again = loaded(saved(model))
+    assert again.warp_ == model.warp_
+    np.testing.assert_array_equal(again.predict_interval(X, 0.8), model.predict_interval(X, 0.8))
+
+
+def test_files_of_before_have_no_map(monkeypatch):
+    X, y = rows()
+    model = made("holdout").fit(X, y)
+    write = archive.write_archive
+
+    def without(target, document, arrays):
+        del document["plan"]["warp"], document["parameters"]["warp"]
+        write(target, {**document, "format_version": 4}, arrays)
+
+    monkeypatch.setattr("conformal_gp.persistence.model.write_archive", without)
+    assert loaded(saved(model)).warp_ is None
