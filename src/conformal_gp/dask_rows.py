@@ -78,7 +78,7 @@ def read_folder(
     decimal: str | None = None,
     missing_marks: Iterable[str] = (),
 ) -> tuple[Any, Any]:
-    """Rows of a CSV or Parquet file, or of a folder of such files, without reading them into memory.
+    r"""Rows of a CSV or Parquet file, or of a folder of such files, without reading them into memory.
 
     Parameters
     ----------
@@ -97,6 +97,17 @@ def read_folder(
         Inputs.
     y : Dask series
         Labels.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from conformal_gp.dask_rows import read_folder
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "one.csv").write_text("size,price\n1,10\n2,21\n")
+    ...     X, y = read_folder(folder, "price")
+    ...     print(list(X.columns), y.compute().tolist())
+    ['size'] [10.0, 21.0]
     """
     from dask import dataframe
 

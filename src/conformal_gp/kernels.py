@@ -124,12 +124,28 @@ class NeuralNetwork(Kernel):
         return S, np.sqrt(R, out=R), L + sx, L + sz
 
     def value(self, X: Array, Z: Array) -> Array:
-        """Covariances between rows of arrays ``X`` and ``Z``."""
+        """Covariances between rows of arrays ``X`` and ``Z``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from conformal_gp.kernels import NeuralNetwork
+        >>> NeuralNetwork().value(np.zeros((1, 2)), np.ones((1, 2))).round(3)
+        array([[0.361]])
+        """
         S, R, _, _ = self._sine_parts(X, Z)
         return np.arctan2(S, R)
 
     def derivative(self, X: Array, Z: Array) -> Array:
-        r"""Their derivatives in :math:`\log \ell`: :math:`-L S (1 / (L + s_x) + 1 / (L + s_z)) / R`."""
+        r"""Their derivatives in :math:`\log \ell`: :math:`-L S (1 / (L + s_x) + 1 / (L + s_z)) / R`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from conformal_gp.kernels import NeuralNetwork
+        >>> NeuralNetwork().derivative(np.zeros((1, 2)), np.ones((1, 2))).round(3)
+        array([[-0.283]])
+        """
         S, R, x, z = self._sine_parts(X, Z)
         return (-(float(self.length_scale) ** 2)) * S * (1.0 / x + 1.0 / z) / R
 
@@ -145,6 +161,12 @@ class NeuralNetwork(Kernel):
         -------
         variances : ndarray of shape (n,)
             ``np.diag(self(X))``.
+
+        Examples
+        --------
+        >>> from conformal_gp.kernels import NeuralNetwork
+        >>> NeuralNetwork().diag([[0.0], [1.0]]).round(3)
+        array([0.524, 0.73 ])
         """
         X = np.atleast_2d(X)
         L = float(self.length_scale) ** 2
@@ -152,7 +174,14 @@ class NeuralNetwork(Kernel):
         return np.arctan2(sx, np.sqrt(L * L + 2.0 * L * sx))
 
     def is_stationary(self) -> bool:
-        """Whether the covariance depends on x - z only: it does not."""
+        """Whether the covariance depends on x - z only: it does not.
+
+        Examples
+        --------
+        >>> from conformal_gp.kernels import NeuralNetwork
+        >>> NeuralNetwork().is_stationary()
+        False
+        """
         return False
 
     def __repr__(self) -> str:

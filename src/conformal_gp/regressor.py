@@ -212,6 +212,13 @@ class ConformalGPRegressor(ConformalRegressor):
         -------
         self : ConformalGPRegressor
             The fitted model.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
+        >>> model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0]).guarantee_[:5]
+        'Exact'
         """
         with all_or_nothing(self):
             for message in self._fit(X, y).warnings:

@@ -164,6 +164,15 @@ class SparseConformalGPRegressor(ConformalRegressor):
         -------
         self : SparseConformalGPRegressor
             The fitted model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from conformal_gp import SparseConformalGPRegressor
+        >>> X = np.linspace(0.0, 3.0, 60)[:, None]
+        >>> model = SparseConformalGPRegressor("se", n_inducing=5, tuning="fixed", noise_variance=0.1, random_state=0)
+        >>> model.fit(X, np.sin(X[:, 0])).inducing_.shape
+        (5, 1)
         """
         with all_or_nothing(self):
             for message in self._fit(X, y).warnings:

@@ -65,7 +65,16 @@ class PredictiveDistribution:
         return self.steps.std(axis=1)
 
     def quantile(self, quantiles: float | ArrayLike) -> Array:
-        """Quantiles as of ``predict_quantiles``: (n_samples,) for one, (n_samples, n_quantiles) for several."""
+        """Quantiles as of ``predict_quantiles``: (n_samples,) for one, (n_samples, n_quantiles) for several.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from conformal_gp.steps import PredictiveDistribution
+        >>> distribution = PredictiveDistribution(np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 60.0]]))
+        >>> distribution.quantile(0.75)
+        array([ 3., 60.])
+        """
         wanted, single = read_levels(quantiles, "quantiles")
         values = self._quantiles(wanted)
         return values[:, 0] if single else values
@@ -77,32 +86,78 @@ class PredictiveDistribution:
         return 0.5 * (padded[:, places[:, 0]] + padded[:, places[:, 1]])
 
     def interval(self, confidence_level: float | ArrayLike = 0.95) -> Array:
-        """Intervals with equal tails: (n_samples, 2), or (n_samples, 2, n_levels) for several levels."""
+        """Intervals with equal tails: (n_samples, 2), or (n_samples, 2, n_levels) for several levels.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from conformal_gp.steps import PredictiveDistribution
+        >>> distribution = PredictiveDistribution(np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 60.0]]))
+        >>> distribution.interval(0.5)
+        array([[ 1.,  3.],
+               [10., 60.]])
+        """
         levels, single = read_levels(confidence_level)
         tails = [(1 - level) / 2 for level in levels]
         intervals = self._quantiles([*tails, *(1 - tail for tail in tails)]).reshape(len(self), 2, len(levels))
         return intervals[:, :, 0] if single else intervals
 
     def cdf(self, y: ArrayLike) -> Array:
-        """Value of each row's distribution function at its label, as of ``predict_cdf``, (n_samples,)."""
+        """Value of each row's distribution function at its label, as of ``predict_cdf``, (n_samples,).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from conformal_gp.steps import PredictiveDistribution
+        >>> distribution = PredictiveDistribution(np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 60.0]]))
+        >>> distribution.cdf([2.5, 0.0])
+        array([0.625, 0.125])
+        """
         labels = check_labels(y, self.steps)[:, None]
         less, at_most = (self.steps < labels).sum(axis=1), (self.steps <= labels).sum(axis=1)
         return 0.5 * (less + at_most + 1.0) / (self.steps.shape[1] + 1.0)
 
     def crps(self, y: ArrayLike) -> Array:
-        """Continuous ranked probability score of each label, (n_samples,); lower is better."""
+        """Continuous ranked probability score of each label, (n_samples,); lower is better.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from conformal_gp.steps import PredictiveDistribution
+        >>> distribution = PredictiveDistribution(np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 60.0]]))
+        >>> distribution.crps([2.0, 20.0]).round(2)
+        array([0.22, 5.56])
+        """
         return step_scores(check_labels(y, self.steps), self.steps)
 
     def plot(self, row: int = 0, ax: Any = None, **described: Any) -> Any:
         """Draw one row's distribution function, with ``quantiles``, ``y`` and ``target_name`` as in the display.
 
         Returns a :class:`~conformal_gp.plotting.DistributionDisplay`. Needs Matplotlib.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from conformal_gp.steps import PredictiveDistribution
+        >>> distribution = PredictiveDistribution(np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 60.0]]))
+        >>> distribution.plot(1, target_name="weight").ax_.get_xlabel()
+        'weight'
         """
         displays = import_module("conformal_gp.plotting")  # loaded where a picture is asked for, not with every model
         return displays.DistributionDisplay.from_predictions(self.steps[row], ax=ax, **described)
 
     def sample(self, n: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
-        """Labels drawn from each row's steps, (n_samples, n)."""
+        """Labels drawn from each row's steps, (n_samples, n).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from conformal_gp.steps import PredictiveDistribution
+        >>> distribution = PredictiveDistribution(np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 60.0]]))
+        >>> distribution.sample(4, random_state=0)
+        array([[ 1.,  2.,  1.,  2.],
+               [20., 60., 10., 60.]])
+        """
         drawn = check_random_state(random_state).randint(self.steps.shape[1], size=(len(self), n))
         return np.take_along_axis(self.steps, drawn, axis=1)
 

@@ -27,7 +27,15 @@ class IntervalRegressor(RegressorMixin, BaseEstimator, ABC):
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit to training rows, as :meth:`conformal_gp.ConformalGPRegressor.fit` does."""
+        """Fit to training rows, as :meth:`conformal_gp.ConformalGPRegressor.fit` does.
+
+        Examples
+        --------
+        >>> from conformal_gp.comparators import ConformalRidge
+        >>> model = ConformalRidge().fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 4.0])
+        >>> model.n_features_in_
+        1
+        """
         with all_or_nothing(self):
             inputs = check_inputs(self, X, reset=True, y=y)
             self._fit(inputs, check_labels(y, inputs))
@@ -45,6 +53,13 @@ class IntervalRegressor(RegressorMixin, BaseEstimator, ABC):
         -------
         y : ndarray of shape (n_samples,)
             Predicted labels.
+
+        Examples
+        --------
+        >>> from conformal_gp.comparators import ConformalRidge
+        >>> model = ConformalRidge().fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 4.0])
+        >>> model.predict([[4.0]]).round(1)
+        array([4.8])
         """
         check_is_fitted(self)
         return self._predict(check_inputs(self, X, reset=False))
@@ -62,6 +77,14 @@ class IntervalRegressor(RegressorMixin, BaseEstimator, ABC):
         intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels)
             Lower and upper ends, infinite where there are too few rows for the level. The array is three-dimensional
             when a sequence of levels is given.
+
+        Examples
+        --------
+        >>> from conformal_gp.comparators import ConformalRidge
+        >>> model = ConformalRidge().fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 4.0])
+        >>> model.predict_interval([[1.5]], confidence_level=[0.5, 0.6]).round(2)
+        array([[[1.34, 1.34],
+                [2.08, 2.08]]])
         """
         check_is_fitted(self)
         inputs = check_inputs(self, X, reset=False)
@@ -97,6 +120,13 @@ class RegionRegressor(IntervalRegressor):
         -------
         regions : list of ndarrays of shape (n_pieces, 2)
             The region of each row as sorted, disjoint, closed intervals; without any where it is empty.
+
+        Examples
+        --------
+        >>> from conformal_gp.comparators import ConformalRidge
+        >>> model = ConformalRidge().fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 4.0])
+        >>> [region.round(2) for region in model.predict_set([[1.5]], confidence_level=0.5)]
+        [array([[1.34, 2.08]])]
         """
         check_is_fitted(self)
         inputs = check_inputs(self, X, reset=False)

@@ -90,6 +90,12 @@ class SplitRegressor(IntervalRegressor):
         -------
         self : object
             The calibrated method, ready for :meth:`intervals`.
+
+        Examples
+        --------
+        >>> from conformal_gp.comparators import SplitConformal
+        >>> SplitConformal().calibrate([0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [-1.0, 0.5, 2.0]).n_calibration_
+        3
         """
         means, stds = _predictions(mean, std)
         labels = column_or_1d(y, dtype=np.float64)
@@ -116,6 +122,13 @@ class SplitRegressor(IntervalRegressor):
         -------
         intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels)
             Lower and upper ends.
+
+        Examples
+        --------
+        >>> from conformal_gp.comparators import SplitConformal
+        >>> method = SplitConformal().calibrate([0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [-1.0, 0.5, 2.0])
+        >>> method.intervals([10.0], [3.0], confidence_level=0.5)
+        array([[ 7., 13.]])
         """
         check_is_fitted(self, "n_calibration_")
         levels, single = read_levels(confidence_level)

@@ -44,6 +44,16 @@ class HeldOut:
         asked for.
     quantiles : dict of str to ndarray of shape (n_samples, n_quantiles)
         Quantiles, for models with ``predict_quantiles`` and if they were asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from conformal_gp.comparators import ConformalRidge
+    >>> from conformal_gp.evaluation import cross_validate_intervals
+    >>> X = np.arange(30.0)[:, None]
+    >>> held_out = cross_validate_intervals({"ridge": ConformalRidge()}, X, np.sin(X[:, 0]), [0.5, 0.8], cv=3)
+    >>> held_out.prediction["ridge"].shape, held_out.intervals["ridge"].shape
+    ((30,), (30, 2, 2))
     """
 
     y: Array
@@ -66,6 +76,16 @@ class HeldOut:
         -------
         findings : list of Finding
             For each level, one for each method.
+
+        Examples
+        --------
+        >>> from fractions import Fraction
+        >>> import numpy as np
+        >>> from conformal_gp.evaluation import HeldOut
+        >>> means, intervals = np.array([1.0, 2.0]), np.array([[[0.0], [2.0]], [[1.0], [3.0]]])
+        >>> held_out = HeldOut(np.array([1.0, 9.0]), [Fraction(1, 2)], {"mine": means}, {"mine": intervals})
+        >>> [(finding.method, finding.n_outside) for finding in held_out.findings()]
+        [('mine', 1)]
         """
         chosen = self.levels if confidence_level is None else read_levels(confidence_level)[0]
         return [

@@ -57,7 +57,15 @@ def chance_range(confidence_level: Level | Iterable[Level], n_rows: int, probabi
 
 
 class Judgement(StrEnum):
-    """Whether intervals kept their promise; the module's text says how it is decided."""
+    """Whether intervals kept their promise; the module's text says how it is decided.
+
+    Examples
+    --------
+    >>> from conformal_gp.evaluation import Finding
+    >>> inside = [[0, 2]] * 200
+    >>> Finding.of("mine", 0.9, [1.0] * 200, inside).judgement, Finding.of("mine", 0.9, [3.0] * 200, inside).judgement
+    (<Judgement.TOO_WIDE: 'too wide'>, <Judgement.TOO_NARROW: 'too narrow'>)
+    """
 
     KEPT = "kept"
     IN_DOUBT = "in doubt"
@@ -126,6 +134,13 @@ class Finding:
         -------
         finding : Finding
             The result.
+
+        Examples
+        --------
+        >>> from conformal_gp.evaluation import Finding
+        >>> finding = Finding.of("mine", 0.9, [1.0, 2.0, 9.0], [[0, 2], [1, 3], [2, 4]])
+        >>> finding.n_outside, finding.n_above, finding.mean_width
+        (1, 1, 2.0)
         """
         labels, ends = np.asarray(y_true, dtype=np.float64), np.asarray(intervals, dtype=np.float64)
         return cls(

@@ -42,7 +42,18 @@ Target = str | os.PathLike[str] | BinaryIO
 
 
 class ModelFileError(ValueError):
-    """A file that is not a model, or not one that can be read."""
+    """A file that is not a model, or not one that can be read.
+
+    Examples
+    --------
+    >>> import io
+    >>> from conformal_gp.persistence import ModelFileError, load_model
+    >>> try:
+    ...     load_model(io.BytesIO(b"not a model"))
+    ... except ModelFileError as error:
+    ...     print(error)
+    the stream is not a conformal-gp model: it is no zip archive.
+    """
 
 
 def write_archive(target: Target, document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:

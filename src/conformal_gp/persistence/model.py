@@ -108,6 +108,17 @@ def load_model(path: Target) -> Model:
     ------
     ModelFileError
         A ValueError, if the file is foreign, newer than this package, truncated or damaged.
+
+    Examples
+    --------
+    >>> import io
+    >>> from conformal_gp import ConformalGPRegressor
+    >>> from conformal_gp.persistence import load_model, save_model
+    >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    >>> file = io.BytesIO()
+    >>> save_model(model, file)
+    >>> load_model(io.BytesIO(file.getvalue())).predict([[1.0]]) == model.predict([[1.0]])
+    array([ True])
     """
     return load_columns(path)[0]
 
@@ -124,6 +135,18 @@ def load_columns(path: Target) -> tuple[Model, Columns | None]:
     -------
     model, columns
         The model, and what ``save_model`` was given, or None.
+
+    Examples
+    --------
+    >>> import io
+    >>> from conformal_gp import ConformalGPRegressor
+    >>> from conformal_gp.persistence import load_columns, save_model
+    >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    >>> file = io.BytesIO()
+    >>> save_model(model, file)
+    >>> loaded, columns = load_columns(io.BytesIO(file.getvalue()))
+    >>> loaded.n_features_in_, columns is None
+    (1, True)
     """
     document, arrays = read_archive(path)
     try:

@@ -43,18 +43,18 @@ class RowsAlongOneInput(Display):
         self.feature_name = feature_name
         self.target_name = target_name
 
-    def add_rows(self, ax: Axes) -> None:
+    def _add_rows(self, ax: Axes) -> None:
         """Draw the rows, if there are any."""
         if self.x.size:
             ax.plot(self.x, self.y, linestyle="none", marker=".", color=INK, markersize=4, alpha=0.6, label="rows")
 
-    def add_arrows(self, ax: Axes, below: Mask, above: Mask, limits: tuple[float, float]) -> None:
+    def _add_arrows(self, ax: Axes, below: Mask, above: Mask, limits: tuple[float, float]) -> None:
         """Draw arrowheads where something is infinite, evenly over the grid: at all places they would touch."""
         if below.any() or above.any():
             apart = max(1, self.grid.size // ARROWS)
             arrowheads(ax, self.grid[below][::apart], self.grid[above][::apart], limits)
 
-    def finished(self, ax: Axes) -> Self:
+    def _finished(self, ax: Axes) -> Self:
         """Name the axes and keep them."""
         ax.set(xlabel=self.feature_name or "", ylabel=self.target_name or "")
         finish(ax)
@@ -164,6 +164,15 @@ class PredictionBandDisplay(RowsAlongOneInput):
         -------
         display : PredictionBandDisplay
             The display.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> from conformal_gp.plotting import PredictionBandDisplay
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+        >>> display = PredictionBandDisplay.from_estimator(model, [[0.0], [2.0]], confidence_level=0.5, n_points=3)
+        >>> display.grid, display.intervals.shape
+        (array([0., 1., 2.]), (3, 2, 1))
         """
         rows, grid, x, feature_name = one_input_varied(X, feature, fixed, n_points)
         return cls.from_predictions(
@@ -180,7 +189,16 @@ class PredictionBandDisplay(RowsAlongOneInput):
         )
 
     def limits(self) -> tuple[float, float]:
-        """Vertical limits that show all that is finite."""
+        """Vertical limits that show all that is finite.
+
+        Examples
+        --------
+        >>> from conformal_gp.plotting import PredictionBandDisplay
+        >>> display = PredictionBandDisplay([0, 1], [1, 1], [[0, 2], [0, float("inf")]], confidence_level=0.9)
+        >>> low, high = display.limits()
+        >>> low < 0 < 2 < high < 3
+        True
+        """
         return limits_of(self.intervals, self.prediction, self.y)
 
     def plot(self, ax: Axes | None = None, *, color: str = BLUE, hatch: str | None = None) -> Self:
@@ -199,6 +217,13 @@ class PredictionBandDisplay(RowsAlongOneInput):
         -------
         self : PredictionBandDisplay
             The display.
+
+        Examples
+        --------
+        >>> from conformal_gp.plotting import PredictionBandDisplay
+        >>> display = PredictionBandDisplay([0, 1], [1, 1], [[0, 2], [0, 2]], confidence_level=0.9, name="mine")
+        >>> display.plot(color="#009e73").bands_[0].get_label()
+        'mine 90%'
         """
         ax = axes_or_new(ax)
         limits = self.limits()
@@ -218,7 +243,7 @@ class PredictionBandDisplay(RowsAlongOneInput):
                 label=titled(self.name, percent(self.levels[k])),
             )
         (self.line_,) = ax.plot(self.grid, self.prediction, color=INK, linewidth=1.4, label="prediction")
-        self.add_rows(ax)
+        self._add_rows(ax)
         endless: NDArray[np.bool_] = np.any(np.isinf(self.intervals), axis=2)
-        self.add_arrows(ax, endless[:, 0], endless[:, 1], limits)
-        return self.finished(ax)
+        self._add_arrows(ax, endless[:, 0], endless[:, 1], limits)
+        return self._finished(ax)

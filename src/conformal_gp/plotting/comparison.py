@@ -76,6 +76,15 @@ class ComparisonDisplay:
         -------
         display : ComparisonDisplay
             The display.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> from conformal_gp.plotting import ComparisonDisplay
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+        >>> display = ComparisonDisplay.from_estimator(model, [[0.0], [2.0]], confidence_level=0.5, n_points=3)
+        >>> display.plain.intervals.shape == display.conformal.intervals.shape == (3, 2, 1)
+        True
         """
         rows, grid, x, feature_name = one_input_varied(X, **along)
         mean, std = (estimator if plain is None else plain).predict(rows, return_std=True)
@@ -124,6 +133,15 @@ class ComparisonDisplay:
         -------
         display : ComparisonDisplay
             The display.
+
+        Examples
+        --------
+        >>> from conformal_gp.plotting import ComparisonDisplay
+        >>> narrow, wide = [[0, 2], [0, 2]], [[-1, 3], [-1, 3]]
+        >>> display = ComparisonDisplay.from_predictions([0, 1], [1, 1], narrow, wide, confidence_level=0.9)
+        >>> display.conformal.intervals[:, :, 0]
+        array([[-1.,  3.],
+               [-1.,  3.]])
         """
         means = prediction if plain_prediction is None else plain_prediction
         plain = PredictionBandDisplay(grid=grid, prediction=means, intervals=plain_intervals, **described)
@@ -131,7 +149,15 @@ class ComparisonDisplay:
         return cls(plain=plain, conformal=conformal).plot(ax)
 
     def plot(self, ax: ArrayLike | None = None) -> Self:
-        """Draw into two axes, or into a new figure."""
+        """Draw into two axes, or into a new figure.
+
+        Examples
+        --------
+        >>> from conformal_gp.plotting import ComparisonDisplay, PredictionBandDisplay
+        >>> band = PredictionBandDisplay([0, 1], [1, 1], [[0, 2], [0, 2]], confidence_level=0.9)
+        >>> ComparisonDisplay(plain=band, conformal=band).plot().ax_.shape
+        (2,)
+        """
         plt = pyplot()
         if ax is None:
             ax = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")[1]

@@ -104,6 +104,15 @@ class CoverageDisplay:
         -------
         display : CoverageDisplay
             The display.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> from conformal_gp.plotting import CoverageDisplay
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+        >>> display = CoverageDisplay.from_estimator(model, [[0.5], [1.5]], [0.5, 9.0], confidence_level=[0.5, 0.6])
+        >>> display.coverage["conformal"]
+        array([0.5, 0.5])
         """
         levels = np.ravel(np.asarray(confidence_level))
         intervals = {
@@ -138,6 +147,14 @@ class CoverageDisplay:
         -------
         display : CoverageDisplay
             The display.
+
+        Examples
+        --------
+        >>> from conformal_gp.plotting import CoverageDisplay
+        >>> intervals = {"narrow": [[0, 1], [0, 1]], "wide": [[0, 9], [0, 9]]}
+        >>> display = CoverageDisplay.from_predictions([0.5, 2.0], intervals, confidence_level=0.9)
+        >>> display.coverage["narrow"], display.coverage["wide"]
+        (array([0.5]), array([1.]))
         """
         shares = {}
         for name, ends in named(intervals, default="conformal").items():
@@ -145,7 +162,15 @@ class CoverageDisplay:
         return cls(coverage=shares, confidence_level=confidence_level, n_rows=np.size(y_true), band=band).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw into ``ax``, or into a new figure."""
+        """Draw into ``ax``, or into a new figure.
+
+        Examples
+        --------
+        >>> from conformal_gp.plotting import CoverageDisplay
+        >>> display = CoverageDisplay(coverage={"mine": [0.5, 0.9]}, confidence_level=[0.5, 0.9], n_rows=20)
+        >>> display.plot().lines_["mine"].get_xdata()
+        array([50., 90.])
+        """
         ax = axes_or_new(ax)
         order = np.argsort(self.levels)
         levels = 100.0 * np.asarray(self.levels)[order]

@@ -29,6 +29,14 @@ class Display(ABC):
         -------
         display : object
             The display.
+
+        Examples
+        --------
+        >>> from conformal_gp.plotting import FanDisplay
+        >>> values = [[1.0, 2.0], [1.0, 4.0]]
+        >>> display = FanDisplay.from_predictions([0.0, 1.0], values, quantiles=[0.1, 0.9], target_name="weight")
+        >>> display.ax_.get_ylabel()
+        'weight'
         """
         return cls(*predictions, **described).plot(ax)
 

@@ -91,12 +91,28 @@ class DistributionDisplay(Display):
         -------
         display : DistributionDisplay
             The display.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> from conformal_gp.plotting import DistributionDisplay
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+        >>> display = DistributionDisplay.from_estimator(model, [1.5], y=0.4, target_name="weight")
+        >>> display.ax_.get_xlabel()
+        'weight'
         """
         (steps,) = estimator.predict_distribution(one_row(x)).steps
         return cls.from_predictions(steps, y=y, ax=ax, **described)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw into ``ax``, or into a new figure."""
+        """Draw into ``ax``, or into a new figure.
+
+        Examples
+        --------
+        >>> from conformal_gp.plotting import DistributionDisplay
+        >>> DistributionDisplay([1.0, 2.0, 4.0], quantiles=0.5).plot().ax_.get_legend_handles_labels()[1]
+        ['50% quantile: 2']
+        """
         ax = axes_or_new(ax)
         edges = limits_of(self.steps, None if self.y is None else [self.y], margin=0.08)
         finite = self.steps[np.isfinite(self.steps)]

@@ -94,6 +94,15 @@ class FanDisplay(RowsAlongOneInput):
         -------
         display : FanDisplay
             The display.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> from conformal_gp.plotting import FanDisplay
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+        >>> display = FanDisplay.from_estimator(model, [[0.0], [2.0]], quantiles=[0.25, 0.5, 0.75], n_points=4)
+        >>> display.values.shape
+        (4, 3)
         """
         rows, grid, x, feature_name = one_input_varied(X, **varied)
         names = {"feature_name": feature_name, "target_name": target_name}
@@ -102,7 +111,15 @@ class FanDisplay(RowsAlongOneInput):
         return cls.from_predictions(grid, values, quantiles=quantiles, ax=ax, **names, **dots)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw into ``ax``, or into a new figure."""
+        """Draw into ``ax``, or into a new figure.
+
+        Examples
+        --------
+        >>> from conformal_gp.plotting import FanDisplay
+        >>> display = FanDisplay([0.0, 1.0], [[1.0, 2.0, 3.0], [1.0, 3.0, 5.0]], quantiles=[0.1, 0.5, 0.9])
+        >>> [line.get_label() for line in display.plot().lines_]
+        ['10%', 'median', '90%']
+        """
         ax = axes_or_new(ax)
         limits = limits_of(self.values, self.y)
         shown = np.clip(self.values, *limits)
@@ -119,9 +136,9 @@ class FanDisplay(RowsAlongOneInput):
             self.lines_[:0] = ax.plot(
                 self.grid, shown[:, i], color=colour, linestyle=style, linewidth=width, label=label
             )
-        self.add_rows(ax)
-        self.add_arrows(ax, (self.values == -np.inf).any(axis=1), (self.values == np.inf).any(axis=1), limits)
-        return self.finished(ax)
+        self._add_rows(ax)
+        self._add_arrows(ax, (self.values == -np.inf).any(axis=1), (self.values == np.inf).any(axis=1), limits)
+        return self._finished(ax)
 
 
 def _nearness(low: float, high: float) -> float:

@@ -93,6 +93,15 @@ class IntervalDisplay(Display):
         -------
         display : IntervalDisplay
             The display.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> from conformal_gp.plotting import IntervalDisplay
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+        >>> display = IntervalDisplay.from_estimator(model, [[0.5], [1.5]], [0.5, 9.0], confidence_level=0.5)
+        >>> display.missed_
+        array([False,  True])
         """
         level = float(read_level(confidence_level))
         return cls.from_predictions(
@@ -100,7 +109,14 @@ class IntervalDisplay(Display):
         )
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw into ``ax``, or into a new figure."""
+        """Draw into ``ax``, or into a new figure.
+
+        Examples
+        --------
+        >>> from conformal_gp.plotting import IntervalDisplay
+        >>> IntervalDisplay(None, [3, 1, 2], [[2, 4], [0, 2], [1, 3]]).plot().order_
+        array([1, 2, 0])
+        """
         ax = axes_or_new(ax)
         self.order_ = np.argsort(self.prediction, kind="stable")
         low, high = self.intervals.T

@@ -95,6 +95,15 @@ class PITDisplay(Display):
         -------
         display : PITDisplay
             The display.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> from conformal_gp.plotting import PITDisplay
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+        >>> display = PITDisplay.from_estimator(model, [[0.5], [1.5]], [-9.0, 9.0], n_bins=2, random_state=0)
+        >>> display.shares["conformal"]
+        array([0.5, 0.5])
         """
         values = {
             name: model.predict_cdf(X, y, smoothing=True, random_state=random_state)
@@ -103,7 +112,14 @@ class PITDisplay(Display):
         return cls.from_predictions(values, ax=ax, **described)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw into ``ax``, or into a new figure."""
+        """Draw into ``ax``, or into a new figure.
+
+        Examples
+        --------
+        >>> from conformal_gp.plotting import PITDisplay
+        >>> len(PITDisplay([0.1, 0.3, 0.8, 1.0], n_bins=4).plot().bars_["conformal"])
+        4
+        """
         ax = axes_or_new(ax)
         n_bins, n_methods = self.edges.size - 1, len(self.shares)
         ax.axhspan(*self.band_, color="0.88", zorder=0, label=f"chance: {percent(self.band)} of bars")

@@ -121,6 +121,15 @@ class PValueDisplay(Display):
         -------
         display : PValueDisplay
             The display.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> from conformal_gp.plotting import PValueDisplay
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+        >>> display = PValueDisplay.from_estimator(model, [1.5], candidates=[-9.0, 0.5, 9.0], confidence_level=0.5)
+        >>> display.p_values
+        array([0.25, 1.  , 0.25])
         """
         row = one_row(x)
         levels = read_levels(confidence_level)[0]
@@ -143,7 +152,15 @@ class PValueDisplay(Display):
         )
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw into ``ax``, or into a new figure."""
+        """Draw into ``ax``, or into a new figure.
+
+        Examples
+        --------
+        >>> from conformal_gp.plotting import PValueDisplay
+        >>> display = PValueDisplay([0, 1, 2], [0.25, 1.0, 0.25], [[[0.5, 1.5]]], confidence_level=0.5, y=1.2)
+        >>> display.plot().ax_.get_legend_handles_labels()[1]
+        ['50%: 0.5 to 1.5', 'true label: 1.2']
+        """
         ax = axes_or_new(ax)
         edges = float(self.candidates[0]), float(self.candidates[-1])
         ax.fill_between(self.candidates, self.p_values, step="mid", color=tint(BLUE, 0.18), linewidth=0)

@@ -96,6 +96,15 @@ class WidthDisplay:
         -------
         display : WidthDisplay
             The display.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> from conformal_gp.plotting import WidthDisplay
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+        >>> display = WidthDisplay.from_estimator(model, [[0.5], [1.5]], confidence_level=[0.25, 0.5])
+        >>> display.widths["conformal"].shape
+        (2, 2)
         """
         intervals = {
             name: model.predict_interval(X, confidence_level)
@@ -127,6 +136,13 @@ class WidthDisplay:
         -------
         display : WidthDisplay
             The display.
+
+        Examples
+        --------
+        >>> from conformal_gp.plotting import WidthDisplay
+        >>> display = WidthDisplay.from_predictions([[0, 1], [0, 3]], confidence_level=0.9, target_name="weight")
+        >>> display.ax_.get_ylabel()
+        'width of intervals for weight'
         """
         widths = {}
         for name, ends in named(intervals, default="conformal").items():
@@ -135,7 +151,16 @@ class WidthDisplay:
         return cls(widths=widths, confidence_level=confidence_level, target_name=target_name).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw into ``ax``, or into a new figure."""
+        """Draw into ``ax``, or into a new figure.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from conformal_gp.plotting import WidthDisplay
+        >>> display = WidthDisplay(widths={"mine": np.array([[1.0], [3.0]])}, confidence_level=0.9)
+        >>> len(display.plot().boxes_["mine"])
+        1
+        """
         ax = axes_or_new(ax)
         top = limits_of(*self.quantiles_.values(), [0.0])[1]
         section = len(self.quantiles_) + 1.0  # the boxes of a level, and a gap
