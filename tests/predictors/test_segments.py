@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from conformal_gp.predictors.segments import NOTHING, Segments
+from conformal_gp.predictors.segments import NOTHING, Segments, cut
 
 INF = np.inf
 
@@ -19,9 +19,21 @@ def holds(found, row, label):
     return int(((found.row == row) & (found.low < label) & (label < found.high)).sum())
 
 
+def where_negative(start, a, b, c, centre):
+    """Parts of segments on which a quadratic is negative, and the others."""
+    n = 3 * start.size
+    which, sign = np.empty(n, dtype=np.int64), np.empty(n, dtype=bool)
+    low, high = np.empty((2, n))
+    count = 0
+    for k in range(start.size):
+        quadratic = a[k], b[k], c[k], centre[k]
+        count = cut(k, start.low[k], start.high[k], *quadratic, which, low, high, sign, count)
+    return start.divided(which[:count], low[:count], high[:count], sign[:count])
+
+
 def check(start, a, b, c, centre):
     """Every label of a grid is in exactly one of both results, the right one."""
-    negative, others = start.where_negative(a, b, c, centre)
+    negative, others = where_negative(start, a, b, c, centre)
     for i in range(start.size):
         inside = np.linspace(max(start.low[i], -50.0), min(start.high[i], 50.0), 1003)[1:-1]
         t = inside - centre[i]
@@ -76,14 +88,14 @@ def test_quadratics_that_degenerate(a, b, c, low, high):
 def test_single_labels_are_told_by_their_value():
     start = segments((0, 1, 1), (1, 3, 3), (2, 2, 2))
     one = np.ones(3)
-    negative, others = start.where_negative(one, 0 * one, -4 * one, 0 * one)  # |t| < 2
+    negative, others = where_negative(start, one, 0 * one, -4 * one, 0 * one)  # |t| < 2
     assert negative.row.tolist() == [0]
     assert others.row.tolist() == [1, 2]
 
 
 def test_what_is_set_aside_stays_with_its_parts():
     start = segments((0, -5, 5))._replace(aside=np.array([7]))
-    negative, others = start.where_negative(*(np.array([v]) for v in (1.0, 0.0, -1.0, 0.0)))
+    negative, others = where_negative(start, *(np.array([v]) for v in (1.0, 0.0, -1.0, 0.0)))
     assert negative.aside.tolist() == [7]
     assert others.aside.tolist() == [7, 7]
     assert others.low.tolist() == [-5, 1]

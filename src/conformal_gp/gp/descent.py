@@ -18,6 +18,7 @@ criterion, the same whatever their order, and its course can be followed for man
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import add
 from typing import NamedTuple
 
 from conformal_gp.gp.hyperparameters import Lattice, Point
@@ -84,15 +85,17 @@ class Descent:
         self._rounds = stage.rounds
         directions = lattice.directions(stage.joint)
         self._joint = frozenset(n for n, direction in enumerate(directions) if lattice.is_joint(direction))
-        self._steps = [tuple(stage.step * x for x in direction) for direction in directions]
+        self._steps = {
+            sign: [tuple(sign * stage.step * int(x) for x in direction) for direction in directions] for sign in (1, -1)
+        }
 
     def start(self, point: Point) -> State:
         """State in which the stage starts from a point."""
-        return State(point, 0, 1, False, tuple(range(1, len(self._steps))), frozenset(), self._rounds)
+        return State(point, 0, 1, False, tuple(range(1, len(self._steps[1]))), frozenset(), self._rounds)
 
     def trial(self, state: State) -> Point:
         """The point to try next; it may be outside the lattice."""
-        return tuple(x + state.sign * dx for x, dx in zip(state.point, self._steps[state.direction], strict=True))
+        return tuple(map(add, state.point, self._steps[state.sign][state.direction]))
 
     def gain(self, state: State) -> float:
         """By how much the next step must help."""

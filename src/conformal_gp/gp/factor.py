@@ -21,6 +21,7 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
+from conformal_gp._compiled import compiled
 from conformal_gp.kernels import is_definite
 from conformal_gp.types import Array
 
@@ -44,9 +45,10 @@ def _routine(library: str, name: str, n_arguments: int) -> Callable[..., None]:
 
 
 def _address(argument: Any) -> Any:
-    if isinstance(argument, np.ndarray):
-        return argument.ctypes.data
-    return _kept(argument) if isinstance(argument, bytes | int) else byref(argument)
+    kind = type(argument)
+    if kind is int or kind is bytes:
+        return _kept(argument)
+    return argument.ctypes.data if kind is np.ndarray else byref(argument)
 
 
 @cache
@@ -80,6 +82,19 @@ def norm_of_lower(A: Array) -> float:
     return float((size.sum(axis=0) + size.sum(axis=1) - np.diagonal(size)).max())
 
 
+@compiled()
+def log_determinant(root: Array) -> float:  # pragma: no cover
+    """Logarithm of the determinant of a matrix that has a triangular root.
+
+    >>> log_determinant(np.eye(2)) == 0.0
+    True
+    """
+    total = 0.0
+    for i in range(root.shape[0]):
+        total += np.log(abs(root[i, i]))
+    return 2.0 * total
+
+
 class Factor:
     """Cholesky factor of a symmetric positive definite matrix, ``A = L L'``.
 
@@ -99,7 +114,7 @@ class Factor:
 
     def log_determinant(self) -> float:
         """Logarithm of the determinant of A."""
-        return 2.0 * float(np.log(np.diagonal(self.lower)).sum())
+        return log_determinant(self.lower)
 
     def solve(self, B: Array) -> Array:
         """Solution of A x = B, for B of shape (n,) or (n, k)."""

@@ -15,10 +15,12 @@ each. Everything else has a flat prior within its bounds.
 from __future__ import annotations
 
 from copy import copy
+from operator import le
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, Product
 
+from conformal_gp._compiled import compiled
 from conformal_gp.kernels import hyperparameter_names, is_amplitude, is_length
 from conformal_gp.types import Array, Rows
 
@@ -76,16 +78,29 @@ class LengthScalePrior:
         """Value and gradient."""
         value, gradient = 0.0, np.zeros(theta.size)
         for group, precision in self._terms:
-            x = theta[group] - self._start[group]
-            order = np.argsort(x)
-            middle = order[[(x.size - 1) // 2, x.size // 2]]
-            away = x - x[middle].mean()
-            spread = DEGREES / precision + away**2
-            value += 0.5 * (DEGREES + 1.0) * float(np.log(spread * precision / DEGREES).sum())
-            slope = (DEGREES + 1.0) * away / spread
-            np.add.at(slope, middle, -0.5 * slope.sum())  # the median moves with the middle ones
+            part, slope = _minus_log_density(theta[group] - self._start[group], precision)
+            value += part
             gradient[group] = slope
         return value, gradient
+
+
+@compiled(error_model="numpy")
+def _minus_log_density(x: Array, precision: float) -> tuple[float, Array]:  # pragma: no cover
+    """Minus the log density of deviations from the median, but for a constant, and its gradient."""
+    order = np.argsort(x)
+    low, high = order[(x.size - 1) // 2], order[x.size // 2]
+    median = 0.5 * (x[low] + x[high])
+    value, total = 0.0, 0.0
+    slope = np.empty(x.size)
+    for i in range(x.size):
+        away = x[i] - median
+        spread = DEGREES / precision + away**2
+        value += 0.5 * (DEGREES + 1.0) * np.log(spread * precision / DEGREES)
+        slope[i] = (DEGREES + 1.0) * away / spread
+        total += slope[i]
+    slope[low] -= 0.5 * total  # the median moves with the middle ones
+    slope[high] -= 0.5 * total
+    return value, slope
 
 
 class Lattice:
@@ -162,7 +177,7 @@ class Lattice:
 
     def inside(self, point: Point) -> bool:
         """Whether a point is within the bounds."""
-        return all(low <= x <= high for low, x, high in zip(self._low, point, self._high, strict=True))
+        return all(map(le, self._low, point)) and all(map(le, point, self._high))
 
     def kernel(self, point: Point) -> Kernel:
         """The kernel at a point."""

@@ -32,7 +32,14 @@ from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import covariance
-from conformal_gp.gp.factor import Factor, check_matrix, check_variances, multiply_triangle, trustworthy
+from conformal_gp.gp.factor import (
+    Factor,
+    check_matrix,
+    check_variances,
+    log_determinant,
+    multiply_triangle,
+    trustworthy,
+)
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.whitened_basis import ALONE, explain, leave_out
 from conformal_gp.types import Array, Rows
@@ -157,19 +164,16 @@ class Posterior:
         self._H, self._y = H, y
         A = inputs.pairs.lower(covariance(kernel, inputs.pairs)[0])
         check_matrix(kernel, A)
+        self._stationary = float(A[0, 0]) if kernel.is_stationary() else None
         A.flat[:: A.shape[0] + 1] += noise_variance
         self.largest_variance = float(A.flat[:: A.shape[0] + 1].max())
         self._factor = trustworthy(A, SMALLEST_CONDITION, _singular) if checked else Factor(A)
         self._flat = flat_prior and H.shape[1] > 0
-        first_fit, left = _first_fit(H, y)
-        self._basis, coefficients, self.alpha, self.quadratic = explain(
-            self._factor.lower, H, left, float(np.abs(y).max())
-        )
-        self.coefficients = first_fit + coefficients
-        self.log_determinant = self._factor.log_determinant()
+        self._basis, self.coefficients, self.alpha, self.quadratic = explain(self._factor.lower, H, y)
+        self.log_determinant = log_determinant(self._factor.lower)
         self.degrees_of_freedom = y.size
         if self._flat:
-            self.log_determinant += self._basis.log_determinant()
+            self.log_determinant += log_determinant(self._basis.r)
             self.degrees_of_freedom -= H.shape[1]
 
     @cached_property
@@ -230,7 +234,7 @@ class Posterior:
         K, _ = covariance(self.kernel, new.pairs)
         by_root = by_root and self.noise_variance > NOISE_FOR_ROOT * self.largest_variance
         mean = K @ self.alpha + new.H @ self.coefficients
-        total = self.kernel.diag(new.pairs.X) + self.noise_variance
+        total = self._prior_variances(new) + self.noise_variance
         if by_root:
             multiply_triangle(self.root, K, transposed=False)
         else:
@@ -249,6 +253,12 @@ class Posterior:
             variance[undetermined] = np.inf
         return Moments(half, mean, variance, square)
 
+    def _prior_variances(self, new: NewInputs) -> Array:
+        """Prior variances at new inputs, without noise."""
+        if self._stationary is None:
+            return self.kernel.diag(new.pairs.X)
+        return np.full(new.pairs.shape[0], self._stationary)
+
     def weights(self, moments: Moments) -> Array:
         """Weights v of the training labels in the means, (m, l); ``moments.half`` is used up."""
         multiply_triangle(self.root, moments.half, transposed=True)
@@ -262,12 +272,6 @@ class Posterior:
     def mean(self, new: NewInputs) -> Array:
         """Means; cheaper than :meth:`moments` by a factor of the training rows."""
         return covariance(self.kernel, new.pairs)[0] @ self.alpha + new.H @ self.coefficients
-
-
-def _first_fit(H: Array, y: Array) -> tuple[Array, Array]:
-    """Coefficients of the mean basis, and labels less their mean; a flat prior does not notice, but rounding does."""
-    coefficients = H.T @ y  # least squares where H has orthonormal columns
-    return coefficients, y - H @ coefficients
 
 
 def noise_floor(norm: float) -> float:

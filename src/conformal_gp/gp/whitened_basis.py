@@ -31,10 +31,6 @@ class WhitenedBasis(NamedTuple):
     r: Array
     """(p, p): upper triangular."""
 
-    def log_determinant(self) -> float:
-        """log |H' (K + σ² I)^-1 H|."""
-        return 2.0 * float(np.log(np.abs(np.diagonal(self.r))).sum())
-
     def add_unexplained(self, half: Array, H: Array, square: Array) -> Array:
         """Add what the training rows leave open about the mean at new inputs.
 
@@ -55,7 +51,7 @@ class WhitenedBasis(NamedTuple):
         return _add_unexplained(self.q, self.r, half, np.ascontiguousarray(H), square)
 
 
-def explain(L: Array, H: Array, y: Array, size: float = 0.0) -> tuple[WhitenedBasis, Array, Array, float]:
+def explain(L: Array, H: Array, y: Array) -> tuple[WhitenedBasis, Array, Array, float]:
     """Generalised least squares.
 
     Parameters
@@ -63,11 +59,9 @@ def explain(L: Array, H: Array, y: Array, size: float = 0.0) -> tuple[WhitenedBa
     L : C-contiguous ndarray of shape (l, l)
         Lower triangular factor of the covariance matrix.
     H : ndarray of shape (l, p)
-        Mean basis.
+        Mean basis, orthonormal columns.
     y : ndarray of shape (l,)
-        Labels, or what a first fit leaves of them.
-    size : float, default=0.0
-        Size of the labels, if these are what is left of them: residuals of its rounding are none.
+        Labels.
 
     Returns
     -------
@@ -78,9 +72,9 @@ def explain(L: Array, H: Array, y: Array, size: float = 0.0) -> tuple[WhitenedBa
     alpha : ndarray of shape (l,)
         (K + σ² I)^-1 (y - H β).
     quadratic : float
-        (y - H β)' (K + σ² I)^-1 (y - H β).
+        (y - H β)' (K + σ² I)^-1 (y - H β); 0 where the mean explains the labels, up to rounding.
     """
-    q, r, coefficients, alpha, quadratic = _explain(L, np.ascontiguousarray(H.T), np.ascontiguousarray(y), size)
+    q, r, coefficients, alpha, quadratic = _explain(L, np.ascontiguousarray(H.T), np.ascontiguousarray(y))
     return WhitenedBasis(q, r), coefficients, alpha, quadratic
 
 
@@ -193,10 +187,14 @@ def _whiten(L: Array, b: Array) -> None:  # pragma: no cover
 
 
 @compiled(error_model="numpy", fastmath=_SUMS)
-def _explain(L: Array, H: Array, y: Array, size: float) -> tuple[Array, Array, Array, Array, float]:  # pragma: no cover
+def _explain(L: Array, H: Array, y: Array) -> tuple[Array, Array, Array, Array, float]:  # pragma: no cover
     p, n = H.shape
-    q, r, target = H.copy(), np.zeros((p, p)), np.zeros(p)
-    error = y.copy()
+    q, r, target, first_fit = H.copy(), np.zeros((p, p)), np.zeros(p), np.zeros(p)
+    labels = y.copy()
+    for k in range(p):  # a flat prior does not notice a first fit, but rounding does
+        first_fit[k] = _dot(H[k], y, n)
+        labels -= first_fit[k] * H[k]
+    error = labels.copy()
     _whiten(L, error)
     for k in range(p):  # Gram and Schmidt; twice is as good as reflections
         _whiten(L, q[k])
@@ -216,12 +214,12 @@ def _explain(L: Array, H: Array, y: Array, size: float) -> tuple[Array, Array, A
         for j in range(k + 1, p):
             target[k] -= r[k, j] * target[j]
         target[k] /= r[k, k]
-    left, largest = 0.0, size
+    left, largest = 0.0, 0.0
     for i in range(n):
         fitted = 0.0
         for k in range(p):
             fitted += target[k] * H[k, i]
-        left, largest = max(left, abs(y[i] - fitted)), max(largest, abs(y[i]))
+        left, largest = max(left, abs(labels[i] - fitted)), max(largest, abs(y[i]))
     if left <= EXPLAINED * largest:
         error[:] = 0.0
     quadratic = _dot(error, error, n)
@@ -229,7 +227,7 @@ def _explain(L: Array, H: Array, y: Array, size: float) -> tuple[Array, Array, A
         error[i] /= L[i, i]
         for j in range(i):
             error[j] -= error[i] * L[i, j]
-    return q, r, target, error, quadratic
+    return q, r, first_fit + target, error, quadratic
 
 
 @compiled(error_model="numpy", fastmath=_SUMS)

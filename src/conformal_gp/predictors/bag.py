@@ -30,8 +30,8 @@ from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.posterior import Posterior, Prediction, Without
 from conformal_gp.gp.whitened_basis import EXPLAINED
 from conformal_gp.predictors.base import score_lines
-from conformal_gp.predictors.segments import NOTHING, TEST_ROW, UNKNOWN, Segments
-from conformal_gp.types import Array, Rows
+from conformal_gp.predictors.segments import NOTHING, TEST_ROW, UNKNOWN, Segments, cut
+from conformal_gp.types import Array, Mask, Rows
 
 # Factorisations that are kept, in bytes; others are computed again when they are needed.
 KEPT_BYTES = 2**29
@@ -56,6 +56,8 @@ class Criterion(NamedTuple):
     quadratic: float
     log_determinant: float
     """Penalty included; infinite where the covariance matrix is numerically singular."""
+    largest_variance: float
+    """Largest prior variance of a training row's label, noise included."""
 
 
 class Bag:
@@ -80,6 +82,8 @@ class Bag:
         self._criteria: dict[Hashable, Criterion] = {}
         self._posteriors: OrderedDict[Hashable, Posterior] = OrderedDict()
         self._lock = RLock()
+        self.rounding = (EXPLAINED * float(np.abs(y).max(initial=0.0))) ** 2
+        """Square of what is rounding in a label, where the mean function explains all of them."""
         self._most_kept = max(2, KEPT_BYTES // (8 * y.size**2))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -115,9 +119,9 @@ class Bag:
             try:
                 posterior = self.posterior(point)
                 value = posterior.log_determinant + self.choices.penalty(point)
-                known = Criterion(posterior.quadratic, value)
+                known = Criterion(posterior.quadratic, value, posterior.largest_variance)
             except LinAlgError:
-                known = Criterion(1.0, np.inf)
+                known = Criterion(1.0, np.inf, 1.0)
             self._criteria[point] = known
         return known
 
@@ -126,34 +130,53 @@ class Bag:
 
         The old point may be one of ``other``: the same rows with other hyperparameters to choose from.
         """
-        (q_new, d_new), (q_old, d_old) = self.criterion(new), (other or self).criterion(old)
+        (q_new, d_new, _), (q_old, d_old, _) = self.criterion(new), (other or self).criterion(old)
         if not (np.isfinite(d_new) and q_new > 0.0 and q_old > 0.0):
             return False
         return bool(self.degrees * np.log(q_new / q_old) + d_new < d_old - gain)
 
 
-class AtPoint(NamedTuple):
-    """What is known of a block's test rows at a point; not a number where nothing is yet."""
+class AtPoint:
+    """What is known of a block's test rows at a point; not a number where nothing is yet.
 
-    mean: Array
-    """(m,): means of their labels."""
-    variance: Array
-    """(m,): variances of their labels."""
-    aside: dict[int, Aside]
-    """What it takes to set training rows aside."""
+    Parameters
+    ----------
+    n_rows : int
+        Training rows.
+    n_new : int
+        Test rows of the block.
+    """
 
+    def __init__(self, n_rows: int, n_new: int):
+        self.mean, self.variance = np.full((2, n_new), np.nan)
+        """(m,): means and variances of their labels."""
+        self.place = np.full(n_rows, -1)
+        """(l,): of each training row that may be set aside, its place in what follows; -1 for all others."""
+        self.own = np.empty((0, 2))
+        """(k, 2): P_ii, 0 if the row by itself determines a coefficient and cannot be set aside; y'Py of the others."""
+        self.weights = np.empty((0, n_new))
+        """(k, m): its weights in the means of the test rows; not a number where it is not known."""
+        self.means = np.empty((0, n_new))
+        """(k, m): means of the test rows' labels that the others give."""
 
-class Aside(NamedTuple):
-    """A training row that may be set aside, at a point."""
+    def parts(self, criterion: Criterion, segments: Segments) -> tuple[Array, Array, Array, Array]:
+        """Q, log D s, μ and s of F on each segment, with what is set aside there."""
+        return _parts(
+            *criterion[:2],
+            *(self.mean, self.variance, self.place, self.own, self.weights, self.means),
+            *(segments.row, segments.aside),
+        )
 
-    precision: float
-    """P_ii; 0 if the row by itself determines a coefficient, and cannot be set aside."""
-    quadratic: float
-    """y'Py of the others."""
-    weight: Array
-    """(m,): the row's weight in the means of the test rows; not a number where it is not known."""
-    mean: Array
-    """(m,): means of the test rows' labels that the others give."""
+    def remember(self, rows: Rows, aside: Rows, others: Without, weights: Array, means: Array) -> None:
+        """Keep the weights of rows that may be set aside, and the means that the others give, for some test rows."""
+        new = np.flatnonzero(self.place[aside] < 0)
+        if new.size:
+            self.place[aside[new]] = np.arange(new.size) + self.own.shape[0]
+            self.own = np.vstack([self.own, np.column_stack([others.precision, others.quadratic])[new]])
+            unknown = np.full((new.size, self.mean.size), np.nan)
+            self.weights, self.means = np.vstack([self.weights, unknown]), np.vstack([self.means, unknown])
+        where = self.place[aside][:, None], rows
+        self.weights[where], self.means[where] = weights.T, means.T
 
 
 class Block:
@@ -165,41 +188,27 @@ class Block:
         self.n_rows = new.H.shape[0]
         self._known: dict[Hashable, AtPoint] = {}
 
-    def _learn(self, point: Any, segments: Segments, aside: list[int]) -> AtPoint:
-        """Moments at a point, and weights of rows that are set aside, for test rows of which they are not known yet."""
+    def _learn(self, point: Any, segments: Segments) -> AtPoint:
+        """Moments at a point, and what it takes to set rows aside, for test rows of which they are not known yet."""
         known = self._at(point)
-        missing = np.isnan(known.mean[segments.row])
-        for i in aside:
-            one = known.aside.get(i)
-            unknown = True if one is None else np.isnan(one.weight[segments.row])
-            missing |= (segments.aside == i) & unknown
-        if missing.any():
-            rows = np.unique(segments.row[missing])
+        missing = _missing(segments.row, segments.aside, known.mean, known.place, known.weights)
+        if missing.size:
+            rows, aside = np.unique(segments.row[missing]), np.unique(segments.aside)
             posterior = self.bag.posterior(point)
             new = self.new.take(rows)
             moments = posterior.moments(new, by_root=False)
             known.mean[rows], known.variance[rows] = moments.mean, moments.variance
-            if aside:
-                others = posterior.without(np.array(aside))
+            aside = aside[aside >= 0]
+            if aside.size:
+                others = posterior.without(aside)
                 means = moments.half @ others.target.T + new.H @ others.first_fit.T
-                self._remember(known, rows, aside, others, moments.half @ others.columns.T, means)
+                known.remember(rows, aside, others, moments.half @ others.columns.T, means)
         return known
 
     def _at(self, point: Any) -> AtPoint:
         if point not in self._known:
-            mean, variance = np.full((2, self.n_rows), np.nan)
-            self._known[point] = AtPoint(mean, variance, {})
+            self._known[point] = AtPoint(self.bag.y.size, self.n_rows)
         return self._known[point]
-
-    def _remember(
-        self, known: AtPoint, rows: Rows, aside: list[int], others: Without, weights: Array, means: Array
-    ) -> None:
-        """Keep the weights of rows that are set aside, and the means that the others give."""
-        for k, i in enumerate(aside):
-            if i not in known.aside:
-                unknown = np.full((2, self.n_rows), np.nan)
-                known.aside[i] = Aside(float(others.precision[k]), float(others.quadratic[k]), *unknown)
-            known.aside[i].weight[rows], known.aside[i].mean[rows] = weights[:, k], means[:, k]
 
     def set_aside(self, point: Any, segments: Segments, ranked: Rows) -> Segments:
         """Parts of segments by the row that stands out most at a point; those of which it is known stay as they are."""
@@ -227,7 +236,7 @@ class Block:
         if aside.size:
             others = posterior.without(aside)
             means = weights @ others.labels.T + self.new.H[rows] @ others.first_fit.T
-            self._remember(known, rows, aside.tolist(), others, weights[:, aside], means)
+            known.remember(rows, aside, others, weights[:, aside], means)
         return Segments(segments.row[segment], low, high, row)
 
     def _stands_out(self, point: Any, ranked: Rows) -> int:
@@ -242,23 +251,6 @@ class Block:
         row = int(outstanding(lines, np.zeros(1, dtype=np.int64), zero, zero)[3][0])
         return int(ranked[row]) if row >= 0 else NOTHING
 
-    def _parts(
-        self, point: Any, segments: Segments, aside: list[int], which: Rows
-    ) -> tuple[Array, Array, Array, Array]:
-        """Q, log D s, μ and s of F on each segment, with what is set aside: ``aside[which]``, or nothing."""
-        known = self._learn(point, segments, aside)
-        own = [known.aside[i] for i in aside]
-        return _parts(
-            *self.bag.criterion(point),
-            known.mean,
-            known.variance,
-            np.array([(one.precision, one.quadratic) for one in own]).reshape(-1, 2),
-            np.array([one.weight for one in own]).reshape(-1, self.n_rows),
-            np.array([one.mean for one in own]).reshape(-1, self.n_rows),
-            segments.row,
-            which,
-        )
-
     def where_it_helps(
         self, new: Any, old: Any, segments: Segments, gain: float, other: Block | None = None
     ) -> tuple[Segments, Segments]:
@@ -268,33 +260,22 @@ class Block:
         """
         beside = other or self
         none = segments.take(np.empty(0, dtype=np.int64))
-        if not np.isfinite(self.bag.criterion(new).log_determinant):
+        criterion_new, criterion_old = self.bag.criterion(new), beside.bag.criterion(old)
+        if criterion_new.log_determinant == np.inf:
             return none, segments
-        if not np.isfinite(beside.bag.criterion(old).log_determinant):
+        if criterion_old.log_determinant == np.inf:
             return segments, none
-        rows, which = np.unique(segments.aside, return_inverse=True)
-        aside = rows[rows >= 0].tolist()
-        which -= rows.size - len(aside)
-        q_new, d_new, mean_new, variance_new = self._parts(new, segments, aside, which)
-        q_old, d_old, mean_old, variance_old = beside._parts(old, segments, aside, which)
-        silent = np.isinf(variance_old)  # the test row takes a coefficient of its own, and has no say
-        degrees = self.bag.degrees + (segments.aside == NOTHING) - silent
-        ratio = np.exp((d_old - d_new - gain) / degrees)
-        shift = mean_new - mean_old
-        a = 1.0 / variance_new - ratio / variance_old
-        b, c = -2.0 * shift / variance_new, q_new + shift**2 / variance_new - ratio * q_old
-        # where the mean function explains all rows that are kept, nothing helps, whatever rounding says
-        explained = (q_new == 0.0) & (q_old == 0.0)
-        if explained.any():
-            spread = np.maximum(variance_old / beside.bag.posterior(old).largest_variance, 1.0)
-            spread[silent] = 1.0
-            rounding = (EXPLAINED * np.abs(self.bag.y).max()) ** 2 * spread
-            b, c = np.where(explained, 0.0, b), np.where(explained, np.abs(a) * rounding, c)
-        return segments.where_negative(a, b, c, mean_old)
+        outcome = _compare(
+            *(segments.low, segments.high, segments.aside == NOTHING),
+            *self._learn(new, segments).parts(criterion_new, segments),
+            *beside._learn(old, segments).parts(criterion_old, segments),
+            *(self.bag.degrees, gain, self.bag.rounding, criterion_old.largest_variance),
+        )
+        return segments.divided(*outcome)
 
     def mean_and_variance(self, point: Any, segments: Segments) -> tuple[Array, Array]:
         """Mean and variance of the test row's label for each segment."""
-        known = self._learn(point, segments, [])
+        known = self._learn(point, segments.forget())
         return known.mean[segments.row], known.variance[segments.row]
 
     def predict(self, point: Any, rows: Rows) -> Prediction:
@@ -303,21 +284,37 @@ class Block:
 
 
 @compiled(error_model="numpy")
+def _missing(row: Rows, aside: Rows, mean: Array, place: Rows, weights: Array) -> Rows:  # pragma: no cover
+    """Segments of whose test row something is not known."""
+    missing, count = np.empty(row.size, dtype=np.int64), 0
+    for n in range(row.size):
+        known = mean[row[n]] == mean[row[n]]
+        if known and aside[n] >= 0:
+            i = place[aside[n]]
+            known = i >= 0 and weights[i, row[n]] == weights[i, row[n]]
+        if not known:
+            missing[count] = n
+            count += 1
+    return missing[:count]
+
+
+@compiled(error_model="numpy")
 def _parts(
     quadratic: float,
     log_determinant: float,
     mean: Array,
     variance: Array,
+    place: Rows,
     own: Array,
     weights: Array,
     means: Array,
     row: Rows,
-    which: Rows,
+    aside: Rows,
 ) -> tuple[Array, Array, Array, Array]:  # pragma: no cover
     q, log_d = np.full(row.size, quadratic), np.full(row.size, log_determinant)
     mu, s = mean[row], variance[row]
     for n in range(row.size):
-        i = which[n]
+        i = place[aside[n]] if aside[n] >= 0 else -1
         if i >= 0 and own[i, 0] > 0.0:
             precision, q[n] = own[i]
             log_d[n] += np.log(precision)
@@ -326,3 +323,39 @@ def _parts(
         if s[n] < np.inf:  # else the test row has no say
             log_d[n] += np.log(s[n])
     return q, log_d, mu, s
+
+
+@compiled(error_model="numpy")
+def _compare(
+    low: Array,
+    high: Array,
+    all_kept: Mask,
+    q: Array,
+    log_d: Array,
+    mu: Array,
+    s: Array,
+    q_old: Array,
+    log_d_old: Array,
+    mu_old: Array,
+    s_old: Array,
+    degrees: int,
+    gain: float,
+    rounding: float,
+    largest_variance: float,
+) -> tuple[Rows, Array, Array, Mask]:  # pragma: no cover
+    """Where F is lower at a point than at an old one by more than a gain: segment, ends and outcome of each part."""
+    n = low.size
+    which, helps = np.empty(3 * n, dtype=np.int64), np.empty(3 * n, dtype=np.bool_)
+    starts, stops = np.empty(3 * n), np.empty(3 * n)
+    count = 0
+    for k in range(n):
+        silent = s_old[k] == np.inf  # the test row takes a coefficient of its own, and has no say
+        ratio = np.exp((log_d_old[k] - log_d[k] - gain) / (degrees + all_kept[k] - silent))
+        shift = mu[k] - mu_old[k]
+        a = 1.0 / s[k] - ratio / s_old[k]
+        b, c = -2.0 * shift / s[k], q[k] + shift**2 / s[k] - ratio * q_old[k]
+        if q[k] == 0.0 and q_old[k] == 0.0:  # the mean function explains all rows that are kept: the rest is rounding
+            spread = 1.0 if silent else max(s_old[k] / largest_variance, 1.0)
+            b, c = 0.0, abs(a) * rounding * spread
+        count = cut(k, low[k], high[k], a, b, c, mu_old[k], which, starts, stops, helps, count)
+    return which[:count], starts[:count], stops[:count], helps[:count]

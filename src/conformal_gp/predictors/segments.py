@@ -16,7 +16,7 @@ NOTHING = TIED
 UNKNOWN = -3
 
 
-__all__ = ["NOTHING", "TEST_ROW", "UNKNOWN", "Segments"]
+__all__ = ["NOTHING", "TEST_ROW", "UNKNOWN", "Segments", "cut"]
 
 
 class Segments(NamedTuple):
@@ -54,7 +54,7 @@ class Segments(NamedTuple):
         """Number of segments."""
         return self.row.size
 
-    def take(self, which: Rows | Mask) -> Segments:
+    def take(self, which: Rows | Mask | slice) -> Segments:
         """Some of the segments."""
         return Segments(self.row[which], self.low[which], self.high[which], self.aside[which])
 
@@ -94,50 +94,64 @@ class Segments(NamedTuple):
             parts.append(Segments(mine.row[i], low[i, j], high[i, j], mine.aside[i]))
         return Segments.concatenate(parts) if parts else self.take(np.empty(0, dtype=np.int64))
 
-    def where_negative(self, a: Array, b: Array, c: Array, centre: Array) -> tuple[Segments, Segments]:
-        """Parts on which a t² + b t + c is negative, t = label - centre, and parts on which it is not.
+    def divided(self, which: Rows, low: Array, high: Array, outcome: Mask) -> tuple[Segments, Segments]:
+        """Parts of segments with an outcome, and parts without.
 
         Parameters
         ----------
-        a, b, c, centre : ndarray of shape (n,)
-            A quadratic for each segment.
+        which : ndarray of shape (parts,)
+            Number of the segment of each part.
+        low, high : ndarray of shape (parts,)
+            Its ends.
+        outcome : ndarray of shape (parts,)
+            The outcome on it.
 
         Returns
         -------
-        negative, others : Segments
+        those, others : Segments
             Together they are the segments again.
         """
-        which, low, high, sign = _cut(self.low, self.high, a, b, c, centre)
         parts = Segments(self.row[which], low, high, self.aside[which])
-        return parts.take(sign), parts.take(~sign)
+        if outcome.all():
+            return parts, parts.take(slice(0))
+        return (parts.take(outcome), parts.take(~outcome)) if outcome.any() else (parts.take(slice(0)), parts)
 
 
 @compiled(error_model="numpy")
-def _cut(
-    low: Array, high: Array, a: Array, b: Array, c: Array, centre: Array
-) -> tuple[Rows, Array, Array, Mask]:  # pragma: no cover
-    """Number of the segment, ends and sign (whether negative) of each part."""
-    n = low.size
-    which, sign = np.empty(3 * n, dtype=np.int64), np.empty(3 * n, dtype=np.bool_)
-    starts, stops = np.empty(3 * n), np.empty(3 * n)
-    count = 0
-    for i in range(n):
-        if low[i] == high[i]:
-            t = low[i] - centre[i]
-            which[count], starts[count], stops[count] = i, low[i], high[i]
-            sign[count] = t * (a[i] * t + b[i]) + c[i] < 0.0
+def cut(
+    segment: int,
+    low: float,
+    high: float,
+    a: float,
+    b: float,
+    c: float,
+    centre: float,
+    which: Rows,
+    starts: Array,
+    stops: Array,
+    negative: Mask,
+    count: int,
+) -> int:  # pragma: no cover
+    """Divide a segment by the sign of a t² + b t + c, t = label - centre, into at most three parts.
+
+    They are written after the first ``count`` ones: number of the segment, ends, and whether the sign is negative. What
+    is given back is the number of parts then.
+    """
+    if low == high:
+        t = low - centre
+        which[count], starts[count], stops[count] = segment, low, high
+        negative[count] = t * (a * t + b) + c < 0.0
+        return count + 1
+    first, second, between = _roots(a, b, c)
+    last = low
+    for k in range(3):
+        stop = high if k == 2 else min(high, centre + (first if k == 0 else second))
+        if last < stop:
+            which[count], starts[count], stops[count] = segment, last, stop
+            negative[count] = between if k == 1 else not between
             count += 1
-            continue
-        first, second, between = _roots(a[i], b[i], c[i])
-        last = low[i]
-        for k in range(3):
-            stop = high[i] if k == 2 else min(high[i], centre[i] + (first if k == 0 else second))
-            if last < stop:
-                which[count], starts[count], stops[count] = i, last, stop
-                sign[count] = between if k == 1 else not between
-                count += 1
-                last = stop
-    return which[:count], starts[:count], stops[:count], sign[:count]
+            last = stop
+    return count
 
 
 @compiled(error_model="numpy")
