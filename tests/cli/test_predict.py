@@ -29,7 +29,7 @@ def expected(train, new, levels):
 
 def test_the_librarys_numbers(command_line, train, new):
     result = command_line("predict", train, new, "--target", "y", "--confidence", "0.8", "90%")
-    frame = pd.read_csv(io.StringIO(result.stdout))
+    frame = pd.read_csv(io.StringIO(result.stdout), float_precision="round_trip")
     mean, intervals = expected(train, new, [0.8, 0.9])
     assert list(frame.columns) == ["a", "b", "kind", "y_mean", "y_lower_80", "y_upper_80", "y_lower_90", "y_upper_90"]
     np.testing.assert_array_equal(frame["y_mean"], mean)
@@ -121,7 +121,7 @@ def test_files_of_every_kind(command_line, train, new):
 def test_decimal_commas_come_back(command_line, train, new):
     pd.read_csv(new).to_csv("new-excel.csv", sep=";", decimal=",", index=False)
     command_line("predict", train, "new-excel.csv", "-t", "y", "-o", "out.csv")
-    frame = pd.read_csv("out.csv", sep=";", decimal=",")
+    frame = pd.read_csv("out.csv", sep=";", decimal=",", float_precision="round_trip")
     np.testing.assert_array_equal(frame["y_mean"], expected(train, new, [0.9])[0])
 
 
