@@ -140,7 +140,7 @@ def test_enough_rows_for_a_level_give_no_warning():
     X, y = make_data(8, 19)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert np.isfinite(fixed_model().fit(X, y).predict_interval(INPUTS, 0.95)).all()
+        assert np.isfinite(fixed_model().fit(X, y).predict_interval(X, 0.95)).all()
 
 
 def test_warnings_point_at_the_line_of_the_user():

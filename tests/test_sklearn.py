@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cases import INF, fixed_model, make_data
-from conformal_gp import ConformalGPRegressor
+from conformal_gp import ConformalGPRegressor, ExtrapolationWarning
 
 INPUTS = np.array([[0.1, 0.2], [1.0, -1.0], [3.0, 3.0]])
 
@@ -138,6 +138,7 @@ def test_frames_with_feature_names(frame):
     assert model.n_features_in_ == 2
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ExtrapolationWarning)
         np.testing.assert_array_equal(model.predict(inputs), plain.predict(INPUTS))
         np.testing.assert_array_equal(model.predict_interval(inputs, 0.8), plain.predict_interval(INPUTS, 0.8))
         for one, other in zip(model.predict_set(inputs, 0.8), plain.predict_set(INPUTS, 0.8), strict=True):

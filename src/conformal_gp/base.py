@@ -21,8 +21,8 @@ from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.tuning.settings import LEARNT_WARPS, Settings, WarpChoice, check_warp, prior_deviation
-from conformal_gp.types import Array
-from conformal_gp.validation import check_inputs, check_labels
+from conformal_gp.types import Array, Mask
+from conformal_gp.validation import beyond, check_inputs, check_labels, warn_beyond
 
 # What both regressors ask of the parameters that they share, as scikit-learn writes it.
 CONSTRAINTS: dict[str, list] = {
@@ -65,6 +65,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
     scale_inputs: bool
     n_restarts: int
     n_jobs: int | None
+    input_range_: Array
     _predictor: Predictor
 
     def _kernels_and_gammas(self) -> tuple[list[str | Kernel], list[float]]:
@@ -255,6 +256,39 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else None
         return self._predictor.p_values(inputs, labels, ties)
 
-    def _test_inputs(self, X: ArrayLike) -> Array:
+    def beyond_training(self, X: ArrayLike) -> Mask:
+        """Which inputs lie beyond the training rows, where intervals rest on the model alone.
+
+        An input lies beyond if it is less than the least value of the training rows, or more than the greatest, by more
+        than a tenth of the distance between the two. The guarantee is for rows like the training rows, and such rows
+        are not. Predictions for them come with an :class:`~conformal_gp.ExtrapolationWarning`. Rows that are unusual in
+        combination only are not found.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Test inputs.
+
+        Returns
+        -------
+        beyond : ndarray of bool of shape (n_samples, n_features)
+            Whether each input does; ``.any(axis=1)`` is for rows.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+        >>> model.beyond_training([[2.1], [2.3]]).tolist()
+        [[False], [True]]
+        """
+        return beyond(self._checked_inputs(X), self.input_range_)
+
+    def _checked_inputs(self, X: Any) -> Array:
         check_is_fitted(self)
         return check_inputs(self, X, reset=False)
+
+    def _test_inputs(self, X: Any) -> Array:
+        """Test inputs for a method that a user called; warns of those beyond the training rows."""
+        inputs = self._checked_inputs(X)
+        warn_beyond(inputs, self.input_range_, getattr(self, "feature_names_in_", None), stacklevel=3)
+        return inputs

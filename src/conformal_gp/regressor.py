@@ -134,6 +134,8 @@ class ConformalGPRegressor(ConformalRegressor):
         Design rows; empty when there are none.
     guarantee_ : str
         Whether the coverage of this fit is exact, and why.
+    input_range_ : ndarray of shape (2, n_features)
+        Least and greatest value of each input in the training rows; see :meth:`beyond_training`.
     n_features_in_ : int
         Number of inputs.
     feature_names_in_ : ndarray of str
@@ -259,6 +261,7 @@ class ConformalGPRegressor(ConformalRegressor):
         self._training_rows = inputs, labels
         self._plan = plan
         self._predictor = fitted.predictor
+        self.input_range_ = np.stack([inputs.min(axis=0), inputs.max(axis=0)])
         self.kernel_ = clone(fitted.kernel)
         self.noise_variance_ = fitted.noise_variance
         self.mean_coef_ = fitted.mean_coef

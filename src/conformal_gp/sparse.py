@@ -71,7 +71,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
     ----------
     kernel_, noise_variance_, mean_, mean_coef_, log_marginal_likelihood_, gamma_, warp_
         As in :class:`ConformalGPRegressor`; the likelihood is that of the low-rank model.
-    design_, guarantee_, n_features_in_, feature_names_in_
+    design_, guarantee_, input_range_, n_features_in_, feature_names_in_
         As in :class:`ConformalGPRegressor`.
     inducing_ : ndarray of shape (at most n_inducing, n_features)
         Inducing inputs, on inputs scaled as ``scale_inputs`` says.
@@ -207,6 +207,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self._predictor = fitted.predictor
         self._plan = made
         self._training_rows = rows
+        low, high = rows.each(_extremes, "ranges of inputs")
+        self.input_range_ = np.stack([low.min(axis=1), high.max(axis=1)])
         self.kernel_ = clone(made.kernel)
         self.noise_variance_ = made.noise_variance
         self.mean_coef_ = fitted.mean_coef
@@ -245,9 +247,14 @@ class SparseConformalGPRegressor(ConformalRegressor):
             design = min(DESIGN_ROWS, int(np.ceil(DESIGN_SHARE * n_rows)))
         return draw(mean, design, n_rows, self.n_features_in_, rng)
 
-    def _test_inputs(self, X: Any) -> Array:
+    def _checked_inputs(self, X: Any) -> Array:
         check_is_fitted(self)
         return check_inputs(self, X.compute() if _is_dask(X) else X, reset=False)
+
+
+def _extremes(X: Array, y: Array) -> Array:
+    """Least and greatest value of each input, (2, d, 1)."""
+    return np.stack([X.min(axis=0), X.max(axis=0)])[:, :, None]
 
 
 def _is_dask(X: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 Array = NDArray[np.float64]
+
+# Share of an input's range in the training rows by which a test row may exceed that range before it is pointed out.
+ROOM = 0.1
+
+
+class ExtrapolationWarning(UserWarning):
+    """Some test rows lie beyond the training rows, where the guarantee says nothing."""
 
 
 def check_finite(
@@ -78,6 +86,36 @@ def _columns_of_text(X: Any) -> list[str]:
     if not hasattr(X, "columns"):
         return []
     return [str(name) for name in X.columns if any(isinstance(value, str) for value in X[name])]
+
+
+def beyond(X: Array, ends: Array) -> NDArray[np.bool_]:
+    """Which inputs lie outside the training rows' range, (2, d), by more than a tenth of it.
+
+    >>> beyond(np.array([[1.1, 5.0], [1.2, 6.0]]), np.array([[0.0, 5.0], [1.0, 5.0]])).tolist()
+    [[False, False], [True, True]]
+    """
+    low, high = ends
+    room = ROOM * (high - low)
+    slack = 1e-12 * np.maximum(np.abs(low), np.abs(high))  # rounding is no extrapolation
+    return np.asarray((low - room - slack > X) | (high + room + slack < X))
+
+
+def warn_beyond(X: Array, ends: Array, feature_names: NDArray[Any] | None, stacklevel: int) -> None:
+    """Warn of test rows that lie beyond the training rows."""
+    outside = beyond(X, ends)
+    n_rows = int(outside.any(axis=1).sum())
+    if not n_rows:
+        return
+    columns = np.flatnonzero(outside.any(axis=0))
+    named = [f"column {j}" if feature_names is None else f"{feature_names[j]!r}" for j in columns[:5]]
+    more = f" and {columns.size - 5} more" if columns.size > 5 else ""
+    warnings.warn(
+        f"{n_rows} of {len(X)} rows lie beyond the training rows, in {', '.join(named)}{more}: outside their range by "
+        "more than a tenth of it. Intervals there rest on the model alone; the guarantee is for rows like the training "
+        "rows. beyond_training(X) says which rows.",
+        ExtrapolationWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 def check_labels(y: Any, X: Array) -> Array:

@@ -119,3 +119,18 @@ def test_dates_as_parts(command_line):
     assert document["inputs"][:3] == ["day (year)", "day (month)", "day (day of week)"]
     assert any("dates are inputs as year, month" in notice for notice in document["notices"])
     assert len(command_line.json("predict", path, "-m", "m", "-c", "80")["rows"]) == 60
+
+
+def test_rows_beyond_the_training_rows_are_marked(command_line, train, new):
+    far = command_line.write("far.csv", "a,b,kind\n0,0,top\n50,0,top\n-50,99,low\n")
+    result = command_line("predict", train, far, "-t", "y", "-c", "80")
+    marks = pd.read_csv(io.StringIO(result.stdout), keep_default_na=False)["y_beyond_training"]
+    assert marks.tolist() == ["", "a", "a; b"]
+    assert "rows beyond the training rows: 2 of 3 (row 2 (line 3), row 3 (line 4)), in a, b: outside" in result.stderr
+    assert "the guarantee does not reach them" in result.stderr
+    document = command_line.json("predict", train, far, "-t", "y", "-c", "80")
+    assert [row["beyond_training"] for row in document["rows"]] == [[], ["a"], ["a", "b"]]
+    near = command_line.write("near.csv", "a,b,kind\n0,0,top\n")
+    assert "beyond the training rows" not in command_line("predict", train, near, "-t", "y").stderr
+    command_line("fit", train, "-t", "y", "-o", "m", "-q")
+    assert command_line("predict", far, "-m", "m", "-c", "80", "-q").stdout == result.stdout

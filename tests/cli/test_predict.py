@@ -31,7 +31,8 @@ def test_the_librarys_numbers(command_line, train, new):
     result = command_line("predict", train, new, "--target", "y", "--confidence", "0.8", "90%")
     frame = pd.read_csv(io.StringIO(result.stdout), float_precision="round_trip")
     mean, intervals = expected(train, new, [0.8, 0.9])
-    assert list(frame.columns) == ["a", "b", "kind", "y_mean", "y_lower_80", "y_upper_80", "y_lower_90", "y_upper_90"]
+    ends = ["y_lower_80", "y_upper_80", "y_lower_90", "y_upper_90"]
+    assert list(frame.columns) == ["a", "b", "kind", "y_mean", *ends, "y_beyond_training"]
     np.testing.assert_array_equal(frame["y_mean"], mean)
     np.testing.assert_array_equal(frame[["y_lower_80", "y_upper_80"]], intervals[:, :, 0])
     np.testing.assert_array_equal(frame[["y_lower_90", "y_upper_90"]], intervals[:, :, 1])
@@ -115,7 +116,8 @@ def test_files_of_every_kind(command_line, train, new):
     ):
         assert command_line("predict", first, second, "-t", "y", "-o", out, "-q").stdout == ""
         frame = pd.read_parquet(out) if out.endswith("parquet") else pd.read_csv(out, sep="\t" if "tsv" in out else ",")
-        pd.testing.assert_frame_equal(frame, reference, check_dtype=False)
+        assert frame.pop("y_beyond_training").isna().all()
+        pd.testing.assert_frame_equal(frame, reference.drop(columns="y_beyond_training"), check_dtype=False)
 
 
 def test_decimal_commas_come_back(command_line, train, new):
@@ -205,7 +207,7 @@ def test_models_saved_from_python(command_line, new):
     frame = pd.DataFrame({"a": np.arange(30.0), "b": np.arange(30.0) % 7})
     save_model(ConformalGPRegressor("se").fit(frame, np.sin(frame["a"])), "named.model")
     header = command_line("predict", new, "-m", "named.model", "-t", "wave", "-c", "80%").stdout.splitlines()[0]
-    assert header == "a,b,kind,wave_mean,wave_lower_80,wave_upper_80"
+    assert header == "a,b,kind,wave_mean,wave_lower_80,wave_upper_80,wave_beyond_training"
     save_model(ConformalGPRegressor("se").fit(frame.to_numpy(), np.sin(frame["a"])), "nameless.model")
     assert "inputs without names" in command_line.error("predict", new, "-m", "nameless.model")
 

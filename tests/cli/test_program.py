@@ -135,7 +135,7 @@ def test_a_real_pipe(train, new):
     result = run("predict", train, "-", "-t", "y", "-c", "80%", stdin=new.read_bytes().replace(b"\n", b"\r\n"))
     assert result.returncode == 0, result.stderr.decode()
     lines = result.stdout.decode().splitlines()
-    assert lines[0] == "a,b,kind,y_mean,y_lower_80,y_upper_80"
+    assert lines[0] == "a,b,kind,y_mean,y_lower_80,y_upper_80,y_beyond_training"
     assert len(lines) == 9
     assert b"Exact" in result.stderr
 

@@ -28,7 +28,8 @@ def test_the_librarys_quantiles_and_bounds(command_line, train, new):
     frame = pd.read_csv(io.StringIO(command_line("predict", train, new, "-t", "y", *asked, "-q").stdout))
     quantiles = ["y_quantile_5", "y_quantile_50", "y_quantile_95"]
     lower = ["y_lower_bound_80", "y_lower_bound_90"]
-    assert list(frame.columns) == ["a", "b", "kind", "y_mean", *quantiles, "y_upper_bound_90", *lower]
+    added = ["y_mean", *quantiles, "y_upper_bound_90", *lower, "y_beyond_training"]
+    assert list(frame.columns) == ["a", "b", "kind", *added]
     model, inputs = fitted(train, new)
     np.testing.assert_array_equal(frame[quantiles], model.predict_quantiles(inputs, [0.05, 0.5, 0.95]))
     np.testing.assert_array_equal(frame["y_upper_bound_90"], model.predict_bound(inputs, 0.9))

@@ -14,6 +14,8 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from conformal_gp.validation import ExtrapolationWarning
+
 
 class Output:
     """Messages and results of a command.
@@ -56,12 +58,12 @@ class Output:
 
     @contextmanager
     def warnings_as_notices(self) -> Iterator[None]:
-        """Turn warnings of the library into notices."""
+        """Turn warnings of the library into notices, but for extrapolation, of which commands speak themselves."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
         for warning in caught:
-            if issubclass(warning.category, UserWarning):
+            if issubclass(warning.category, UserWarning) and warning.category is not ExtrapolationWarning:
                 self.notice(str(warning.message))
 
     @contextmanager

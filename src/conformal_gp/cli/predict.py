@@ -54,6 +54,8 @@ def predict(
 
     Columns are matched by name. Columns of text are categories. New columns are COL_mean, COL_lower_95, COL_upper_95
     and so on; COL_quantile_5, COL_upper_bound_95, COL_lower_bound_95 if asked for; an end at infinity is written inf.
+    COL_beyond_training names the inputs of a row that lie far outside the training rows: the guarantee does not reach
+    such rows.
     """
     output = Output(quiet=quiet, as_json=as_json)
     wanted = asked.read()

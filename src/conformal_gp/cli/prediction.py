@@ -18,6 +18,7 @@ from conformal_gp.tables import Columns, Table
 from conformal_gp.types import Array
 
 _ROWS_NAMED = 5
+BEYOND = "beyond_training"
 
 
 class NewRows(NamedTuple):
@@ -66,6 +67,8 @@ class Prediction:
         self.rows = new.rows
         self._inputs = new.X
         inputs = columns.frame(new.X)
+        names = np.array(columns.input_names)
+        self.beyond = [names[outside].tolist() for outside in model.beyond_training(inputs)]
         with output.warnings_as_notices():
             self.mean = np.asarray(model.predict(inputs))
             self.intervals = self._intervals(inputs)
@@ -93,6 +96,14 @@ class Prediction:
         return self._model.predict_bound(inputs, shares, side=kind.removesuffix("_bound"))
 
     def _say_what_is_unusual(self, output: Output) -> None:
+        far = [row for row, names in zip(self.rows, self.beyond, strict=True) if names]
+        if far:
+            inputs = list(dict.fromkeys(name for names in self.beyond for name in names))
+            output.notice(
+                f"rows beyond the training rows: {len(far)} of {self.rows.size} ({places(self._table, far)}), in "
+                f"{_named(inputs)}: outside their range by more than a tenth of it. Intervals there rest on the model "
+                f"alone, the guarantee does not reach them; the column that ends in {BEYOND} names these inputs"
+            )
         for i, level in enumerate(self._wanted.levels):
             with_holes = [row for row, pieces in zip(self.rows, self.regions[i], strict=True) if len(pieces) > 1]
             if with_holes:
@@ -122,7 +133,10 @@ class Prediction:
         for kind, values in self.one_sided.items():
             for i, share in enumerate(self._wanted.one_sided[kind]):
                 columns[f"{prefix}{kind}_{percent(share).removesuffix('%')}"] = self._spread(values[:, i])
-        return columns
+        cells = [""] * len(self._table)
+        for row, names in zip(self.rows, self.beyond, strict=True):
+            cells[row] = "; ".join(names)
+        return columns | {f"{prefix}{BEYOND}": cells}
 
     def _spread(self, values: Array) -> Array:
         """Values of the predicted rows as a column of all rows, NaN elsewhere."""
@@ -209,6 +223,7 @@ class Prediction:
                     "upper": self.intervals[j, 1].tolist(),
                     "regions": [by_row[j].tolist() for by_row in self.regions],
                     **{f"{kind}s": values[j].tolist() for kind, values in self.one_sided.items()},
+                    BEYOND: self.beyond[j],
                 }
                 for j, row in enumerate(self.rows)
             ],

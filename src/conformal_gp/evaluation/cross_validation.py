@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -19,6 +18,7 @@ from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation.judgement import Finding, Level
 from conformal_gp.gp.error_bars import error_bars, normal_scores
 from conformal_gp.types import Array, Rows
+from conformal_gp.validation import ExtrapolationWarning
 
 Progress = Callable[[int, int], None]
 
@@ -115,7 +115,8 @@ def cross_validate_intervals(
     Parameters
     ----------
     models : mapping of str to regressors with ``predict_interval``
-        Models under their names; they are cloned. Warnings of all but the first are ignored.
+        Models under their names; they are cloned. Warnings of all but the first are ignored, and those of rows beyond
+        the training rows.
     X : array-like or data frame of shape (n_samples, n_features)
         Inputs.
     y : array-like of shape (n_samples,)
@@ -182,8 +183,8 @@ def cross_validate_intervals(
     for train, test in splits:
         held_out = _safe_indexing(X, test)
         for name, model in models.items():
-            quiet = warnings.catch_warnings(action="ignore", category=UserWarning)
-            with nullcontext() if name == first else quiet:
+            ignored = ExtrapolationWarning if name == first else UserWarning
+            with warnings.catch_warnings(action="ignore", category=ignored):
                 fitted = clone(model).fit(_safe_indexing(X, train), labels[train])
                 prediction[name][test] = fitted.predict(held_out)
                 which = {"tails": tails} if hasattr(fitted, "predict_distribution") else {}

@@ -111,5 +111,5 @@ def _typed(table: Table, added: Added) -> pandas.DataFrame:
         typed = {name: as_numbers(column, table.dialect) for name, column in cells.items()}
         frame = pandas.DataFrame({name: cells[name] if typed[name] is None else typed[name] for name in cells})
     for name, values in added.items():
-        frame[name] = values
+        frame[name] = [cell or None for cell in values] if isinstance(values, list) else values
     return frame
