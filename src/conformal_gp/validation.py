@@ -17,7 +17,19 @@ ROOM = 0.1
 
 
 class ExtrapolationWarning(UserWarning):
-    """Some test rows lie beyond the training rows, where the guarantee says nothing."""
+    """Some test rows lie beyond the training rows, where the guarantee says nothing.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from conformal_gp import ConformalGPRegressor, ExtrapolationWarning
+    >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    >>> with warnings.catch_warnings(action="error", category=ExtrapolationWarning):
+    ...     _ = model.predict([[3.0]])
+    Traceback (most recent call last):
+    ...
+    conformal_gp.validation.ExtrapolationWarning: 1 of 1 rows lie beyond the training rows, in column 0: ...
+    """
 
 
 def check_finite(
