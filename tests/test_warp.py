@@ -1,6 +1,7 @@
 """Labels on their own scale: every answer is that of a model of mapped labels, mapped back, and stays exact."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -77,12 +78,12 @@ def p_values(regressor, options, X, y, first):
 @pytest.mark.parametrize(
     ("name", "warp"),
     [("augmented", "log"), ("candidates", "log"), ("augmented", "box-cox"), ("holdout", "yeo-johnson"),
-     ("sparse", "box-cox")],
+     ("sparse", "auto")],
 )  # fmt: skip
 def test_p_values_of_a_bag_are_a_permutation(name, warp):
-    X, y = rows(sum(map(ord, name + warp)), 20)
     learnt = warp != "log"
-    first = 12 if learnt or "design" in MODELS[name][1] else 0
+    X, y = rows(sum(map(ord, name + warp)), 30 if learnt else 8)
+    first = 24 if learnt else 0
     regressor, options = MODELS[name]
     options = {**options, "warp": warp}
     if first:
@@ -92,8 +93,7 @@ def test_p_values_of_a_bag_are_a_permutation(name, warp):
     assert bags.is_permutation(found)
 
 
-@pytest.mark.parametrize("warp", ["box-cox", "yeo-johnson"])
-@pytest.mark.parametrize("name", ["augmented", "holdout", "sparse"])
+@pytest.mark.parametrize(("name", "warp"), [("augmented", "box-cox"), ("holdout", "auto"), ("sparse", "yeo-johnson")])
 def test_maps_are_learnt_from_design_rows_alone(name, warp):
     X, y = rows(n=40)
     options = {"warp": warp, "design": np.arange(20)}
@@ -226,3 +226,44 @@ def test_files_of_before_have_no_map(monkeypatch):
 
     monkeypatch.setattr("conformal_gp.persistence.model.write_archive", without)
     assert loaded(saved(model)).warp_ is None
+
+
+def positive(seed, n=80):
+    X = np.random.default_rng(seed).uniform(-2, 2, (n, 1))
+    return X, np.random.default_rng(seed + 1).standard_normal(n)
+
+
+def test_auto_takes_the_logarithm_where_noise_is_in_proportion():
+    X, noise = positive(3)
+    model = ConformalGPRegressor(tuning="holdout", warp="auto", random_state=0).fit(
+        X, np.exp(1.5 * X[:, 0] + 0.3 * noise)
+    )
+    assert model.warp_.exponent == 0.0
+    assert model.warp_.cut > 0.0
+
+
+@pytest.mark.parametrize("shift", [0.0, 50.0])
+def test_auto_leaves_labels_with_constant_noise_as_they_are(shift):
+    X, noise = positive(3)
+    y = shift + np.sin(X[:, 0]) + 0.3 * noise
+    assert ConformalGPRegressor(tuning="holdout", warp="auto", random_state=0).fit(X, y).warp_ is None
+
+
+def test_auto_takes_any_label_after_its_choice():
+    X, noise = positive(3)
+    y = np.exp(1.5 * X[:, 0] + 0.3 * noise)
+    y[60:70] = -y[60:70]  # not among the design rows
+    model = ConformalGPRegressor(tuning="holdout", design=np.arange(60), warp="auto", random_state=0).fit(X, y)
+    assert model.warp_.exponent == 0.0
+    low, _ = model.predict_interval(X, 0.9).T
+    assert (low < 0.0).any()
+    np.testing.assert_array_equal(np.isfinite(model.predict_interval(X, 0.9)), True)
+
+
+@pytest.mark.parametrize("y", [np.zeros(40), np.ones(40), np.arange(40) % 2.0, np.r_[np.zeros(39), 5.0]])
+def test_auto_with_odd_labels(y):
+    X = np.random.default_rng(0).uniform(size=(40, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = ConformalGPRegressor(tuning="holdout", warp="auto", random_state=0).fit(X, y)
+    assert not np.isnan(model.predict_interval(X, 0.8)).any()

@@ -94,12 +94,13 @@ class ConformalGPRegressor(ConformalRegressor):
         How far the logarithms of the length scales of different inputs scatter about their median, in a prior that
         keeps them alike unless the rows say otherwise. "auto" is 0.5, but none with ``tuning="train"``. None is a flat
         prior.
-    warp : {"log", "sqrt", "box-cox", "yeo-johnson"}, pair of functions, or None, default=None
+    warp : {"log", "sqrt", "box-cox", "yeo-johnson", "auto"}, pair of functions, or None, default=None
         A map of the labels, of which the process then is; every answer is in the labels' own units. "log" is for labels
         above 0, "sqrt" for 0 and above. "box-cox" (labels above 0) and "yeo-johnson" (any) are powers whose exponent is
-        learnt: on the design rows ("holdout"), on the training rows ("train"), or, with "augmented", on about a fifth
-        of the rows, which are then not ranked. A pair (forward, backward) is a monotone function of arrays and its
-        inverse, fixed beforehand. See :doc:`/labels_and_noise`.
+        learnt; "auto" is the identity, the square root or the logarithm, for any labels. They are learnt on the design
+        rows ("holdout"), on the training rows ("train"), or, with "augmented", on about a fifth of the rows, which are
+        then not ranked. A pair (forward, backward) is a monotone function of arrays and its inverse, fixed beforehand.
+        See :doc:`/labels_and_noise`.
     scale_inputs : bool, default=True
         Bring inputs to a common scale. With "augmented" each input is divided by the range of the middle half of all
         rows of the bag, over 1.5, rounded to a power of the square root of 2, so that no row is treated differently.

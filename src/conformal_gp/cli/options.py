@@ -13,7 +13,7 @@ import typer
 KernelName = Literal["se", "rq", "nn", "matern32", "matern52"]
 MeanName = Literal["auto", "zero", "constant", "linear"]
 TuningName = Literal["auto", "augmented", "holdout", "train"]
-WarpName = Literal["log", "sqrt", "box-cox", "yeo-johnson"]
+WarpName = Literal["log", "sqrt", "box-cox", "yeo-johnson", "auto"]
 MissingRule = Literal["error", "drop", "impute"]
 UnseenRule = Literal["error", "blank"]
 DateRule = Literal["error", "parts"]

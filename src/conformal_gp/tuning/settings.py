@@ -27,7 +27,7 @@ ROWS_FOR_LINEAR_MEAN = 20
 ROWS_FOR_AUGMENTED = 1000
 INPUTS_FOR_AUGMENTED = 15
 # Maps of labels that are learnt from rows.
-LEARNT_WARPS = ("box-cox", "yeo-johnson")
+LEARNT_WARPS = ("box-cox", "yeo-johnson", "auto")
 # Ways of tuning that use a setting which is None where it is not given.
 USED_BY = {"design": ("augmented", "holdout"), "candidates": ("augmented",)}
 

@@ -18,6 +18,11 @@ from conformal_gp.types import Array
 
 BOX_COX_EXPONENTS = (1.0, 0.5, 1 / 3, 0.0, -0.5, -1.0)
 YEO_JOHNSON_EXPONENTS = (1.0, 0.75, 0.5, 0.25, 0.0, 1.25, 1.5, 2.0)
+# "auto" takes another map than the identity if its scores are lower by this share, and by so many standard errors,
+# among at least so many rows.
+LEAST_GAIN = 0.05
+STANDARD_ERRORS = 2.0
+FEWEST_ROWS = 20
 # Rows whose intervals are compared, at most, and the levels.
 CHOOSING_ROWS = 500
 LEVELS = read_levels([0.8, 0.9, 0.95])[0]
@@ -31,20 +36,44 @@ def check_domain(settings: Settings, y: Array) -> None:
         Functions(settings.warp, y)
 
 
-def warp_for(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Warp:
+def warp_for(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Warp | None:
     """The map of labels that is asked for; rows (X, y) choose it where it is to be learnt."""
     if not (settings.warp is None or isinstance(settings.warp, str)):
         return Functions(settings.warp, y)
     if settings.warp in ("log", "sqrt"):
         return BoxCox({"log": 0.0, "sqrt": 0.5}[settings.warp])
-    if settings.warp == "box-cox":
-        maps: Sequence[Warp] = [BoxCox(exponent) for exponent in BOX_COX_EXPONENTS]
+    maps: Sequence[Warp | None]
+    if settings.warp == "auto":
+        maps = [None, *_powers(y)]
+    elif settings.warp == "box-cox":
+        maps = [BoxCox(exponent) for exponent in BOX_COX_EXPONENTS]
     else:
         unit = float(np.median(np.abs(y))) or float(np.abs(y).mean()) or 1.0
         maps = [YeoJohnson(exponent, unit) for exponent in YEO_JOHNSON_EXPONENTS]
+    if len(maps) == 1:
+        return maps[0]
     some = rng.permutation(y.size)[:CHOOSING_ROWS]
-    scores = [interval_scores(settings, warp, X[some], y[some], rng).mean() for warp in maps]
-    return maps[int(np.argmin(scores))]
+    scores = np.array([interval_scores(settings, warp, X[some], y[some], rng) for warp in maps])
+    best = int(np.argmin(scores.mean(axis=1)))
+    return maps[best] if settings.warp != "auto" or _clearly_lower(scores[best], scores[0]) else None
+
+
+def _powers(y: Array) -> list[Warp]:
+    """Square root and logarithm, continued below half of the smallest positive label; none if there are negative ones.
+
+    Labels of other rows may be of any sign.
+    """
+    if y.size < FEWEST_ROWS or y.min() < 0.0 or y.max() == 0.0:
+        return []
+    cut = 0.5 * float(y[y > 0.0].min())
+    return [BoxCox(0.5, cut), BoxCox(0.0, cut)]
+
+
+def _clearly_lower(scores: Array, others: Array) -> bool:
+    """Whether scores of rows are lower than others of the same rows by more than chance explains."""
+    gain = others - scores
+    error = gain.std() / np.sqrt(gain.size)
+    return bool(gain.mean() > max(LEAST_GAIN * others.mean(), STANDARD_ERRORS * error))
 
 
 def interval_scores(settings: Settings, warp: Warp | None, X: Array, y: Array, rng: np.random.RandomState) -> Array:
@@ -61,9 +90,10 @@ def interval_scores(settings: Settings, warp: Warp | None, X: Array, y: Array, r
         return np.zeros(y.size)
     learnt = learn(replace(settings, n_restarts=0), inputs, z, y.size, rng, restricted=True)
     posterior = Posterior(learnt.kernel, learnt.noise_variance, inputs, z, flat_prior=True)
-    known = posterior.diagonal > 0.0
-    alpha, deviation, z, y = posterior.alpha[known], posterior.diagonal[known] ** -0.5, z[known], y[known]
-    mean, sizes = z - alpha * deviation**2, np.sort(np.abs(alpha * deviation))
+    alone = posterior.diagonal == 0.0  # rows that determine a coefficient: nothing is left to predict their labels
+    deviation = np.where(alone, 1.0, posterior.diagonal) ** -0.5
+    mean = z - posterior.residuals * deviation**2
+    sizes = np.sort(np.abs(posterior.residuals * deviation))
     total = np.zeros(y.size)
     for level in LEVELS:
         q = sizes[-max(1, rank(level, y.size))]
