@@ -29,7 +29,7 @@ test: lint  ## lint, types and the fast lane of the tests
 	@echo "== Tests (fast lane; 'make test-slow' checks the theorem statistically)"
 	$(PYTEST) -n auto
 
-test-fast: $(VENV)/.test  ## a part of the tests, under two minutes: for between two commits
+test-fast: $(VENV)/.test  ## a part of the tests: for between two commits
 	@echo "== Tests (a part that meets every package; 'make test' runs all)"
 	$(PYTEST) -n auto -q $(PART)
 

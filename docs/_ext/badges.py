@@ -36,7 +36,6 @@ def facts() -> dict[str, tuple[str, str]]:
         "version": ("version", version[1]),
         "python": ("Python", f"{pythons[0]} to {pythons[-1]}"),
         "licence": ("licence", project["license"]),
-        "coverage": ("lines tested", f"at least {settings['tool']['coverage']['report']['fail_under']}%"),
     }
 
 
