@@ -34,11 +34,23 @@ GATHERED_ROWS = 2**20
 
 
 class Comparison(NamedTuple):
-    """Lines of the training rows that some test rows are compared with, for one level."""
+    """Lines of the training rows that some test rows are compared with, for some of the levels."""
 
+    levels: list[int]
     lines: Lines
     above: int
     """Number of rows left out because they cover every candidate label in question."""
+
+
+class Window(NamedTuple):
+    """A range of the rows of low leverage that holds the windows of some of the levels.
+
+    Rows before it are before each of them and rows after it after each, so with it each level decides as with its own.
+    """
+
+    levels: list[int]
+    start: int
+    stop: int
 
 
 class Group(NamedTuple):
@@ -46,9 +58,13 @@ class Group(NamedTuple):
 
     members: Numbers
     """Places in the batch."""
-    start: Numbers
-    """(levels,): windows that hold those of all members."""
-    stop: Numbers
+    windows: list[Window]
+    """Windows that hold those of all members, disjoint and in order."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of low leverage that are looked at."""
+        return sum(window.stop - window.start for window in self.windows)
 
 
 class LowRankPredictor(Predictor):
@@ -104,22 +120,23 @@ class LowRankPredictor(Predictor):
     def hulls(self, X: Array, ranks: Sequence[int]) -> Array:
         """See Predictor."""
         ends = np.tile([[-np.inf], [np.inf]], (X.shape[0], 1, len(ranks)))
-        levels = [level for level, rank in enumerate(ranks) if rank > 0]
+        finite = _finite(ranks)
 
-        def fill(members: Numbers, comparisons: list[Comparison]) -> None:
-            for level, (lines, above) in zip(levels, comparisons, strict=True):
-                ends[members, :, level] = hulls(lines, [ranks[level] - above])[:, :, 0]
+        def fill(members: Numbers, comparison: Comparison) -> None:
+            levels = finite[comparison.levels]
+            ends[members[:, None], :, levels] = hulls(
+                comparison.lines, [ranks[level] - comparison.above for level in levels]
+            ).transpose(0, 2, 1)
 
-        self._answer(X, partial(self._for_ranks, [ranks[level] for level in levels]), fill)
+        self._answer(X, partial(self._for_ranks, [ranks[level] for level in finite]), fill)
         return ends
 
     def regions(self, X: Array, rank: int) -> list[Array]:
         """See Predictor."""
         found = [np.array([[-np.inf, np.inf]])] * X.shape[0]
 
-        def fill(members: Numbers, comparisons: list[Comparison]) -> None:
-            ((lines, above),) = comparisons
-            for member, region in zip(members, regions(lines, rank - above), strict=True):
+        def fill(members: Numbers, comparison: Comparison) -> None:
+            for member, region in zip(members, regions(comparison.lines, rank - comparison.above), strict=True):
                 found[member] = region
 
         if rank > 0:
@@ -134,13 +151,15 @@ class LowRankPredictor(Predictor):
     def _upper_bounds(self, X: Array, ranks: Sequence[int], seen_as: Callable[[Lines], Lines]) -> Array:
         """Upper bounds of labels with the sign by which rows are ranked."""
         found = np.full((X.shape[0], len(ranks)), np.inf)
-        levels = [level for level, rank in enumerate(ranks) if rank > 0]
+        finite = _finite(ranks)
 
-        def fill(members: Numbers, comparisons: list[Comparison]) -> None:
-            for level, (lines, above) in zip(levels, comparisons, strict=True):
-                found[members, level] = upper_bounds(seen_as(lines), [ranks[level] - above])[:, 0]
+        def fill(members: Numbers, comparison: Comparison) -> None:
+            levels = finite[comparison.levels]
+            found[members[:, None], levels] = upper_bounds(
+                seen_as(comparison.lines), [ranks[level] - comparison.above for level in levels]
+            )
 
-        self._answer(X, partial(self._for_ranks, [ranks[level] for level in levels]), fill)
+        self._answer(X, partial(self._for_ranks, [ranks[level] for level in finite]), fill)
         return found
 
     def _ranked_by(self, sign: int) -> LowRankPredictor:
@@ -157,11 +176,11 @@ class LowRankPredictor(Predictor):
         predictor = self._ranked_by(1) if signed else self
         largest = float(self._scores[3].max(initial=0.0))  # residuals are known to the rounding of labels
 
-        def fill(members: Numbers, comparisons: list[Comparison]) -> None:
-            ((lines, above),) = comparisons
+        def fill(members: Numbers, comparison: Comparison) -> None:
             floor = np.full(members.size, LABEL_ROUNDING * largest)
-            lines = lines._replace(rounding=Rounding(floor, np.zeros(members.size), 0.0))
-            at_least[members], greater[members] = (above + part for part in counts(lines, y[members], signed))
+            lines = comparison.lines._replace(rounding=Rounding(floor, np.zeros(members.size), 0.0))
+            found = counts(lines, y[members], signed)
+            at_least[members], greater[members] = (comparison.above + part for part in found)
 
         def for_labels(new: NewRows, batch: slice) -> list[Windows]:
             return [predictor._ranking.for_label(y[batch], new.mean, new.variance, new.size, largest)]
@@ -176,9 +195,9 @@ class LowRankPredictor(Predictor):
         self,
         X: Array,
         windows: Callable[[NewRows, slice], list[Windows]],
-        fill: Callable[[Numbers, list[Comparison]], None],
+        fill: Callable[[Numbers, Comparison], None],
     ) -> None:
-        """Compare each test row with the rows in its windows; ``fill`` gets test rows and their comparisons."""
+        """Compare each test row with the rows in its windows; ``fill`` gets test rows and each comparison."""
         for batch in slices(X.shape[0], BATCH_ROWS):
             new = self._new(X[batch])
             found = windows(new, batch)
@@ -201,12 +220,13 @@ class LowRankPredictor(Predictor):
         while left.size:
             n_members = self._fitting(start[left], stop[left])
             members, left = left[:n_members], left[n_members:]
-            yield Group(members, start[members].min(axis=0), stop[members].max(axis=0))
+            yield Group(members, _merged(start[members].min(axis=0), stop[members].max(axis=0)))
 
     def _fitting(self, start: Numbers, stop: Numbers) -> int:
         """How many test rows, from the first on, may share windows that hold all of theirs."""
         shared = np.maximum.accumulate(stop) - np.minimum.accumulate(start)
-        looked_at = shared.sum(axis=1) + self._ranking.high_leverage.size
+        low, high = self._ranking.low_leverage.size, self._ranking.high_leverage.size
+        looked_at = np.minimum(shared.sum(axis=1), low) + high  # windows of many levels overlap
         fits = (looked_at <= 2 * looked_at[0] + CHUNK_ROWS) & (
             looked_at * np.arange(1, looked_at.size + 1) <= GROUP_ENTRIES
         )
@@ -214,15 +234,14 @@ class LowRankPredictor(Predictor):
 
     def _places(self, group: Group) -> Numbers:
         """Rows of low leverage, by their place in order, that any level of a group looks at."""
-        ranges = [np.arange(*window) for window in zip(group.start, group.stop, strict=True)]
-        return np.unique(np.concatenate(ranges))
+        return np.concatenate([np.arange(window.start, window.stop) for window in group.windows])
 
     def _runs(self, groups: Iterable[Group]) -> Iterator[list[Group]]:
         """Groups that follow each other, so many that the rows they look at can be brought together."""
         run: list[Group] = []
         total = 0
         for group in groups:
-            size = int((group.stop - group.start).sum()) + self._ranking.high_leverage.size
+            size = group.n_rows + self._ranking.high_leverage.size
             if run and total + size > GATHERED_ROWS:
                 yield run
                 run, total = [], 0
@@ -245,7 +264,7 @@ class LowRankPredictor(Predictor):
         offset: int,
         group: Group,
         rows: RowTaker | None,
-        fill: Callable[[Numbers, list[Comparison]], None],
+        fill: Callable[[Numbers, Comparison], None],
     ) -> None:
         """Compare the test rows of a group with the rows in its windows."""
         places = self._places(group)
@@ -253,27 +272,22 @@ class LowRankPredictor(Predictor):
         alpha, diagonal, weights = self._weights(numbers, new.W[group.members], rows)
         high = self._ranking.high_leverage.size
         columns = [
-            np.r_[0:high, high + np.searchsorted(places, start) : high + np.searchsorted(places, stop)]
-            for start, stop in zip(group.start, group.stop, strict=True)
+            np.r_[0:high, high + np.searchsorted(places, window.start) : high + np.searchsorted(places, window.stop)]
+            for window in group.windows
         ]
 
         def compare(piece: slice) -> None:
             members = group.members[piece]
-            comparisons = [
-                Comparison(
-                    normalised_residual_lines(
-                        alpha[seen],
-                        diagonal[seen],
-                        weights[piece][:, seen],
-                        new.mean[members],
-                        new.variance[members],
-                        self._gamma,
-                    ),
-                    int(above),
+            for seen, window in zip(columns, group.windows, strict=True):
+                lines = normalised_residual_lines(
+                    alpha[seen],
+                    diagonal[seen],
+                    weights[piece][:, seen],
+                    new.mean[members],
+                    new.variance[members],
+                    self._gamma,
                 )
-                for seen, above in zip(columns, group.start, strict=True)
-            ]
-            fill(offset + members, comparisons)
+                fill(offset + members, Comparison(window.levels, lines, window.start))
 
         step = max(1, PIECE_ENTRIES // max(1, numbers.size))
         list(map_threads(compare, slices(group.members.size, step), self.n_jobs))
@@ -296,3 +310,25 @@ class LowRankPredictor(Predictor):
             ]
             list(map_threads(partial(fill_chunk, source), chunks, self.n_jobs))
         return alpha, diagonal, weights
+
+
+def _finite(ranks: Sequence[int]) -> Numbers:
+    """Places of the ranks whose regions are not the whole line."""
+    return np.flatnonzero(np.asarray(ranks, dtype=np.int64) > 0)
+
+
+def _merged(start: Numbers, stop: Numbers) -> list[Window]:
+    """Windows of all levels, those that overlap made one.
+
+    >>> _merged(np.array([7, 0, 2]), np.array([9, 3, 4]))
+    [Window(levels=[1, 2], start=0, stop=4), Window(levels=[0], start=7, stop=9)]
+    """
+    found: list[Window] = []
+    for level in np.argsort(start, kind="stable").tolist():
+        low, high = int(start[level]), int(stop[level])
+        if found and low < found[-1].stop:
+            levels, first, last = found[-1]
+            found[-1] = Window([*levels, level], first, max(last, high))
+        else:
+            found.append(Window([level], low, high))
+    return found
