@@ -17,6 +17,7 @@ from benchmarks import (
     neighbour,
     page,
     prediction,
+    quantiles,
     startup,
     tuning,
 )
@@ -26,6 +27,7 @@ BENCHMARKS = {
     "likelihood": likelihood,
     "fitting": fitting,
     "prediction": prediction,
+    "quantiles": quantiles,
     "full_conformal": full_conformal,
     "far_out": far_out,
     "memory": memory,
