@@ -1,8 +1,8 @@
 """What exactness costs on computer experiments: default, training-row tuning and plain kriging on test functions.
 
-``python -m studies.simulators [--draws N] [--jobs N]`` writes docs/guarantee/simulators.{csv,md,svg}. Each task is
-written to build/simulators.jsonl as soon as it is done, so an interrupted run goes on where it stopped. No constant of
-the package was chosen on these draws.
+``python -m studies.simulators [--rows L ...] [--draws N] [--jobs N]`` writes docs/guarantee/simulators.{csv,md,svg}
+from all that has been run so far. Each task is written to build/simulators.jsonl as soon as it is done, so an
+interrupted run goes on where it stopped. No constant of the package was chosen on these draws.
 """
 
 from __future__ import annotations
@@ -28,15 +28,20 @@ from conformal_gp import ConformalGPRegressor
 from studies.functions import FUNCTIONS, draw
 
 FIRST_SEED = 5000
-LEVELS = (0.9, 0.95)
-ROWS = (60, 150)
+ROWS = (60, 150, 250)
 NOISES = (0.0, 1e-4, 1e-2, 0.2)
 N_TEST = 50
 METHODS = ("default", "train", "kriging")
 
 
+def levels_of(n_rows: int) -> tuple[float, ...]:
+    """Levels that so many rows are asked for."""
+    return (0.9, 0.95, 0.99) if n_rows >= 250 else (0.9, 0.95)
+
+
 def intervals(method: str, X, y, X_new):
     """Intervals at all levels, (m, 2, levels)."""
+    levels = levels_of(y.size)
     d = X.shape[1]
     if method == "kriging":
         kernel = ConstantKernel(1.0, (1e-6, 1e6)) * Matern(np.ones(d), (1e-2, 1e4), nu=2.5) + WhiteKernel(
@@ -44,9 +49,11 @@ def intervals(method: str, X, y, X_new):
         )
         plain = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=2, random_state=0).fit(X, y)
         mean, std = plain.predict(X_new, return_std=True)
-        return mean[:, None, None] + std[:, None, None] * np.array([[-1.0], [1.0]]) * norm.ppf([0.95, 0.975])
+        return mean[:, None, None] + std[:, None, None] * np.array([[-1.0], [1.0]]) * norm.ppf(
+            0.5 + np.array(levels) / 2
+        )
     options = {} if method == "default" else {"tuning": "train", "mean": "constant"}
-    return ConformalGPRegressor(random_state=0, **options).fit(X, y).predict_interval(X_new, LEVELS)
+    return ConformalGPRegressor(random_state=0, **options).fit(X, y).predict_interval(X_new, levels)
 
 
 def one_task(name: str, n_rows: int, noise: float, seed: int, method: str) -> dict:
@@ -66,7 +73,7 @@ def one_task(name: str, n_rows: int, noise: float, seed: int, method: str) -> di
         "covered": (outside == 0.0).mean(axis=0).tolist(),
         "score": [
             float(np.mean(high[:, i] - low[:, i] + 2.0 / (1.0 - level) * outside[:, i]))
-            for i, level in enumerate(LEVELS)
+            for i, level in enumerate(levels_of(n_rows))
         ],
         "reach": (np.abs(y_new[:, None] - 0.5 * (low + high)) / half).T.round(4).tolist(),
     }
@@ -75,6 +82,7 @@ def one_task(name: str, n_rows: int, noise: float, seed: int, method: str) -> di
 def main() -> None:
     """Run what is missing, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="+", choices=ROWS, default=ROWS)
     parser.add_argument("--draws", type=int, default=8)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--raw", type=Path, default=Path("build/simulators.jsonl"))
@@ -84,8 +92,8 @@ def main() -> None:
     done = {}
     if arguments.raw.exists():
         done = {tuple(task["key"]): task for task in map(json.loads, arguments.raw.read_text().splitlines())}
-    seeds = range(FIRST_SEED, FIRST_SEED + arguments.draws)
-    tasks = [key for seed in seeds for key in product(FUNCTIONS, ROWS, NOISES, [seed], METHODS) if key not in done]
+    seeds, rows = range(FIRST_SEED, FIRST_SEED + arguments.draws), arguments.rows
+    tasks = [key for seed in seeds for key in product(FUNCTIONS, rows, NOISES, [seed], METHODS) if key not in done]
     work = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")(delayed(_keyed)(key) for key in tasks)
     with arguments.raw.open("a") as file:
         for count, task in enumerate(work, 1):
@@ -97,9 +105,8 @@ def main() -> None:
     from studies.simulators_page import write_page
 
     cells = defaultdict(list)
-    for (name, n_rows, noise, seed, method), task in done.items():
-        if seed in seeds:
-            cells[name, n_rows, noise, method].append(task)
+    for (name, n_rows, noise, _, method), task in sorted(done.items()):
+        cells[name, n_rows, noise, method].append(task)
     write_page(cells, arguments.out)
 
 

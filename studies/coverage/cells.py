@@ -1,4 +1,4 @@
-"""The design: thirty cells, five more in which inputs matter differently, and the data of each."""
+"""The design: thirty cells, five more in which inputs matter differently, four with little noise; the data of each."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ class Cell:
     def name(self) -> str:
         """Short unique name."""
         return f"l{self.l}-d{self.d}-{'ard' if self.ard else 'iso'}-{self.noise}-{self.truth}"
+
+    @property
+    def noise_variance(self) -> float:
+        """Variance of the noise, over inputs."""
+        return (0.5 * (QUIET if self.noise == "quiet" else 1.0)) ** 2
 
     @property
     def mean(self) -> str:
@@ -64,11 +69,15 @@ _TRUTHS = {
     "graded": lambda X, rng: _gaussian_process(X / grades(X.shape[1]), rng, np.sqrt(2.0 / X.shape[1]), power=2.0),
 }
 
+# Noise of a quiet cell, relative to that of the others.
+QUIET = 0.02
+
 _NOISES = {
     "gaussian": lambda X, rng: rng.standard_normal(X.shape[0]),
     "heavy": lambda X, rng: rng.standard_t(3, X.shape[0]) / np.sqrt(3.0),
     "skewed": lambda X, rng: rng.standard_exponential(X.shape[0]) - 1.0,
     "varying": lambda X, rng: rng.standard_normal(X.shape[0]) * np.exp(0.7 * X[:, 0] - 0.49),
+    "quiet": lambda X, rng: QUIET * rng.standard_normal(X.shape[0]),
 }
 
 # Every l with every number of inputs, with one length scale and with one for each input; noises and truths in turn, so
@@ -87,4 +96,11 @@ UNLIKE = [
     Cell(99, 5, True, "gaussian", "graded"),
     Cell(199, 10, True, "gaussian", "graded"),
 ]
-CELLS = DESIGN + UNLIKE
+# Next to no noise, as in computer experiments.
+LITTLE_NOISE = [
+    Cell(39, 2, True, "quiet", "smooth"),
+    Cell(59, 5, True, "quiet", "graded"),
+    Cell(99, 5, True, "quiet", "graded"),
+    Cell(199, 10, True, "quiet", "sparse"),
+]
+CELLS = DESIGN + UNLIKE + LITTLE_NOISE
