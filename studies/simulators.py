@@ -2,7 +2,9 @@
 
 ``python -m studies.simulators [--rows L ...] [--draws N] [--jobs N]`` writes docs/guarantee/simulators.{csv,md,svg}
 from all that has been run so far. Each task is written to build/simulators.jsonl as soon as it is done, so an
-interrupted run goes on where it stopped. No constant of the package was chosen on these draws.
+interrupted run goes on where it stopped. With ``--methods default --raw FILE``, and an earlier version of the package
+installed, it gives what ``python -m studies.price`` compares with. No constant of the package was chosen on these
+draws.
 """
 
 from __future__ import annotations
@@ -84,6 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", choices=ROWS, default=ROWS)
     parser.add_argument("--draws", type=int, default=8)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--raw", type=Path, default=Path("build/simulators.jsonl"))
     parser.add_argument("--out", type=Path, default=Path("docs/guarantee"))
@@ -93,7 +96,8 @@ def main() -> None:
     if arguments.raw.exists():
         done = {tuple(task["key"]): task for task in map(json.loads, arguments.raw.read_text().splitlines())}
     seeds, rows = range(FIRST_SEED, FIRST_SEED + arguments.draws), arguments.rows
-    tasks = [key for seed in seeds for key in product(FUNCTIONS, rows, NOISES, [seed], METHODS) if key not in done]
+    tasks = [key for seed in seeds for key in product(FUNCTIONS, rows, NOISES, [seed], arguments.methods)]
+    tasks = [key for key in tasks if key not in done]
     work = Parallel(n_jobs=arguments.jobs, return_as="generator_unordered")(delayed(_keyed)(key) for key in tasks)
     with arguments.raw.open("a") as file:
         for count, task in enumerate(work, 1):
@@ -102,6 +106,8 @@ def main() -> None:
             file.flush()
             print(f"\r{count} of {len(tasks)}", end="", flush=True)
     print()
+    if set(arguments.methods) < set(METHODS):
+        return
     from studies.simulators_page import write_page
 
     cells = defaultdict(list)

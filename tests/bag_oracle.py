@@ -6,7 +6,7 @@ and which trial comes next is the package's: that is the rule, not the arithmeti
 
 import numpy as np
 
-from conformal_gp.gp.descent import COARSE, FINE, GAIN_FOR_FINE_STEPS, JOINT, Descent
+from conformal_gp.gp.descent import COARSE, FINE, GAIN_FOR_FINE_STEPS, JOINT, Descent, least_gain
 from conformal_gp.gp.hyperparameters import Lattice
 from conformal_gp.gp.inputs import SymmetricScaling
 
@@ -77,10 +77,10 @@ class Bag:
         state = descent.skip(descent.start(point))
         rows = np.arange(self.y.size)
         while state.rounds:
-            if state.fresh:
+            if not state.moved:
                 rows = self.kept(state.point)
             gain = self.criterion(state.point, rows) - self.criterion(descent.trial(state), rows)
-            state = descent.skip(descent.next(state, gain > descent.gain(state)))
+            state = descent.skip(descent.next(state, gain > least_gain(self.y.size)))
         return state.point
 
     def end(self):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
 
-from conformal_gp.gp.descent import COARSE, FINE, JOINT, LEAST_GAIN, LEAST_JOINT_GAIN, Descent, Stage, descend
+from conformal_gp.gp.descent import COARSE, FINE, JOINT, Descent, Stage, descend, least_gain
 from conformal_gp.gp.hyperparameters import Lattice
 from conformal_gp.kernels import kernel_from_name
 
@@ -58,27 +58,18 @@ def test_nothing_that_helps_ends_a_stage_after_one_round():
     assert len(tried) == 2 * len(LATTICE.directions())
 
 
-def test_the_next_round_tries_what_has_helped_and_what_concerns_several():
+def test_directions_follow_each_other_until_none_has_helped_since_the_last_that_did():
     tried = []
-    descend(LATTICE, [Stage(4, 2)], LATTICE.start, bowl((4, 0, 0), tried))
-    assert (4, 0, 0) in tried  # the first length scale has helped
-    second = tried[tried.index((4, -4, 0)) + 1 :]  # after the last direction of the first round
-    assert (8, 4, 0) in second  # all length scales
-    assert (4, 0, 4) in second  # the noise
-    assert (4, 4, 0) not in second[second.index((8, 0, 0)) :]  # the second length scale has not helped
-    assert (4, -4, 0) not in second
+    descend(LATTICE, [Stage(4, 9)], LATTICE.start, bowl((4, 0, 0), tried))
+    first = tried.index((8, 0, 0))  # the first length scale has helped; a second step has not
+    assert tried[first + 1 : first + 3] == [(4, 4, 0), (4, -4, 0)]  # then the second
+    later = tried[first + 3 :]
+    assert later == [(8, 4, 0), (0, -4, 0), (4, 0, 4), (4, 0, -4), (8, 4, -4), (0, -4, 4)]  # and the joint ones, once
 
 
-def test_less_is_asked_of_steps_that_concern_several():
-    asked = {}
-
-    def helps(new, old, gain):
-        asked[new] = gain
-        return False
-
-    descend(LATTICE, [Stage(1, 1)], LATTICE.start, helps)
-    assert asked[1, 1, 0] == asked[0, 0, 1] == asked[1, 1, -1] == LEAST_JOINT_GAIN
-    assert asked[1, 0, 0] == asked[0, -1, 0] == LEAST_GAIN
+def test_more_is_asked_of_a_step_with_more_rows():
+    assert least_gain(200) == pytest.approx(1.0)
+    assert least_gain(20) == pytest.approx(0.1)
 
 
 def test_points_outside_the_lattice_are_not_tried():

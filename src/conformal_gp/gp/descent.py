@@ -1,9 +1,9 @@
 r"""Descent on a lattice of hyperparameters: which point to try next, and where a success or a failure leads.
 
-In each stage the directions are tried one after the other: a step forward, again as long as it helps, or else
-backward, again as long as it helps. The next round tries those that have helped in this one, and those that concern
-several hyperparameters, or the noise, again. A stage ends after some rounds, or after one in which nothing has helped.
-A step *helps* if it lowers the criterion, minus twice the log likelihood, by more than the gain of its direction.
+In each stage the directions are tried one after the other, in a fixed order, again and again: a step forward, again as
+long as it helps, or else backward, again as long as it helps. The stage ends when no direction has helped since one
+last did. A step *helps* if it lowers the criterion, minus twice the log likelihood, by more than
+:data:`LEAST_GAIN_A_ROW` a row.
 
 Steps go from coarse to fine. First factors of 4 and 2 for each length scale; then :math:`\sqrt 2` for the directions
 that concern all of them. If the criterion has come down from its start by more than :data:`GAIN_FOR_FINE_STEPS` a row,
@@ -12,7 +12,8 @@ too; otherwise the rows could hardly tell such points apart.
 
 The rule is an automaton whose only input is whether each trial helped. So it is a function of the rows that make up the
 criterion, the same whatever their order, and its course can be followed for many labels at once
-(:mod:`conformal_gp.predictors.trace`).
+(:mod:`conformal_gp.predictors.trace`). Because the order is fixed its state is little more than the point, and courses
+that part meet again.
 """
 
 from __future__ import annotations
@@ -23,10 +24,9 @@ from typing import NamedTuple
 
 from conformal_gp.gp.hyperparameters import Lattice, Point
 
-# By how much, in minus twice the log likelihood, a step must help: much more than rounding, less than matters. Less for
-# a step of several hyperparameters, or of the noise: there are few such directions, and they matter most.
-LEAST_GAIN = 1.0
-LEAST_JOINT_GAIN = 0.3
+# By how much for each row, in minus twice the log likelihood, a step must help: much more than rounding, less than
+# matters for the width of intervals.
+LEAST_GAIN_A_ROW = 0.005
 GAIN_FOR_FINE_STEPS = 1.0
 # Of settings in a list the likeliest is chosen; of those that are as likely but for rounding, the first.
 LEAST_DIFFERENCE = 1e-6
@@ -37,13 +37,14 @@ class Stage(NamedTuple):
 
     step: int
     rounds: int
+    """Most rounds, so that the descent ends in any case; usually nothing moves long before."""
     joint: bool = False
     """Whether only directions that concern several hyperparameters, or the noise, are tried."""
 
 
-COARSE = (Stage(8, 3), Stage(4, 2))
-JOINT = (Stage(2, 2, joint=True),)
-FINE = (Stage(2, 2), Stage(1, 3, joint=True))
+COARSE = (Stage(8, 8), Stage(4, 8))
+JOINT = (Stage(2, 8, joint=True),)
+FINE = (Stage(2, 8),)
 
 
 class State(NamedTuple):
@@ -56,17 +57,10 @@ class State(NamedTuple):
     """Whether forward (1) or backward (-1)."""
     moved: bool
     """Whether this direction has helped already."""
-    left: tuple[int, ...]
-    """Directions to try after this one, in this round."""
-    helped: frozenset[int]
-    """Directions that have helped in this round."""
+    still: int
+    """Directions, the last one and those before it, since one has helped; that one counts."""
     rounds: int
     """Rounds left, this one included; none once the stage is over."""
-
-    @property
-    def fresh(self) -> bool:
-        """Whether a direction is about to be tried for the first time from this point."""
-        return self.sign == 1 and not self.moved
 
 
 class Descent:
@@ -84,35 +78,31 @@ class Descent:
         self._lattice = lattice
         self._rounds = stage.rounds
         directions = lattice.directions(stage.joint)
-        self._joint = frozenset(n for n, direction in enumerate(directions) if lattice.is_joint(direction))
         self._steps = {
             sign: [tuple(sign * stage.step * int(x) for x in direction) for direction in directions] for sign in (1, -1)
         }
+        self._n_directions = len(directions)
 
     def start(self, point: Point) -> State:
         """State in which the stage starts from a point."""
-        return State(point, 0, 1, False, tuple(range(1, len(self._steps[1]))), frozenset(), self._rounds)
+        return State(point, 0, 1, False, 0, self._rounds)
 
     def trial(self, state: State) -> Point:
         """The point to try next; it may be outside the lattice."""
         return tuple(map(add, state.point, self._steps[state.sign][state.direction]))
 
-    def gain(self, state: State) -> float:
-        """By how much the next step must help."""
-        return LEAST_JOINT_GAIN if state.direction in self._joint else LEAST_GAIN
-
     def next(self, state: State, helped: bool) -> State:
         """Where the outcome of a trial leads."""
+        point, direction, sign, moved, still, rounds = state
         if helped:
-            return state._replace(point=self.trial(state), moved=True, helped=state.helped | {state.direction})
-        if not state.moved and state.sign == 1:
-            return state._replace(sign=-1)
-        if state.left:
-            return state._replace(direction=state.left[0], sign=1, moved=False, left=state.left[1:])
-        if state.rounds == 1 or not state.helped:
-            return State(state.point, 0, 1, False, (), frozenset(), 0)
-        first, *others = sorted(state.helped | self._joint)
-        return State(state.point, first, 1, False, tuple(others), frozenset(), state.rounds - 1)
+            return State(self.trial(state), direction, sign, True, 0, rounds)
+        if not moved and sign == 1:
+            return State(point, direction, -1, False, still, rounds)
+        still += 1
+        rounds -= direction + 1 == self._n_directions
+        if still == self._n_directions or not rounds:
+            return State(point, 0, 1, False, 0, 0)
+        return State(point, (direction + 1) % self._n_directions, 1, False, still, rounds)
 
     def skip(self, state: State) -> State:
         """The same state or a later one, after trials outside the lattice, which fail."""
@@ -121,15 +111,18 @@ class Descent:
         return state
 
 
-def descend(
-    lattice: Lattice, stages: Sequence[Stage], start: Point, helps: Callable[[Point, Point, float], bool]
-) -> Point:
-    """Where the descent of one criterion ends; ``helps(new, old, gain)`` says whether it is lower at a point."""
+def least_gain(n_rows: int) -> float:
+    """By how much a step must help with so many rows."""
+    return LEAST_GAIN_A_ROW * n_rows
+
+
+def descend(lattice: Lattice, stages: Sequence[Stage], start: Point, helps: Callable[[Point, Point], bool]) -> Point:
+    """Where the descent of one criterion ends; ``helps(new, old)`` says whether it is lower at a point."""
     point = start
     for stage in stages:
         descent = Descent(lattice, stage)
         state = descent.skip(descent.start(point))
         while state.rounds:
-            state = descent.skip(descent.next(state, helps(descent.trial(state), state.point, descent.gain(state))))
+            state = descent.skip(descent.next(state, helps(descent.trial(state), state.point)))
         point = state.point
     return point

@@ -212,7 +212,3 @@ class Lattice:
         each = [] if joint and self._is_length.any() else [np.eye(n, dtype=int)[i] for i in range(self._free.size)]
         found = [lengths, noise, (lengths - noise) * (lengths.any() and noise.any()), *each]
         return [direction for direction in dict.fromkeys(tuple(d.tolist()) for d in found) if any(direction)]
-
-    def is_joint(self, direction: Point) -> bool:
-        """Whether a direction concerns several hyperparameters, or the noise."""
-        return sum(map(bool, direction)) > 1 or (self._learns_noise and direction[-1] != 0)

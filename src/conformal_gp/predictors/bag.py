@@ -26,6 +26,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp._compiled import compiled
 from conformal_gp.conformal.upper_envelope import outstanding
+from conformal_gp.gp.descent import least_gain
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.posterior import Posterior, Prediction, Without
 from conformal_gp.gp.whitened_basis import EXPLAINED
@@ -134,6 +135,10 @@ class Bag:
         if not (np.isfinite(d_new) and q_new > 0.0 and q_old > 0.0):
             return False
         return bool(self.degrees * np.log(q_new / q_old) + d_new < d_old - gain)
+
+    def step_helps(self, new: Any, old: Any) -> bool:
+        """Whether a step of the descent helps the training rows by themselves."""
+        return self.helps(new, old, least_gain(self.y.size + 1))
 
 
 class AtPoint:

@@ -210,7 +210,7 @@ class DescentSelector(Selector):
     def training_point(self) -> Point:
         """See Selector."""
         if self._coarse.without is None:
-            point = descend(self._lattice, COARSE, self._lattice.start, self.bag.helps)
+            point = descend(self._lattice, COARSE, self._lattice.start, self.bag.step_helps)
         else:
             point = self._coarse_end(self._coarse.without)
         return training_end(self.bag, self._lattice, point)

@@ -28,6 +28,7 @@ from conformal_gp.gp.descent import (
     Stage,
     State,
     descend,
+    least_gain,
 )
 from conformal_gp.gp.hyperparameters import Lattice, Point
 from conformal_gp.predictors.bag import Bag, Block
@@ -83,9 +84,9 @@ def refine(block: Block, lattice: Lattice, at: At, ranked: Rows) -> At:
 
 def training_end(bag: Bag, lattice: Lattice, point: Point) -> Point:
     """Where the training rows by themselves end, from a point on to which coarse steps have led."""
-    point = descend(lattice, JOINT, point, bag.helps)
+    point = descend(lattice, JOINT, point, bag.step_helps)
     if bag.helps(point, lattice.start, GAIN_FOR_FINE_STEPS * (bag.y.size + 1)):
-        point = descend(lattice, FINE, point, bag.helps)
+        point = descend(lattice, FINE, point, bag.step_helps)
     return point
 
 
@@ -110,6 +111,7 @@ def _gathered(found: dict[Point, list[Segments]]) -> At:
 
 def _follow(block: Block, descent: Descent, at: At, ranked: Rows) -> At:
     """Where descents end after one stage."""
+    gain = least_gain(block.bag.y.size + 1)
     ends: dict[Point, list[Segments]] = {}
     waiting: OrderedDict[State, list[Segments]] = OrderedDict()
 
@@ -126,10 +128,8 @@ def _follow(block: Block, descent: Descent, at: At, ranked: Rows) -> At:
         arrive(descent.start(point), [segments.forget(UNKNOWN)])
     while waiting:
         state, parts = waiting.popitem(last=False)  # those who came first: others may still join the rest
-        here = Segments.concatenate(parts).joined()
-        if state.fresh:
-            here = block.set_aside(state.point, here, ranked)
-        helped, failed = _compare(block, state.point, descent.trial(state), here, descent.gain(state))
+        here = block.set_aside(state.point, Segments.concatenate(parts).joined(), ranked)
+        helped, failed = _compare(block, state.point, descent.trial(state), here, gain)
         arrive(descent.next(state, True), helped)
         # what was set aside at another point than this one is no longer
         arrive(descent.next(state, False), [part.forget(UNKNOWN) for part in failed] if state.moved else failed)
