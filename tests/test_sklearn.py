@@ -64,6 +64,7 @@ def test_parameters_are_those_of_the_contract_and_can_be_set():
         "length_scale_prior": "auto",
         "warp": None,
         "scale_inputs": True,
+        "unseen_categories": "error",
         "n_restarts": 3,
         "random_state": None,
         "n_jobs": None,

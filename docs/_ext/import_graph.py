@@ -21,7 +21,7 @@ START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Types", ("types",)),
     ("Ground", ("_compiled", "threads", "kernels", "constraints", "validation", "files", "datasets", "wrappers")),
-    ("Mathematics, tables", ("conformal", "gp", "tables", "rows")),
+    ("Mathematics, tables", ("conformal", "gp", "tables", "rows", "frames")),
     ("Answers", ("steps", "predictors", "dask_rows", "pipeline")),
     ("Measures", ("metrics",)),
     ("Tuning", ("tuning",)),

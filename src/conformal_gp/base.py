@@ -8,21 +8,24 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from conformal_gp.conformal.levels import rank, read_levels, warn_where_infinite
 from conformal_gp.constraints import Interval, StrOptions
 from conformal_gp.distributions import PredictiveDistributions
+from conformal_gp.frames import UNSEEN, Encoding
 from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
+from conformal_gp.tuning.low_rank import LowRankPlan
+from conformal_gp.tuning.plan import UNSEEN_CONDITION, Plan
 from conformal_gp.tuning.settings import LEARNT_WARPS, Settings, WarpChoice, check_warp, prior_deviation
 from conformal_gp.types import Array, Mask
-from conformal_gp.validation import beyond, check_inputs, check_labels, warn_beyond
+from conformal_gp.validation import beyond, check_inputs, check_labels, is_frame, need_labels, warn_beyond
 
 # What both regressors ask of the parameters that they share, as scikit-learn writes it.
 CONSTRAINTS: dict[str, list] = {
@@ -35,6 +38,7 @@ CONSTRAINTS: dict[str, list] = {
     "length_scale_prior": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), None],
     "warp": [StrOptions({"log", "sqrt", *LEARNT_WARPS}), tuple, list, None],
     "scale_inputs": ["boolean"],
+    "unseen_categories": [StrOptions(set(UNSEEN))],
     "n_restarts": [Interval(Integral, 0, None, closed="left")],
     "random_state": ["random_state"],
     "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
@@ -53,6 +57,28 @@ def all_or_nothing(model: BaseEstimator) -> Iterator[None]:
         raise
 
 
+def encoded_inputs(estimator: BaseEstimator, X: Any, *, reset: bool, y: Any = "no_validation") -> Array:
+    """``X`` as a finite (n, d) float64 array, as :func:`conformal_gp.validation.check_inputs` has it, or encoded.
+
+    With ``reset`` the estimator learns the encoding, with its parameter ``unseen_categories``; without, names and order
+    of the columns have to be those of ``fit``.
+    """
+    if reset:
+        unseen = getattr(estimator, "unseen_categories", "error")
+        estimator._encoding = Encoding.learn(X, unseen) if is_frame(X) else None
+    encoding = estimator._encoding
+    if encoding is None:
+        return check_inputs(estimator, X, reset=reset, y=y)
+    if reset:
+        need_labels(estimator, y)
+    if not is_frame(X):
+        raise ValueError(
+            f"X must be a data frame with the columns of fit, some of which hold categories; got {type(X).__name__}."
+        )
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return encoding.encode(X)
+
+
 class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator):
     """A regressor whose ``fit`` makes a predictor, which all predict methods call."""
 
@@ -65,8 +91,10 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
     scale_inputs: bool
     n_restarts: int
     n_jobs: int | None
+    unseen_categories: str
     input_range_: Array
     _predictor: Predictor
+    _encoding: Encoding | None = None
 
     def _kernels_and_gammas(self) -> tuple[list[str | Kernel], list[float]]:
         """``kernel`` and ``gamma`` as checked lists."""
@@ -256,6 +284,22 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else None
         return self._predictor.p_values(inputs, labels, ties)
 
+    def _guarantee(self, plan: Plan | LowRankPlan) -> str:
+        """What a plan guarantees, and on what condition for categories that it did not see."""
+        if self._encoding is None or self._encoding.unseen == "error":
+            return plan.guarantee
+        return f"{plan.guarantee} {UNSEEN_CONDITION}"
+
+    @property
+    def _n_inputs(self) -> int:
+        """Inputs of the model, which are more than columns where these hold categories."""
+        return self.n_features_in_ if self._encoding is None else self._encoding.n_inputs
+
+    def _input_names(self) -> NDArray[Any] | None:
+        """Names of the inputs, where columns had names."""
+        names = getattr(self, "feature_names_in_", None)
+        return names if names is None or self._encoding is None else np.array(self._encoding.names(names), dtype=object)
+
     def beyond_training(self, X: ArrayLike) -> Mask:
         """Which inputs lie beyond the training rows, where intervals rest on the model alone.
 
@@ -285,10 +329,10 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
 
     def _checked_inputs(self, X: Any) -> Array:
         check_is_fitted(self)
-        return check_inputs(self, X, reset=False)
+        return encoded_inputs(self, X, reset=False)
 
     def _test_inputs(self, X: Any) -> Array:
         """Test inputs for a method that a user called; warns of those beyond the training rows."""
         inputs = self._checked_inputs(X)
-        warn_beyond(inputs, self.input_range_, getattr(self, "feature_names_in_", None), stacklevel=3)
+        warn_beyond(inputs, self.input_range_, self._input_names(), stacklevel=3)
         return inputs

@@ -12,7 +12,7 @@ from sklearn.base import _fit_context, clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 
-from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing
+from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing, encoded_inputs
 from conformal_gp.constraints import StrOptions
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning import augmented, fixed, holdout, train
@@ -27,7 +27,7 @@ from conformal_gp.tuning.settings import (
 )
 from conformal_gp.tuning.warping import check_domain
 from conformal_gp.types import Array
-from conformal_gp.validation import check_inputs, check_labels
+from conformal_gp.validation import check_labels
 
 __all__ = ["ConformalGPRegressor"]
 
@@ -105,6 +105,9 @@ class ConformalGPRegressor(ConformalRegressor):
         Bring inputs to a common scale. With "augmented" each input is divided by the range of the middle half of all
         rows of the bag, over 1.5, rounded to a power of the square root of 2, so that no row is treated differently.
         Else inputs have mean 0 and standard deviation 1 over the design rows ("holdout") or the training rows.
+    unseen_categories : {"error", "zeros"}, default="error"
+        What to do with a test row whose category ``fit`` did not see: an error, or a row that has none of the
+        categories. The latter is not exact (see ``docs/guides/scikit-learn.md``).
     n_restarts : int, default=3
         Random starts of the optimiser besides the given one.
     random_state : int, RandomState instance or None, default=None
@@ -181,6 +184,7 @@ class ConformalGPRegressor(ConformalRegressor):
         length_scale_prior: float | str | None = "auto",
         warp: WarpChoice = None,
         scale_inputs: bool = True,
+        unseen_categories: str = "error",
         n_restarts: int = 3,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
@@ -196,6 +200,7 @@ class ConformalGPRegressor(ConformalRegressor):
         self.length_scale_prior = length_scale_prior
         self.warp = warp
         self.scale_inputs = scale_inputs
+        self.unseen_categories = unseen_categories
         self.n_restarts = n_restarts
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -206,8 +211,10 @@ class ConformalGPRegressor(ConformalRegressor):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Inputs.
+        X : array-like or data frame of shape (n_samples, n_features)
+            Inputs: numbers, booleans, and in frames of pandas or polars also columns of categories, by dtype
+            (``category``, ``Categorical``, ``Enum``). A category becomes an input that is 1 in its rows and 0 in
+            others.
         y : array-like of shape (n_samples,)
             Labels.
 
@@ -230,7 +237,7 @@ class ConformalGPRegressor(ConformalRegressor):
 
     def _fit(self, X: ArrayLike, y: ArrayLike) -> Plan:
         """Check the rows, choose a way, and follow it."""
-        inputs = check_inputs(self, X, reset=True, y=y).copy()  # kept: the caller may change theirs
+        inputs = encoded_inputs(self, X, reset=True, y=y).copy()  # kept: the caller may change theirs
         labels = check_labels(y, inputs).copy()
         n_rows, n_inputs = inputs.shape
         tuning = self.tuning
@@ -272,7 +279,7 @@ class ConformalGPRegressor(ConformalRegressor):
         self.gamma_ = plan.gamma
         self.warp_ = plan.warp
         self.design_ = plan.design.copy()
-        self.guarantee_ = plan.guarantee
+        self.guarantee_ = self._guarantee(plan)
         return self
 
     def _settings(self, n_rows: int, n_inputs: int, tuning: str = "augmented") -> Settings:

@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing
+from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing, encoded_inputs
 from conformal_gp.constraints import Interval, StrOptions
 from conformal_gp.gp.inducing import SELECTIONS
 from conformal_gp.gp.lowrank import APPROXIMATIONS
@@ -45,7 +45,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
 
     Parameters
     ----------
-    kernel, mean, noise_variance, gamma, length_scales, length_scale_prior, warp, scale_inputs, n_restarts, random_state
+    kernel, mean, noise_variance, gamma, length_scales, length_scale_prior, warp, scale_inputs, unseen_categories, \
+        n_restarts, random_state
         As in :class:`ConformalGPRegressor`; several kernels or gammas are chosen among by the design rows.
     n_inducing : int, default=512
         Number of inducing inputs; fewer are taken if the design rows have fewer that are independent.
@@ -124,6 +125,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         length_scale_prior: float | str | None = "auto",
         warp: WarpChoice = None,
         scale_inputs: bool = True,
+        unseen_categories: str = "error",
         n_restarts: int = 3,
         block_rows: int = 8192,
         random_state: int | np.random.RandomState | None = None,
@@ -143,6 +145,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self.length_scale_prior = length_scale_prior
         self.warp = warp
         self.scale_inputs = scale_inputs
+        self.unseen_categories = unseen_categories
         self.n_restarts = n_restarts
         self.block_rows = block_rows
         self.random_state = random_state
@@ -183,10 +186,12 @@ class SparseConformalGPRegressor(ConformalRegressor):
         """Check the rows, learn from design rows, and make the predictor."""
         rows = self._rows(X, y)
         rng = check_random_state(self.random_state)
-        mean = resolved_mean(self.mean, rows.n_rows, self.n_features_in_)
+        mean = resolved_mean(self.mean, rows.n_rows, self._n_inputs)
         design = self._design_rows(mean, rows.n_rows, rng)
         inducing = self.inducing
-        if not isinstance(inducing, str):
+        if self._encoding is not None and not isinstance(inducing, str):
+            inducing = encoded_inputs(self, inducing, reset=False)
+        elif not isinstance(inducing, str):
             check_unmasked("inducing", inducing)
             inducing = validate_data(self, inducing, reset=False, dtype=np.float64)
             check_squares("inducing", inducing)
@@ -218,11 +223,12 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self.warp_ = made.warp
         self.design_ = made.design.copy()
         self.inducing_ = made.inducing.copy()
-        self.guarantee_ = made.guarantee
+        self.guarantee_ = self._guarantee(made)
         return self
 
     def _rows(self, X: Any, y: Any) -> Rows:
         """Training rows as something that is read in blocks."""
+        self._encoding = None
         if _is_dask(X):
             from conformal_gp.dask_rows import dask_rows
 
@@ -231,7 +237,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
             check_inputs(self, X[:2], reset=True, y=y)
             inputs: NDArray[Any] = X
         else:
-            inputs = check_inputs(self, X, reset=True, y=y).copy()
+            inputs = encoded_inputs(self, X, reset=True, y=y).copy()
         return self._array_rows(inputs, check_labels(y, inputs).copy())
 
     def _array_rows(self, X: NDArray[Any], y: Array) -> ArrayRows:
@@ -245,11 +251,11 @@ class SparseConformalGPRegressor(ConformalRegressor):
             return design
         if design is None:
             design = min(DESIGN_ROWS, int(np.ceil(DESIGN_SHARE * n_rows)))
-        return draw(mean, design, n_rows, self.n_features_in_, rng)
+        return draw(mean, design, n_rows, self._n_inputs, rng)
 
     def _checked_inputs(self, X: Any) -> Array:
         check_is_fitted(self)
-        return check_inputs(self, X.compute() if _is_dask(X) else X, reset=False)
+        return encoded_inputs(self, X.compute() if _is_dask(X) else X, reset=False)
 
 
 def _extremes(X: Array, y: Array) -> Array:

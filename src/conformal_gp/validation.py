@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterable
+from datetime import date, time
 from typing import Any
 
 import numpy as np
@@ -74,30 +76,83 @@ def check_inputs(estimator: BaseEstimator, X: Any, *, reset: bool, y: Any = "no_
 
     With ``reset``, ``y`` is only asked to be there; :func:`check_labels` looks at it.
     """
-    if reset and y is None:
-        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+    if reset:
+        need_labels(estimator, y)
     check_unmasked("X", X)
-    try:
-        checked = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False)
-    except ValueError as error:
-        text = _columns_of_text(X)
-        if not text or "could not convert" not in str(error):
-            raise
-        raise ValueError(
-            f"X has columns of text: {', '.join(map(repr, text))}; inputs must be numbers. Encode them first, say with "
-            "scikit-learn's OneHotEncoder in a pipeline."
-        ) from error
-    names = getattr(estimator, "feature_names_in_", None)
-    check_finite("X", checked, names)
-    check_squares("X", checked, names)
+    categories = [str(name) for name, dtype in _columns(X) if holds_categories(dtype)]
+    if categories:
+        raise ValueError(f"X has columns of categories: {_listed(categories)}; here inputs must be numbers. {ENCODE}")
+    checked = converted(X, lambda: validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False))
+    check_numbers("X", checked, getattr(estimator, "feature_names_in_", None))
     return checked
 
 
-def _columns_of_text(X: Any) -> list[str]:
-    """Names of those columns of a frame that hold words."""
-    if not hasattr(X, "columns"):
-        return []
-    return [str(name) for name in X.columns if any(isinstance(value, str) for value in X[name])]
+def need_labels(estimator: BaseEstimator, y: Any) -> None:
+    """Raise a ValueError if there are no labels to fit to."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
+
+
+def check_numbers(name: str, values: Array, feature_names: NDArray[Any] | None = None) -> None:
+    """Raise a ValueError if values are not finite, or too large to be squared."""
+    check_finite(name, values, feature_names)
+    check_squares(name, values, feature_names)
+
+
+# Names of the types that columns of categories and of dates have in pandas and polars.
+CATEGORIES = {"CategoricalDtype", "Categorical", "Enum"}
+DATES = {"Date", "Datetime", "Duration", "Time", "DatetimeTZDtype", "PeriodDtype"}
+ENCODE = "Or encode them first, say with scikit-learn's OneHotEncoder in a pipeline."
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame of pandas or polars, in memory."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes") and not hasattr(X, "__dask_graph__")
+
+
+def holds_categories(dtype: Any) -> bool:
+    """Whether a column of this type holds categories."""
+    return type(dtype).__name__ in CATEGORIES
+
+
+def _columns(X: Any) -> list[tuple[Any, Any]]:
+    """Names and types of a frame's columns; none if X is no frame."""
+    return list(zip(X.columns, X.dtypes, strict=True)) if is_frame(X) else []
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def converted(X: Any, convert: Callable[[], Array]) -> Array:
+    """What ``convert`` makes of X, or a ValueError that names columns of text or dates."""
+    dates = [str(name) for name, dtype in _columns(X) if _is_date(dtype)]
+    if dates or (isinstance(X, np.ndarray) and X.dtype.kind in "mM"):
+        raise _no_dates(f"X has columns of dates or times: {_listed(dates)}" if dates else "X holds dates or times")
+    try:
+        return convert()
+    except (TypeError, ValueError) as error:
+        values = {str(name): [value for value in X[name] if value is not None] for name, _ in _columns(X)}
+        text = [name for name, held in values.items() if any(isinstance(value, str) for value in held)]
+        dates = [name for name, held in values.items() if any(isinstance(value, date | time) for value in held)]
+        if dates:
+            raise _no_dates(f"X has columns of dates or times: {_listed(dates)}") from error
+        if not text or "could not convert" not in str(error):
+            raise
+        raise ValueError(
+            f"X has columns of text: {_listed(text)}; inputs must be numbers, booleans, or categories by dtype: "
+            f"X.astype({{{text[0]!r}: 'category'}}) in pandas, Categorical or Enum in polars. {ENCODE}"
+        ) from error
+
+
+def _is_date(dtype: Any) -> bool:
+    return getattr(dtype, "kind", "") in ("m", "M") or type(dtype).__name__ in DATES
+
+
+def _no_dates(what: str) -> ValueError:
+    return ValueError(
+        f"{what}; inputs must be numbers. Use parts of them (year, month, day of the week), or days since one."
+    )
 
 
 def beyond(X: Array, ends: Array) -> NDArray[np.bool_]:
@@ -133,7 +188,16 @@ def warn_beyond(X: Array, ends: Array, feature_names: NDArray[Any] | None, stack
 def check_labels(y: Any, X: Array) -> Array:
     """``y`` as a finite float64 vector, one label for each row of ``X``."""
     check_unmasked("y", y)
-    y = column_or_1d(y, warn=True, dtype=np.float64)
+    if _is_date(getattr(y, "dtype", None)):
+        raise ValueError("y holds dates or times; labels must be numbers, say days since a date.")
+    try:
+        y = column_or_1d(y, warn=True, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        held = np.ravel(np.asarray(y, dtype=object))
+        wrong = next((i for i, value in enumerate(held) if isinstance(value, str | date)), None)
+        if wrong is None or "shape" in str(error):
+            raise
+        raise ValueError(f"y holds {held[wrong]!r} in row {wrong}; labels must be numbers.") from error
     check_finite("y", y)
     check_consistent_length(X, y)
     check_squares("y", y)

@@ -107,6 +107,8 @@ def _load(path: str, target: str | None) -> tuple[Model, Columns]:
     fitted, columns = load_columns(sys.stdin.buffer if path == "-" else path)
     if columns is None:
         names = getattr(fitted, "feature_names_in_", None)
+        if fitted._encoding is not None:
+            raise TableError(f"{path} was fitted in Python to a frame with categories; predict with it in Python.")
         if names is None:
             raise TableError(f"{path} was fitted to inputs without names, so columns cannot be matched to them.")
         columns = Columns.of_numbers(path, target or "y", [str(name) for name in names])

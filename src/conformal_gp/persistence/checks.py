@@ -17,6 +17,7 @@ from joblib import effective_n_jobs
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.constraints import validate_parameter_constraints
+from conformal_gp.frames import UNSEEN, Encoding
 from conformal_gp.gp.inputs import MEAN_NAMES, Scaling
 from conformal_gp.gp.lowrank import APPROXIMATIONS
 from conformal_gp.gp.warps import BoxCox
@@ -38,8 +39,9 @@ def check_parameters(model: ConformalGPRegressor | SparseConformalGPRegressor, n
         return
     model._kernels_and_gammas()
     check_design(model.design, n_rows)
-    if not isinstance(model.inducing, str) and np.shape(model.inducing)[1:] != (n_features,):
-        raise ValueError(f"inducing has shape {np.shape(model.inducing)} for {n_features} inputs")
+    width = n_features if model._encoding is None else len(model._encoding.categories)
+    if not isinstance(model.inducing, str) and np.shape(model.inducing)[1:] != (width,):
+        raise ValueError(f"inducing has shape {np.shape(model.inducing)} for {width} inputs")
 
 
 def check_rows(X: Array) -> None:
@@ -73,6 +75,25 @@ def check_names(names: Any, n_features: int) -> None:
         raise ValueError(f"names of inputs are {names!r}")
     if len(names) != n_features:
         raise ValueError(f"{len(names)} names for {n_features} inputs")
+
+
+def read_encoding(values: Any, n_inputs: int) -> Encoding | None:
+    """How columns became inputs: categories of each column, and what to do with those that are unseen."""
+    if values is None:
+        return None
+    categories, unseen = values
+    _must(isinstance(categories, tuple) and unseen in UNSEEN, "encoding", values)
+    for column in categories:
+        if column is not None:
+            _must(
+                isinstance(column, tuple) and all(isinstance(value, str | int | float) for value in column),
+                "encoding",
+                column,
+            )
+            _must(len(set(column)) == len(column), "encoding", column)
+    encoding = Encoding(categories, unseen)
+    _must(encoding.n_inputs == n_inputs and any(column is not None for column in categories), "encoding", values)
+    return encoding
 
 
 def check_plan(plan: Any, X: Array) -> None:

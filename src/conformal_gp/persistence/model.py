@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,14 @@ from conformal_gp.persistence.archive import (
     read_archive,
     write_archive,
 )
-from conformal_gp.persistence.checks import check_names, check_parameters, check_plan, check_rows, check_tuning
+from conformal_gp.persistence.checks import (
+    check_names,
+    check_parameters,
+    check_plan,
+    check_rows,
+    check_tuning,
+    read_encoding,
+)
 from conformal_gp.persistence.plans import plan_from_json, plan_to_json
 from conformal_gp.persistence.values import from_json, to_json
 from conformal_gp.regressor import ConformalGPRegressor
@@ -83,6 +91,7 @@ def save_model(model: Model, path: Target, *, columns: Columns | None = None) ->
         "model": type(model).__name__,
         "parameters": {name: to_json(value, name) for name, value in parameters.items()},
         "feature_names": None if names is None else [str(name) for name in names],
+        "encoding": None if model._encoding is None else to_json(astuple(model._encoding), "a category"),
         **_learnt(model),
         "columns": None if columns is None else columns.to_json(),
     }
@@ -162,12 +171,14 @@ def _model(document: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> tuple[M
     X, y = _rows(arrays)
     kind = MODELS[document["model"]]
     model = kind(**{name: from_json(value) for name, value in document["parameters"].items()})
+    model._encoding = read_encoding(from_json(document.get("encoding")), X.shape[1])
+    n_features = X.shape[1] if model._encoding is None else len(model._encoding.categories)
     check_parameters(model, *X.shape)
     columns = None if document["columns"] is None else Columns.from_json(document["columns"])
-    model.n_features_in_ = X.shape[1]
+    model.n_features_in_ = n_features
     names = document["feature_names"]
     if names is not None:
-        check_names(names, X.shape[1])
+        check_names(names, n_features)
         model.feature_names_in_ = np.array(names, dtype=object)
     if columns is not None:
         check_names(columns.input_names, X.shape[1])

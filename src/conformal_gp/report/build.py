@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from conformal_gp.base import encoded_inputs
 from conformal_gp.evaluation import cross_validate_intervals, folds
 from conformal_gp.evaluation.cross_validation import Progress
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.report.chart import as_json, chart_data
 from conformal_gp.report.numbers import CONFORMAL, LEVELS, PLAIN, QUANTILES
 from conformal_gp.report.tables import coverage_table, data_table, guarantee, in_short, model_table, width_table
-from conformal_gp.validation import check_inputs, check_labels
+from conformal_gp.validation import check_labels
 
 MODEL_METHODS = ("fit", "predict", "predict_interval", "predict_p", "predict_quantiles")
 
@@ -94,7 +95,7 @@ def build_report(
     if max_chart_rows < 1:
         raise ValueError(f"max_chart_rows must be at least 1, got {max_chart_rows}.")
     fitted = clone(model)
-    inputs = check_inputs(fitted, X, reset=True, y=y)
+    inputs = encoded_inputs(fitted, X, reset=True, y=y)
     labels = check_labels(y, inputs)
     names = _names(feature_names, fitted, inputs.shape[1])
     numbers = np.arange(1, labels.size + 1) if row_numbers is None else np.asarray(row_numbers)
@@ -151,7 +152,9 @@ def build_report(
 
 def _names(given: Sequence[str] | None, fitted: Any, n_features: int) -> list[str]:
     """Names of the inputs: as given, as in the data frame, or numbered."""
-    known = getattr(fitted, "feature_names_in_", [f"x{j}" for j in range(n_features)])
+    known = getattr(fitted, "feature_names_in_", [f"x{j}" for j in range(fitted.n_features_in_)])
+    if fitted._encoding is not None:
+        known = fitted._encoding.names(known)
     names = [str(name) for name in (known if given is None else given)]
     if len(names) != n_features:
         raise ValueError(f"feature_names must have one name for each of {n_features} inputs, got {len(names)}.")

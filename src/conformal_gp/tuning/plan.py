@@ -36,6 +36,11 @@ TRAIN_GUARANTEE = (
     "below the level, most with few rows or many hyperparameters."
 )
 
+UNSEEN_CONDITION = (
+    "That includes rows of unseen categories only if the list of categories was fixed before rows were divided into "
+    "training and test rows."
+)
+
 
 class Candidate(NamedTuple):
     """One setting of the hyperparameters, up to a common factor of signal and noise."""

@@ -1,0 +1,106 @@
+"""Data frames as inputs: numbers and booleans as they are, categories as 0/1 inputs, by dtype.
+
+Categories are those that the dtype lists (``category`` of pandas, ``Enum`` of polars), whether rows have them or not,
+and where it lists none (``Categorical`` of polars) those of the training rows. Each becomes an input that is 1 in its
+rows and 0 in others; two categories make one input, unless a row may have none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array
+
+from conformal_gp.types import Array, Rows
+from conformal_gp.validation import check_numbers, converted, holds_categories
+
+UNSEEN = ("error", "zeros")
+"""What to do with a category that fit did not see."""
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How the columns of a frame become inputs."""
+
+    categories: tuple[tuple[Any, ...] | None, ...]
+    """Of each column; None where it holds numbers."""
+    unseen: str
+
+    @classmethod
+    def learn(cls, X: Any, unseen: str) -> Encoding | None:
+        """From a frame of training rows; None if there is nothing to encode."""
+        listed = [_categories(_column(X, j)) if holds_categories(dtype) else None for j, dtype in enumerate(X.dtypes)]
+        return None if all(column is None for column in listed) else cls(tuple(listed), unseen)
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs."""
+        return len(self.names(self.categories))
+
+    def names(self, columns: Any) -> list[str]:
+        """Names of the inputs, from those of the columns."""
+        found: list[str] = []
+        for name, column in zip(columns, self.categories, strict=True):
+            found += [str(name)] if column is None else [f"{name}={value}" for value in self._with_input(column)]
+        return found
+
+    def _with_input(self, categories: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Categories that have an input of their own: the first of two needs none, unless a row may have neither."""
+        return categories[1:] if len(categories) == 2 and self.unseen == "error" else categories
+
+    def encode(self, X: Any) -> Array:
+        """Inputs of a frame's rows.
+
+        Raises
+        ------
+        ValueError
+            If a value is missing or not a number, or a category is new.
+        """
+        numbers = [j for j, column in enumerate(self.categories) if column is None]
+        inputs: list[Array] = [np.empty(0)] * len(self.categories)
+        if numbers:
+            chosen = X.iloc[:, numbers] if hasattr(X, "iloc") else X[:, numbers]
+            values = converted(chosen, lambda: check_array(chosen, dtype=np.float64, ensure_all_finite=False))
+            check_numbers("X", values, np.array([str(X.columns[j]) for j in numbers], dtype=object))
+            for j, column in zip(numbers, values.T, strict=True):
+                inputs[j] = column[:, None]
+        for j, categories in enumerate(self.categories):
+            if categories is not None:
+                codes = self._codes(_column(X, j), categories, str(X.columns[j]))
+                rows = np.vstack([np.eye(len(categories)), np.zeros(len(categories))])  # the last of an unseen one
+                inputs[j] = rows[codes, len(categories) - len(self._with_input(categories)) :]
+        return np.hstack(inputs)
+
+    def _codes(self, column: Any, categories: tuple[Any, ...], name: str) -> Rows:
+        """Number of each row's category; -1 where it is unseen."""
+        missing = np.asarray(column.isna() if hasattr(column, "isna") else column.is_null(), dtype=bool)
+        if missing.any():
+            raise ValueError(
+                f"X has no value in row {int(np.argmax(missing))}, column {name!r}; fill it in, say with a category of "
+                "its own, or leave the row out."
+            )
+        numbers = {value: number for number, value in enumerate(categories)}
+        values = column.to_list()
+        codes = np.array([numbers.get(value, -1) for value in values], dtype=np.int64)
+        if self.unseen == "error" and (codes < 0).any():
+            row = int(np.argmin(codes))
+            known = ", ".join(map(repr, categories[:10])) + (", ..." if len(categories) > 10 else "")
+            raise ValueError(
+                f"X has a category that fit did not see, {values[row]!r} in row {row}, column {name!r}; it saw "
+                f"{known}. With unseen_categories='zeros' such a row is of none of them."
+            )
+        return codes
+
+
+def _column(X: Any, j: int) -> Any:
+    return X.iloc[:, j] if hasattr(X, "iloc") else X.to_series(j)
+
+
+def _categories(column: Any) -> tuple[Any, ...]:
+    """Categories that a column's dtype lists, or that its rows have."""
+    listed: Any = getattr(column.dtype, "categories", None)
+    if not hasattr(listed, "to_list"):
+        listed = column.drop_nulls().unique().sort()
+    return tuple(listed.to_list())
