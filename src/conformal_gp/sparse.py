@@ -59,8 +59,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         Hyperparameters by maximum likelihood on design rows, or as ``kernel`` and ``noise_variance`` have them.
     design : int, float in (0, 1), array-like of int, or None, default=None
         Design rows: how many, which share, or their row numbers. None takes 4000, or a third of the rows if that is
-        less. Hyperparameters are learnt from at most 1000 of them, or from 200 for each hyperparameter of the
-        kernel, up to 2000, if that is more. Inducing inputs come from all.
+        less. Hyperparameters are learnt from at most 1000 of them, inducing inputs come from all.
     block_rows : int, default=8192
         Training rows that a thread works on at a time: memory is in proportion. Results agree to rounding.
     n_jobs : int or None, default=None

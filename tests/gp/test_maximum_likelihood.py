@@ -171,7 +171,7 @@ def test_inputs_that_do_not_matter_and_labels_without_noise_are_nothing_to_remar
 
 def test_noise_stays_above_what_rounding_hides_in_a_model_of_so_many_rows():
     X, _ = make_data(9, 30)
-    few, many = (tune(kernel_from_name("se"), X, np.sin(X[:, 0]), n_rows=n) for n in (30, 10**5))
+    few, many = (tune(kernel_from_name("se"), X, np.sin(X[:, 0]), least_ratio=noise_floor(n)) for n in (30, 10**5))
     least = max(NOISE_RANGE[0], noise_floor(30))
     assert few.noise_variance / few.kernel.k1.constant_value == pytest.approx(least, rel=1e-3)
     assert many.noise_variance / many.kernel.k1.constant_value == pytest.approx(noise_floor(10**5), rel=1e-3)
@@ -216,13 +216,13 @@ def test_a_kernel_that_is_singular_everywhere_is_an_error():
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_restarts_of_a_small_fit_run_in_threads(n_jobs, monkeypatch):
     monkeypatch.setattr("conformal_gp.threads.effective_n_jobs", lambda n: n)
-    seen, minimise = set(), maximum_likelihood._minimise
+    seen, minimise = set(), maximum_likelihood.minimize
 
-    def spy(*args):
+    def spy(*args, **options):
         seen.add(threading.current_thread())
-        return minimise(*args)
+        return minimise(*args, **options)
 
-    monkeypatch.setattr(maximum_likelihood, "_minimise", spy)
+    monkeypatch.setattr(maximum_likelihood, "minimize", spy)
     X, y = make_data(12, 60)
     with threadpool_limits(2, user_api="blas"):  # however many the machine has
         ConformalGPRegressor("se", mean="zero", tuning="train", n_restarts=3, random_state=0, n_jobs=n_jobs).fit(X, y)

@@ -9,6 +9,8 @@ from conformal_gp.types import Rows
 # Share of design rows where everything is learnt from them, and where they only choose gamma.
 LEARNING_SHARE = 1 / 2
 CHOOSING_SHARE = 1 / 5
+# Most design rows that are drawn if nothing else is said: more would teach little, and cannot be ranked.
+MOST_DESIGN_ROWS = 1000
 
 
 def design_rows(
@@ -18,6 +20,7 @@ def design_rows(
     if isinstance(given, np.ndarray):
         return given
     n_rows, n_inputs = shape
+    share = min(share, MOST_DESIGN_ROWS / n_rows)
     size = even_size(share, n_rows, _fewest(mean, n_inputs)) if given is None else given
     return draw(mean, size, n_rows, n_inputs, rng)
 

@@ -28,9 +28,18 @@ class Hyperparameters(NamedTuple):
 
 
 def learn(
-    settings: Settings, inputs: Inputs, y: Array, n_rows: int, rng: np.random.RandomState, *, restricted: bool
+    settings: Settings,
+    inputs: Inputs,
+    y: Array,
+    n_rows: int,
+    rng: np.random.RandomState,
+    *,
+    restricted: bool,
+    least_ratio: float = 0.0,
 ) -> Hyperparameters:
     """Maximum likelihood, for a model of ``n_rows`` rows; the best of several kernels when there are several.
+
+    Noise is at least ``least_ratio`` times the amplitude, and as much as the covariance matrix of so many rows needs.
 
     Labels are learnt from in units of their own standard deviation, and starts are at the scale of the inputs, so the
     units of neither matter, whatever starts and bounds a kernel object has for its amplitude.
@@ -54,7 +63,7 @@ def learn(
             random_state=rng,
             n_jobs=settings.n_jobs,
             deviation=settings.deviation,
-            n_rows=n_rows,
+            least_ratio=max(least_ratio, noise_floor(n_rows)),
         )
         for start in starts
     ]

@@ -29,8 +29,6 @@ from conformal_gp.types import Array, Rows
 DESIGN_ROWS = 4000
 DESIGN_SHARE = 1 / 3
 LEARNING_ROWS = 1000
-MOST_LEARNING_ROWS = 2000
-LEARNING_ROWS_EACH = 200
 
 # Least noise variance that is learnt, relative to the kernel's variance: in all, and for each training row. The matrix
 # of the sums over rows then has a condition number that double precision bears, on test functions without noise.
@@ -97,17 +95,15 @@ def plan(
         warp = given.warp
         warnings: list[str] = []
     else:
-        some = rng.permutation(y.size)[: _learning_rows(settings, X.shape[1])]
+        some = rng.permutation(y.size)[:LEARNING_ROWS]
         scaling = settings.scaling(X[some])
         inputs = Inputs(X[some], scaling, settings.mean)
         with one_blas_thread():
             warp = warp_for(settings, X[some], y[some], rng) if settings.warp else None
             labels = mapped(warp, y[some])
-            learnt = learn(settings, inputs, labels, rows.n_rows, rng, restricted=True)
+            least = max(LEAST_RATIO, LEAST_RATIO_A_ROW * rows.n_rows)
+            learnt = learn(settings, inputs, labels, rows.n_rows, rng, restricted=True, least_ratio=least)
             kernel, noise, warnings = learnt
-            if noise > 0.0:  # 0: the kernel has noise of its own
-                least = max(LEAST_RATIO, LEAST_RATIO_A_ROW * rows.n_rows)
-                noise = max(noise, least * float(kernel.diag(inputs.pairs.X).max()))
             gamma = choose_gamma(settings, kernel, noise, inputs, labels)
     if isinstance(inducing, str):
         Z = select(inducing, kernel, scaling.transform(X), n_inducing, rng)
@@ -126,9 +122,3 @@ def plan(
         warp=warp,
         warnings=tuple(warnings),
     )
-
-
-def _learning_rows(settings: Settings, n_inputs: int) -> int:
-    """Number of design rows that the likelihood is of, in proportion to the hyperparameters."""
-    most = max(settings.kernel(kernel, n_inputs).n_dims for kernel in settings.kernels)
-    return min(MOST_LEARNING_ROWS, max(LEARNING_ROWS, LEARNING_ROWS_EACH * most))
