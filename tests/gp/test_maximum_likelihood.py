@@ -227,3 +227,27 @@ def test_restarts_of_a_small_fit_run_in_threads(n_jobs, monkeypatch):
     with threadpool_limits(2, user_api="blas"):  # however many the machine has
         ConformalGPRegressor("se", mean="zero", tuning="train", n_restarts=3, random_state=0, n_jobs=n_jobs).fit(X, y)
     assert threading.main_thread() not in seen
+
+
+def test_with_many_rows_all_seeds_find_the_same_optimum():
+    # starts of some seeds end where every length scale is too short on a few rows, and would stay there on all
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((700, 6))
+    y = np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.2 * rng.standard_normal(700)
+    optima = [tune(kernel_from_name("matern52", n_inputs=6, length_scale=2.4), X, y, seed=seed) for seed in range(3)]
+    best = max(optimum.log_marginal_likelihood for optimum in optima)
+    assert all(optimum.log_marginal_likelihood > best - 0.1 for optimum in optima)
+    assert all(optimum.noise_variance == pytest.approx(0.04, rel=0.3) for optimum in optima)
+
+
+def test_starts_are_followed_on_few_of_many_rows_and_the_best_goes_on_with_all(monkeypatch):
+    sizes, climb = [], maximum_likelihood._Search.climb
+
+    def spy(search, start):
+        sizes.append(search._objective._y.size)
+        return climb(search, start)
+
+    monkeypatch.setattr(maximum_likelihood._Search, "climb", spy)
+    X, y = make_data(13, 601)
+    tune(kernel_from_name("se"), X, y, n_restarts=3, mean="linear")
+    assert sorted(sizes) == [400] * 4 + [601]

@@ -33,3 +33,14 @@ def test_an_exact_model_of_a_function_without_noise(n_rows):
     low, high = model.predict_interval(X[n_rows:], 0.5).T
     assert np.isfinite(high - low).all()
     assert n_rows < 100 or (high - low).mean() < 0.01 * y.std()
+
+
+def test_more_rows_without_noise_do_not_widen_intervals():
+    X = np.random.default_rng(5).random((3200, 2))
+    y = smooth(X)
+    widths = []
+    for n_rows in (1100, 3000):
+        model = ConformalGPRegressor(n_restarts=1, random_state=0).fit(X[:n_rows], y[:n_rows])
+        low, high = model.predict_interval(X[3000:], 0.9).T
+        widths.append((high - low).mean())
+    assert widths[1] < widths[0]

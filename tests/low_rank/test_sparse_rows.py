@@ -207,3 +207,17 @@ def test_predicting_before_fitting_and_wrong_test_rows():
     with pytest.warns(UserWarning, match="needs at least 999 rows to rank, the model has 200"):
         assert np.isinf(model.predict_interval(INPUTS, 0.999)).all()
     assert np.isfinite(model.predict_interval(INPUTS, [0.5, 0.9])).all()
+
+
+def test_a_design_row_that_is_alone_in_its_category_does_not_stop_a_fit():
+    # it determines a coefficient of the linear mean by itself; the noise of its label is then not to be told
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(-2, 2, size=(400, 2)), np.zeros((400, 1))])
+    X[7, 2] = 1.0
+    y = np.sin(X[:, 0]) + 30.0 * X[:, 2] + 0.1 * rng.standard_normal(400)
+    design = np.arange(130)
+    for seed in range(3):
+        options = {"n_inducing": 20 + 10 * seed, "n_restarts": 0, "random_state": seed, "mean": "linear"}
+        model = SparseConformalGPRegressor(design=design, **options).fit(X[:380], y[:380])
+        low, high = model.predict_interval(X[380:], 0.9).T
+        assert ((high - low) < 0.5).all()

@@ -87,7 +87,8 @@ def maximise_likelihood(
         Random starts besides the given one. With more than 600 rows all starts are followed on 400 of them, and the
         best goes on.
     random_state : numpy.random.RandomState
-        Draws all starts, and rows to follow them on, before any is followed, so the result does not depend on ``n_jobs``.
+        Draws all starts, and rows to follow them on, before any is followed, so the result does not depend on
+        ``n_jobs``.
     n_jobs : int or None
         Threads over starts.
     deviation : float or None, default=None
