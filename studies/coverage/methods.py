@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from scipy.stats import norm
@@ -101,15 +101,22 @@ def _jackknife_plus(
 
 def gpyconform(cell: Cell, X: np.ndarray, y: np.ndarray, X_test: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """The paper's own package, trained as its documentation shows; an extra, and slow."""
+    yield "gpyconform", gpyconform_intervals(X, y, X_test, LEVELS, cell.ard)
+
+
+def gpyconform_intervals(
+    X: np.ndarray, y: np.ndarray, X_test: np.ndarray, levels: Sequence[float], each: bool, seed: int = 0
+) -> np.ndarray:
+    """Ends of gpyconform's intervals, (m, 2, levels): Matérn 5/2, a length scale for each input or one."""
     import gpytorch
     import torch
     from gpyconform import ExactGPCP
 
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     torch.set_num_threads(1)
     scale = lambda Z: (Z - X.mean(axis=0)) / X.std(axis=0)  # noqa: E731
     tensor = lambda a: torch.as_tensor(a, dtype=torch.float64)  # noqa: E731
-    ard = cell.d if cell.ard else None
+    ard = X.shape[1] if each else None
 
     class Process(ExactGPCP):
         def __init__(self, train_x: torch.Tensor, train_y: torch.Tensor, likelihood: gpytorch.likelihoods.Likelihood):
@@ -136,8 +143,8 @@ def gpyconform(cell: Cell, X: np.ndarray, y: np.ndarray, X_test: np.ndarray) -> 
     likelihood.eval()
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = process(tensor(scale(X_test)), gamma=2, confs=LEVELS)
-    yield "gpyconform", np.stack([np.asarray(found(level)) for level in LEVELS], axis=-1)
+        found = process(tensor(scale(X_test)), gamma=2, confs=levels)
+    return np.stack([np.asarray(found(level)) for level in levels], axis=-1)
 
 
 METHODS = (exact_ways, training_row_ways, split, known)

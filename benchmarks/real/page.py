@@ -1,0 +1,140 @@
+"""The tables of docs/real_data/: results.csv, results.md and the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.real import picture
+from benchmarks.real.ours import DEFAULT, WAYS
+from benchmarks.real.summary import FEW_ROWS, PERCENT, best_peer, cells, geometric_mean, over_tables, scores
+
+
+def write(runs: list[dict[str, Any]], out: Path) -> None:
+    """Write everything from the runs that are there."""
+    out.mkdir(parents=True, exist_ok=True)
+    table = cells(runs)
+    shown = table.drop(columns=[name for name in table if str(name).startswith("fifth")])
+    shown.to_csv(out / "results.csv", index=False, float_format="%.5g")
+    small, large = table[table["rows"] < FEW_ROWS], table[table["rows"] >= FEW_ROWS]
+    parts = [
+        "# Real data: the tables",
+        "Made by `make bench-real` (`python -m benchmarks.real`); all figures, also widths and the other levels, are "
+        "in [results.csv](results.csv). What they mean is said in [real data](../real_data.md).",
+    ]
+    for title, part in (("Fewer than 2,000 rows", small), ("2,000 rows and more", large)):
+        if len(part):
+            parts += [f"## {title}", _methods(part), _against_best(part), _each(part)]
+    failed = _failures(runs)
+    if failed:
+        parts += ["## Failures", failed]
+    (out / "results.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    picture.draw(small, out / "scores.svg")
+
+
+def _markdown(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    heads = list(heads)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, ["---"] * len(heads), *map(list, lines)))
+
+
+def _methods(table: pd.DataFrame) -> str:
+    """Table of the methods over all tables."""
+    heads = (
+        "method",
+        "tables",
+        "coverage at 80 / 90 / 95%",
+        "worst fifth, 90%",
+        "tables under 85% at 90%",
+        "width, 90%",
+        "score, 80 / 90 / 95%",
+        "default ahead",
+        "seconds",
+    )
+    lines = [
+        (
+            row["method"],
+            str(row["tables"]),
+            " / ".join(f"{100 * row[f'coverage {level}']:.1f}" for level in PERCENT),
+            f"{100 * row['worst fifth 90%']:.1f}",
+            str(row["short of 85%"]),
+            f"{row['width 90%']:.2f}",
+            " / ".join(f"{row[f'score {level}']:.2f}" for level in PERCENT),
+            "-" if row["method"] == DEFAULT else f"{row['default ahead']} of {row['tables']}",
+            f"{row['seconds']:.1f}",
+        )
+        for _, row in over_tables(table).iterrows()
+    ]
+    said = (
+        "Coverages are means over tables; the worst fifth is the lowest of the five coverages in fifths of the "
+        "prediction, each a mean over tables. Widths and interval scores are geometric means of ratios to the "
+        "default's on the same tables: above 1 the default is better. Seconds are the processor's, fit and prediction together, "
+        "median over tables."
+    )
+    return said + "\n\n" + _markdown(heads, lines)
+
+
+def _against_best(table: pd.DataFrame) -> str:
+    """Our scores over those of the best peer of each table."""
+    lines = []
+    for way in WAYS:
+        for level in PERCENT:
+            wide = scores(table, level)
+            if way not in wide:
+                continue
+            ratio = (wide[way] / best_peer(wide)["score"]).dropna()
+            ahead = int((ratio < 1.0).sum())
+            lines.append((way, level, f"{geometric_mean(ratio):.3f}", f"{ahead} of {len(ratio)}"))
+    heads = ("ours", "level", "score over the best peer of each table, geometric mean", "ahead of the best peer")
+    return "Beside the best peer of each table, known only afterwards:\n\n" + _markdown(heads, lines)
+
+
+def _each(table: pd.DataFrame) -> str:
+    """A line for each table: coverage and score of ours, the best peer, and ratios to some peers."""
+    wide = scores(table)
+    best = best_peer(wide)
+    ours = [way for way in WAYS if way in wide]
+    rows = table.set_index(["table", "method"])
+    heads = (
+        "table",
+        "rows",
+        "inputs",
+        "splits",
+        "coverage",
+        "worst fifth",
+        "best peer",
+        *(f"score of {way} over it" for way in ours),
+    )
+    lines = []
+    for name in wide.index:
+        mine = rows.loc[name, DEFAULT]
+        ratios = (wide.loc[name, way] / best.loc[name, "score"] for way in ours)
+        lines.append(
+            (
+                name,
+                f"{mine['rows']:,.0f}",
+                f"{mine['inputs']:.0f}",
+                f"{mine['splits']:.0f}",
+                f"{100 * mine['coverage 90%']:.0f}",
+                f"{100 * mine['worst fifth 90%']:.0f}",
+                best.loc[name, "peer"],
+                *(_ratio(ratio) for ratio in ratios),
+            )
+        )
+    return "At 90%, table by table; below 1 ours is better:\n\n" + _markdown(heads, lines)
+
+
+def _ratio(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.2f}" if value < 1.0 else f"**{value:.2f}**"
+
+
+def _failures(runs: list[dict[str, Any]]) -> str:
+    """Runs that ended in an error."""
+    return "\n".join(
+        f"- {run['method']} on {run['table']}, split {run['split']}: {run['error'].splitlines()[0][:150]}"
+        for run in runs
+        if "error" in run
+    )
