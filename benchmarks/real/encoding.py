@@ -94,7 +94,7 @@ def n_columns(table: Table) -> int:
 
 
 def split(table: Table, number: int) -> Split:
-    """Training rows and test rows: a quarter is for testing, at most 500 rows; of four splits none shares a test row."""
+    """Training rows and test rows: a quarter for testing, at most 500; four splits in a row share no test row."""
     inputs, labels = encode(table)
     X, y = inputs.to_numpy(float), labels.to_numpy(float)
     repetition, part = divmod(number, 4)

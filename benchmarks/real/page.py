@@ -71,8 +71,8 @@ def _methods(table: pd.DataFrame) -> str:
     said = (
         "Coverages are means over tables; the worst fifth is the lowest of the five coverages in fifths of the "
         "prediction, each a mean over tables. Widths and interval scores are geometric means of ratios to the "
-        "default's on the same tables: above 1 the default is better. Seconds are the processor's, fit and prediction together, "
-        "median over tables."
+        "default's on the same tables: above 1 the default is better. Seconds are the processor's, fit and "
+        "prediction together, median over tables."
     )
     return said + "\n\n" + _markdown(heads, lines)
 
