@@ -25,7 +25,7 @@ MOST_ROWS = 50_000
 MOST_MISSING = 0.1
 MOST_CATEGORIES = 20
 TEST_SHARE = 0.25
-MOST_TEST_ROWS = 500
+MOST_TEST_ROWS = 300
 
 Array = NDArray[np.float64]
 
@@ -94,7 +94,7 @@ def n_columns(table: Table) -> int:
 
 
 def split(table: Table, number: int) -> Split:
-    """Training rows and test rows: a quarter for testing, at most 500; four splits in a row share no test row."""
+    """Training rows and test rows: a quarter for testing, at most 300; four splits in a row share no test row."""
     inputs, labels = encode(table)
     X, y = inputs.to_numpy(float), labels.to_numpy(float)
     repetition, part = divmod(number, 4)
