@@ -158,11 +158,11 @@ def gpyconform(X: Array, y: Array, X_new: Array, levels: tuple[float, ...], seed
 
 PEERS = {
     "CQR, LightGBM": Method(quantile_boosting),
-    "CQR by CV+, LightGBM": Method(cross_quantile_boosting, 2_000),
+    "CQR by CV+, LightGBM": Method(cross_quantile_boosting, 1_000),
     "CV+, LightGBM": Method(cross_boosting),
     "CV+, forest": Method(cross_forest, 2_000),
     "normalised forest": Method(normalised_forest, 10_000),
     "split, boosted trees": Method(split_boosting),
-    "GP ± z sd": Method(plain_process, 600),
+    "GP ± z sd": Method(plain_process, 200),
     "gpyconform": Method(gpyconform, 100),
 }

@@ -34,7 +34,6 @@ def draw(table: pd.DataFrame, path: Path) -> None:
         _ratios(left, wide, table)
         _ranks(right, wide)
         figure.savefig(path, metadata={"Date": None})
-        figure.savefig(path.with_suffix(".png"), dpi=110)
         plt.close(figure)
 
 
