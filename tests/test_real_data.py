@@ -95,6 +95,6 @@ def test_a_method_that_fails_on_one_split_has_lost_the_table(tmp_path):
     assert np.isinf(summary.cells(runs).set_index("method").loc[PEER, "score 90%"])
     page.write(runs, tmp_path)
     text = (tmp_path / "results.md").read_text()
-    assert "| conformal-gp | 90% | 0.667 | 1 of 1 |" in text
+    assert "| conformal-gp | 90% | 0.667 | 1 of 1 | 0.667 | 1 of 1 |" in text
     assert "CQR, LightGBM on diabetes, split 1: ValueError: too few rows" in text
     assert (tmp_path / "scores.svg").stat().st_size > 10_000

@@ -164,5 +164,5 @@ PEERS = {
     "normalised forest": Method(normalised_forest, 10_000),
     "split, boosted trees": Method(split_boosting),
     "GP ± z sd": Method(plain_process, 200),
-    "gpyconform": Method(gpyconform, 100),
+    "gpyconform": Method(gpyconform, 110),
 }

@@ -55,7 +55,7 @@ def _ratios(axes: Any, wide: pd.DataFrame, table: pd.DataFrame) -> None:
     axes.set_ylim(-0.7, len(wide) - 0.3)
     axes.grid(True, axis="both", color="0.92")
     axes.set_axisbelow(True)
-    axes.set_xlabel("interval score at 90% over that of conformal-gp's default; right of the line is worse")
+    axes.set_xlabel("interval score at 90% over conformal-gp's; right of the line is worse")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.07), ncols=2, frameon=False, fontsize=8)
 
