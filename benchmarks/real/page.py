@@ -93,8 +93,8 @@ def _against_best(table: pd.DataFrame) -> str:
             lines.append((way, level, *found))
     heads = ("ours", "level", "score over the best peer", "ahead", "over the best peer that holds its level", "ahead")
     said = (
-        "Beside the best peer of each table, which is known only afterwards (geometric means). A peer holds its level if "
-        "its mean coverage over these tables is at most three points short of it."
+        "Beside the best peer of each table, which is known only afterwards (geometric means). A peer holds its level "
+        "if its mean coverage over these tables is at most three points short of it."
     )
     return said + "\n\n" + _markdown(heads, lines)
 
