@@ -6,7 +6,7 @@ import pytest
 from benchmarks.real import encoding, measure, page, summary
 from benchmarks.real.__main__ import tasks
 from benchmarks.real.ours import DEFAULT
-from benchmarks.real.peers import Method
+from benchmarks.real.peers import PEERS, Method
 from benchmarks.real.tables import TABLES, Table
 
 DIABETES = TABLES[0]
@@ -86,6 +86,13 @@ def test_only_splits_that_all_have_finished_count():
     over = summary.over_tables(table.reset_index()).set_index("method")
     assert over.loc[OTHER, "score 90%"] == pytest.approx(2.0)
     assert over.loc[OTHER, "default ahead"] == 1
+
+
+def test_a_table_counts_when_all_who_are_due_have_finished():
+    due = [DEFAULT, *(name for name, peer in PEERS.items() if peer.most_rows >= 332)]
+    runs = [_run(method, 0, 1.0) for method in due]
+    assert summary.whole(runs) == runs
+    assert summary.whole(runs[:-1]) == []
 
 
 def test_a_method_that_fails_on_one_split_has_lost_the_table(tmp_path):

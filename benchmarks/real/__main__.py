@@ -58,8 +58,9 @@ def main() -> None:
         tables = tuple(table for table in TABLES if not arguments.tables or table.key in arguments.tables)
         runner.run(RAW, tasks(tables, arguments.methods, arguments.splits), run, arguments.jobs)
     from benchmarks.real.page import write
+    from benchmarks.real.summary import whole
 
-    write(runner.finished(RAW), OUT)
+    write(whole(runner.finished(RAW)), OUT)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,18 @@ MOST_SHORT = 0.03
 PERCENT = tuple(f"{level:.0%}" for level in LEVELS)
 
 
+def whole(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Runs of tables on which the default and every peer that takes so many rows have finished a split."""
+    done, rows = defaultdict(set), {run["table"]: run["rows"] for run in runs}
+    for run in runs:
+        done[run["table"]].add(run["method"])
+    return [
+        run
+        for run in runs
+        if {DEFAULT, *(name for name in PEERS if PEERS[name].most_rows >= rows[run["table"]])} <= done[run["table"]]
+    ]
+
+
 def cells(runs: list[dict[str, Any]]) -> pd.DataFrame:
     """A row for each table and method: means over the splits that every method of the table has finished.
 
