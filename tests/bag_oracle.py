@@ -6,7 +6,7 @@ and which trial comes next is the package's: that is the rule, not the arithmeti
 
 import numpy as np
 
-from conformal_gp.gp.descent import COARSE, FINE, GAIN_FOR_FINE_STEPS, JOINT, Descent, least_gain
+from conformal_gp.gp.descent import COARSE, FINE, GAIN_FOR_FINE_STEPS, MIDDLE, Descent, least_gain
 from conformal_gp.gp.hyperparameters import Lattice
 from conformal_gp.gp.inputs import SymmetricScaling
 
@@ -86,7 +86,7 @@ class Bag:
     def end(self):
         """The hyperparameters that the bag selects."""
         point = self.lattice.start
-        for stage in (*COARSE, *JOINT):
+        for stage in (*COARSE, *MIDDLE):
             point = self.stage(stage, point)
         rows = self.kept(point)
         gain = self.criterion(self.lattice.start, rows) - self.criterion(point, rows)

@@ -73,8 +73,8 @@ class ConformalGPRegressor(ConformalRegressor):
           hyperparameters. The descent treats all rows of the bag alike and is followed exactly over all labels, with
           no grid. With ``candidates`` it chooses the likeliest of these instead. Exact.
         - "holdout": on design rows, by maximum likelihood; all rows predict, the others are ranked. Exact.
-        - "auto": "augmented" for up to 1000 rows and 15 inputs (any number of inputs for named kernels with one length
-          scale), or where ``candidates`` are given; else "holdout".
+        - "auto": "augmented" for up to 1000 rows and 10 inputs (15 with up to 100 rows; any number for
+          named kernels with one length scale), or where ``candidates`` are given; else "holdout".
         - "train": by maximum likelihood on the training rows, the paper's way. Not exact.
         - "fixed": ``kernel`` and ``noise_variance`` as they are. Exact with ``scale_inputs=False``.
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
 
-from conformal_gp.gp.descent import COARSE, FINE, JOINT, Descent, Stage, descend, least_gain
+from conformal_gp.gp.descent import COARSE, FINE, MIDDLE, Descent, Stage, descend, least_gain
 from conformal_gp.gp.hyperparameters import Lattice
 from conformal_gp.kernels import kernel_from_name
 
@@ -34,7 +34,7 @@ def test_the_least_of_a_bowl_is_found_where_steps_lead_to_it(target):
 
 
 def test_the_stages_in_use_come_near():
-    end = descend(LATTICE, (*COARSE, *JOINT, *FINE), LATTICE.start, bowl((-9, 13, 6)))
+    end = descend(LATTICE, (*COARSE, *MIDDLE, *FINE), LATTICE.start, bowl((-9, 13, 6)))
     assert np.abs(np.subtract(end, (-9, 13, 6))).max() <= 2
 
 

@@ -61,9 +61,11 @@ def test_the_automatic_way():
     rows, inputs = ROWS_FOR_AUGMENTED, INPUTS_FOR_AUGMENTED
     assert automatic(settings(), rows, inputs) == "augmented"
     assert automatic(settings(), rows + 1, 1) == "holdout"
-    assert automatic(settings(), 100, inputs + 1) == "holdout"
-    assert automatic(settings(each_length_scale=False), 100, inputs + 1) == "augmented"
-    assert automatic(settings(kernels=[RBF(1.0)], each_length_scale=False), 100, inputs + 1) == "holdout"
+    assert automatic(settings(), 101, inputs + 1) == "holdout"
+    assert automatic(settings(), 100, 15) == "augmented"  # few rows: none can be spared
+    assert automatic(settings(), 100, 16) == "holdout"
+    assert automatic(settings(each_length_scale=False), 200, inputs + 1) == "augmented"
+    assert automatic(settings(kernels=[RBF(1.0)], each_length_scale=False), 200, inputs + 1) == "holdout"
     assert automatic(settings(candidates=[Candidate(RBF(1.0), 0.1)]), 5000, 50) == "augmented"
 
 

@@ -42,8 +42,9 @@ class Stage(NamedTuple):
     """Whether only directions that concern several hyperparameters, or the noise, are tried."""
 
 
-COARSE = (Stage(8, 8), Stage(4, 8))
-JOINT = (Stage(2, 8, joint=True),)
+# With many rows the coarse stage looks at some of them (conformal_gp.predictors.selectors), the others at all.
+COARSE = (Stage(8, 8),)
+MIDDLE = (Stage(4, 8), Stage(2, 8, joint=True))
 FINE = (Stage(2, 8),)
 
 

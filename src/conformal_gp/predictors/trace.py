@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from conformal_gp.gp.descent import (
     FINE,
     GAIN_FOR_FINE_STEPS,
-    JOINT,
     LEAST_DIFFERENCE,
+    MIDDLE,
     Descent,
     Stage,
     State,
@@ -67,7 +67,7 @@ def trace(block: Block, lattice: Lattice, stages: Sequence[Stage], at: At, ranke
 
 def refine(block: Block, lattice: Lattice, at: At, ranked: Rows) -> At:
     """The last stages: fine steps for each hyperparameter only where the likelihood has much to say."""
-    at = trace(block, lattice, JOINT, at, ranked)
+    at = trace(block, lattice, MIDDLE, at, ranked)
     gain = GAIN_FOR_FINE_STEPS * (block.bag.y.size + 1)
     strong: dict[Point, list[Segments]] = {}
     weak: dict[Point, list[Segments]] = {}
@@ -84,7 +84,7 @@ def refine(block: Block, lattice: Lattice, at: At, ranked: Rows) -> At:
 
 def training_end(bag: Bag, lattice: Lattice, point: Point) -> Point:
     """Where the training rows by themselves end, from a point on to which coarse steps have led."""
-    point = descend(lattice, JOINT, point, bag.step_helps)
+    point = descend(lattice, MIDDLE, point, bag.step_helps)
     if bag.helps(point, lattice.start, GAIN_FOR_FINE_STEPS * (bag.y.size + 1)):
         point = descend(lattice, FINE, point, bag.step_helps)
     return point

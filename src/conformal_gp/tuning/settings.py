@@ -24,8 +24,11 @@ WarpChoice = str | tuple[Callable[[Array], Any], Callable[[Array], Any]] | None
 # Rows for each coefficient from which on mean="auto" is linear.
 ROWS_FOR_LINEAR_MEAN = 20
 # Most rows, and most inputs, with which "auto" tunes inside the bag; beyond, a design set costs less and loses little.
+# With few rows, of which none can be spared, more inputs are taken.
 ROWS_FOR_AUGMENTED = 1000
-INPUTS_FOR_AUGMENTED = 15
+INPUTS_FOR_AUGMENTED = 10
+FEW_ROWS = 100
+INPUTS_WITH_FEW_ROWS = 15
 # Maps of labels that are learnt from rows.
 LEARNT_WARPS = ("box-cox", "yeo-johnson", "auto")
 # Ways of tuning that use a setting which is None where it is not given.
@@ -105,7 +108,8 @@ def automatic(settings: Settings, n_rows: int, n_inputs: int) -> str:
     """The way that ``tuning="auto"`` takes: it depends on the numbers of rows and inputs and the kind of kernel."""
     if settings.candidates is not None:
         return "augmented"
-    affordable = n_inputs <= INPUTS_FOR_AUGMENTED or (settings.named and not settings.each_length_scale)
+    most_inputs = INPUTS_WITH_FEW_ROWS if n_rows <= FEW_ROWS else INPUTS_FOR_AUGMENTED
+    affordable = n_inputs <= most_inputs or (settings.named and not settings.each_length_scale)
     return "augmented" if n_rows <= ROWS_FOR_AUGMENTED and affordable else "holdout"
 
 
