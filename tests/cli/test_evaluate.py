@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cli_cases import rows
@@ -136,3 +137,21 @@ def test_demo_and_what_it_proposes_next(command_line):
     assert [words[0] for words in proposed] == ["predict", "report", "--help"]
     command_line(*proposed[0])
     assert len((folder / "predicted.csv").read_text().splitlines()) == 41
+
+
+def test_parts_errors_and_what_matters(command_line, train):
+    common = ("evaluate", train, "-t", "y", "--folds", "4", "-c", "80")
+    document = command_line.json(*common)
+    parts = document["parts"]
+    assert {part["of"] for part in parts} == {"prediction", "a", "b", "kind=low", "kind=middle", "kind=top"}
+    assert sum(part["n_rows"] for part in parts if part["of"] == "a") == 60
+    assert set(document["importance"]) == {"a", "b", "kind"}  # a column of categories is shuffled as a whole
+    found = document["accuracy"]["GPR-CP"]
+    labels = pd.read_csv(train)["y"]
+    assert found["r2"] == pytest.approx(1 - found["rmse"] ** 2 / labels.var(ddof=0))
+    assert all(finding["interval_score"] >= finding["mean_width"] for finding in document["findings"])
+    said = " ".join(command_line(*common, "--no-picture").stdout.split())
+    assert "At 80% no fifth of the prediction or of an input has more labels outside" in said
+    assert "By chance alone, of 60 labels 10.0 to 30.0% at 80% would be outside." in said
+    assert "Error of predictions when a column is shuffled: " in said
+    assert f"R² {found['r2']:.3f}" in said

@@ -134,3 +134,17 @@ def test_rows_beyond_the_training_rows_are_marked(command_line, train, new):
     assert "beyond the training rows" not in command_line("predict", train, near, "-t", "y").stderr
     command_line("fit", train, "-t", "y", "-o", "m", "-q")
     assert command_line("predict", far, "-m", "m", "-c", "80", "-q").stdout == result.stdout
+
+
+def test_labels_on_a_logarithmic_scale(command_line, new):
+    table = pd.read_csv(io.StringIO(rows(60)))
+    table.assign(y=np.exp(3 * table["y"])).to_csv("positive.csv", index=False)
+    document = command_line.json("predict", "positive.csv", new, "-t", "y", "-c", "80", "--log")
+    assert min(row["lower"][0] for row in document["rows"]) > 0.0
+    command_line("fit", "positive.csv", "-t", "y", "-o", "m", "-q", "--warp", "log")
+    assert command_line.json("predict", new, "-m", "m", "-c", "80")["rows"] == document["rows"]
+    assert "--log says how to fit" in command_line.error("predict", new, "-m", "m", "--log")
+    both = command_line.error("fit", "positive.csv", "-t", "y", "-o", "m", "--log", "--warp", "sqrt")
+    assert "--log is short for --warp log" in both
+    command_line.write("negative.csv", rows(60))
+    assert "log" in command_line.error("fit", "negative.csv", "-t", "y", "-o", "m", "--log")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich import box
 from rich.table import Table as RichTable
@@ -18,12 +20,27 @@ from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import MOST_EXACT_ROWS, ModelChoice, Reading, Training, read_training
 from conformal_gp.comparators import SplitConformal
 from conformal_gp.conformal.levels import rows_needed
-from conformal_gp.evaluation import Finding, HeldOut, cross_validate_intervals, percent, verdict
+from conformal_gp.evaluation import (
+    Finding,
+    HeldOut,
+    Judgement,
+    Part,
+    accuracy,
+    chance_range,
+    coverage_by_parts,
+    cross_validate_intervals,
+    importance,
+    percent,
+    verdict,
+    where_it_fails,
+)
 from conformal_gp.files import check_output, replacing
+from conformal_gp.metrics import interval_score
 from conformal_gp.tables import TableError
 
 CONFORMAL, PLAIN, SPLIT = "GPR-CP", "plain GPR", "split conformal"
 PICTURE_FORMATS = ("png", "svg", "pdf")
+MOST_INPUTS = 12
 
 
 def evaluate(
@@ -48,8 +65,11 @@ def evaluate(
     Full conformal prediction (GPR-CP), the same Gaussian process with its own error bars (plain GPR) and split
     conformal prediction, with a verdict, a table and a picture. Error bars are too narrow or too wide when the number
     of labels outside is beyond the central 99% of a binomial distribution, and in doubt when more are outside than its
-    central 95% allows; labels below and above are held against half of what is promised. CRPS scores the whole
-    predictive distribution. With --json there is a picture only if --picture says where.
+    central 95% allows; labels below and above are held against half of what is promised. Below the table: in which
+    fifths of the prediction or of an input too many labels are outside, how good predictions are, and how much their
+    error grows when a column is shuffled. The interval score is the mean width and a penalty for each miss, and CRPS
+    scores the whole predictive distribution: lower is better. With --json there is a picture only if --picture says
+    where.
     """
     output = Output(quiet=quiet, as_json=as_json)
     levels = parse_levels(confidence)
@@ -74,10 +94,17 @@ def run_evaluation(
     """Cross-validate, draw the picture, and print the findings."""
     columns, n_rows = training.columns, training.y.size
     shown = sorted({*levels, *([] if picture is None else curve(training_size(n_rows, folds)))})
-    held_out = cross_validated(training, choice, shown, folds, output, crps=True, tails=tails)
+    groups = columns.groups()
+    held_out = cross_validated(training, choice, shown, folds, output, crps=True, tails=tails, groups=groups)
     findings = held_out.findings(levels)
-    scores = {name: float(values.mean()) for name, values in held_out.crps.items()}
-    sentences = [*verdict(findings), f"CRPS: {', '.join(f'{name} {score:.4g}' for name, score in scores.items())}."]
+    crps = {name: float(values.mean()) for name, values in held_out.crps.items()}
+    scores = _interval_scores(held_out, levels)
+    parts = {level: coverage_by_parts(held_out, training.X, columns.input_names, level) for level in levels}
+    sentences = [
+        *verdict(findings),
+        *(where_it_fails(found) for found in parts.values() if found and found[0].judgement != Judgement.INFINITE),
+        *_quality(held_out, levels, crps),
+    ]
     if picture is not None:  # before the findings: a result is printed, or an error, but not both
         _draw(held_out, columns.target, levels, picture)
     if output.as_json:
@@ -88,14 +115,20 @@ def run_evaluation(
                 "inputs": columns.input_names,
                 "folds": min(folds, n_rows),
                 "tails": tails,
-                "findings": [_document(finding) for finding in findings],
-                "crps": scores,
+                "findings": [
+                    _document(finding) | {"interval_score": scores[finding.method, finding.level]}
+                    for finding in findings
+                ],
+                "parts": [_part(part) for found in parts.values() for part in found],
+                "accuracy": {name: found._asdict() for name, found in accuracy(held_out).items()},
+                "importance": importance(held_out),
+                "crps": crps,
                 "verdict": sentences,
                 "picture": None if picture is None else str(picture),
             }
         )
     else:
-        output.result(_table(findings, columns.target, n_rows, min(folds, n_rows)), *sentences)
+        output.result(_table(findings, scores, columns.target, n_rows, min(folds, n_rows)), *sentences)
     if picture is not None:
         output.info(f"Picture: {picture}")
 
@@ -180,12 +213,46 @@ def _document(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _table(findings: Sequence[Finding], target: str, n_rows: int, folds: int) -> RichTable:
+def _part(part: Part) -> dict[str, Any]:
+    """A part of the rows as JSON."""
+    return asdict(part) | {"level": float(part.level), "judgement": part.judgement.value}
+
+
+def _interval_scores(held_out: HeldOut, levels: Sequence[Fraction]) -> dict[tuple[str, Fraction], float]:
+    """Mean interval score of each method at each level."""
+    return {
+        (name, level): float(interval_score(held_out.y, ends[:, :, held_out.levels.index(level)], float(level)))
+        for name, ends in held_out.intervals.items()
+        for level in levels
+    }
+
+
+def _quality(held_out: HeldOut, levels: Sequence[Fraction], crps: Mapping[str, float]) -> list[str]:
+    """Sentences on the scatter to expect, on errors, on scores of distributions and on which inputs matter."""
+    spread = float(np.std(held_out.y))
+    errors = [f"{name} R² {found.r2:.3f}, RMSE {found.rmse:.4g}" for name, found in accuracy(held_out).items()]
+    grown = [f"{name} {growth:+.0%}" for name, growth in importance(held_out).items()]
+    more = f" and {len(grown) - MOST_INPUTS} more" if len(grown) > MOST_INPUTS else ""
+    by_chance = [
+        f"{100 * (1 - high):.1f} to {percent(1 - low, 1)} at {percent(level)}"
+        for level, (low, high) in zip(levels, chance_range(levels, held_out.y.size), strict=True)
+    ]
+    return [
+        f"By chance alone, of {held_out.y.size} labels {', '.join(by_chance)} would be outside.",
+        f"Predictions: {'; '.join(errors)} (labels scatter by {spread:.4g}).",
+        f"CRPS: {', '.join(f'{name} {score:.4g}' for name, score in crps.items())}.",
+        f"Error of predictions when a column is shuffled: {', '.join(grown[:MOST_INPUTS])}{more}.",
+    ]
+
+
+def _table(
+    findings: Sequence[Finding], scores: Mapping[tuple[str, Fraction], float], target: str, n_rows: int, folds: int
+) -> RichTable:
     title = f"{target}: {n_rows} rows, each held out once in {folds} folds"
-    table = RichTable(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD)
+    table = RichTable(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("level", justify="right")
     table.add_column("method", no_wrap=True)
-    for heading in ("below", "above", "outside", "mean width"):
+    for heading in ("below", "above", "outside", "width", "score"):
         table.add_column(heading, justify="right")
     table.add_column("promise")
     for i, finding in enumerate(findings):
@@ -201,6 +268,7 @@ def _table(findings: Sequence[Finding], target: str, n_rows: int, folds: int) ->
             percent(finding.n_above / finding.n_rows, 1),
             percent(finding.miscoverage, 1),
             _width(finding),
+            f"{scores[finding.method, finding.level]:.4g}",
             finding.judgement.value,
         )
     return table

@@ -105,6 +105,13 @@ Warp = Annotated[
     WarpName | None,
     typer.Option(help="Map of the labels; predictions come back in their units.", rich_help_panel=_MODEL),
 ]
+Log = Annotated[
+    bool,
+    typer.Option(
+        "--log", help="Short for --warp log: labels are positive, and modelled by their logarithms.",
+        rich_help_panel=_MODEL,
+    ),
+]  # fmt: skip
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all that is random.", rich_help_panel=_MODEL)]
 Jobs = Annotated[
     int | None, typer.Option(help="Threads; -1 is all cores. Results do not depend on it.", rich_help_panel=_MODEL)

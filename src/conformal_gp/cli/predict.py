@@ -20,7 +20,7 @@ from conformal_gp.tables import Columns, TableError, write_table
 from conformal_gp.tables.kinds import kind_of
 
 # Options that say how a model is fitted, and nothing to one that is.
-_OF_FIT = ("kernel", "mean", "tuning", "gamma", "warp", "seed", "jobs", "categories", "dates", "drop", "sample")
+_OF_FIT = ("kernel", "mean", "tuning", "gamma", "log", "warp", "seed", "jobs", "categories", "dates", "drop", "sample")
 
 
 def predict(

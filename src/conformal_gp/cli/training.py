@@ -62,9 +62,17 @@ class ModelChoice:
     mean: options.Mean = "auto"
     tuning: options.Tuning = "auto"
     gamma: options.Gamma = 2.0
+    log: options.Log = False
     warp: options.Warp = None
     seed: options.Seed = 0
     jobs: options.Jobs = None
+
+    @property
+    def _warp(self) -> options.WarpName | None:
+        """How labels are mapped."""
+        if self.log and self.warp not in (None, "log"):
+            raise TableError(f"--log is short for --warp log, and --warp {self.warp} is given too.")
+        return "log" if self.log else self.warp
 
     def model(self, n_rows: int, tuning: str | None = None) -> Model:
         """The unfitted model. Its class depends only on the number of rows."""
@@ -74,7 +82,7 @@ class ModelChoice:
             self.kernel,
             mean=self.mean,
             gamma=self.gamma,
-            warp=self.warp,
+            warp=self._warp,
             tuning=self.tuning if tuning is None else tuning,
             random_state=self.seed,
             n_jobs=self.jobs,
@@ -91,7 +99,7 @@ class ModelChoice:
             self.kernel,
             mean=self.mean,
             gamma=self.gamma,
-            warp=self.warp,
+            warp=self._warp,
             random_state=self.seed,
             n_jobs=self.jobs,
         )

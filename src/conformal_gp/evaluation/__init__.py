@@ -22,17 +22,25 @@ makes the number outside conformal intervals scatter less than the binomial dist
 one fold widen the intervals of the others. The verdict on them is then more cautious than these figures.
 """
 
+from conformal_gp.evaluation.accuracy import Accuracy, accuracy, importance
 from conformal_gp.evaluation.cross_validation import HeldOut, cross_validate_intervals, folds
 from conformal_gp.evaluation.judgement import Finding, Judgement, chance_range
+from conformal_gp.evaluation.parts import Part, coverage_by_parts, where_it_fails
 from conformal_gp.evaluation.words import percent, verdict
 
 __all__ = [
+    "Accuracy",
     "Finding",
     "HeldOut",
     "Judgement",
+    "Part",
+    "accuracy",
     "chance_range",
+    "coverage_by_parts",
     "cross_validate_intervals",
     "folds",
+    "importance",
     "percent",
     "verdict",
+    "where_it_fails",
 ]

@@ -44,6 +44,8 @@ class HeldOut:
         asked for.
     quantiles : dict of str to ndarray of shape (n_samples, n_quantiles)
         Quantiles, for models with ``predict_quantiles`` and if they were asked for.
+    shuffled : dict of str to ndarray of shape (n_samples,)
+        Predictions of the first method with the inputs of a group shuffled among the held-out rows, for each group.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class HeldOut:
     p_values: dict[str, Array] = field(default_factory=dict)
     crps: dict[str, Array] = field(default_factory=dict)
     quantiles: dict[str, Array] = field(default_factory=dict)
+    shuffled: dict[str, Array] = field(default_factory=dict)
 
     def findings(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
         """How each method did.
@@ -108,6 +111,7 @@ def cross_validate_intervals(
     crps: bool = False,
     quantiles: Sequence[Level] = (),
     tails: str = "joint",
+    groups: Mapping[str, Sequence[int]] | None = None,
     progress: Progress | None = None,
 ) -> HeldOut:
     """Predict every row by models that are fitted to the other folds.
@@ -138,6 +142,9 @@ def cross_validate_intervals(
         Quantiles to predict too.
     tails : {"joint", "equal"}, default="joint"
         Which intervals to take of models that have both: those with ``predict_distribution``.
+    groups : mapping of str to sequence of int, or None, default=None
+        Groups of columns of ``X`` to shuffle, one after the other, among the rows of each fold, which shows how much
+        predictions rest on them (:func:`importance`).
     progress : callable or None, default=None
         Called after each fit with the number of fits done and of all fits.
 
@@ -178,7 +185,9 @@ def cross_validate_intervals(
     found_crps = {name: np.empty(labels.size) for name in with_crps if crps}
     with_quantiles = [name for name, model in models.items() if quantiles and hasattr(model, "predict_quantiles")]
     found_quantiles = {name: np.empty((labels.size, len(quantiles))) for name in with_quantiles}
+    found_shuffled = {group: np.empty(labels.size) for group in groups or {}}
     splits = _splits(cv, X, labels, random_state)
+    rng = np.random.default_rng(random_state)
     done = 0
     for train, test in splits:
         held_out = _safe_indexing(X, test)
@@ -196,6 +205,10 @@ def cross_validate_intervals(
                     found_quantiles[name][test] = fitted.predict_quantiles(held_out, asked)
                 if name in found_p:
                     found_p[name][test] = fitted.predict_p(held_out, labels[test])
+                if name == first:
+                    for group, columns in (groups or {}).items():
+                        mixed = _shuffled(held_out, columns, rng.permutation(test.size))
+                        found_shuffled[group][test] = fitted.predict(mixed)
                 if plain is not None and name == first:
                     prediction[plain][test], std = fitted.predict(held_out, return_std=True)
                     intervals[plain][test] = error_bars(prediction[plain][test], std, levels)
@@ -204,7 +217,18 @@ def cross_validate_intervals(
             done += 1
             if progress is not None:
                 progress(done, len(splits) * len(models))
-    return HeldOut(labels, levels, prediction, intervals, found_p, found_crps, found_quantiles)
+    return HeldOut(labels, levels, prediction, intervals, found_p, found_crps, found_quantiles, found_shuffled)
+
+
+def _shuffled(rows: Any, columns: Sequence[int], order: Rows) -> Any:
+    """Rows whose columns of a group come from the rows in another order."""
+    if hasattr(rows, "iloc"):
+        changed = rows.copy()
+        changed.iloc[:, list(columns)] = rows.iloc[order, list(columns)].to_numpy()
+        return changed
+    changed = np.array(rows)
+    changed[:, list(columns)] = changed[order][:, list(columns)]
+    return changed
 
 
 def _splits(cv: Any, X: Any, y: Array, random_state: int | None) -> list[tuple[Rows, Rows]]:

@@ -22,6 +22,7 @@ from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.report.chart import as_json, chart_data
 from conformal_gp.report.numbers import CONFORMAL, LEVELS, PLAIN, QUANTILES
 from conformal_gp.report.tables import coverage_table, data_table, guarantee, in_short, model_table, width_table
+from conformal_gp.report.where import importance_table, parts_section
 from conformal_gp.validation import check_labels
 
 MODEL_METHODS = ("fit", "predict", "predict_interval", "predict_p", "predict_quantiles")
@@ -119,6 +120,7 @@ def build_report(
             plain=PLAIN,
             p_values=True,
             quantiles=QUANTILES,
+            groups={name: [j] for j, name in enumerate(names)},
             progress=done,
         )
     fitted.fit(X, y)
@@ -145,6 +147,8 @@ def build_report(
         guarantee=guarantee(fitted),
         coverage_table=coverage_table(held_out),
         width_table=width_table(held_out),
+        parts=parts_section(held_out, inputs, names),
+        importance_table=importance_table(held_out),
         data_table=data_table(inputs, labels, names, target_name),
         model_table=model_table(fitted),
     )

@@ -170,6 +170,14 @@ class Columns:
         """Names of the inputs."""
         return [name for column in self.columns for name in column.inputs(self.category_inputs)]
 
+    def groups(self) -> dict[str, list[int]]:
+        """Numbers of the inputs that each column became."""
+        found: dict[str, list[int]] = {}
+        for column in self.columns:
+            start = sum(map(len, found.values()))
+            found[column.name] = list(range(start, start + len(column.inputs(self.category_inputs))))
+        return found
+
     @property
     def _marks(self) -> frozenset[str]:
         return MISSING_MARKS | frozenset(self.missing_marks)
