@@ -118,7 +118,7 @@ def coverage_by_parts(
     x 0.0003007 to 0.2253 0% too wide
     x 0.2259 to 0.4428 0% too wide
     x 0.4503 to 0.6341 4% kept
-    x 0.6363 to 0.8227 19% kept
+    x 0.6363 to 0.8227 19% in doubt
     x 0.8228 to 0.9972 25% too narrow
     """
     name = next(iter(held_out.intervals)) if method is None else method
