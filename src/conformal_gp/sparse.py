@@ -48,8 +48,9 @@ class SparseConformalGPRegressor(ConformalRegressor):
     kernel, mean, noise_variance, gamma, length_scales, length_scale_prior, warp, scale_inputs, unseen_categories, \
         n_restarts, random_state
         As in :class:`ConformalGPRegressor`; several kernels or gammas are chosen among by the design rows.
-    n_inducing : int, default=512
-        Number of inducing inputs; fewer are taken if the design rows have fewer that are independent.
+    n_inducing : int or None, default=None
+        Number of inducing inputs; fewer are taken if the design rows have fewer that are independent. None takes as
+        many as the number of rows affords: 2048 up to some 24,000 rows, 1000 for 100,000, at least 512.
     inducing : {"kmeans", "greedy", "random"} or array-like of shape (n_inducing, n_features), default="kmeans"
         How to take them from the design rows: centres of k-means, the row of largest variance given those before, or
         at random. Or the inputs themselves, which may not come from rows that are ranked.
@@ -100,7 +101,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
         **CONSTRAINTS,
-        "n_inducing": [Interval(Integral, 1, None, closed="left")],
+        "n_inducing": [Interval(Integral, 1, None, closed="left"), None],
         "inducing": [StrOptions(set(SELECTIONS)), "array-like"],
         "approximation": [StrOptions(set(APPROXIMATIONS))],
         "tuning": [StrOptions({"holdout", "fixed"})],
@@ -112,7 +113,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self,
         kernel: str | Kernel | Sequence[str | Kernel] = "matern52",
         *,
-        n_inducing: int = 512,
+        n_inducing: int | None = None,
         inducing: str | ArrayLike = "kmeans",
         approximation: str = "fitc",
         mean: str = "auto",

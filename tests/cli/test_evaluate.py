@@ -155,3 +155,51 @@ def test_parts_errors_and_what_matters(command_line, train):
     assert "By chance alone, of 60 labels 10.0 to 30.0% at 80% would be outside." in said
     assert "Error of predictions when a column is shuffled: " in said
     assert f"R² {found['r2']:.3f}" in said
+
+
+def test_with_many_rows_there_are_fewer_folds_and_with_very_many_some_rows_are_held_out_once(monkeypatch, capsys):
+    from conformal_gp.cli import evaluate
+    from conformal_gp.cli.output import Output
+    from conformal_gp.cli.training import ModelChoice, Training
+    from conformal_gp.tables import Columns
+
+    monkeypatch.setattr(evaluate, "ROWS_FOR_ALL_FOLDS", 60)
+    monkeypatch.setattr(evaluate, "MOST_EXACT_ROWS", 100)
+    monkeypatch.setattr(evaluate, "HELD_OUT_ROWS", 20)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(120, 1))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(120)
+    columns = Columns.of_numbers("table", "y", ["x"])
+    for n_rows, folds, held_out in ((60, 10, 60), (61, 3, 61), (120, None, 20)):
+        output = Output(quiet=False, as_json=True)
+        training = Training(X[:n_rows], y[:n_rows], columns, np.arange(n_rows))
+        choice = ModelChoice(tuning="holdout")
+        evaluate.run_evaluation(training, choice, evaluate.parse_levels(["80%"]), None, None, output)
+        document = json.loads(capsys.readouterr().out)
+        assert (document["folds"], document["held_out"]) == (folds, held_out)
+        assert document["findings"][0]["rows"] == held_out
+        assert bool(document["notices"]) == (n_rows > 60)
+
+
+def test_progress_is_told_in_lines_where_there_is_no_terminal(monkeypatch, capsys):
+    from threading import Event
+
+    from conformal_gp.cli import output
+
+    monkeypatch.setattr(output, "SECONDS_BETWEEN_LINES", 0.01)
+    said, told = Event(), []
+
+    def listen(self, text):
+        told.append(text)
+        if "1 of 3" in text:
+            said.set()
+
+    monkeypatch.setattr(output.Output, "info", listen)
+    with output.Output(quiet=False, as_json=False).progress("cross-validating") as progress:
+        progress(1, 3)
+        assert said.wait(60)
+    assert told[-1].startswith("cross-validating: 1 of 3 done (")
+    n_lines = len(told)
+    with output.Output(quiet=True, as_json=False).working("fitting"):
+        pass
+    assert len(told) == n_lines

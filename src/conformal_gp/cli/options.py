@@ -116,7 +116,10 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of all that is random.", ri
 Jobs = Annotated[
     int | None, typer.Option(help="Threads; -1 is all cores. Results do not depend on it.", rich_help_panel=_MODEL)
 ]
-Folds = Annotated[int, typer.Option(min=2, metavar="K", help="Folds of the cross-validation.")]
+Folds = Annotated[
+    int | None,
+    typer.Option(min=2, metavar="K", help="Folds of the cross-validation.  [default: 10, with more than 1000 rows 3]"),
+]
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from conformal_gp.validation import ExtrapolationWarning
+
+# Where standard error is no terminal, so often a line says how far the work is.
+SECONDS_BETWEEN_LINES = 5.0
 
 
 class Output:
@@ -68,18 +73,45 @@ class Output:
 
     @contextmanager
     def working(self, label: str) -> Iterator[None]:
-        """A spinner on a terminal, for work of unknown duration."""
+        """A spinner on a terminal, for work of unknown duration; elsewhere a line now and then."""
         if self.quiet or not sys.stderr.isatty():
-            yield
+            with self._lines(lambda: label):
+                yield
             return
         with self._errors.status(label):
             yield
 
     @contextmanager
+    def _lines(self, words: Callable[[], str]) -> Iterator[None]:
+        """Print a line with the seconds gone by every few seconds, while the block runs."""
+        if self.quiet:
+            yield
+            return
+        stop, start = Event(), time.monotonic()
+
+        def speak() -> None:
+            while not stop.wait(SECONDS_BETWEEN_LINES):
+                self.info(f"{words()} ({time.monotonic() - start:.0f} s)")
+
+        thread = Thread(target=speak, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    @contextmanager
     def progress(self, label: str) -> Iterator[Callable[[int, int], None]]:
-        """A bar on a terminal; yields a function of how much is done and of how much."""
+        """A bar on a terminal, elsewhere a line now and then; yields a function of how much is done and of how much."""
         if self.quiet or not sys.stderr.isatty():
-            yield lambda done, total: None
+            state = [label]
+
+            def said(done: int, total: int) -> None:
+                state[0] = f"{label}: {done} of {total} done"
+
+            with self._lines(lambda: state[0]):
+                yield said
             return
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self._errors, transient=True) as bar:

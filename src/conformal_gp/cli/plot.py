@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.evaluate import cross_validated, curve, picture_format, training_size
+from conformal_gp.cli.evaluate import cross_validated, curve, folds_for, picture_format, training_size
 from conformal_gp.cli.levels import parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import ModelChoice, Reading, Training, read_training
@@ -27,14 +27,19 @@ class Job(NamedTuple):
     training: Training
     choice: ModelChoice
     levels: list[Fraction]
-    folds: int
+    folds: int | None
     input_name: str | None
     row: int
     output: Output
 
+    @property
+    def cv(self) -> int:
+        """Number of folds."""
+        return folds_for(self.folds, self.training.y.size, self.output)
+
     def held_out(self, levels: list[Fraction], *, compare: bool) -> HeldOut:
         """Cross-validated intervals of full conformal prediction, or of all three methods."""
-        return cross_validated(self.training, self.choice, levels, self.folds, self.output, compare=compare)
+        return cross_validated(self.training, self.choice, levels, self.cv, self.output, compare=compare)
 
     def fitted(self, without: int | None = None) -> Any:
         """The model fitted to all rows, or to all but one."""
@@ -81,7 +86,7 @@ def _intervals(job: Job) -> Any:
 def _coverage(job: Job) -> Any:
     from conformal_gp.plotting import CoverageDisplay
 
-    levels = curve(training_size(job.training.y.size, job.folds)) or job.levels
+    levels = curve(training_size(job.training.y.size, job.cv)) or job.levels
     held_out = job.held_out(levels, compare=True)
     return CoverageDisplay.from_predictions(job.training.y, held_out.intervals, confidence_level=_floats(levels))
 
@@ -165,7 +170,7 @@ def plot(
     ] = None,
     row: Annotated[int, typer.Option(metavar="N", help="Row of the p-values in the table, from 1.")] = 1,
     confidence: options.Confidence = ["80%", "95%"],  # noqa: B006 (typer copies it)
-    folds: options.Folds = 10,
+    folds: options.Folds = None,
     *,
     choice: ModelChoice,
     reading: Reading,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.evaluate import training_size
+from conformal_gp.cli.evaluate import folds_for, training_size
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import ModelChoice, Reading, read_training
 from conformal_gp.files import check_output, write_bytes
@@ -19,7 +19,7 @@ def report(
     target: options.Target,
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The page, HTML; - is stdout.")],
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
-    folds: options.Folds = 10,
+    folds: options.Folds = None,
     *,
     choice: ModelChoice,
     reading: Reading,
@@ -34,7 +34,7 @@ def report(
     check_output(out, [data])
     output = Output(quiet=quiet, as_json=False)
     X, y, columns, rows = read_training(data, target, reading, choice.seed, output)
-    folds = min(folds, y.size)
+    n_folds = folds_for(folds, y.size, output)
     with output.progress("cross-validating") as progress, output.warnings_as_notices():
         page = build_report(
             X,
@@ -43,8 +43,8 @@ def report(
             target_name=target,
             row_numbers=rows + 1,
             title=title,
-            model=choice.model(training_size(y.size, folds)),
-            cv=folds,
+            model=choice.model(training_size(y.size, n_folds)),
+            cv=n_folds,
             random_state=choice.seed,
             progress=progress,
         )

@@ -29,6 +29,9 @@ from conformal_gp.types import Array, Rows
 DESIGN_ROWS = 4000
 DESIGN_SHARE = 1 / 3
 LEARNING_ROWS = 1000
+# Default number of inducing inputs: between these, so that rows times its square is at most the last.
+INDUCING = (512, 2048)
+AFFORDED = 1e11
 
 # Least noise variance that is learnt, relative to the kernel's variance: in all, and for each training row. The matrix
 # of the sums over rows then has a condition number that double precision bears, on test functions without noise.
@@ -83,7 +86,7 @@ def plan(
     design: Rows,
     tuning: str,
     inducing: str | Array,
-    n_inducing: int,
+    n_inducing: int | None,
     approximation: str,
     rng: np.random.RandomState,
 ) -> LowRankPlan:
@@ -106,6 +109,7 @@ def plan(
             kernel, noise, warnings = learnt
             gamma = choose_gamma(settings, kernel, noise, inputs, labels)
     if isinstance(inducing, str):
+        n_inducing = n_inducing or int(np.clip(np.sqrt(AFFORDED / rows.n_rows), *INDUCING))
         Z = select(inducing, kernel, scaling.transform(X), n_inducing, rng)
     else:
         Z = independent(kernel, scaling.transform(inducing))
