@@ -48,7 +48,7 @@ def _address(argument: Any) -> Any:
     kind = type(argument)
     if kind is int or kind is bytes:
         return _kept(argument)
-    return argument.ctypes.data if kind is np.ndarray else byref(argument)
+    return argument.ctypes.data if isinstance(argument, np.ndarray) else byref(argument)
 
 
 @cache
