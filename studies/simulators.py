@@ -111,8 +111,9 @@ def main() -> None:
     from studies.simulators_page import write_page
 
     cells = defaultdict(list)
-    for (name, n_rows, noise, _, method), task in sorted(done.items()):
-        cells[name, n_rows, noise, method].append(task)
+    for (*kind, seed, method), task in sorted(done.items()):
+        if all((*kind, seed, other) in done for other in METHODS):
+            cells[*kind, method].append(task)
     write_page(cells, arguments.out)
 
 

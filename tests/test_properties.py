@@ -91,7 +91,9 @@ def test_a_label_is_in_the_region_exactly_if_its_p_value_exceeds_delta(problem, 
         for label, p in zip(labels, exact_p(model, np.tile(x, (labels.size, 1)), labels), strict=True):
             if np.abs(ends - label).min(initial=np.inf) > 1e-6 * (1 + abs(label)):
                 assert (p > 1 - level) == contains(region, label), (label, p, region)
-        if ends.size:  # regions are closed: the ends that were handed out belong to them
+        # Regions are closed: the ends that were handed out belong to them. Not so where labels are far from 0 for their
+        # scatter: what an end is rounded by, times the steepness of a row's score, may then be more than a tie.
+        if ends.size and shift < 1e5:
             assert min(exact_p(model, np.tile(x, (ends.size, 1)), ends)) > 1 - level
 
 
