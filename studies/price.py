@@ -1,7 +1,8 @@
 """The price of the guarantee in one picture: width over training-row tuning, the default now and before.
 
 ``python -m studies.price`` writes docs/guarantee/price.{csv,svg} from the results of ``studies.simulators``, and from
-those of the earlier default (a list of candidates, one length scale, a linear mean) on the same draws.
+those of the earlier default (a list of candidates, one length scale, a linear mean). The present one has all draws, the earlier one
+those that both have.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ OUT = Path("docs/guarantee")
 
 
 def of_simulators() -> list[dict]:
-    """Test functions: over "train", at equal coverage where that falls short; both defaults on the same draws."""
+    """Test functions: over "train", at equal coverage where that falls short."""
     now, before = (_raw(Path(f"build/{name}.jsonl")) for name in ("simulators", "simulators_earlier"))
     rows = []
     for name, n_rows, noise, method in now:
