@@ -1,8 +1,8 @@
 """The price of the guarantee in one picture: width over training-row tuning, the default now and before.
 
 ``python -m studies.price`` writes docs/guarantee/price.{csv,svg} from the results of ``studies.simulators``, and from
-those of the earlier default (a list of candidates, one length scale, a linear mean). The present one has all draws, the earlier one
-those that both have.
+those of the earlier default (a list of candidates, one length scale, a linear mean). The present one has all draws, the
+earlier one those that both have.
 """
 
 from __future__ import annotations
