@@ -49,7 +49,7 @@ def known(cell: Cell, X: np.ndarray, y: np.ndarray, X_test: np.ndarray) -> Itera
     if cell.truth == "linear" and cell.mean == "linear":
         kernel = ConstantKernel(1e-6) * Matern(1.0)  # the mean function is all there is
     elif cell.truth == "linear":
-        kernel = ConstantKernel(1.0 / cell.d) * DotProduct(0.0)
+        kernel = ConstantKernel(1.0 / cell.d) * DotProduct(1e-9)
     elif cell.truth == "rough":
         kernel = Matern(np.sqrt(cell.d), nu=0.5)
     elif cell.truth == "smooth":
