@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.gp.covariance import Pairs
-from conformal_gp.gp.inputs import NewInputs
+from conformal_gp.gp.inputs import NewInputs, RowNoise
 
 INF = np.inf
 GAMMAS = [1.0, 2.0, 3.0, 8.0, INF]
@@ -58,13 +58,14 @@ def fixed_model(kernel="se", noise_variance=0.1, **options):
 
 def training(X, H=None):
     """Training inputs as a posterior takes them, unscaled, with any mean basis."""
-    return SimpleNamespace(pairs=Pairs(X), H=np.empty((len(X), 0)) if H is None else H)
+    H = np.empty((len(X), 0)) if H is None else H
+    return SimpleNamespace(pairs=Pairs(X), H=H, noise=RowNoise.constant(len(X)))
 
 
 def new_inputs(X_new, X, H_new=None):
     """New inputs against training inputs ``X``, unscaled."""
     H_new = np.empty((len(X_new), 0)) if H_new is None else H_new
-    return NewInputs(Pairs(X_new, X), H_new, np.zeros(len(X_new), dtype=bool))
+    return NewInputs(Pairs(X_new, X), H_new, np.zeros(len(X_new), dtype=bool), RowNoise.constant(len(X_new)))
 
 
 def make_basis(mean, X):

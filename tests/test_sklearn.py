@@ -56,6 +56,7 @@ def test_parameters_are_those_of_the_contract_and_can_be_set():
         "kernel": "matern52",
         "mean": "auto",
         "noise_variance": None,
+        "noise": "constant",
         "gamma": 2.0,
         "tuning": "auto",
         "design": None,

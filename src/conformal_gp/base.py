@@ -25,13 +25,22 @@ from conformal_gp.tuning.low_rank import LowRankPlan
 from conformal_gp.tuning.plan import UNSEEN_CONDITION, Plan
 from conformal_gp.tuning.settings import LEARNT_WARPS, Settings, WarpChoice, check_warp, prior_deviation
 from conformal_gp.types import Array, Mask
-from conformal_gp.validation import beyond, check_inputs, check_labels, is_frame, need_labels, warn_beyond
+from conformal_gp.validation import (
+    beyond,
+    check_inputs,
+    check_labels,
+    is_frame,
+    need_labels,
+    warn_beyond,
+    with_known_noise,
+)
 
 # What both regressors ask of the parameters that they share, as scikit-learn writes it.
 CONSTRAINTS: dict[str, list] = {
     "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel, list, tuple],
     "mean": [StrOptions({"auto", *MEAN_NAMES})],
     "noise_variance": [Interval(Real, 0, None, closed="left"), None],
+    "noise": [StrOptions({"constant", "varying"})],
     "gamma": [Interval(Real, 1, None, closed="both"), "array-like"],
     "design": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither"), "array-like", None],
     "length_scales": [StrOptions({"each", "one"})],
@@ -85,6 +94,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
     kernel: str | Kernel | Sequence[str | Kernel]
     gamma: float | Sequence[float]
     noise_variance: float | None
+    noise: str
     length_scales: str
     length_scale_prior: float | str | None
     warp: WarpChoice
@@ -95,6 +105,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
     input_range_: Array
     _predictor: Predictor
     _encoding: Encoding | None = None
+    _known_noise: bool = False
 
     def _kernels_and_gammas(self) -> tuple[list[str | Kernel], list[float]]:
         """``kernel`` and ``gamma`` as checked lists."""
@@ -127,10 +138,13 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
             each_length_scale=self.length_scales == "each",
             deviation=prior_deviation(self.length_scale_prior, tuning),
             warp=check_warp(self.warp),
+            varying_noise=self.noise == "varying",
             **chosen,
         )
 
-    def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
+    def predict(
+        self, X: ArrayLike, return_std: bool = False, noise_variance: ArrayLike | None = None
+    ) -> Array | tuple[Array, Array]:
         """Plain Gaussian process prediction, without the guarantee.
 
         Parameters
@@ -139,6 +153,8 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
             Test inputs.
         return_std : bool, default=False
             Also return the standard deviation of a new label, noise included.
+        noise_variance : array-like of shape (n_samples,) or None, default=None
+            Known noise variance of each test row's label, as in :meth:`predict_interval`; means do not need it.
 
         Returns
         -------
@@ -157,13 +173,19 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         >>> mean.round(3), std.round(3)
         (array([ 0.802, -0.333]), array([0.424, 0.84 ]))
         """
-        inputs = self._test_inputs(X)
+        inputs = self._test_inputs(X, noise_variance, needs_noise=return_std)
         if not return_std:
             return self._predictor.mean(inputs)
         mean, variance = self._predictor.mean_and_variance(inputs)
         return mean, np.sqrt(variance)
 
-    def predict_interval(self, X: ArrayLike, confidence_level: float | ArrayLike = 0.95, tails: str = "joint") -> Array:
+    def predict_interval(
+        self,
+        X: ArrayLike,
+        confidence_level: float | ArrayLike = 0.95,
+        tails: str = "joint",
+        noise_variance: ArrayLike | None = None,
+    ) -> Array:
         """Prediction intervals: the convex hull of each row's region, or the part between two one-sided bounds.
 
         Parameters
@@ -176,6 +198,9 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
             "joint" is the hull of the region of absolute scores. "equal" takes the lower and the upper bound of signed
             scores at half of delta each: labels miss it on either side with probability at most delta / 2. Such
             intervals follow skewed noise, and need twice as many rows.
+        noise_variance : array-like of shape (n_samples,) or None, default=None
+            Known noise variance of each test row's label. Needed if ``fit`` was given those of the training rows, else
+            an error.
 
         Returns
         -------
@@ -198,7 +223,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         >>> model.predict_interval([[1.0]], confidence_level=0.9, tails="equal").round(2)
         array([[0.8 , 1.01]])
         """
-        inputs = self._test_inputs(X)
+        inputs = self._test_inputs(X, noise_variance)
         levels, single = read_levels(confidence_level)
         if tails not in ("joint", "equal"):
             raise ValueError(f"tails must be 'joint' or 'equal', got {tails!r}.")
@@ -212,7 +237,9 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
             intervals = self._predictor.bounds(inputs, ranks, ranks).reshape(-1, 2, len(levels))
         return intervals[:, :, 0] if single else intervals
 
-    def predict_set(self, X: ArrayLike, confidence_level: float = 0.95) -> list[Array]:
+    def predict_set(
+        self, X: ArrayLike, confidence_level: float = 0.95, noise_variance: ArrayLike | None = None
+    ) -> list[Array]:
         """Exact prediction regions, holes and all.
 
         Parameters
@@ -221,6 +248,8 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
             Test inputs.
         confidence_level : float, default=0.95
             One level strictly between 0 and 1.
+        noise_variance
+            As in :meth:`predict_interval`.
 
         Returns
         -------
@@ -237,7 +266,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         >>> [region.round(2) for region in model.predict_set([[1.0]], confidence_level=0.5)]
         [array([[0.51, 1.22]])]
         """
-        inputs = self._test_inputs(X)
+        inputs = self._test_inputs(X, noise_variance)
         levels, single = read_levels(confidence_level)
         if not single:
             raise ValueError(f"confidence_level must be one number for predict_set, got {confidence_level!r}.")
@@ -249,6 +278,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         y: ArrayLike,
         smoothing: bool = False,
         random_state: int | np.random.RandomState | None = None,
+        noise_variance: ArrayLike | None = None,
     ) -> Array:
         """p-values of labels: how well each fits in with the training rows.
 
@@ -263,6 +293,8 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
             larger.
         random_state : int, RandomState instance or None, default=None
             Seed of the tie breaks.
+        noise_variance
+            As in :meth:`predict_interval`.
 
         Returns
         -------
@@ -279,7 +311,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         >>> model.predict_p([[1.0], [1.0]], [0.8, 5.0])
         array([1.  , 0.25])
         """
-        inputs = self._test_inputs(X)
+        inputs = self._test_inputs(X, noise_variance)
         labels = check_labels(y, inputs)
         ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else None
         return self._predictor.p_values(inputs, labels, ties)
@@ -331,8 +363,20 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         check_is_fitted(self)
         return encoded_inputs(self, X, reset=False)
 
-    def _test_inputs(self, X: Any) -> Array:
+    def _test_inputs(self, X: Any, noise_variance: Any = None, needs_noise: bool = True) -> Array:
         """Test inputs for a method that a user called; warns of those beyond the training rows."""
         inputs = self._checked_inputs(X)
+        if self._known_noise and noise_variance is None and needs_noise:
+            raise ValueError(
+                "noise_variance is needed, one for each test row: fit was given those of the training rows, and test "
+                "rows must be like these."
+            )
+        if noise_variance is not None and not self._known_noise:
+            raise ValueError(
+                "noise_variance of test rows is taken if fit was given those of the training rows, and it was not."
+            )
         warn_beyond(inputs, self.input_range_, self._input_names(), stacklevel=3)
-        return inputs
+        if not self._known_noise:
+            return inputs
+        # without a need for it, any would do
+        return with_known_noise(inputs, np.ones(len(inputs)) if noise_variance is None else noise_variance)

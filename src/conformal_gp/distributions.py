@@ -23,10 +23,12 @@ class PredictiveDistributions:
 
     _predictor: Predictor
 
-    def _test_inputs(self, X: ArrayLike) -> Array:
+    def _test_inputs(self, X: ArrayLike, noise_variance: ArrayLike | None = None) -> Array:
         raise NotImplementedError
 
-    def predict_quantiles(self, X: ArrayLike, quantiles: float | ArrayLike) -> Array:
+    def predict_quantiles(
+        self, X: ArrayLike, quantiles: float | ArrayLike, noise_variance: ArrayLike | None = None
+    ) -> Array:
         """Quantiles of the predictive distribution.
 
         A quantile above the median is an upper bound: the label is at most that with at least this probability. One
@@ -38,6 +40,8 @@ class PredictiveDistributions:
             Test inputs.
         quantiles : float or sequence of floats
             Quantile or quantiles, each strictly between 0 and 1, in any order.
+        noise_variance
+            As in :meth:`predict_interval`.
 
         Returns
         -------
@@ -59,7 +63,7 @@ class PredictiveDistributions:
         >>> model.predict_quantiles([[1.0], [2.0]], 0.5).round(2)
         array([ 0.91, -0.76])
         """
-        inputs = self._test_inputs(X)
+        inputs = self._test_inputs(X, noise_variance)
         wanted, single = read_levels(quantiles, "quantiles")
         warn_where_infinite("quantile", [(q, max(q, 1 - q)) for q in wanted], self._predictor.n_ranked, "values")
         values = self._quantiles(inputs, wanted)
@@ -80,7 +84,13 @@ class PredictiveDistributions:
                     values[:, column] = 0.5 * (values[:, column] + next(upper))
         return values
 
-    def predict_bound(self, X: ArrayLike, confidence_level: float | ArrayLike = 0.95, side: str = "upper") -> Array:
+    def predict_bound(
+        self,
+        X: ArrayLike,
+        confidence_level: float | ArrayLike = 0.95,
+        side: str = "upper",
+        noise_variance: ArrayLike | None = None,
+    ) -> Array:
         """One-sided prediction bounds.
 
         Parameters
@@ -91,6 +101,8 @@ class PredictiveDistributions:
             Level or levels, each strictly between 0 and 1.
         side : {"upper", "lower"}, default="upper"
             Whether labels are to be below their bounds, or above.
+        noise_variance
+            As in :meth:`predict_interval`.
 
         Returns
         -------
@@ -111,7 +123,7 @@ class PredictiveDistributions:
         >>> model.predict_bound([[1.0]], confidence_level=[0.8, 0.9], side="lower").round(2)
         array([[0.82, 0.8 ]])
         """
-        inputs = self._test_inputs(X)
+        inputs = self._test_inputs(X, noise_variance)
         levels, single = read_levels(confidence_level)
         if side not in ("upper", "lower"):
             raise ValueError(f"side must be 'upper' or 'lower', got {side!r}.")
@@ -127,6 +139,7 @@ class PredictiveDistributions:
         y: ArrayLike,
         smoothing: bool = False,
         random_state: int | np.random.RandomState | None = None,
+        noise_variance: ArrayLike | None = None,
     ) -> Array:
         """Values of the predictive distribution function: how high each label is for its inputs.
 
@@ -140,6 +153,8 @@ class PredictiveDistributions:
             Break ties at random: values at true labels are then exactly uniform. Without, ties count by half.
         random_state : int, RandomState instance or None, default=None
             Seed of the tie breaks.
+        noise_variance
+            As in :meth:`predict_interval`.
 
         Returns
         -------
@@ -155,13 +170,15 @@ class PredictiveDistributions:
         >>> model.predict_cdf([[1.0], [1.0], [1.0]], [-5.0, 0.8, 5.0])
         array([0.125, 0.625, 0.875])
         """
-        inputs = self._test_inputs(X)
+        inputs = self._test_inputs(X, noise_variance)
         labels = check_labels(y, inputs)
         half = np.full(labels.size, 0.5)
         ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else half
         return self._predictor.cumulative(inputs, labels, ties)
 
-    def predict_distribution(self, X: ArrayLike, max_steps: int = 999) -> PredictiveDistribution:
+    def predict_distribution(
+        self, X: ArrayLike, max_steps: int = 999, noise_variance: ArrayLike | None = None
+    ) -> PredictiveDistribution:
         """Predictive distributions as step functions.
 
         Parameters
@@ -171,6 +188,8 @@ class PredictiveDistributions:
         max_steps : int, default=999
             Most steps of a distribution. There is one for each ranked row; where these are more, this many quantiles at
             equal distances stand for them.
+        noise_variance
+            As in :meth:`predict_interval`.
 
         Returns
         -------
@@ -190,7 +209,7 @@ class PredictiveDistributions:
         >>> distribution.mean.round(2), distribution.crps([0.9, -0.7]).round(3)
         (array([ 0.91, -0.76]), array([0.025, 0.036]))
         """
-        inputs = self._test_inputs(X)
+        inputs = self._test_inputs(X, noise_variance)
         if not isinstance(max_steps, Integral) or max_steps < 1:
             raise ValueError(f"max_steps must be a whole number of at least 1, got {max_steps!r}.")
         n_steps = min(int(max_steps), self._predictor.n_ranked)

@@ -31,7 +31,13 @@ __all__ = [
 ]
 
 
-def predict_interval(model: Any, X: Any, confidence_level: float | ArrayLike = 0.95, tails: str = "joint") -> Array:
+def predict_interval(
+    model: Any,
+    X: Any,
+    confidence_level: float | ArrayLike = 0.95,
+    tails: str = "joint",
+    noise_variance: ArrayLike | None = None,
+) -> Array:
     """Prediction intervals of the regressor inside a model.
 
     Parameters
@@ -41,8 +47,9 @@ def predict_interval(model: Any, X: Any, confidence_level: float | ArrayLike = 0
         ``TransformedTargetRegressor``, ``FrozenEstimator`` and wrappers that pass ``predict`` on to one estimator.
     X : array-like or frame of shape (n_samples, n_features)
         Test inputs, as the model's ``predict`` takes them.
-    confidence_level, tails
-        As in :meth:`conformal_gp.ConformalGPRegressor.predict_interval`.
+    confidence_level, tails, noise_variance
+        As in :meth:`conformal_gp.ConformalGPRegressor.predict_interval`. Noise variances go to the regressor as they
+        are, in units of the labels that it was fitted to; in ``fit`` they get there by scikit-learn's metadata routing.
 
     Returns
     -------
@@ -72,17 +79,24 @@ def predict_interval(model: Any, X: Any, confidence_level: float | ArrayLike = 0
            [0.4 , 0.55]])
     """
     held = walk(model, X, "predict_interval")
-    options = {} if tails == "joint" else {"tails": tails}  # which other regressors with this method lack
-    ends = held.regressor.predict_interval(held.X, confidence_level, **options)
+    options: dict[str, Any] = {} if tails == "joint" else {"tails": tails}  # which others with this method lack
+    ends = held.regressor.predict_interval(held.X, confidence_level, **options, **_known(noise_variance))
     return np.sort(held.back(ends), axis=1)
 
 
-def predict_set(model: Any, X: Any, confidence_level: float = 0.95) -> list[Array]:
+def _known(noise_variance: ArrayLike | None) -> dict[str, Any]:
+    """Known noise variances as an argument, where they are given: other regressors do not have it."""
+    return {} if noise_variance is None else {"noise_variance": noise_variance}
+
+
+def predict_set(
+    model: Any, X: Any, confidence_level: float = 0.95, noise_variance: ArrayLike | None = None
+) -> list[Array]:
     """Exact prediction regions of the regressor inside a model.
 
     Parameters
     ----------
-    model, X
+    model, X, noise_variance
         As in :func:`predict_interval`.
     confidence_level
         As in :meth:`conformal_gp.ConformalGPRegressor.predict_set`.
@@ -104,7 +118,7 @@ def predict_set(model: Any, X: Any, confidence_level: float = 0.95) -> list[Arra
     [array([[0.51, 1.22]])]
     """
     held = walk(model, X, "predict_set")
-    regions = held.regressor.predict_set(held.X, confidence_level)
+    regions = held.regressor.predict_set(held.X, confidence_level, **_known(noise_variance))
     ends = held.back(np.concatenate([np.ravel(region) for region in regions]))
     pieces = np.split(ends, np.cumsum([np.size(region) for region in regions])[:-1])
     return [np.sort(piece).reshape(-1, 2) for piece in pieces]
@@ -116,12 +130,13 @@ def predict_p(
     y: ArrayLike,
     smoothing: bool = False,
     random_state: int | np.random.RandomState | None = None,
+    noise_variance: ArrayLike | None = None,
 ) -> Array:
     """p-values of labels by the regressor inside a model.
 
     Parameters
     ----------
-    model, X
+    model, X, noise_variance
         As in :func:`predict_interval`.
     y : array-like of shape (n_samples,)
         One candidate label for each row, in units of the labels that the model was fitted to.
@@ -145,15 +160,17 @@ def predict_p(
     array([1.  , 0.25])
     """
     held = walk(model, X, "predict_p")
-    return held.regressor.predict_p(held.X, held.forth(y), smoothing, random_state)
+    return held.regressor.predict_p(held.X, held.forth(y), smoothing, random_state, **_known(noise_variance))
 
 
-def predict_quantiles(model: Any, X: Any, quantiles: float | ArrayLike) -> Array:
+def predict_quantiles(
+    model: Any, X: Any, quantiles: float | ArrayLike, noise_variance: ArrayLike | None = None
+) -> Array:
     """Quantiles of the predictive distribution of the regressor inside a model.
 
     Parameters
     ----------
-    model, X
+    model, X, noise_variance
         As in :func:`predict_interval`.
     quantiles
         As in :meth:`conformal_gp.ConformalGPRegressor.predict_quantiles`.
@@ -181,15 +198,21 @@ def predict_quantiles(model: Any, X: Any, quantiles: float | ArrayLike) -> Array
         wanted, single = read_levels(quantiles, "quantiles")  # as exact fractions
         others = [float(1 - quantile) for quantile in wanted]
         quantiles = others[0] if single else others
-    return held.back(held.regressor.predict_quantiles(held.X, quantiles))
+    return held.back(held.regressor.predict_quantiles(held.X, quantiles, **_known(noise_variance)))
 
 
-def predict_bound(model: Any, X: Any, confidence_level: float | ArrayLike = 0.95, side: str = "upper") -> Array:
+def predict_bound(
+    model: Any,
+    X: Any,
+    confidence_level: float | ArrayLike = 0.95,
+    side: str = "upper",
+    noise_variance: ArrayLike | None = None,
+) -> Array:
     """One-sided prediction bounds of the regressor inside a model.
 
     Parameters
     ----------
-    model, X
+    model, X, noise_variance
         As in :func:`predict_interval`.
     confidence_level, side
         As in :meth:`conformal_gp.ConformalGPRegressor.predict_bound`.
@@ -216,7 +239,7 @@ def predict_bound(model: Any, X: Any, confidence_level: float | ArrayLike = 0.95
     held = walk(model, X, "predict_bound")
     if not held.increasing():
         side = {"upper": "lower", "lower": "upper"}.get(side, side)
-    return held.back(held.regressor.predict_bound(held.X, confidence_level, side))
+    return held.back(held.regressor.predict_bound(held.X, confidence_level, side, **_known(noise_variance)))
 
 
 def predict_cdf(
@@ -225,12 +248,13 @@ def predict_cdf(
     y: ArrayLike,
     smoothing: bool = False,
     random_state: int | np.random.RandomState | None = None,
+    noise_variance: ArrayLike | None = None,
 ) -> Array:
     """Values of the predictive distribution function of the regressor inside a model.
 
     Parameters
     ----------
-    model, X, y
+    model, X, y, noise_variance
         As in :func:`predict_p`.
     smoothing, random_state
         As in :meth:`conformal_gp.ConformalGPRegressor.predict_cdf`.
@@ -252,16 +276,16 @@ def predict_cdf(
     array([0.125, 0.625, 0.875])
     """
     held = walk(model, X, "predict_cdf")
-    values = held.regressor.predict_cdf(held.X, held.forth(y), smoothing, random_state)
+    values = held.regressor.predict_cdf(held.X, held.forth(y), smoothing, random_state, **_known(noise_variance))
     return values if held.increasing() else 1.0 - values
 
 
-def predict_distribution(model: Any, X: Any, max_steps: int = 999) -> Any:
+def predict_distribution(model: Any, X: Any, max_steps: int = 999, noise_variance: ArrayLike | None = None) -> Any:
     """Predictive distributions of the regressor inside a model, as step functions.
 
     Parameters
     ----------
-    model, X
+    model, X, noise_variance
         As in :func:`predict_interval`.
     max_steps
         As in :meth:`conformal_gp.ConformalGPRegressor.predict_distribution`.
@@ -283,5 +307,5 @@ def predict_distribution(model: Any, X: Any, max_steps: int = 999) -> Any:
     <PredictiveDistribution of 1 rows, 3 steps each>
     """
     held = walk(model, X, "predict_distribution")
-    distribution = held.regressor.predict_distribution(held.X, max_steps)
+    distribution = held.regressor.predict_distribution(held.X, max_steps, **_known(noise_variance))
     return type(distribution)(np.sort(held.back(distribution.steps), axis=1))

@@ -27,7 +27,7 @@ from conformal_gp.tuning.settings import (
 )
 from conformal_gp.tuning.warping import check_domain
 from conformal_gp.types import Array
-from conformal_gp.validation import check_labels
+from conformal_gp.validation import check_labels, with_known_noise
 
 __all__ = ["ConformalGPRegressor"]
 
@@ -62,6 +62,10 @@ class ConformalGPRegressor(ConformalRegressor):
         Variance of the noise on each label: its value with ``tuning="fixed"``, where it starts with "holdout" and
         "train" (None: at a tenth of the labels' variance). "augmented" has a start of its own. 0 means no noise of our
         own (say, with a ``WhiteKernel`` in ``kernel``). Not used where candidates bring their own.
+    noise : {"constant", "varying"}, default="constant"
+        Whether the learnt noise is the same for all rows, or may vary: its logarithm is then linear in the inputs and
+        their squares, and constant unless the rows that it is learnt from say otherwise. "auto" is then "holdout";
+        "augmented" and "fixed" do not take it. See :doc:`/labels_and_noise`.
     gamma : float in [1, inf] or list of such, default=2.0
         Root of the leave-one-out variance by which residuals are divided. 2 divides by the standard deviation, and
         for given hyperparameters always gives one bounded interval. ``np.inf`` does not divide; 1 takes the plain
@@ -74,7 +78,8 @@ class ConformalGPRegressor(ConformalRegressor):
           no grid. With ``candidates`` it chooses the likeliest of these instead. Exact.
         - "holdout": on design rows, by maximum likelihood; all rows predict, the others are ranked. Exact.
         - "auto": "augmented" for up to 1000 rows and 10 inputs (15 with up to 100 rows; any number for
-          named kernels with one length scale), or where ``candidates`` are given; else "holdout".
+          named kernels with one length scale), or where ``candidates`` are given; else "holdout", which it also is
+          where rows differ in their noise.
         - "train": by maximum likelihood on the training rows, the paper's way. Not exact.
         - "fixed": ``kernel`` and ``noise_variance`` as they are. Exact with ``scale_inputs=False``.
 
@@ -121,7 +126,11 @@ class ConformalGPRegressor(ConformalRegressor):
     kernel_ : sklearn.gaussian_process.kernels.Kernel
         Kernel with the hyperparameters in use, on inputs scaled as ``scale_inputs`` says.
     noise_variance_ : float
-        Noise variance in use; with ``warp``, like the kernel, of mapped labels.
+        Learnt noise variance in use; with ``warp``, like the kernel, of mapped labels. Where it varies, about its
+        geometric mean over the rows learnt from.
+    noise_coef_ : ndarray of shape (0,) or (2 * n_features,)
+        Coefficients of the logarithm of varying noise: of the inputs, standardised over the rows learnt from, then of
+        their squares (z² - 1) / √2. Empty where the noise is constant.
     mean_coef_ : ndarray of shape (0,), (1,) or (1 + n_features,)
         Coefficients of the mean function on scaled inputs, constant first.
     log_marginal_likelihood_ : float
@@ -176,6 +185,7 @@ class ConformalGPRegressor(ConformalRegressor):
         *,
         mean: str = "auto",
         noise_variance: float | None = None,
+        noise: str = "constant",
         gamma: float | Sequence[float] = 2.0,
         tuning: str = "auto",
         design: int | float | ArrayLike | None = None,
@@ -192,6 +202,7 @@ class ConformalGPRegressor(ConformalRegressor):
         self.kernel = kernel
         self.mean = mean
         self.noise_variance = noise_variance
+        self.noise = noise
         self.gamma = gamma
         self.tuning = tuning
         self.design = design
@@ -206,7 +217,7 @@ class ConformalGPRegressor(ConformalRegressor):
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, noise_variance: ArrayLike | None = None) -> Self:
         """Fit to training rows.
 
         Parameters
@@ -217,6 +228,10 @@ class ConformalGPRegressor(ConformalRegressor):
             others.
         y : array-like of shape (n_samples,)
             Labels.
+        noise_variance : array-like of shape (n_samples,) or None, default=None
+            Known variance of the noise on each label, as of a measurement, in units of the labels' squares. Learnt
+            noise is added to it. It is a part of the row, so coverage stays exact, and predict methods need it for
+            test rows too. "auto" is then "holdout"; "augmented" and ``warp`` do not take it.
 
         Returns
         -------
@@ -231,19 +246,22 @@ class ConformalGPRegressor(ConformalRegressor):
         'Exact'
         """
         with all_or_nothing(self):
-            for message in self._fit(X, y).warnings:
+            for message in self._fit(X, y, noise_variance).warnings:
                 warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
         return self
 
-    def _fit(self, X: ArrayLike, y: ArrayLike) -> Plan:
+    def _fit(self, X: ArrayLike, y: ArrayLike, noise_variance: ArrayLike | None) -> Plan:
         """Check the rows, choose a way, and follow it."""
         inputs = encoded_inputs(self, X, reset=True, y=y).copy()  # kept: the caller may change theirs
         labels = check_labels(y, inputs).copy()
         n_rows, n_inputs = inputs.shape
+        known_noise = noise_variance is not None
+        if known_noise:
+            inputs = with_known_noise(inputs, noise_variance)
         tuning = self.tuning
         if tuning == "auto":
-            tuning = automatic(self._settings(n_rows, n_inputs), n_rows, n_inputs)
-        settings = self._settings(n_rows, n_inputs, tuning)
+            tuning = automatic(self._settings(n_rows, n_inputs, known_noise=known_noise), n_rows, n_inputs)
+        settings = self._settings(n_rows, n_inputs, tuning, known_noise)
         settings.check_used(tuning)
         if self.warp is not None:
             check_domain(settings, labels)
@@ -269,9 +287,12 @@ class ConformalGPRegressor(ConformalRegressor):
         self._training_rows = inputs, labels
         self._plan = plan
         self._predictor = fitted.predictor
-        self.input_range_ = np.stack([inputs.min(axis=0), inputs.max(axis=0)])
+        n_inputs = self._n_inputs
+        self._known_noise = inputs.shape[1] > n_inputs
+        self.input_range_ = np.stack([inputs.min(axis=0), inputs.max(axis=0)])[:, :n_inputs]
         self.kernel_ = clone(fitted.kernel)
         self.noise_variance_ = fitted.noise_variance
+        self.noise_coef_ = plan.noise_coef
         self.mean_coef_ = fitted.mean_coef
         self.log_marginal_likelihood_ = fitted.log_marginal_likelihood
         self.tuning_ = tuning
@@ -282,11 +303,12 @@ class ConformalGPRegressor(ConformalRegressor):
         self.guarantee_ = self._guarantee(plan)
         return self
 
-    def _settings(self, n_rows: int, n_inputs: int, tuning: str = "augmented") -> Settings:
+    def _settings(self, n_rows: int, n_inputs: int, tuning: str = "augmented", known_noise: bool = False) -> Settings:
         """Parameters as one checked value."""
         return self._common_settings(
             resolved_mean(self.mean, n_rows, n_inputs),
             tuning,
             design=check_design(self.design, n_rows),
             candidates=check_candidates(self.candidates),
+            known_noise=known_noise,
         )

@@ -25,7 +25,7 @@ from conformal_gp.tuning.settings import WarpChoice, check_design, resolved_mean
 from conformal_gp.tuning.warping import check_domain
 from conformal_gp.types import Array
 from conformal_gp.types import Rows as Numbers
-from conformal_gp.validation import check_inputs, check_labels, check_squares, check_unmasked
+from conformal_gp.validation import check_inputs, check_labels, check_squares, check_unmasked, with_known_noise
 
 __all__ = ["SparseConformalGPRegressor"]
 
@@ -45,8 +45,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
 
     Parameters
     ----------
-    kernel, mean, noise_variance, gamma, length_scales, length_scale_prior, warp, scale_inputs, unseen_categories, \
-        n_restarts, random_state
+    kernel, mean, noise_variance, noise, gamma, length_scales, length_scale_prior, warp, scale_inputs, \
+        unseen_categories, n_restarts, random_state
         As in :class:`ConformalGPRegressor`; several kernels or gammas are chosen among by the design rows.
     n_inducing : int or None, default=None
         Number of inducing inputs; fewer are taken if the design rows have fewer that are independent. None takes as
@@ -70,7 +70,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
 
     Attributes
     ----------
-    kernel_, noise_variance_, mean_, mean_coef_, log_marginal_likelihood_, gamma_, warp_
+    kernel_, noise_variance_, noise_coef_, mean_, mean_coef_, log_marginal_likelihood_, gamma_, warp_
         As in :class:`ConformalGPRegressor`; the likelihood is that of the low-rank model.
     design_, guarantee_, input_range_, n_features_in_, feature_names_in_
         As in :class:`ConformalGPRegressor`.
@@ -118,6 +118,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         approximation: str = "fitc",
         mean: str = "auto",
         noise_variance: float | None = None,
+        noise: str = "constant",
         gamma: float | Sequence[float] = 2.0,
         tuning: str = "holdout",
         design: int | float | ArrayLike | None = None,
@@ -138,6 +139,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self.approximation = approximation
         self.mean = mean
         self.noise_variance = noise_variance
+        self.noise = noise
         self.gamma = gamma
         self.tuning = tuning
         self.design = design
@@ -153,7 +155,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, noise_variance: ArrayLike | None = None) -> Self:
         """Fit to training rows.
 
         Parameters
@@ -162,6 +164,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
             Inputs.
         y : array-like, Dask array or Dask series of shape (n_samples,)
             Labels.
+        noise_variance : array-like of shape (n_samples,) or None, default=None
+            As in :meth:`ConformalGPRegressor.fit`, for rows in arrays or frames in memory.
 
         Returns
         -------
@@ -178,13 +182,13 @@ class SparseConformalGPRegressor(ConformalRegressor):
         (5, 1)
         """
         with all_or_nothing(self):
-            for message in self._fit(X, y).warnings:
+            for message in self._fit(X, y, noise_variance).warnings:
                 warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
         return self
 
-    def _fit(self, X: Any, y: Any) -> LowRankPlan:
+    def _fit(self, X: Any, y: Any, noise_variance: ArrayLike | None) -> LowRankPlan:
         """Check the rows, learn from design rows, and make the predictor."""
-        rows = self._rows(X, y)
+        rows = self._rows(X, y, noise_variance)
         rng = check_random_state(self.random_state)
         mean = resolved_mean(self.mean, rows.n_rows, self._n_inputs)
         design = self._design_rows(mean, rows.n_rows, rng)
@@ -195,7 +199,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
             check_unmasked("inducing", inducing)
             inducing = validate_data(self, inducing, reset=False, dtype=np.float64)
             check_squares("inducing", inducing)
-        settings = self._common_settings(mean, self.tuning)
+        settings = self._common_settings(mean, self.tuning, known_noise=noise_variance is not None)
+        settings.check_used(self.tuning)
         if isinstance(rows, ArrayRows):
             check_domain(settings, rows.y)
         made = plan(settings, rows, design, self.tuning, inducing, self.n_inducing, self.approximation, rng)
@@ -213,9 +218,12 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self._plan = made
         self._training_rows = rows
         low, high = rows.each(_extremes, "ranges of inputs")
-        self.input_range_ = np.stack([low.min(axis=1), high.max(axis=1)])
+        n_inputs = self._n_inputs
+        self._known_noise = low.shape[0] > n_inputs
+        self.input_range_ = np.stack([low.min(axis=1), high.max(axis=1)])[:, :n_inputs]
         self.kernel_ = clone(made.kernel)
         self.noise_variance_ = made.noise_variance
+        self.noise_coef_ = made.noise_coef
         self.mean_coef_ = fitted.mean_coef
         self.log_marginal_likelihood_ = fitted.log_marginal_likelihood
         self.mean_ = made.mean
@@ -226,9 +234,13 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self.guarantee_ = self._guarantee(made)
         return self
 
-    def _rows(self, X: Any, y: Any) -> Rows:
+    def _rows(self, X: Any, y: Any, noise_variance: ArrayLike | None) -> Rows:
         """Training rows as something that is read in blocks."""
         self._encoding = None
+        if noise_variance is not None and (_is_dask(X) or isinstance(X, np.memmap)):
+            raise ValueError(
+                f"noise_variance of rows is taken with X in memory, got a {type(X).__name__}; give np.array(X)."
+            )
         if _is_dask(X):
             from conformal_gp.dask_rows import dask_rows
 
@@ -238,6 +250,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
             inputs: NDArray[Any] = X
         else:
             inputs = encoded_inputs(self, X, reset=True, y=y).copy()
+        if noise_variance is not None:
+            inputs = with_known_noise(inputs, noise_variance)
         return self._array_rows(inputs, check_labels(y, inputs).copy())
 
     def _array_rows(self, X: NDArray[Any], y: Array) -> ArrayRows:

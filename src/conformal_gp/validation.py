@@ -185,6 +185,26 @@ def warn_beyond(X: Array, ends: Array, feature_names: NDArray[Any] | None, stack
     )
 
 
+def with_known_noise(X: Array, noise_variance: Any) -> Array:
+    """Rows with their known noise variances in one more column, (n, d + 1).
+
+    >>> with_known_noise(np.array([[1.0], [2.0]]), [0.5, 0.0]).tolist()
+    [[1.0, 0.5], [2.0, 0.0]]
+    """
+    check_unmasked("noise_variance", noise_variance)
+    if np.ndim(noise_variance) != 1 or len(noise_variance) != len(X):
+        raise ValueError(
+            f"noise_variance must hold one number for each of the {len(X)} rows, got an array of shape "
+            f"{np.shape(noise_variance)}."
+        )
+    variances = np.asarray(noise_variance, dtype=np.float64)
+    check_finite("noise_variance", variances)
+    if (variances < 0.0).any():
+        row = int(np.argmax(variances < 0.0))
+        raise ValueError(f"noise_variance is {variances[row]} in row {row}; variances must not be negative.")
+    return np.column_stack([X, variances])
+
+
 def check_labels(y: Any, X: Array) -> Array:
     """``y`` as a finite float64 vector, one label for each row of ``X``."""
     check_unmasked("y", y)

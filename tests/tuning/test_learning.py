@@ -10,7 +10,7 @@ from cases import make_data
 from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.maximum_likelihood import NOISE_RANGE
 from conformal_gp.gp.posterior import noise_floor
-from conformal_gp.tuning.learning import choose_gamma, learn
+from conformal_gp.tuning.learning import Hyperparameters, choose_gamma, learn
 from conformal_gp.tuning.settings import Settings
 
 SETTINGS = Settings(["se"], "constant", None, [2.0], False, 1, 1, deviation=0.5)
@@ -82,7 +82,8 @@ def test_labels_that_the_mean_explains_are_no_lesson():
 def test_gamma_is_chosen_only_among_several():
     X, y = make_data(4, 40)
     inputs = Inputs(X, Scaling.none(X), "constant")
-    assert choose_gamma(replace(SETTINGS, gammas=[3.0]), RBF(1.0), 0.1, inputs, y) == 3.0
-    chosen = choose_gamma(replace(SETTINGS, gammas=[1.0, 2.0, np.inf]), RBF(1.0), 0.1, inputs, y)
-    swapped = choose_gamma(replace(SETTINGS, gammas=[np.inf, 2.0, 1.0]), RBF(1.0), 0.1, inputs, y)
+    given = Hyperparameters(RBF(1.0), 0.1, [])
+    assert choose_gamma(replace(SETTINGS, gammas=[3.0]), given, inputs, y) == 3.0
+    chosen = choose_gamma(replace(SETTINGS, gammas=[1.0, 2.0, np.inf]), given, inputs, y)
+    swapped = choose_gamma(replace(SETTINGS, gammas=[np.inf, 2.0, 1.0]), given, inputs, y)
     assert chosen == swapped

@@ -164,7 +164,8 @@ class Prediction:
         if not isinstance(self._model, ConformalGPRegressor):
             return 0
         X, y = self._model._training_rows
-        known = {row.tobytes() for row in np.column_stack([X, y]) + 0.0}
+        inputs = X[:, : self._inputs.shape[1]]  # without known noise variances
+        known = {row.tobytes() for row in np.column_stack([inputs, y]) + 0.0}
         return sum(row.tobytes() in known for row in np.column_stack([self._inputs, labels]) + 0.0)
 
     def _kept(self, labels: Array) -> list[str]:

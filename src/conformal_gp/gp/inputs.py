@@ -1,18 +1,20 @@
 """Inputs as a model sees them: scaled, paired with the training inputs, and with the basis of the mean function.
 
-Scaling is none, by training rows, or symmetric in training rows and test row.
+Scaling is none, by training rows, or symmetric in training rows and test row. Rows whose noise is known bring its
+variance in one more column, which neither kernel nor mean function sees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from conformal_gp.gp.covariance import Pairs
+from conformal_gp.gp.noise import VaryingNoise
 from conformal_gp.types import Array, Mask, Rows
 
 OrderStatistic = Callable[[int], Array]
@@ -47,9 +49,14 @@ class Scaling:
         scaler = StandardScaler().fit(X)
         return cls(scaler.mean_, scaler.scale_)
 
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs; a column beyond these holds known noise variances."""
+        return self.location.size
+
     def transform(self, X: Array) -> Array:
-        """Scaled inputs."""
-        return (X - self.location) / self.scale
+        """Scaled inputs, without the column of known noise variances."""
+        return (X[:, : self.n_inputs] - self.location) / self.scale
 
 
 class SymmetricScaling:
@@ -177,6 +184,28 @@ class IndependentColumns:
 LARGEST = 1e152
 
 
+class RowNoise(NamedTuple):
+    """Noise of n rows, but for the variance that is common to all of them: see :mod:`conformal_gp.gp.noise`."""
+
+    weight: Array
+    """(n,): w, the share of the common variance that each row has."""
+    known: Array
+    """(n,): v, the variance that is known of each row."""
+
+    @classmethod
+    def constant(cls, n_rows: int) -> Self:
+        """The same for all rows, and nothing known beforehand."""
+        return cls(np.ones(n_rows), np.zeros(n_rows))
+
+    def variance(self, common: float) -> Array:
+        """Noise variances of the rows, (n,)."""
+        return common * self.weight + self.known
+
+    def take(self, rows: Rows) -> Self:
+        """Some of the rows."""
+        return type(self)(self.weight[rows], self.known[rows])
+
+
 class NewInputs(NamedTuple):
     """A block of m new inputs."""
 
@@ -186,10 +215,12 @@ class NewInputs(NamedTuple):
     """(m, p): mean basis."""
     undetermined: Mask
     """(m,): whether the mean there depends on a coefficient that the training rows do not determine."""
+    noise: RowNoise
+    """Their noise."""
 
     def take(self, rows: Rows) -> NewInputs:
         """Some of the rows."""
-        return NewInputs(self.pairs.take(rows), self.H[rows], self.undetermined[rows])
+        return NewInputs(self.pairs.take(rows), self.H[rows], self.undetermined[rows], self.noise.take(rows))
 
 
 class Inputs:
@@ -197,12 +228,14 @@ class Inputs:
 
     Parameters
     ----------
-    X : ndarray of shape (l, d)
-        Training inputs, unscaled.
+    X : ndarray of shape (l, d) or (l, d + 1)
+        Training inputs, unscaled, and known noise variances if there are any.
     scaling : Scaling
-        How to scale them.
+        How to scale them; it says what d is.
     mean : {"zero", "constant", "linear"}
         Mean function.
+    varying : VaryingNoise or None, default=None
+        How the learnt noise depends on scaled inputs; None is constant noise.
 
     Attributes
     ----------
@@ -210,14 +243,17 @@ class Inputs:
         Scaled training rows against themselves.
     H : ndarray of shape (l, p)
         Mean basis, orthonormal columns.
-    unscaled : ndarray of shape (l, d)
+    noise : RowNoise
+        Noise of the rows.
+    unscaled : ndarray of shape (l, d) or (l, d + 1)
         The inputs as they were given.
     """
 
-    def __init__(self, X: Array, scaling: Scaling, mean: str):
+    def __init__(self, X: Array, scaling: Scaling, mean: str, varying: VaryingNoise | None = None):
         self.unscaled = X
         self._scaling = scaling
         self._mean = mean
+        self._varying = varying
         scaled = _scaled(scaling, X)
         H = basis(mean, scaled)
         self._columns = IndependentColumns(H)
@@ -228,16 +264,30 @@ class Inputs:
             )
         self.pairs = Pairs(scaled)
         self.H = self._columns.reduce(H)
+        self.noise = self._noise(X, scaled)
+
+    def _noise(self, X: Array, scaled: Array) -> RowNoise:
+        noise = RowNoise.constant(X.shape[0])
+        if self._varying is not None:
+            noise = noise._replace(weight=self._varying.weight(scaled))
+        if X.shape[1] > self._scaling.n_inputs:
+            noise = noise._replace(known=X[:, -1])
+        return noise
 
     def take(self, rows: Rows) -> Inputs:
         """Some of the rows by themselves, under the same scaling."""
-        return Inputs(self.unscaled[rows], self._scaling, self._mean)
+        return Inputs(self.unscaled[rows], self._scaling, self._mean, self._varying)
+
+    def with_noise(self, varying: VaryingNoise | None) -> Inputs:
+        """The same rows with learnt noise that varies."""
+        return self if varying is None else Inputs(self.unscaled, self._scaling, self._mean, varying)
 
     def new(self, X: Array) -> NewInputs:
         """New inputs, unscaled, as the model sees them."""
         scaled = _scaled(self._scaling, X)
         H = basis(self._mean, scaled)
-        return NewInputs(Pairs(scaled, self.pairs.X), self._columns.reduce(H), self._columns.leaves(H))
+        noise = self._noise(X, scaled)
+        return NewInputs(Pairs(scaled, self.pairs.X), self._columns.reduce(H), self._columns.leaves(H), noise)
 
     def coefficients(self, reduced: Array) -> Array:
         """Coefficients on the columns of the mean function, from those on the orthonormal basis."""

@@ -22,6 +22,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import Pairs, covariance, keep_lower
 from conformal_gp.gp.factor import Factor
+from conformal_gp.gp.noise import weights
 from conformal_gp.types import Array
 
 
@@ -46,9 +47,14 @@ class NegativeLogLikelihood:
     H : ndarray of shape (l, p)
         Mean basis with independent columns.
     noise_variance : float or None
-        A fixed noise variance; None when its logarithm is the last entry of theta.
+        A fixed noise variance; None when its logarithm is the entry of theta after the kernel's.
     restricted : bool, default=False
         Whether to integrate the coefficients of the mean out instead of maximising over them.
+    known : ndarray of shape (l,) or None, default=None
+        Noise variance that is known of each row; None is none.
+    features : ndarray of shape (l, q) or None, default=None
+        Of which the logarithm of the learnt noise is a linear function; its coefficients are the last entries of
+        theta. None is constant noise.
     """
 
     def __init__(
@@ -59,6 +65,8 @@ class NegativeLogLikelihood:
         H: Array,
         noise_variance: float | None = None,
         restricted: bool = False,
+        known: Array | None = None,
+        features: Array | None = None,
     ):
         self._kernel = kernel
         self._pairs = Pairs(X)
@@ -66,12 +74,14 @@ class NegativeLogLikelihood:
         self._H = H
         self._noise_variance = noise_variance
         self._restricted = restricted and H.shape[1] > 0
+        self._known = np.zeros(y.size) if known is None else known
+        self._features = np.empty((y.size, 0)) if features is None else features
 
     def split(self, theta: Array) -> tuple[Kernel, float]:
         """Kernel and noise variance that ``theta`` stands for."""
-        if self._noise_variance is not None:
-            return self._kernel.clone_with_theta(theta), self._noise_variance
-        return self._kernel.clone_with_theta(theta[:-1]), float(np.exp(theta[-1]))
+        n = self._kernel.n_dims
+        noise = float(np.exp(theta[n])) if self._noise_variance is None else self._noise_variance
+        return self._kernel.clone_with_theta(theta[:n]), noise
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Value and gradient at ``theta``.
@@ -79,7 +89,8 @@ class NegativeLogLikelihood:
         Parameters
         ----------
         theta : ndarray of shape (p,)
-            ``kernel.theta``, followed by the log noise variance when that is learnt.
+            ``kernel.theta``, followed by the log noise variance when that is learnt, and by coefficients when it
+            varies.
 
         Returns
         -------
@@ -96,7 +107,8 @@ class NegativeLogLikelihood:
         kernel, noise = self.split(theta)
         K, pullback = covariance(kernel, self._pairs)
         A = self._pairs.lower(K)
-        A.flat[:: A.shape[0] + 1] += noise
+        weight, slope = weights(self._features, theta[theta.size - self._features.shape[1] :])
+        A.flat[:: A.shape[0] + 1] += noise * weight + self._known
         factor = Factor(A)
         log_determinant = factor.log_determinant()
 
@@ -120,5 +132,6 @@ class NegativeLogLikelihood:
             keep_lower(Q[rows, rows])
         # Entries off the diagonal stand for two, and each sum is halved.
         Q.flat[:: l + 1] *= 0.5
-        by_noise = [] if self._noise_variance is not None else [noise * np.trace(Q)]
-        return value, np.concatenate([pullback(Q), by_noise])
+        by_row = noise * np.diagonal(Q)  # the pull-back may use up Q
+        by_noise = [] if self._noise_variance is not None else [by_row @ weight]
+        return value, np.concatenate([pullback(Q), by_noise, (by_row * slope) @ self._features])

@@ -5,7 +5,8 @@ Inducing inputs Z give each input features :math:`\phi(x) = L^{-1} k(Z, x)` with
 .. math:: y_i = h_i' \beta + \phi_i' u + \epsilon_i, \qquad u \sim N(0, I), \quad \epsilon_i \sim N(0, \lambda_i),
 
 where :math:`\lambda_i = \sigma^2` (DTC), or :math:`\sigma^2 + k(x_i, x_i) - |\phi_i|^2` (FITC), which keeps the
-variance of every label what it is under the kernel. White noise inside the kernel counts as noise. The coefficients
+variance of every label what it is under the kernel. Rows with noise of their own (:mod:`conformal_gp.gp.noise`) have
+its variance in place of :math:`\sigma^2`. White noise inside the kernel counts as noise. The coefficients
 :math:`\beta` of the mean have a flat prior: they are features too, of prior precision zero. With
 :math:`f_i = (\phi_i, h_i)` and E the diagonal prior precision (ones, then zeros), let
 
@@ -93,9 +94,9 @@ class LowRankPrior:
     kernel : sklearn.gaussian_process.kernels.Kernel
         Covariance function.
     noise_variance : float
-        Noise variance of each label.
+        Noise variance of each label, times its row's weight and besides what is known.
     inputs : Inputs
-        Design rows: they bring the scaling and the mean basis.
+        Design rows: they bring the scaling, the mean basis and how noise varies.
     y : ndarray of shape (n_design,)
         Their labels, to which the mean is fitted first, only to reduce rounding.
     Z : ndarray of shape (m, d)
@@ -125,7 +126,7 @@ class LowRankPrior:
         phi = np.ascontiguousarray(covariance(self._kernel, Pairs(scaled, self._Z))[0])
         multiply_triangle(self._root, phi, transposed=False)
         shared = shared_variance(self._kernel, scaled)
-        noise = self._noise_variance + self._kernel.diag(scaled) - shared
+        noise = new.noise.variance(self._noise_variance) + self._kernel.diag(scaled) - shared
         if self._fitc:
             noise += np.maximum(shared - np.einsum("ij,ij->i", phi, phi), 0.0)
         if not (noise > 0.0).all():

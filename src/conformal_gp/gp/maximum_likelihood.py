@@ -1,7 +1,8 @@
 """Maximum likelihood by L-BFGS-B from several starts.
 
 With many rows the starts are followed on some of them, which costs little. Where these searches end is then compared by
-the likelihood of all rows, and the best goes on there.
+the likelihood of all rows, and the best goes on there. Noise that may vary is constant first; another search goes on
+from there with the coefficients of :mod:`conformal_gp.gp.noise`, and counts if the rows support what it finds.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.hyperparameters import LengthScalePrior
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
+from conformal_gp.gp.noise import LARGEST_LOG_WEIGHT, is_supported, penalty
 from conformal_gp.gp.posterior import noise_floor
 from conformal_gp.kernels import hyperparameter_names, is_amplitude
 from conformal_gp.threads import map_threads, stopping_point
@@ -52,6 +54,8 @@ class Optimum:
     log_marginal_likelihood: float
     remarks: list[str] = field(default_factory=list)
     """What to warn of."""
+    coefficients: Array | None = None
+    """Of varying noise; None if it is constant."""
 
 
 def maximise_likelihood(
@@ -68,6 +72,8 @@ def maximise_likelihood(
     n_jobs: int | None,
     deviation: float | None = None,
     least_ratio: float = 0.0,
+    known: Array | None = None,
+    features: Array | None = None,
 ) -> Optimum:
     """Learn kernel hyperparameters and noise variance from the rows (X, y).
 
@@ -96,13 +102,17 @@ def maximise_likelihood(
     least_ratio : float, default=0.0
         Least noise that is searched, relative to the amplitude of the kernel: the model that is made with what is
         learnt may have more rows than these, and its noise must not be lost in rounding.
+    known : ndarray of shape (l,) or None, default=None
+        Noise variance that is known of each row; None is none.
+    features : ndarray of shape (l, q) or None, default=None
+        With which the learnt noise may vary; None is constant noise.
 
     Returns
     -------
     optimum : Optimum
         The best of the starts.
     """
-    rows = _Rows(X, y, H)
+    rows = _Rows(X, y, H, np.zeros(y.size) if known is None else known)
     least_ratio = max(NOISE_RANGE[0], noise_floor(y.size), least_ratio)
     search = _Search(kernel, noise_variance, rows, label_variance, restricted, deviation, least_ratio)
     if search.start.size == 0:
@@ -122,7 +132,13 @@ def maximise_likelihood(
             "the covariance matrix was not positive definite at any start; give a larger noise_variance, "
             "other bounds or another kernel."
         )
-    return search.optimum(best)
+    if features is None:
+        return search.optimum(best)
+    least_ratio *= np.exp(LARGEST_LOG_WEIGHT)
+    varying = _Search(kernel, noise_variance, rows, label_variance, restricted, deviation, least_ratio, features)
+    found = varying.climb(np.append(best.x, np.zeros(features.shape[1])))
+    supported = is_supported(best.fun - found.fun, features.shape[1])
+    return varying.optimum(found) if supported else search.optimum(best)
 
 
 class _Rows(NamedTuple):
@@ -131,17 +147,20 @@ class _Rows(NamedTuple):
     X: Array
     y: Array
     H: Array
+    known: Array
 
     def take(self, rows: Rows) -> _Rows:
         """Some of them, with a mean basis of independent columns."""
         left, singular, _ = np.linalg.svd(self.H[rows], full_matrices=False)
-        return _Rows(self.X[rows], self.y[rows], left[:, singular > 1e-6 * singular.max(initial=0.0)])
+        H = left[:, singular > 1e-6 * singular.max(initial=0.0)]
+        return _Rows(self.X[rows], self.y[rows], H, self.known[rows])
 
 
 class _Search:
     """The likelihood of some rows, with the prior, as a function of what is searched.
 
-    The noise is searched relative to the amplitude: log noise = log ratio + log amplitude (or log label variance).
+    The noise is searched relative to the amplitude: log noise = log ratio + log amplitude (or log label variance). What
+    is searched is the hyperparameters of the kernel, that ratio if noise is learnt, and coefficients of ``features``.
     """
 
     def __init__(
@@ -153,12 +172,21 @@ class _Search:
         restricted: bool,
         deviation: float | None,
         least_ratio: float,
+        features: Array | None = None,
     ):
         self._learn_noise = noise_variance > 0.0
         self._kernel = kernel
         self._objective = NegativeLogLikelihood(
-            kernel, *rows, noise_variance=None if self._learn_noise else noise_variance, restricted=restricted
+            kernel,
+            rows.X,
+            rows.y,
+            rows.H,
+            noise_variance=None if self._learn_noise else noise_variance,
+            restricted=restricted,
+            known=rows.known,
+            features=features,
         )
+        self._n_coefficients = 0 if features is None else features.shape[1]
         self._prior = LengthScalePrior(kernel, deviation, rows.y.size)
         self._amplitude = is_amplitude(kernel).astype(float)
         self._unit = 0.0 if self._amplitude.any() else np.log(label_variance)
@@ -171,10 +199,15 @@ class _Search:
             self.bounds = np.vstack([self.bounds, ratios])
             ratio = np.log(noise_variance) - self._amplitude @ self.start - self._unit
             self.start = np.append(self.start, np.clip(ratio, *ratios))
+        self.bounds = np.vstack([self.bounds, np.tile([-np.inf, np.inf], (self._n_coefficients, 1))])
+        self.start = np.append(self.start, np.zeros(self._n_coefficients))
 
     def _theta(self, x: Array) -> Array:
         """Hyperparameters that ``x`` stands for."""
-        return np.append(x[:-1], x[-1] + self._amplitude @ x[:-1] + self._unit) if self._learn_noise else x
+        theta, n = x.copy(), self._amplitude.size
+        if self._learn_noise:
+            theta[n] += self._amplitude @ x[:n] + self._unit
+        return theta
 
     def penalised(self, x: Array) -> tuple[float, Array]:
         """Minus the log of likelihood times prior, and its gradient; infinite where the matrix is singular."""
@@ -184,9 +217,17 @@ class _Search:
             value, gradient = self._objective(self._theta(x))
         except LinAlgError:
             return np.inf, np.zeros_like(x)
-        by_kernel = gradient[:n] + (gradient[-1] * self._amplitude if self._learn_noise else 0.0)
-        penalty, slope = self._prior(x[:n])
-        return value + penalty - self._offset, np.append(by_kernel + slope, gradient[n:])
+        if self._learn_noise:
+            gradient[:n] += gradient[n] * self._amplitude
+        of_lengths, by_lengths = self._prior(x[:n])
+        of_noise, by_noise = penalty(self._coefficients(x))
+        gradient[:n] += by_lengths
+        gradient[x.size - by_noise.size :] += by_noise
+        return value + of_lengths + of_noise - self._offset, gradient
+
+    def _coefficients(self, x: Array) -> Array:
+        """Coefficients of varying noise."""
+        return x[x.size - self._n_coefficients :]
 
     def penalised_value(self, x: Array) -> float:
         """The value alone."""
@@ -209,7 +250,8 @@ class _Search:
         """Where a search has ended."""
         kernel, noise_variance = self._objective.split(self._theta(result.x))
         remarks = _remarks(self._kernel, result, self.bounds, self._learn_noise)
-        return Optimum(kernel, noise_variance, -self.value(result.x), remarks)
+        coefficients = self._coefficients(result.x) if self._n_coefficients else None
+        return Optimum(kernel, noise_variance, -self.value(result.x), remarks, coefficients)
 
 
 def _remarks(kernel: Kernel, result: OptimizeResult, bounds: Array, learn_noise: bool) -> list[str]:
@@ -226,7 +268,7 @@ def _remarks(kernel: Kernel, result: OptimizeResult, bounds: Array, learn_noise:
             "inputs of comparable scale may help."
         )
     names = _names(kernel) + ["noise_variance"] * learn_noise
-    for name, value, (low, high) in zip(names, result.x, bounds, strict=True):
+    for name, value, (low, high) in zip(names, result.x, bounds, strict=False):  # coefficients have no bounds
         for side, bound in (("lower", low), ("upper", high)):
             harmless = (
                 (name == "noise_variance") if side == "lower" else name.partition("[")[0].endswith(HARMLESS_ABOVE)

@@ -1,7 +1,9 @@
 r"""A Gaussian process given its training rows: everything that a prediction needs, for many test inputs at once.
 
 Notation: :math:`C = (K + \sigma^2 I)^{-1}` over the l training rows; for a test input x, :math:`k = k(X, x)`,
-weights :math:`v = C k`, mean :math:`\mu`, and variance of a new label :math:`s = k(x, x) + \sigma^2 - k'v`.
+weights :math:`v = C k`, mean :math:`\mu`, and variance of a new label :math:`s = k(x, x) + \sigma^2 - k'v`. Where rows
+have noise of their own (:mod:`conformal_gp.gp.noise`), the diagonal of their variances stands for :math:`\sigma^2 I`,
+and the test row's for :math:`\sigma^2` in s.
 
 A mean function h(x)'β enters in one of two ways. With *given* coefficients it is subtracted from the labels. With a
 *flat prior* on its coefficients (universal kriging) C becomes
@@ -120,9 +122,9 @@ class Posterior:
     kernel : sklearn.gaussian_process.kernels.Kernel
         Covariance function.
     noise_variance : float
-        Variance of the noise that each label carries.
+        Variance of the noise that each label carries, times its row's weight and besides what is known.
     inputs : Inputs
-        Training inputs and their mean basis.
+        Training inputs, their mean basis and their noise.
     y : ndarray of shape (l,)
         Training labels.
     flat_prior : bool
@@ -165,7 +167,9 @@ class Posterior:
         A = inputs.pairs.lower(covariance(kernel, inputs.pairs)[0])
         check_matrix(kernel, A)
         self._stationary = float(A[0, 0]) if kernel.is_stationary() else None
-        A.flat[:: A.shape[0] + 1] += noise_variance
+        noise = inputs.noise.variance(noise_variance)
+        A.flat[:: A.shape[0] + 1] += noise
+        self._least_noise = float(noise.min())
         self.largest_variance = float(A.flat[:: A.shape[0] + 1].max())
         self._factor = trustworthy(A, SMALLEST_CONDITION, _singular) if checked else Factor(A)
         self._flat = flat_prior and H.shape[1] > 0
@@ -232,17 +236,18 @@ class Posterior:
         By products with L^-1, or, where that is not needed otherwise or the noise is small, by solving with L.
         """
         K, _ = covariance(self.kernel, new.pairs)
-        by_root = by_root and self.noise_variance > NOISE_FOR_ROOT * self.largest_variance
+        by_root = by_root and self._least_noise > NOISE_FOR_ROOT * self.largest_variance
         mean = K @ self.alpha + new.H @ self.coefficients
-        total = self._prior_variances(new) + self.noise_variance
+        noise = new.noise.variance(self.noise_variance)
+        total = self._prior_variances(new) + noise
         if by_root:
             multiply_triangle(self.root, K, transposed=False)
         else:
             self._factor.solve_root_in_place(K)
         half = K
         square = np.einsum("ij,ij->i", half, half)
-        check_variances(self.kernel, total - self.noise_variance - square, total)
-        variance = np.maximum(total - square, self.noise_variance)  # no label varies less than its noise
+        check_variances(self.kernel, total - noise - square, total)
+        variance = np.maximum(total - square, noise)  # no label varies less than its noise
         if self._checked:
             check_resolved(variance, total)
         if self._flat:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from conformal_gp.files import replacing
 
 FORMAT = "conformal-gp model"
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 OLDEST_VERSION = 4
 
 MOST_GROWTH = 200

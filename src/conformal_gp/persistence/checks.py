@@ -52,6 +52,12 @@ def check_rows(X: Array) -> None:
             raise ValueError(f"X reaches {np.abs(X).max():.1e}, whose square overflows")
 
 
+def check_known_noise(known: Any, X: Array) -> bool:
+    """Whether the last column of the training rows holds known noise variances."""
+    _must(isinstance(known, bool) and (not known or (X.shape[1] > 1 and bool((X[:, -1] >= 0.0).all()))), "noise", known)
+    return bool(known)
+
+
 def check_tuning(model: ConformalGPRegressor, tuning: Any) -> None:
     """The way of tuning that was taken."""
     constraints = {"tuning": model._parameter_constraints["tuning"]}
@@ -96,12 +102,17 @@ def read_encoding(values: Any, n_inputs: int) -> Encoding | None:
     return encoding
 
 
-def check_plan(plan: Any, X: Array) -> None:
-    """All that a plan holds, by name; what has no rule of its own must at least be finite."""
+def check_plan(plan: Any, X: Array, n_inputs: int) -> None:
+    """All that a plan holds, by name; what has no rule of its own must at least be finite.
+
+    The training rows ``X`` have so many inputs, and may have a column of known noise variances.
+    """
     values = {field.name: getattr(plan, field.name) for field in fields(plan)}
     scaling = values.get("scaling")
-    if scaling is not None:
-        _check_scaling(scaling, X.shape[1])
+    if scaling is None:
+        _must(X.shape[1] == n_inputs, "noise", "known of each row")
+    else:
+        _check_scaling(scaling, n_inputs)
     if "kernels" in values:
         _must(bool(values["kernels"]) != bool(values["candidates"]), "kernels", values["kernels"])
     with np.errstate(all="ignore"):
@@ -133,6 +144,16 @@ def _check_scaling(scaling: Any, n_features: int) -> None:
 
 def _is_noise(value: Any) -> bool:
     return _is_number(value) and 0.0 <= value < np.inf
+
+
+def _check_varying(name: str, value: Any, X: Array) -> None:
+    if value is None:
+        return
+    widths = X.shape[1], X.shape[1], 2 * X.shape[1], 2 * X.shape[1]
+    for part, width in zip(astuple(value), widths, strict=True):
+        shaped = isinstance(part, np.ndarray) and part.dtype == np.float64 and part.shape == (width,)
+        _must(shaped and bool(np.isfinite(part).all()), name, part)
+    _must(bool((value.scale > 0.0).all()), name, value.scale)
 
 
 def _check_design(name: str, value: Any, X: Array) -> None:
@@ -212,5 +233,6 @@ _CHECKS: dict[str, Callable[[str, Any, Array], None]] = {
     "inducing": _check_inducing,
     "kernel": _check_kernel,
     "kernels": _check_kernels,
+    "varying": _check_varying,
 }
 """Checks against the scaled inputs."""

@@ -20,6 +20,7 @@ from conformal_gp.persistence.archive import (
     write_archive,
 )
 from conformal_gp.persistence.checks import (
+    check_known_noise,
     check_names,
     check_parameters,
     check_plan,
@@ -79,7 +80,7 @@ def save_model(model: Model, path: Target, *, columns: Columns | None = None) ->
     check_is_fitted(model)
     X, y = _training_rows(model)
     check_rows(X)
-    check_parameters(model, *X.shape)  # they may have been set since the fit, and would not be loaded
+    check_parameters(model, y.size, model._n_inputs)  # they may have been set since the fit, and would not be loaded
     names = getattr(model, "feature_names_in_", None)
     parameters = model.get_params(deep=False)
     if isinstance(parameters["random_state"], np.random.RandomState):
@@ -92,6 +93,7 @@ def save_model(model: Model, path: Target, *, columns: Columns | None = None) ->
         "parameters": {name: to_json(value, name) for name, value in parameters.items()},
         "feature_names": None if names is None else [str(name) for name in names],
         "encoding": None if model._encoding is None else to_json(astuple(model._encoding), "a category"),
+        "known_noise": model._known_noise,
         **_learnt(model),
         "columns": None if columns is None else columns.to_json(),
     }
@@ -171,9 +173,10 @@ def _model(document: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> tuple[M
     X, y = _rows(arrays)
     kind = MODELS[document["model"]]
     model = kind(**{name: from_json(value) for name, value in document["parameters"].items()})
-    model._encoding = read_encoding(from_json(document.get("encoding")), X.shape[1])
-    n_features = X.shape[1] if model._encoding is None else len(model._encoding.categories)
-    check_parameters(model, *X.shape)
+    n_inputs = X.shape[1] - check_known_noise(document.get("known_noise", False), X)
+    model._encoding = read_encoding(from_json(document.get("encoding")), n_inputs)
+    n_features = n_inputs if model._encoding is None else len(model._encoding.categories)
+    check_parameters(model, y.size, n_inputs)
     columns = None if document["columns"] is None else Columns.from_json(document["columns"])
     model.n_features_in_ = n_features
     names = document["feature_names"]
@@ -181,7 +184,7 @@ def _model(document: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> tuple[M
         check_names(names, n_features)
         model.feature_names_in_ = np.array(names, dtype=object)
     if columns is not None:
-        check_names(columns.input_names, X.shape[1])
+        check_names(columns.input_names, n_inputs)
     _rebuild(model, document, X, y)
     return model, columns
 
@@ -208,7 +211,7 @@ def _learnt(model: Model) -> dict[str, Any]:
 def _rebuild(model: Model, document: dict[str, Any], X: Array, y: Array) -> None:
     """Fit a model to its rows, as the document says it was, without learning."""
     plan = plan_from_json(document["plan"])
-    check_plan(plan, X)
+    check_plan(plan, X, model._n_inputs)
     if isinstance(model, SparseConformalGPRegressor) and isinstance(plan, LowRankPlan):
         model._rebuild(plan, X, y)
     elif isinstance(model, ConformalGPRegressor) and isinstance(plan, Plan):

@@ -6,6 +6,7 @@ from dataclasses import astuple, fields
 from typing import Any
 
 from conformal_gp.gp.inputs import Scaling
+from conformal_gp.gp.noise import VaryingNoise
 from conformal_gp.gp.warps import BoxCox, YeoJohnson
 from conformal_gp.persistence.values import from_json, to_json
 from conformal_gp.tuning.low_rank import LowRankPlan
@@ -15,8 +16,8 @@ PLANS: dict[str, type[Plan | LowRankPlan]] = {plan.__name__: plan for plan in (O
 
 WARPS: dict[str, type[BoxCox | YeoJohnson]] = {warp.__name__: warp for warp in (BoxCox, YeoJohnson)}
 """Maps of labels that a file can hold; a user's functions are code."""
-LATER = ("warp",)
-"""Fields that files of format 4 have not."""
+LATER = ("warp", "varying")
+"""Fields that files of earlier formats have not."""
 
 
 def plan_to_json(plan: Plan | LowRankPlan) -> dict[str, Any]:
@@ -28,6 +29,8 @@ def plan_to_json(plan: Plan | LowRankPlan) -> dict[str, Any]:
         values["candidates"] = [tuple(candidate) for candidate in values["candidates"]]
     if values["warp"] is not None:
         values["warp"] = (type(values["warp"]).__name__, *astuple(values["warp"]))
+    if values.get("varying") is not None:
+        values["varying"] = astuple(values["varying"])
     return {"kind": type(plan).__name__, **{name: to_json(value, name) for name, value in values.items()}}
 
 
@@ -43,4 +46,6 @@ def plan_from_json(document: dict[str, Any]) -> Plan | LowRankPlan:
     if values.get("warp") is not None:
         name, *numbers = values["warp"]
         values["warp"] = WARPS[name](*numbers)
+    if values.get("varying") is not None:
+        values["varying"] = VaryingNoise(*values["varying"])
     return kind(**values)

@@ -49,4 +49,4 @@ def _gamma(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -
     """The gamma that design rows choose."""
     inputs = Inputs(X, Scaling.standard(X) if settings.scale_inputs else Scaling.none(X), settings.mean)
     learnt = learn(settings, inputs, y, y.size, rng, restricted=True)
-    return choose_gamma(settings, learnt.kernel, learnt.noise_variance, inputs, y)
+    return choose_gamma(settings, learnt, inputs, y)

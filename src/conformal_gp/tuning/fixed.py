@@ -26,7 +26,7 @@ def plan(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> 
     warp = warp_for(settings, X, y, rng) if settings.warp else None
     scaling = settings.scaling(X)
     inputs = Inputs(X, scaling, settings.mean)
-    kernel = settings.kernel(given, X.shape[1])
+    kernel = settings.kernel(given, settings.n_inputs(X))
     check_kernel(kernel, inputs.pairs.X)
     return OneModel(
         kernel=kernel,

@@ -15,7 +15,7 @@ from conformal_gp.types import Array
 
 def plan(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> OneModel:
     """Maximum restricted likelihood on the design rows."""
-    design = design_rows(settings.design, settings.mean, LEARNING_SHARE, (X.shape[0], X.shape[1]), rng)
+    design = design_rows(settings.design, settings.mean, LEARNING_SHARE, (y.size, settings.n_inputs(X)), rng)
     scaling = settings.scaling(X[design])
     inputs = Inputs(X[design], scaling, settings.mean)
     warp = warp_for(settings, X[design], y[design], rng) if settings.warp else None
@@ -26,7 +26,8 @@ def plan(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> 
         noise_variance=learnt.noise_variance,
         scaling=scaling,
         mean=settings.mean,
-        gamma=choose_gamma(settings, learnt.kernel, learnt.noise_variance, inputs, labels),
+        varying=learnt.varying,
+        gamma=choose_gamma(settings, learnt, inputs, labels),
         guarantee=holdout_guarantee(design.size, y.size - design.size),
         design=design,
         warp=warp,

@@ -13,6 +13,7 @@ from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.factor import norm_of_lower
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.maximum_likelihood import maximise_likelihood
+from conformal_gp.gp.noise import VaryingNoise
 from conformal_gp.gp.posterior import Posterior, noise_floor
 from conformal_gp.kernels import is_amplitude, is_length, multiplied
 from conformal_gp.tuning.settings import Settings, check_kernel, explained, label_variance
@@ -25,6 +26,8 @@ class Hyperparameters(NamedTuple):
     kernel: Kernel
     noise_variance: float
     warnings: list[str]
+    varying: VaryingNoise | None = None
+    """How noise depends on scaled inputs; None is constant noise."""
 
 
 def learn(
@@ -46,6 +49,7 @@ def learn(
     """
     variance = label_variance(inputs, y)
     X = inputs.pairs.X
+    shape = VaryingNoise.learn(X) if settings.varying_noise else None
     starts = [_start(settings, kernel, X) for kernel in settings.kernels]
     noise = 0.1 if settings.noise_variance is None else settings.noise_variance / (variance or 1.0)
     if variance == 0.0:
@@ -64,12 +68,17 @@ def learn(
             n_jobs=settings.n_jobs,
             deviation=settings.deviation,
             least_ratio=max(least_ratio, noise_floor(n_rows)),
+            known=inputs.noise.known / variance,
+            features=None if shape is None else shape.features(X),
         )
         for start in starts
     ]
     best = max(optima, key=lambda optimum: optimum.log_marginal_likelihood)
     raised = _resolved(best.kernel, best.noise_variance, inputs, n_rows)
-    return Hyperparameters(multiplied(best.kernel, variance), raised * variance, best.remarks)
+    varying = None
+    if shape is not None and best.coefficients is not None:
+        varying = shape.with_coefficients(best.coefficients)
+    return Hyperparameters(multiplied(best.kernel, variance), raised * variance, best.remarks, varying)
 
 
 def _start(settings: Settings, given: str | Kernel, X: Array) -> Kernel:
@@ -97,9 +106,10 @@ def _resolved(kernel: Kernel, noise: float, inputs: Inputs, n_rows: int) -> floa
     return max(noise, noise_floor(norm_of_lower(K) * n_rows / K.shape[0]))
 
 
-def choose_gamma(settings: Settings, kernel: Kernel, noise: float, inputs: Inputs, y: Array) -> float:
+def choose_gamma(settings: Settings, learnt: Hyperparameters, inputs: Inputs, y: Array) -> float:
     """The gamma of narrowest intervals among some rows, which may not be ranked afterwards."""
     if len(settings.gammas) == 1:
         return settings.gammas[0]
-    posterior = Posterior(kernel, noise, inputs, y, flat_prior=True)
+    inputs = inputs.with_noise(learnt.varying)
+    posterior = Posterior(learnt.kernel, learnt.noise_variance, inputs, y, flat_prior=True)
     return narrowest_gamma(posterior.residuals, posterior.diagonal, settings.gammas, read_level(0.9))

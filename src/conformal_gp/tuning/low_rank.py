@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from conformal_gp.gp.inducing import independent, select
 from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior
+from conformal_gp.gp.noise import VaryingNoise, coefficients
 from conformal_gp.gp.warps import Warp
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.predictors.lowrank import LowRankPredictor
@@ -64,14 +65,21 @@ class LowRankPlan:
     guarantee: str
     warp: Warp | None = None
     """Map of the labels."""
+    varying: VaryingNoise | None = None
+    """How noise depends on scaled inputs; None is constant noise."""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def noise_coef(self) -> Array:
+        """Coefficients of varying noise; empty where it is constant."""
+        return coefficients(self.varying)
 
     def carry_out(self, rows: Source, n_jobs: int | None) -> LowRankFitted:
         """Make the predictor; nothing is learnt."""
         if self.warp is not None:
             rows = MappedRows(rows, self.warp.forward)
         X_design, y_design = rows.take(self.design)
-        inputs = Inputs(X_design, self.scaling, self.mean)
+        inputs = Inputs(X_design, self.scaling, self.mean, self.varying)
         prior = LowRankPrior(self.kernel, self.noise_variance, inputs, y_design, self.inducing, self.approximation)
         posterior = LowRankPosterior(prior, rows.total(prior.sums, "fit"))
         predictor: Predictor = LowRankPredictor(posterior, rows, self.design, self.gamma, n_jobs)
@@ -95,7 +103,7 @@ def plan(
     if tuning == "fixed":
         given = fixed.plan(settings, X, y, rng)
         kernel, noise, scaling, gamma = given.kernel, given.noise_variance, given.scaling, given.gamma
-        warp = given.warp
+        warp, varying = given.warp, given.varying
         warnings: list[str] = []
     else:
         some = rng.permutation(y.size)[:LEARNING_ROWS]
@@ -106,8 +114,8 @@ def plan(
             labels = mapped(warp, y[some])
             least = max(LEAST_RATIO, LEAST_RATIO_A_ROW * rows.n_rows)
             learnt = learn(settings, inputs, labels, rows.n_rows, rng, restricted=True, least_ratio=least)
-            kernel, noise, warnings = learnt
-            gamma = choose_gamma(settings, kernel, noise, inputs, labels)
+            kernel, noise, warnings, varying = learnt
+            gamma = choose_gamma(settings, learnt, inputs, labels)
     if isinstance(inducing, str):
         n_inducing = n_inducing or int(np.clip(np.sqrt(AFFORDED / rows.n_rows), *INDUCING))
         Z = select(inducing, kernel, scaling.transform(X), n_inducing, rng)
@@ -124,5 +132,6 @@ def plan(
         design=design,
         guarantee=low_rank_guarantee(design.size, rows.n_rows - design.size, not isinstance(inducing, str)),
         warp=warp,
+        varying=varying,
         warnings=tuple(warnings),
     )

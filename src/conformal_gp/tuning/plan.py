@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.inputs import Inputs, Scaling
+from conformal_gp.gp.noise import VaryingNoise, coefficients
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.warps import Warp
 from conformal_gp.kernels import multiplied
@@ -93,6 +94,11 @@ class Plan(ABC):
             return fitted
         return fitted._replace(predictor=WarpedPredictor(fitted.predictor, self.warp))
 
+    @property
+    def noise_coef(self) -> Array:
+        """Coefficients of varying noise; empty where it is constant."""
+        return np.empty(0)
+
     @abstractmethod
     def _carry_out(self, X: Array, y: Array, n_jobs: int | None) -> Fitted:
         """The predictor of mapped labels."""
@@ -107,10 +113,17 @@ class OneModel(Plan):
     scaling: Scaling
     flat_prior: bool = True
     """Whether the coefficients of the mean have a flat prior, or are given at their estimate."""
+    varying: VaryingNoise | None = None
+    """How noise depends on scaled inputs; None is constant noise."""
+
+    @property
+    def noise_coef(self) -> Array:
+        """See Plan."""
+        return coefficients(self.varying)
 
     def _carry_out(self, X: Array, y: Array, n_jobs: int | None) -> Fitted:
         """See Plan."""
-        inputs = Inputs(X, self.scaling, self.mean)
+        inputs = Inputs(X, self.scaling, self.mean, self.varying)
         posterior = Posterior(self.kernel, self.noise_variance, inputs, y, flat_prior=self.flat_prior)
         return Fitted(
             SinglePredictor(inputs, posterior, self.ranked(y.size), self.gamma, n_jobs),

@@ -55,6 +55,10 @@ class Settings:
     """Standard deviation of the prior on length scales; None is a flat prior."""
     warp: WarpChoice = None
     """Map of the labels: by name, or a pair of functions."""
+    varying_noise: bool = False
+    """Whether learnt noise may vary with the inputs."""
+    known_noise: bool = False
+    """Whether rows have a last column of known noise variances."""
 
     @property
     def learns_warp(self) -> bool:
@@ -87,10 +91,35 @@ class Settings:
                     f"{name} is used with tuning={' or '.join(map(repr, ways))}, not with tuning={tuning!r}; "
                     "leave it at None."
                 )
+        if self.varying_noise and tuning == "fixed":
+            raise ValueError("noise='varying' is learnt, and tuning='fixed' learns nothing; use noise='constant'.")
+        if self.varying_noise and self.noise_variance == 0.0:
+            raise ValueError("noise='varying' is for noise that is learnt, and noise_variance=0 says that none is.")
+        if tuning == "augmented" and self.rows_have_noise:
+            what = "noise='varying'" if self.varying_noise else "noise_variance of rows"
+            raise ValueError(
+                f"{what} is taken with tuning='holdout' (which 'auto' then is), 'train' or 'fixed', not with "
+                "tuning='augmented', which profiles the amplitude of the process out inside the bag."
+            )
+        if self.known_noise and self.warp is not None:
+            raise ValueError(
+                "noise_variance of rows is in the labels' own units, in which a map of the labels would make it depend "
+                f"on the label; got warp={self.warp!r}, use warp=None or leave noise_variance out."
+            )
+
+    @property
+    def rows_have_noise(self) -> bool:
+        """Whether rows differ in their noise."""
+        return self.varying_noise or self.known_noise
+
+    def n_inputs(self, X: Array) -> int:
+        """Number of inputs of rows ``X``, without their column of known noise variances."""
+        return X.shape[1] - self.known_noise
 
     def scaling(self, X: Array) -> Scaling:
         """Scaling by some rows, if inputs are to be scaled."""
-        return Scaling.standard(X) if self.scale_inputs else Scaling.none(X)
+        inputs = X[:, : self.n_inputs(X)]
+        return Scaling.standard(inputs) if self.scale_inputs else Scaling.none(inputs)
 
 
 def resolved_mean(mean: str, n_rows: int, n_inputs: int) -> str:
@@ -105,9 +134,11 @@ def resolved_mean(mean: str, n_rows: int, n_inputs: int) -> str:
 
 
 def automatic(settings: Settings, n_rows: int, n_inputs: int) -> str:
-    """The way that ``tuning="auto"`` takes: it depends on the numbers of rows and inputs and the kind of kernel."""
+    """The way that ``tuning="auto"`` takes: by the numbers of rows and inputs, the kind of kernel and of noise."""
     if settings.candidates is not None:
         return "augmented"
+    if settings.rows_have_noise:
+        return "holdout"
     most_inputs = INPUTS_WITH_FEW_ROWS if n_rows <= FEW_ROWS else INPUTS_FOR_AUGMENTED
     affordable = n_inputs <= most_inputs or (settings.named and not settings.each_length_scale)
     return "augmented" if n_rows <= ROWS_FOR_AUGMENTED and affordable else "holdout"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.inputs import Inputs
-from conformal_gp.tuning.learning import learn
+from conformal_gp.tuning.learning import Hyperparameters, learn
 from conformal_gp.tuning.plan import TRAIN_GUARANTEE, OneModel, mapped
 from conformal_gp.tuning.settings import Settings
 from conformal_gp.tuning.warping import warp_for
@@ -26,19 +25,21 @@ def plan(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> 
     return OneModel(
         kernel=learnt.kernel,
         noise_variance=learnt.noise_variance,
+        varying=learnt.varying,
         scaling=scaling,
         mean=settings.mean,
         gamma=gamma,
         guarantee=TRAIN_GUARANTEE,
         flat_prior=False,
         warp=warp,
-        warnings=[*learnt.warnings, *_few_rows(learnt.kernel, inputs, y.size)],
+        warnings=[*learnt.warnings, *_few_rows(learnt, inputs, y.size)],
     )
 
 
-def _few_rows(kernel: Kernel, inputs: Inputs, n_rows: int) -> list[str]:
+def _few_rows(found: Hyperparameters, inputs: Inputs, n_rows: int) -> list[str]:
     """A warning where tuning on the training rows is known to lower coverage."""
-    learnt = kernel.n_dims + 1 + inputs.H.shape[1]
+    of_noise = 1 if found.varying is None else 1 + found.varying.coefficients.size
+    learnt = found.kernel.n_dims + of_noise + inputs.H.shape[1]
     share = learnt / n_rows
     if share < MEASURED_COVERAGE[0][0]:
         return []

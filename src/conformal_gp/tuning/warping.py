@@ -89,6 +89,7 @@ def interval_scores(settings: Settings, warp: Warp | None, X: Array, y: Array, r
     if label_variance(inputs, z) == 0.0:
         return np.zeros(y.size)
     learnt = learn(replace(settings, n_restarts=0), inputs, z, y.size, rng, restricted=True)
+    inputs = inputs.with_noise(learnt.varying)
     posterior = Posterior(learnt.kernel, learnt.noise_variance, inputs, z, flat_prior=True)
     alone = posterior.diagonal == 0.0  # rows that determine a coefficient: nothing is left to predict their labels
     deviation = np.where(alone, 1.0, posterior.diagonal) ** -0.5

@@ -1,0 +1,110 @@
+r"""Noise of each row: learnt, the same for all rows or varying with the inputs, and known beforehand.
+
+The label of row i carries noise of variance
+
+.. math:: \lambda_i = \sigma^2 w_i + v_i, \qquad \log w_i = \ell \tanh (c' f(x_i) / \ell),
+
+where :math:`v_i \ge 0` is known and comes with the row, and :math:`\sigma^2` is learnt. The *weight* :math:`w_i` is 1
+where the noise is constant. Where it varies, f(x) holds each input, standardised to z by the rows that the
+coefficients c are learnt from, and :math:`(z^2 - 1) / \sqrt 2`, each less its mean over these rows, so :math:`\sigma^2`
+is about the geometric mean of the learnt noise there. Beyond two and a half standard deviations an input counts as that
+far out, and :math:`\ell = \log 100` keeps weights between 1/100 and 100: no test row has noise of another kind than the
+rows had.
+
+The coefficients have a normal prior of mean 0 and variance 1/d for d inputs: that of :math:`\log w` is then about 2,
+whatever d is. They are 0 unless the rows say otherwise (:func:`is_supported`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from scipy.stats import chi2
+from sklearn.preprocessing import StandardScaler
+
+from conformal_gp.types import Array
+
+# Farthest that an input counts as being out, in standard deviations.
+FARTHEST = 2.5
+# Largest |log w|, l: standard deviations of the noise differ by up to a factor of 10 from the typical one.
+LARGEST_LOG_WEIGHT = float(np.log(100.0))
+# Probability of at most this that constant noise is taken for varying noise.
+SIGNIFICANCE = 0.01
+
+
+@dataclass(frozen=True)
+class VaryingNoise:
+    """Weights of the noise as a function of scaled inputs.
+
+    Examples
+    --------
+    >>> shape = VaryingNoise.learn(np.array([[-1.0], [1.0]])).with_coefficients(np.array([1.0, 0.0]))
+    >>> shape.weight(np.array([[0.0], [np.log(2.0)]])).round(2).tolist()
+    [1.0, 1.99]
+    """
+
+    location: Array
+    """(d,): means of the inputs over the rows learnt from."""
+    scale: Array
+    """(d,): their standard deviations."""
+    centre: Array
+    """(2 d,): means of the features over these rows."""
+    coefficients: Array
+    """(2 d,): c."""
+
+    @classmethod
+    def learn(cls, X: Array) -> Self:
+        """Features that are standardised over some rows, with coefficients 0."""
+        scaler = StandardScaler().fit(X)
+        nothing = np.zeros(2 * X.shape[1])
+        raw = cls(scaler.mean_, scaler.scale_, nothing, nothing)
+        return replace(raw, centre=raw.features(X).mean(axis=0))
+
+    def with_coefficients(self, coefficients: Array) -> Self:
+        """The same features with other coefficients."""
+        return replace(self, coefficients=coefficients)
+
+    def features(self, X: Array) -> Array:
+        """f at the rows of ``X``, (n, 2 d)."""
+        z = np.clip((X - self.location) / self.scale, -FARTHEST, FARTHEST)
+        return np.hstack([z, (z**2 - 1.0) / np.sqrt(2.0)]) - self.centre
+
+    def weight(self, X: Array) -> Array:
+        """w at the rows of ``X``, (n,)."""
+        return weights(self.features(X), self.coefficients)[0]
+
+
+def weights(features: Array, coefficients: Array) -> tuple[Array, Array]:
+    """w of rows of features, (n,), and its derivative with respect to c'f."""
+    bent = np.tanh(features @ coefficients / LARGEST_LOG_WEIGHT)
+    w = np.exp(LARGEST_LOG_WEIGHT * bent)
+    return w, w * (1.0 - bent**2)
+
+
+def coefficients(varying: VaryingNoise | None) -> Array:
+    """Coefficients c, a copy; none where the noise is constant."""
+    return np.empty(0) if varying is None else varying.coefficients.copy()
+
+
+def penalty(coefficients: Array) -> tuple[float, Array]:
+    """Minus the log density of the prior, but for a constant, and its gradient.
+
+    >>> penalty(np.array([1.0, 0.0, 0.0, 0.0]))
+    (1.0, array([2., 0., 0., 0.]))
+    """
+    precision = 0.5 * coefficients.size
+    return 0.5 * precision * float(coefficients @ coefficients), precision * coefficients
+
+
+def is_supported(gain: float, n_coefficients: int) -> bool:
+    """Whether rows support varying noise that makes them likelier by ``gain``, in the logarithm, the prior included.
+
+    Twice the gain is at most a likelihood ratio statistic, which is about chi-squared distributed with as many degrees
+    of freedom as there are coefficients if the noise is constant; it has to exceed the upper percent point.
+
+    >>> is_supported(4.0, 2), is_supported(5.0, 2)
+    (False, True)
+    """
+    return bool(2.0 * gain > chi2.isf(SIGNIFICANCE, n_coefficients))

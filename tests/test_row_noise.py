@@ -1,0 +1,382 @@
+"""Noise that rows have of their own: known beforehand, or learnt as a function of the inputs."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
+from sklearn.model_selection import cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import bags
+import oracle
+from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor, pipeline
+from conformal_gp.gp import maximum_likelihood
+from conformal_gp.gp.inputs import Inputs, Scaling
+from conformal_gp.gp.likelihood import NegativeLogLikelihood
+from conformal_gp.gp.noise import VaryingNoise
+from conformal_gp.gp.posterior import Posterior
+from conformal_gp.persistence.archive import ModelFileError, read_archive, write_archive
+from saved_models import loaded, saved
+
+KERNEL = ConstantKernel(2.0) * RBF([0.7, 1.5])
+FIXED = {"tuning": "fixed", "noise_variance": 0.05, "scale_inputs": False}
+HOLDOUT = {"tuning": "holdout", "n_restarts": 0, "random_state": 0}
+SPARSE = {"n_inducing": 6, "n_restarts": 0, "random_state": 0}
+EXACT = {
+    "fixed": (ConformalGPRegressor, {"kernel": KERNEL, **FIXED}),
+    "fixed, linear mean": (ConformalGPRegressor, {"kernel": KERNEL, "mean": "linear", **FIXED}),
+    "holdout": (ConformalGPRegressor, HOLDOUT),
+    "holdout, gamma 1": (ConformalGPRegressor, {"gamma": 1.0, **HOLDOUT}),
+    "holdout, gammas": (ConformalGPRegressor, {"gamma": [1.0, 2.0, np.inf], **HOLDOUT}),
+    "low rank": (SparseConformalGPRegressor, SPARSE),
+    "low rank, dtc": (SparseConformalGPRegressor, {"approximation": "dtc", **SPARSE}),
+}
+N_DESIGN = 15
+
+
+def rows(seed, n, spread=1.0):
+    """Inputs, labels with noise of variances that are known, and these."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, 2))
+    v = 0.1 * np.exp(spread * rng.standard_normal(n))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + np.sqrt(v) * rng.standard_normal(n), v
+
+
+def heteroscedastic(seed, n):
+    """Noise whose logarithm rises with the first input."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, 2))
+    return X, np.sin(X[:, 0]) + 0.3 * np.exp(X[:, 0]) * rng.standard_normal(n)
+
+
+class WithNoise(Kernel):
+    """A kernel of all columns but the last, which holds variances of noise: the definition, for the oracle."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def __call__(self, X, Z=None):
+        if Z is None:
+            return self.kernel(X[:, :-1]) + np.diag(X[:, -1])
+        return self.kernel(X[:, :-1], Z[:, :-1])
+
+    def diag(self, X):
+        return self.kernel.diag(X[:, :-1]) + X[:, -1]
+
+    def is_stationary(self):
+        return False
+
+
+@pytest.fixture
+def always_varying(monkeypatch):
+    """Varying noise without any need for evidence."""
+    monkeypatch.setattr(maximum_likelihood, "is_supported", lambda gain, n_coefficients: True)
+
+
+def in_turn(regressor, options, X, y, v=None):
+    """p-values times the number of ranked rows, each of these in turn the test row."""
+    first = N_DESIGN if options.get("tuning") != "fixed" else 0
+    n = len(y) - first
+    found = np.empty(n)
+    for i in range(n):
+        rest = np.arange(len(y)) != first + i
+        model = regressor(**options, **({"design": np.arange(first)} if first else {}))
+        known, of_test = ({}, {}) if v is None else ({"noise_variance": v[rest]}, {"noise_variance": v[~rest]})
+        model.fit(X[rest], y[rest], **known)
+        assert model.guarantee_.startswith("Exact")
+        found[i] = model.predict_p(X[~rest], y[~rest], **of_test)[0] * n
+    return found
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_known_noise_p_values_of_a_bag_are_a_permutation(name):
+    regressor, options = EXACT[name]
+    X, y, v = rows(len(name), 7 + (0 if "fixed" in name else N_DESIGN))
+    v[-1] = 1e3  # and one row that says nothing
+    assert bags.is_permutation(in_turn(regressor, options, X, y, v))
+
+
+@pytest.mark.parametrize("name", [name for name in EXACT if "fixed" not in name])
+@pytest.mark.parametrize("known", [False, True])
+def test_varying_noise_p_values_of_a_bag_are_a_permutation(name, known, always_varying):
+    regressor, options = EXACT[name]
+    X, y, v = rows(len(name), 7 + N_DESIGN)
+    found = in_turn(regressor, options | {"noise": "varying"}, X, y, v if known else None)
+    assert bags.is_permutation(found)
+
+
+def test_noise_of_the_test_row_left_out_breaks_the_permutation():
+    """The other way round: what the test above would see if test rows were treated unlike training rows."""
+    X, y, v = rows(3, 12, spread=2.0)
+    n = len(y)
+    found = np.empty(n)
+    for i in range(n):
+        rest = np.arange(n) != i
+        model = ConformalGPRegressor(KERNEL, mean="zero", **FIXED).fit(X[rest], y[rest], noise_variance=v[rest])
+        found[i] = model.predict_p(X[~rest], y[~rest], noise_variance=[0.0])[0] * n
+    assert not bags.is_permutation(found)
+
+
+@pytest.mark.parametrize("gamma", [1.5, 2.0, np.inf])
+@pytest.mark.parametrize("mean", ["zero", "constant"])
+def test_known_noise_by_brute_force(gamma, mean):
+    X, y, v = rows(7, 14)
+    X_new, y_new, v_new = rows(8, 5)
+    model = ConformalGPRegressor(KERNEL, mean=mean, gamma=gamma, **FIXED).fit(X, y, noise_variance=v)
+    ours = model.predict_p(X_new, y_new, noise_variance=v_new)
+    ones = None if mean == "zero" else np.ones((14, 1))
+    for i in range(5):
+        brute = oracle.p_value(
+            WithNoise(KERNEL),
+            FIXED["noise_variance"],
+            np.column_stack([X, v]),
+            y,
+            [*X_new[i], v_new[i]],
+            y_new[i],
+            gamma,
+            ones,
+            None if mean == "zero" else [1.0],
+        )
+        assert ours[i] == pytest.approx(float(brute))
+
+
+def test_varying_noise_by_brute_force(always_varying):
+    X, y = heteroscedastic(1, 40)
+    X_new, y_new = heteroscedastic(2, 5)
+    model = ConformalGPRegressor("se", noise="varying", mean="zero", design=np.arange(25), n_restarts=0).fit(X, y)
+    varying, scaling = model._plan.varying, model._plan.scaling
+    assert model.noise_coef_.size == 4
+    assert model.noise_coef_[0] > 0.5  # the noise rises with the first input
+
+    def with_variances(inputs):
+        z = (scaling.transform(inputs) - varying.location) / varying.scale
+        z = np.clip(z, -2.5, 2.5)
+        f = np.hstack([z, (z**2 - 1) / np.sqrt(2)]) - varying.centre
+        log_weight = np.log(100) * np.tanh(f @ model.noise_coef_ / np.log(100))
+        return np.column_stack([scaling.transform(inputs), model.noise_variance_ * np.exp(log_weight)])
+
+    ours = model.predict_p(X_new, y_new)
+    for i, row in enumerate(with_variances(X_new)):
+        brute = oracle.p_value(
+            WithNoise(model.kernel_), 0.0, with_variances(X), y, row, y_new[i], 2.0, ranked=np.arange(25, 40)
+        )
+        assert ours[i] == pytest.approx(float(brute))
+
+
+def test_low_rank_with_all_inputs_as_inducing_inputs_is_the_exact_process():
+    X, y, v = rows(5, 30)
+    X_new, _, v_new = rows(6, 6)
+    exact = ConformalGPRegressor(KERNEL, mean="zero", **FIXED).fit(X, y, noise_variance=v)
+    low_rank = SparseConformalGPRegressor(KERNEL, mean="zero", inducing=X, design=[0], **FIXED)
+    low_rank.fit(X, y, noise_variance=v)
+    for ours, theirs in zip(
+        low_rank.predict(X_new, return_std=True, noise_variance=v_new),
+        exact.predict(X_new, return_std=True, noise_variance=v_new),
+        strict=True,
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_gradient_of_the_likelihood():
+    X, y, v = rows(4, 20)
+    features = VaryingNoise.learn(X).features(X)
+    objective = NegativeLogLikelihood(KERNEL, X, y, np.ones((20, 1)), known=v, features=features, restricted=True)
+    theta = np.concatenate([KERNEL.theta, np.log([0.1]), [0.7, -0.4, 0.3, 0.2]])
+    value, gradient = objective(theta)
+    steps = 1e-6 * np.eye(theta.size)
+    numerical = [(objective(theta + step)[0] - objective(theta - step)[0]) / 2e-6 for step in steps]
+    np.testing.assert_allclose(gradient, numerical, rtol=1e-5)
+    inputs = Inputs(
+        np.column_stack([X, v]), Scaling.none(X), "constant", VaryingNoise.learn(X).with_coefficients(theta[4:])
+    )
+    posterior = Posterior(KERNEL, 0.1, inputs, y, flat_prior=True)
+    # in a basis of length 1 in place of ones
+    assert -posterior.log_marginal_likelihood == pytest.approx(value - 0.5 * np.log(20.0))
+
+
+@pytest.mark.parametrize("regressor", [ConformalGPRegressor, SparseConformalGPRegressor])
+@pytest.mark.parametrize("noise", ["constant", "varying"])
+def test_units_of_the_labels_do_not_matter(regressor, noise):
+    X, y, v = rows(9, 80)
+    X_new, _, v_new = rows(10, 10)
+    small = regressor(noise=noise, n_restarts=0, random_state=0).fit(X, y, noise_variance=v)
+    large = regressor(noise=noise, n_restarts=0, random_state=0).fit(X, 1e3 * y, noise_variance=1e6 * v)
+    ends = small.predict_interval(X_new, 0.8, noise_variance=v_new)
+    np.testing.assert_allclose(large.predict_interval(X_new, 0.8, noise_variance=1e6 * v_new), 1e3 * ends, rtol=1e-5)
+
+
+def test_known_noise_of_zero_is_none():
+    X, y, _ = rows(11, 60)
+    plain = ConformalGPRegressor(**HOLDOUT).fit(X, y)
+    zero = ConformalGPRegressor(**HOLDOUT).fit(X, y, noise_variance=np.zeros(60))
+    np.testing.assert_array_equal(plain.predict_interval(X[:5]), zero.predict_interval(X[:5], noise_variance=[0.0] * 5))
+
+
+def test_learnt_noise_is_on_top_of_what_is_known():
+    X, y, v = rows(12, 150)
+    rng = np.random.default_rng(0)
+    precise = ConformalGPRegressor(**HOLDOUT).fit(X, y, noise_variance=v)
+    vague = ConformalGPRegressor(**HOLDOUT).fit(X, y + rng.standard_normal(150), noise_variance=v)
+    assert precise.noise_variance_ < 0.05
+    assert 0.2 < vague.noise_variance_ < 1.6
+    ends = precise.predict_interval(X[[0, 0]], 0.9, noise_variance=[0.01, 1.0])
+    assert 2 * np.diff(ends[0]) < np.diff(ends[1])
+
+
+def test_every_method_takes_known_noise_and_asks_for_it():
+    X, y, v = rows(13, 40)
+    X_new, y_new, v_new = rows(14, 6)
+    model = ConformalGPRegressor(KERNEL, **FIXED).fit(X, y, noise_variance=v)
+    calls = {
+        "predict_interval": (),
+        "predict_set": (),
+        "predict_p": (y_new,),
+        "predict_quantiles": ([0.2, 0.9],),
+        "predict_bound": (0.8,),
+        "predict_cdf": (y_new,),
+        "predict_distribution": (),
+    }
+    for name, given in calls.items():
+        method, through = getattr(model, name), getattr(pipeline, name)
+        with pytest.raises(ValueError, match=r"noise_variance is needed, one for each test row"):
+            method(X_new, *given)
+        answers = [method(X_new, *given, noise_variance=v_new), through(model, X_new, *given, noise_variance=v_new)]
+        if name == "predict_distribution":
+            answers = [answer.steps for answer in answers]
+        for one, other in zip(*answers, strict=True):
+            np.testing.assert_array_equal(one, other)
+    with pytest.raises(ValueError, match=r"noise_variance is needed"):
+        model.predict(X_new, return_std=True)
+    mean, std = model.predict(X_new, return_std=True, noise_variance=v_new)
+    np.testing.assert_array_equal(model.predict(X_new), mean)  # means do not need it
+    more = model.predict(X_new, return_std=True, noise_variance=v_new + 1.0)[1]
+    np.testing.assert_allclose(more**2, std**2 + 1.0)
+    assert model.score(X, y) > 0.0
+    with pytest.raises(ValueError, match=r"taken if fit was given those of the training rows"):
+        ConformalGPRegressor(KERNEL, **FIXED).fit(X, y).predict_interval(X_new, noise_variance=v_new)
+
+
+@pytest.mark.parametrize("regressor", [ConformalGPRegressor, SparseConformalGPRegressor])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (0.1, r"one number for each of the 40 rows, got an array of shape \(\)"),
+        (np.ones(39), r"one number for each of the 40 rows, got an array of shape \(39,\)"),
+        (np.ones((40, 1)), r"shape \(40, 1\)"),
+        (np.r_[np.nan, np.ones(39)], "noise_variance contains NaN in row 0"),
+        (np.r_[np.ones(39), -1.0], "noise_variance is -1.0 in row 39"),
+        (np.ma.masked_less(np.arange(40.0), 3), "noise_variance has masked entries"),
+    ],
+)
+def test_wrong_noise_variances(regressor, wrong, message):
+    X, y, _ = rows(15, 40)
+    with pytest.raises(ValueError, match=message):
+        regressor(random_state=0).fit(X, y, noise_variance=wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tuning": "augmented"}, "noise_variance of rows is taken with tuning='holdout'"),
+        ({"candidates": [(RBF(1.0), 0.1)]}, "noise_variance of rows is taken with tuning='holdout'"),
+        ({"tuning": "augmented", "noise": "varying"}, "noise='varying' is taken with tuning='holdout'"),
+        ({"tuning": "fixed", "noise_variance": 0.1, "noise": "varying"}, "tuning='fixed' learns nothing"),
+        ({"noise_variance": 0.0, "noise": "varying"}, "noise_variance=0 says that none is"),
+        ({"warp": "sqrt"}, "got warp='sqrt', use warp=None"),
+    ],
+)
+def test_what_does_not_go_together(options, message):
+    X, y, v = rows(16, 40)
+    with pytest.raises(ValueError, match=message):
+        ConformalGPRegressor(**options).fit(X, y, noise_variance=v)
+
+
+def test_known_noise_of_rows_that_are_not_in_memory(tmp_path):
+    X, y, v = rows(17, 40)
+    mapped = np.memmap(tmp_path / "X", mode="w+", shape=X.shape)
+    with pytest.raises(ValueError, match="taken with X in memory, got a memmap"):
+        SparseConformalGPRegressor().fit(mapped, y, noise_variance=v)
+
+
+def test_automatic_tuning_takes_design_rows():
+    X, y, v = rows(18, 60)
+    assert ConformalGPRegressor(n_restarts=0).fit(X, y, noise_variance=v).tuning_ == "holdout"
+    assert ConformalGPRegressor(n_restarts=0, noise="varying").fit(X, y).tuning_ == "holdout"
+
+
+def test_noise_varies_only_where_rows_say_so():
+    X, y = heteroscedastic(3, 199)
+    varying = ConformalGPRegressor(noise="varying", n_restarts=0, random_state=0).fit(X, y)
+    assert varying.noise_coef_[0] > 1.0
+    low, high = np.diff(varying.predict_interval([[-1.5, 0.0], [1.5, 0.0]], 0.9))[:, 0]
+    assert high > 3.0 * low
+    y = np.sin(X[:, 0]) + 0.3 * np.random.default_rng(0).standard_normal(199)
+    models = [ConformalGPRegressor(noise=noise, **HOLDOUT).fit(X, y) for noise in ("constant", "varying")]
+    assert models[1].noise_coef_.size == 0
+    np.testing.assert_array_equal(*(model.predict_interval(X[:5]) for model in models))
+
+
+@pytest.mark.filterwarnings("ignore:tuning='train' learns:UserWarning")
+def test_training_rows_teach_varying_noise_too():
+    X, y = heteroscedastic(4, 150)
+    model = ConformalGPRegressor(noise="varying", tuning="train", n_restarts=0).fit(X, y)
+    assert model.noise_coef_[0] > 1.0
+    assert model.guarantee_.startswith("Not exact")
+
+
+@pytest.mark.parametrize("regressor", [ConformalGPRegressor, SparseConformalGPRegressor])
+def test_saved_and_pickled_models_answer_the_same(regressor):
+    X, y = heteroscedastic(5, 120)
+    v = np.linspace(0.0, 0.2, 120)
+    model = regressor(noise="varying", n_restarts=0, random_state=0).fit(X, y, noise_variance=v)
+    assert model.noise_coef_.size == 4
+    ends = model.predict_interval(X[:9], 0.8, noise_variance=v[:9])
+    for other in (loaded(saved(model)), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(other.predict_interval(X[:9], 0.8, noise_variance=v[:9]), ends)
+        np.testing.assert_array_equal(other.noise_coef_, model.noise_coef_)
+        assert other.input_range_.shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda document: document.update(known_noise=False),
+        lambda document: document.update(known_noise=1),
+        lambda document: document["plan"]["varying"]["tuple"].pop(),
+        lambda document: document["plan"]["varying"]["tuple"][1]["array"].__setitem__(0, 0.0),
+        lambda document: document["plan"]["varying"]["tuple"][3]["array"].pop(),
+    ],
+)
+def test_forged_noise_is_refused(tmp_path, forge, always_varying):
+    X, y, v = rows(19, 40)
+    model = ConformalGPRegressor(noise="varying", **HOLDOUT).fit(X, y, noise_variance=v)
+    path = tmp_path / "model"
+    path.write_bytes(saved(model))
+    document, arrays = read_archive(path)
+    forge(document)
+    write_archive(path, document, arrays)
+    with pytest.raises(ModelFileError, match="complete model"):
+        loaded(path.read_bytes())
+
+
+def test_metadata_routing_through_a_pipeline():
+    X, y, v = rows(20, 60)
+    X_new, _, v_new = rows(21, 5)
+    with config_context(enable_metadata_routing=True):
+        regressor = ConformalGPRegressor(KERNEL, **FIXED)
+        regressor = regressor.set_fit_request(noise_variance=True).set_predict_request(noise_variance=True)
+        piped = make_pipeline(StandardScaler(), regressor).fit(X, y, noise_variance=v)
+        scaler = StandardScaler().fit(X)
+        direct = ConformalGPRegressor(KERNEL, **FIXED).fit(scaler.transform(X), y, noise_variance=v)
+        np.testing.assert_array_equal(
+            pipeline.predict_interval(piped, X_new, noise_variance=v_new),
+            direct.predict_interval(scaler.transform(X_new), noise_variance=v_new),
+        )
+        np.testing.assert_array_equal(
+            piped.predict(X_new, noise_variance=v_new), direct.predict(scaler.transform(X_new))
+        )
+        found = cross_validate(piped, X, y, cv=3, params={"noise_variance": v})
+        assert np.isfinite(found["test_score"]).all()
