@@ -6,9 +6,19 @@ and which trial comes next is the package's: that is the rule, not the arithmeti
 
 import numpy as np
 
-from conformal_gp.gp.descent import COARSE, FINE, GAIN_FOR_FINE_STEPS, MIDDLE, Descent, least_gain
+from conformal_gp.gp.descent import (
+    COARSE,
+    FINE,
+    GAIN_FOR_FINE_STEPS,
+    MIDDLE,
+    PROMISED,
+    SCREENED_ROWS,
+    Descent,
+    least_gain,
+)
 from conformal_gp.gp.hyperparameters import Lattice
 from conformal_gp.gp.inputs import SymmetricScaling
+from conformal_gp.kernels import is_length
 
 
 def scaled(X, scale_inputs=True):
@@ -67,6 +77,20 @@ class Bag:
         """Nonconformity of every row."""
         return np.abs(self.signed_scores(point, gamma))
 
+    def is_promising(self, point, step, rows):
+        """Whether a step would help some rows to first order; always, if slopes are not looked at."""
+        if self.y.size > SCREENED_ROWS or self.lattice.shape(point) is None:
+            return True
+        P, _ = self.precision(point, rows)
+        kernel, noise = self.lattice.kernel(point), self.lattice.noise_variance(point)
+        _, slopes = kernel(self.X[rows], eval_gradient=True)
+        lengths = slopes[:, :, is_length(kernel)]
+        slopes = np.concatenate([lengths, noise * np.eye(rows.size)[:, :, None]], axis=2)
+        w, degrees = P @ self.y[rows], rows.size - self.H.shape[1]
+        gradient = np.einsum("ij,ijk->k", P - degrees * np.outer(w, w) / (self.y[rows] @ w), slopes)
+        gradient += self.lattice.penalty_slopes(point)
+        return -self.lattice.logarithms([step])[0] @ gradient > PROMISED * least_gain(self.y.size)
+
     def kept(self, point):
         """All rows but the one that stands out most."""
         return np.delete(np.arange(self.y.size), np.argmax(self.scores(point)))
@@ -79,8 +103,11 @@ class Bag:
         while state.rounds:
             if not state.moved:
                 rows = self.kept(state.point)
-            gain = self.criterion(state.point, rows) - self.criterion(descent.trial(state), rows)
-            state = descent.skip(descent.next(state, gain > least_gain(self.y.size)))
+            helps = self.is_promising(state.point, descent.step(state), rows)
+            if helps:
+                gain = self.criterion(state.point, rows) - self.criterion(descent.trial(state), rows)
+                helps = gain > least_gain(self.y.size)
+            state = descent.skip(descent.next(state, helps))
         return state.point
 
     def end(self):

@@ -31,6 +31,7 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
+from conformal_gp.gp.slopes import Shape
 from conformal_gp.gp.stationary import (
     MATERN32,
     MATERN52,
@@ -285,6 +286,14 @@ def _matern(kernel: Matern, pairs: Pairs, scale: float) -> Covariance:
     if kernel.nu not in _MATERN:
         return _by_scikit_learn(kernel, pairs, scale)
     return _stationary(kernel, pairs, scale, _MATERN[kernel.nu])
+
+
+def stationary_shape(kernel: Kernel, scale: float) -> Shape | None:
+    """A squared exponential or Matérn kernel times an amplitude, or None if it is another."""
+    profile = (
+        _SQUARED_EXPONENTIAL if type(kernel) is RBF else _MATERN.get(kernel.nu) if type(kernel) is Matern else None
+    )
+    return None if profile is None else Shape(profile.shape, scale, kernel.length_scale)
 
 
 def _stationary(kernel: Kernel, pairs: Pairs, scale: float, profile: Profile) -> Covariance:

@@ -3,7 +3,10 @@ r"""Descent on a lattice of hyperparameters: which point to try next, and where 
 In each stage the directions are tried one after the other, in a fixed order, again and again: a step forward, again as
 long as it helps, or else backward, again as long as it helps. The stage ends when no direction has helped since one
 last did. A step *helps* if it lowers the criterion, minus twice the log likelihood, by more than
-:data:`LEAST_GAIN_A_ROW` a row.
+:data:`LEAST_GAIN_A_ROW` a row. In bags of up to :data:`SCREENED_ROWS` rows a step is
+tried only if it is *promising*: if the slope of the criterion promises :data:`PROMISED` times as much. Near the end of
+a descent most steps are not, and slopes cost less than trials. Along a parabola a step to the minimum gains half of
+what its slope promises, so only steps that would gain next to nothing are missed.
 
 Steps go from coarse to fine. First factors of 4 and 2 for each length scale; then :math:`\sqrt 2` for the directions
 that concern all of them. If the criterion has come down from its start by more than :data:`GAIN_FOR_FINE_STEPS` a row,
@@ -28,6 +31,9 @@ from conformal_gp.gp.hyperparameters import Lattice, Point
 # matters for the width of intervals.
 LEAST_GAIN_A_ROW = 0.005
 GAIN_FOR_FINE_STEPS = 1.0
+# With more rows in a bag slopes cost as much as the trials that they save.
+SCREENED_ROWS = 256
+PROMISED = 2.0
 # Of settings in a list the likeliest is chosen; of those that are as likely but for rounding, the first.
 LEAST_DIFFERENCE = 1e-6
 
@@ -90,7 +96,18 @@ class Descent:
 
     def trial(self, state: State) -> Point:
         """The point to try next; it may be outside the lattice."""
-        return tuple(map(add, state.point, self._steps[state.sign][state.direction]))
+        return tuple(map(add, state.point, self.step(state)))
+
+    def step(self, state: State) -> Point:
+        """The step from the present point to the trial."""
+        return self._steps[state.sign][state.direction]
+
+    def upcoming(self, state: State) -> list[State]:
+        """What is tried from a point, one after the other, as long as nothing helps."""
+        states = [state]
+        while not state.moved and (state := self.skip(self.next(state, False))).rounds:
+            states.append(state)
+        return states
 
     def next(self, state: State, helped: bool) -> State:
         """Where the outcome of a trial leads."""

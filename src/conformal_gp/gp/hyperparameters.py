@@ -14,6 +14,7 @@ each. Everything else has a flat prior within its bounds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from operator import le
 
@@ -21,6 +22,8 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, Product
 
 from conformal_gp._compiled import compiled
+from conformal_gp.gp.covariance import stationary_shape
+from conformal_gp.gp.slopes import Shape
 from conformal_gp.kernels import hyperparameter_names, is_amplitude, is_length
 from conformal_gp.types import Array, Rows
 
@@ -197,6 +200,22 @@ class Lattice:
     def penalty(self, point: Point) -> float:
         """Minus twice the log density of the prior, but for a constant."""
         return 2.0 * self._prior(self._theta_at(point))[0]
+
+    def shape(self, point: Point) -> Shape | None:
+        """The kernel at a point, if it is stationary with known slopes in all coordinates."""
+        if not (self._plain and self._learns_noise):
+            return None
+        kernel = self.kernel(point)
+        return stationary_shape(*((kernel.k2, float(kernel.k1.constant_value)) if self._amplified else (kernel, 1.0)))
+
+    def penalty_slopes(self, point: Point) -> Array:
+        """Slopes of the penalty in the logarithms of the length scales and of the noise."""
+        slopes = 2.0 * self._prior(self._theta_at(point))[1][self._free]
+        return np.append(slopes, 0.0)
+
+    def logarithms(self, steps: Sequence[Point]) -> Array:
+        """Steps, (k, c), in the logarithms of the hyperparameters."""
+        return np.array(steps) * np.append(self._units, 2.0 * UNIT)
 
     def directions(self, joint: bool = False) -> list[Point]:
         """Directions to step along, in the order in which they are tried.

@@ -29,8 +29,8 @@ from conformal_gp.gp.descent import LEAST_DIFFERENCE
 from conformal_gp.gp.hyperparameters import Point
 from conformal_gp.gp.inputs import Inputs, Scaling, SymmetricScaling
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.predictors.bag import Block
 from conformal_gp.predictors.base import Predictor, score_lines
+from conformal_gp.predictors.block import Block
 from conformal_gp.predictors.outer_labels import Part, outer_labels
 from conformal_gp.predictors.segments import Segments
 from conformal_gp.predictors.selectors import Candidates, CoarseRows, Descents, Selector

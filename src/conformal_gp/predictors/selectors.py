@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -17,7 +18,8 @@ from sklearn.gaussian_process.kernels import Kernel
 from conformal_gp.gp.descent import COARSE, LEAST_DIFFERENCE, descend
 from conformal_gp.gp.hyperparameters import Lattice, Point
 from conformal_gp.gp.inputs import Inputs
-from conformal_gp.predictors.bag import Bag, Block
+from conformal_gp.predictors.bag import Bag
+from conformal_gp.predictors.block import Block
 from conformal_gp.predictors.segments import Segments
 from conformal_gp.predictors.trace import At, choose, refine, trace, training_end
 from conformal_gp.types import Array, Rows
@@ -210,7 +212,7 @@ class DescentSelector(Selector):
     def training_point(self) -> Point:
         """See Selector."""
         if self._coarse.without is None:
-            point = descend(self._lattice, COARSE, self._lattice.start, self.bag.step_helps)
+            point = descend(self._lattice, COARSE, self._lattice.start, partial(self.bag.step_helps, self._lattice))
         else:
             point = self._coarse_end(self._coarse.without)
         return training_end(self.bag, self._lattice, point)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import partial
 
 from conformal_gp.gp.descent import (
     FINE,
@@ -31,7 +32,8 @@ from conformal_gp.gp.descent import (
     least_gain,
 )
 from conformal_gp.gp.hyperparameters import Lattice, Point
-from conformal_gp.predictors.bag import Bag, Block
+from conformal_gp.predictors.bag import Bag, Steps
+from conformal_gp.predictors.block import Block
 from conformal_gp.predictors.segments import TEST_ROW, UNKNOWN, Segments
 from conformal_gp.types import Rows
 
@@ -61,7 +63,7 @@ def trace(block: Block, lattice: Lattice, stages: Sequence[Stage], at: At, ranke
         The same labels, by the points at which they end.
     """
     for stage in stages:
-        at = _follow(block, Descent(lattice, stage), at, ranked)
+        at = _follow(block, lattice, Descent(lattice, stage), at, ranked)
     return at
 
 
@@ -84,9 +86,9 @@ def refine(block: Block, lattice: Lattice, at: At, ranked: Rows) -> At:
 
 def training_end(bag: Bag, lattice: Lattice, point: Point) -> Point:
     """Where the training rows by themselves end, from a point on to which coarse steps have led."""
-    point = descend(lattice, MIDDLE, point, bag.step_helps)
+    point = descend(lattice, MIDDLE, point, partial(bag.step_helps, lattice))
     if bag.helps(point, lattice.start, GAIN_FOR_FINE_STEPS * (bag.y.size + 1)):
-        point = descend(lattice, FINE, point, bag.step_helps)
+        point = descend(lattice, FINE, point, partial(bag.step_helps, lattice))
     return point
 
 
@@ -109,9 +111,9 @@ def _gathered(found: dict[Point, list[Segments]]) -> At:
     return {point: parts for point, parts in at.items() if parts.size}
 
 
-def _follow(block: Block, descent: Descent, at: At, ranked: Rows) -> At:
+def _follow(block: Block, lattice: Lattice, descent: Descent, at: At, ranked: Rows) -> At:
     """Where descents end after one stage."""
-    gain = least_gain(block.bag.y.size + 1)
+    gain, screens = least_gain(block.bag.y.size + 1), block.bag.screens(lattice)
     ends: dict[Point, list[Segments]] = {}
     waiting: OrderedDict[State, list[Segments]] = OrderedDict()
 
@@ -129,10 +131,25 @@ def _follow(block: Block, descent: Descent, at: At, ranked: Rows) -> At:
     while waiting:
         state, parts = waiting.popitem(last=False)  # those who came first: others may still join the rest
         here = block.set_aside(state.point, Segments.concatenate(parts).joined(), ranked)
-        helped, failed = _compare(block, state.point, descent.trial(state), here, gain)
-        arrive(descent.next(state, True), helped)
+        tried = descent.upcoming(state) if screens else [state]
+        steps = Steps(block.bag, lattice, state.point, [descent.step(one) for one in tried]) if screens else None
+        by_step = {0: [here]}
+        if steps:
+            by_step = {k: [labels] for k, labels in block.promising(steps, 0, here)}
+        failed = by_step.pop(len(tried), [])
+        while by_step:
+            k = min(by_step)
+            labels = Segments.concatenate(by_step.pop(k)).joined()
+            helped, others = _compare(block, state.point, descent.trial(tried[k]), labels, gain)
+            arrive(descent.next(tried[k], True), helped)
+            if steps is None or k + 1 == len(tried):
+                failed += others
+            elif others:
+                for later, labels in block.promising(steps, k + 1, Segments.concatenate(others)):
+                    by_step.setdefault(later, []).append(labels)
+                failed += by_step.pop(len(tried), [])
         # what was set aside at another point than this one is no longer
-        arrive(descent.next(state, False), [part.forget(UNKNOWN) for part in failed] if state.moved else failed)
+        arrive(descent.next(tried[-1], False), [part.forget(UNKNOWN) for part in failed] if state.moved else failed)
     return _gathered(ends)
 
 

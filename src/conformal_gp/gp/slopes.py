@@ -1,0 +1,198 @@
+r"""How fast the likelihood of a bag changes with its hyperparameters, as a function of a candidate label.
+
+With the notation of :mod:`conformal_gp.predictors.bag`, :math:`F = \nu \log (y'Py) + \log D`, and with
+:math:`A = K + \rho I`, :math:`w = P y`,
+
+.. math:: \partial F = - \nu \frac{w' \, \partial A \, w}{y'Py} + \operatorname{tr} (P \, \partial A) .
+
+Beside training rows with weighted residuals α, a test row with weights v, variance s and label :math:`\mu + t` makes it
+:math:`w = a + b t` with :math:`a = (\alpha, 0)` and :math:`b = (-v, 1) / s`, and adds :math:`s\, b'\, \partial A\, b`
+to the trace. So both are quadratics in the label. A training row i is set aside by
+:math:`\alpha - P_i \alpha_i / P_{ii}`, :math:`v - P_i v_i / P_{ii}` and :math:`P - P_i P_i' / P_{ii}`.
+
+For a stationary covariance with slope :math:`S = -2\, dk / dr^2`,
+:math:`\partial A_{kl} / \partial \log \ell_j = S_{kl} (x_{kj} - x_{lj})^2 / \ell_j^2`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from conformal_gp._compiled import compiled
+from conformal_gp.gp.stationary import MATERN32, SQUARED_EXPONENTIAL
+from conformal_gp.types import Array, Rows
+
+_SUMS = {"reassoc", "contract"}
+
+
+class Shape(NamedTuple):
+    """A stationary kernel: the number of its shape in :mod:`conformal_gp.gp.stationary`, amplitude, length scales."""
+
+    number: int
+    scale: float
+    length_scale: float | Array
+
+
+class Slopes:
+    """Slopes at one setting of hyperparameters: of the logarithms of the length scales, or of the one, and the noise.
+
+    Parameters
+    ----------
+    shape : Shape
+        The kernel.
+    noise_variance : float
+        The noise variance.
+    X : ndarray of shape (l, d)
+        Training inputs.
+    P : ndarray of shape (l, l)
+        Their precision matrix, the mean basis projected out.
+    alpha : ndarray of shape (l,)
+        ``P y``.
+    """
+
+    def __init__(self, shape: Shape, noise_variance: float, X: Array, P: Array, alpha: Array):
+        self._shape = shape
+        self._noise = noise_variance
+        self._columns = np.ascontiguousarray((X / shape.length_scale).T)
+        self._P, self._alpha = np.ascontiguousarray(P), np.ascontiguousarray(alpha)
+        self._S, self._trace = _slopes_and_trace(self._columns, self._P, shape.number, shape.scale, noise_variance)
+
+    def training(self) -> Array:
+        """Of the training rows by themselves, (4, c): see ``beside``."""
+        one, none = np.zeros((1, self._columns.shape[0])), np.full(1, -1)
+        return self.beside(one, np.zeros((1, self._alpha.size)), np.full(1, np.inf), none)[0]
+
+    def beside(self, X: Array, weights: Array, variance: Array, aside: Rows) -> Array:
+        """With a test row each, and a training row set aside.
+
+        Parameters
+        ----------
+        X : ndarray of shape (m, d)
+            Test inputs.
+        weights : ndarray of shape (m, l)
+            Weights v of the training rows.
+        variance : ndarray of shape (m,)
+            Variance s of the test row's label; one of infinity has no say.
+        aside : ndarray of shape (m,)
+            The training row that is set aside, negative for none.
+
+        Returns
+        -------
+        slopes : ndarray of shape (m, 4, c)
+            a'∂A a, a'∂A b, b'∂A b and tr(P ∂A) for each of c hyperparameters.
+        """
+        scaled = np.ascontiguousarray(X / self._shape.length_scale)
+        found = _beside(
+            *(self._columns, self._P, self._alpha, self._S, self._trace, self._shape.number, self._shape.scale),
+            *(self._noise, scaled, np.ascontiguousarray(weights), variance, aside),
+        )
+        if np.ndim(self._shape.length_scale) == 0:
+            found = np.concatenate([found[:, :, :-1].sum(axis=2, keepdims=True), found[:, :, -1:]], axis=2)
+        return found
+
+
+@compiled(error_model="numpy")
+def _slope(r2: float, shape: int) -> float:  # pragma: no cover
+    """-2 dk / dr²."""
+    if shape == SQUARED_EXPONENTIAL:
+        return math.exp(-0.5 * r2)
+    if shape == MATERN32:
+        return 3.0 * math.exp(-math.sqrt(3.0 * r2))
+    t = math.sqrt(5.0 * r2)
+    return (5.0 / 3.0) * (1.0 + t) * math.exp(-t)
+
+
+@compiled(error_model="numpy", fastmath=_SUMS)
+def _slopes_and_trace(
+    X: Array, P: Array, shape: int, scale: float, noise: float
+) -> tuple[Array, Array]:  # pragma: no cover
+    """Lower triangle of S, and tr(P ∂A) for each input's length scale and for the noise."""
+    d, n = X.shape
+    S, trace = np.zeros((n, n)), np.zeros(d + 1)
+    for k in range(n):
+        for j in range(d):
+            x = X[j, k]
+            for m in range(k):
+                S[k, m] += (x - X[j, m]) ** 2
+        for m in range(k):
+            S[k, m] = scale * _slope(S[k, m], shape)
+        for j in range(d):
+            x, total = X[j, k], 0.0
+            for m in range(k):
+                total += P[k, m] * S[k, m] * (x - X[j, m]) ** 2
+            trace[j] += 2.0 * total
+        trace[d] += noise * P[k, k]
+    return S, trace
+
+
+@compiled(error_model="numpy", fastmath=_SUMS)
+def _beside(
+    X: Array,
+    P: Array,
+    alpha: Array,
+    S: Array,
+    trace: Array,
+    shape: int,
+    scale: float,
+    noise: float,
+    new: Array,
+    weights: Array,
+    variance: Array,
+    aside: Rows,
+) -> Array:  # pragma: no cover
+    d, n = X.shape
+    found = np.zeros((variance.size, 4, d + 1))
+    p = np.zeros(n)
+    for e in range(variance.size):
+        aa, ab, bb, tr = found[e]
+        a, b, s, i = alpha.copy(), np.zeros(n), variance[e], aside[e]
+        own = 0.0
+        if s < np.inf:
+            b[:] = weights[e]
+        p[:] = 0.0
+        if i >= 0:
+            p[:] = P[i]
+            own = 1.0 / P[i, i]
+            a -= p * (own * a[i])
+            if s < np.inf:
+                s += own * b[i] ** 2
+                b -= p * (own * b[i])
+            a[i] = b[i] = 0.0
+        test = 1.0 / s
+        b *= -test
+        for j in range(d):
+            x = X[j]
+            for k in range(n):
+                xk, to_a, to_b, to_p = x[k], 0.0, 0.0, 0.0
+                for m in range(k):
+                    g = S[k, m] * (xk - x[m]) ** 2
+                    to_a += g * a[m]
+                    to_b += g * b[m]
+                    to_p += g * p[m]
+                aa[j] += 2.0 * a[k] * to_a
+                ab[j] += a[k] * to_b + b[k] * to_a
+                bb[j] += 2.0 * b[k] * to_b
+                tr[j] -= 2.0 * own * p[k] * to_p
+        for k in range(n):
+            if test > 0.0:
+                r2 = 0.0
+                for j in range(d):
+                    r2 += (new[e, j] - X[j, k]) ** 2
+                slope = scale * _slope(r2, shape) * test
+                for j in range(d):
+                    g = slope * (new[e, j] - X[j, k]) ** 2
+                    ab[j] += g * a[k]
+                    bb[j] += 2.0 * g * b[k]
+            aa[d] += noise * a[k] ** 2
+            ab[d] += noise * a[k] * b[k]
+            bb[d] += noise * b[k] ** 2
+            tr[d] -= noise * own * p[k] ** 2
+        bb[d] += noise * test**2
+        for j in range(d + 1):
+            tr[j] += trace[j]
+            if test > 0.0:
+                tr[j] += s * bb[j]
+    return found

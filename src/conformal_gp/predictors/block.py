@@ -1,0 +1,354 @@
+r"""A block of test rows beside the training rows of a bag: on which labels one point is better than another.
+
+With the notation of :mod:`conformal_gp.predictors.bag`, both whether a step helps and whether it is promising are
+quadratic inequalities in the label of a test row, and divide segments of labels. What they need of a test row at a
+point is computed once and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from conformal_gp._compiled import compiled
+from conformal_gp.conformal.upper_envelope import outstanding
+from conformal_gp.gp.inputs import NewInputs
+from conformal_gp.gp.posterior import Prediction, Without
+from conformal_gp.predictors.bag import Bag, Criterion, Steps
+from conformal_gp.predictors.base import score_lines
+from conformal_gp.predictors.segments import NOTHING, TEST_ROW, UNKNOWN, Segments, cut
+from conformal_gp.types import Array, Mask, Rows
+
+
+class AtPoint:
+    """What is known of a block's test rows at a point; not a number where nothing is yet.
+
+    Parameters
+    ----------
+    n_rows : int
+        Training rows.
+    n_new : int
+        Test rows of the block.
+    """
+
+    def __init__(self, n_rows: int, n_new: int):
+        self.mean, self.variance = np.full((2, n_new), np.nan)
+        """(m,): means and variances of their labels."""
+        self.place = np.full(n_rows, -1)
+        """(l,): of each training row that may be set aside, its place in what follows; -1 for all others."""
+        self.own = np.empty((0, 2))
+        """(k, 2): P_ii, 0 if the row by itself determines a coefficient and cannot be set aside; y'Py of the others."""
+        self.weights = np.empty((0, n_new))
+        """(k, m): its weights in the means of the test rows; not a number where it is not known."""
+        self.means = np.empty((0, n_new))
+        """(k, m): means of the test rows' labels that the others give."""
+        self.local_place: dict[int, int] = {}
+        """Of a test row and what is set aside, the place in what follows."""
+        self.local = np.empty((0, 4))
+        """(k, 4): Q, μ and s of F, and its degrees of freedom."""
+        self.slopes = np.empty((0, 4, 0))
+        """(k, 4, c): its slopes, see :class:`~conformal_gp.gp.slopes.Slopes`."""
+
+    def parts(self, criterion: Criterion, segments: Segments) -> tuple[Array, Array, Array, Array]:
+        """Q, log D s, μ and s of F on each segment, with what is set aside there."""
+        return _parts(
+            *criterion[:2],
+            *(self.mean, self.variance, self.place, self.own, self.weights, self.means),
+            *(segments.row, segments.aside),
+        )
+
+    def remember(self, rows: Rows, aside: Rows, others: Without, weights: Array, means: Array) -> None:
+        """Keep the weights of rows that may be set aside, and the means that the others give, for some test rows."""
+        new = np.flatnonzero(self.place[aside] < 0)
+        if new.size:
+            self.place[aside[new]] = np.arange(new.size) + self.own.shape[0]
+            self.own = np.vstack([self.own, np.column_stack([others.precision, others.quadratic])[new]])
+            unknown = np.full((new.size, self.mean.size), np.nan)
+            self.weights, self.means = np.vstack([self.weights, unknown]), np.vstack([self.means, unknown])
+        where = self.place[aside][:, None], rows
+        self.weights[where], self.means[where] = weights.T, means.T
+
+    def remember_slopes(self, keys: list[int], local: Array, slopes: Array) -> None:
+        """Keep slopes for some test rows and what is set aside."""
+        self.local_place.update(zip(keys, range(len(self.local_place), len(self.local_place) + len(keys)), strict=True))
+        self.local = np.vstack([self.local, local])
+        self.slopes = np.concatenate([self.slopes, slopes]) if self.slopes.size else slopes
+
+
+class Block:
+    """A block of test rows beside the training rows of a bag."""
+
+    def __init__(self, bag: Bag, new: NewInputs):
+        self.bag = bag
+        self.new = new
+        self.n_rows = new.H.shape[0]
+        self._known: dict[Hashable, AtPoint] = {}
+
+    def _learn(self, point: Any, segments: Segments) -> AtPoint:
+        """Moments at a point, and what it takes to set rows aside, for test rows of which they are not known yet."""
+        known = self._at(point)
+        missing = _missing(segments.row, segments.aside, known.mean, known.place, known.weights)
+        if missing.size:
+            rows, aside = np.unique(segments.row[missing]), np.unique(segments.aside)
+            posterior = self.bag.posterior(point)
+            new = self.new.take(rows)
+            moments = posterior.moments(new, by_root=False)
+            known.mean[rows], known.variance[rows] = moments.mean, moments.variance
+            aside = aside[aside >= 0]
+            if aside.size:
+                others = posterior.without(aside)
+                means = moments.half @ others.target.T + new.H @ others.first_fit.T
+                known.remember(rows, aside, others, moments.half @ others.columns.T, means)
+        return known
+
+    def _at(self, point: Any) -> AtPoint:
+        if point not in self._known:
+            self._known[point] = AtPoint(self.bag.y.size, self.n_rows)
+        return self._known[point]
+
+    def set_aside(self, point: Any, segments: Segments, ranked: Rows) -> Segments:
+        """Parts of segments by the row that stands out most at a point; those of which it is known stay as they are."""
+        known_already = segments.aside != UNKNOWN
+        if known_already.all():
+            return segments
+        others = segments.take(known_already)
+        found = self._find_aside(point, segments.take(~known_already), ranked)
+        return Segments.concatenate([others, found])
+
+    def _find_aside(self, point: Any, segments: Segments, ranked: Rows) -> Segments:
+        silent = self.new.undetermined[segments.row]
+        if silent.any():
+            own, rest = segments.take(silent).forget(self._stands_out(point, ranked)), segments.take(~silent)
+            return Segments.concatenate([own, self._find_aside(point, rest, ranked)]) if rest.size else own
+        rows, members = np.unique(segments.row, return_inverse=True)
+        posterior = self.bag.posterior(point)
+        weights, mean, variance = prediction = self.predict(point, rows)
+        lines = score_lines(posterior, ranked, prediction, 2.0)
+        segment, low, high, row = outstanding(lines, members, segments.low, segments.high)
+        row = np.where(row >= 0, ranked[np.maximum(row, 0)], row)
+        row[np.isinf(variance[members[segment]])] = TEST_ROW  # of its label nothing is known
+        known, aside = self._at(point), np.unique(row[row >= 0])
+        known.mean[rows], known.variance[rows] = mean, variance
+        if aside.size:
+            others = posterior.without(aside)
+            means = weights @ others.labels.T + self.new.H[rows] @ others.first_fit.T
+            known.remember(rows, aside, others, weights[:, aside], means)
+        return Segments(segments.row[segment], low, high, row)
+
+    def _stands_out(self, point: Any, ranked: Rows) -> int:
+        """The training row that stands out most beside a test row that alone determines a coefficient.
+
+        Such a row scores 0, also when it is a training row, and then another is set aside; so here too.
+        """
+        posterior = self.bag.posterior(point)
+        zero = np.zeros(1)
+        unit = np.array([1.0 / (posterior.sizes.precision or 1.0)])
+        lines = score_lines(posterior, ranked, Prediction(np.zeros((1, self.bag.y.size)), zero, unit), 2.0)
+        row = int(outstanding(lines, np.zeros(1, dtype=np.int64), zero, zero)[3][0])
+        return int(ranked[row]) if row >= 0 else NOTHING
+
+    def where_it_helps(
+        self, new: Any, old: Any, segments: Segments, gain: float, other: Block | None = None
+    ) -> tuple[Segments, Segments]:
+        """Parts of segments on which F is lower at a point than at another by more than some gain, and others.
+
+        The old point may be one of ``other``: the same rows with other hyperparameters to choose from.
+        """
+        beside = other or self
+        none = segments.take(np.empty(0, dtype=np.int64))
+        criterion_new, criterion_old = self.bag.criterion(new), beside.bag.criterion(old)
+        if criterion_new.log_determinant == np.inf:
+            return none, segments
+        if criterion_old.log_determinant == np.inf:
+            return segments, none
+        outcome = _compare(
+            *(segments.low, segments.high, segments.aside == NOTHING),
+            *self._learn(new, segments).parts(criterion_new, segments),
+            *beside._learn(old, segments).parts(criterion_old, segments),
+            *(self.bag.degrees, gain, self.bag.rounding, criterion_old.largest_variance),
+        )
+        return segments.divided(*outcome)
+
+    def promising(self, steps: Steps, first: int, segments: Segments) -> list[tuple[int, Segments]]:
+        """Parts of segments by the first step that is promising there, or by the number of steps where none is.
+
+        Parameters
+        ----------
+        steps : Steps
+            The steps.
+        first : int
+            The first of them to look at.
+        segments : Segments
+            Labels.
+        """
+        known = self._at(steps.point)
+        if self.bag.criterion(steps.point).log_determinant == np.inf:
+            return [(first, segments)]
+        which, start, stop, trial = _promising(
+            *(segments.low, segments.high, self._local(steps, segments), known.local, known.slopes),
+            *(steps.penalty, steps.logarithms, first, steps.gain),
+        )
+        parts = Segments(segments.row[which], start, stop, segments.aside[which])
+        return [(k, parts.take(trial == k)) for k in sorted(set(trial.tolist()))]
+
+    def _local(self, steps: Steps, segments: Segments) -> Rows:
+        """Where slopes for each segment are kept; where the test row is set aside, those of the training rows."""
+        known, n = self._at(steps.point), self.bag.y.size + 1
+        keys = np.where(segments.aside == TEST_ROW, -1, segments.row * n + np.maximum(segments.aside + 1, 0)).tolist()
+        missing = sorted({key for key in keys if key not in known.local_place})
+        if missing:
+            number = np.array(missing)
+            alone, row, aside = number < 0, np.maximum(number, 0) // n, np.where(number < 0, 0, number % n) - 1
+            these = Segments(row, row + 0.0, row + 0.0, np.where(aside < 0, NOTHING, aside))
+            q, _, mu, s = self._learn(steps.point, these).parts(self.bag.criterion(steps.point), these)
+            s[alone] = np.inf
+            degrees = self.bag.degrees + (aside < 0) - np.isinf(s)
+            posterior, rows = self.bag.posterior(steps.point), np.unique(row)
+            weights, _, variance = (part[np.searchsorted(rows, row)] for part in self.predict(steps.point, rows))
+            variance[alone] = np.inf
+            aside = np.where(posterior.diagonal[aside] > 0.0, aside, -1)
+            found = steps.slopes().beside(self.new.pairs.X[row], weights, variance, aside)
+            known.remember_slopes(missing, np.column_stack([q, mu, s, degrees]), found)
+        return np.array([known.local_place[key] for key in keys])
+
+    def mean_and_variance(self, point: Any, segments: Segments) -> tuple[Array, Array]:
+        """Mean and variance of the test row's label for each segment."""
+        known = self._learn(point, segments.forget())
+        return known.mean[segments.row], known.variance[segments.row]
+
+    def predict(self, point: Any, rows: Rows) -> Prediction:
+        """Weights of all training rows, means and variances, for some of the test rows."""
+        return self.bag.posterior(point).predict(self.new.take(rows))
+
+
+@compiled(error_model="numpy")
+def _missing(row: Rows, aside: Rows, mean: Array, place: Rows, weights: Array) -> Rows:  # pragma: no cover
+    """Segments of whose test row something is not known."""
+    missing, count = np.empty(row.size, dtype=np.int64), 0
+    for n in range(row.size):
+        known = mean[row[n]] == mean[row[n]]
+        if known and aside[n] >= 0:
+            i = place[aside[n]]
+            known = i >= 0 and weights[i, row[n]] == weights[i, row[n]]
+        if not known:
+            missing[count] = n
+            count += 1
+    return missing[:count]
+
+
+@compiled(error_model="numpy")
+def _parts(
+    quadratic: float,
+    log_determinant: float,
+    mean: Array,
+    variance: Array,
+    place: Rows,
+    own: Array,
+    weights: Array,
+    means: Array,
+    row: Rows,
+    aside: Rows,
+) -> tuple[Array, Array, Array, Array]:  # pragma: no cover
+    q, log_d = np.full(row.size, quadratic), np.full(row.size, log_determinant)
+    mu, s = mean[row], variance[row]
+    for n in range(row.size):
+        i = place[aside[n]] if aside[n] >= 0 else -1
+        if i >= 0 and own[i, 0] > 0.0:
+            precision, q[n] = own[i]
+            log_d[n] += np.log(precision)
+            mu[n] = means[i, row[n]]
+            s[n] += weights[i, row[n]] ** 2 / precision
+        if s[n] < np.inf:  # else the test row has no say
+            log_d[n] += np.log(s[n])
+    return q, log_d, mu, s
+
+
+@compiled(error_model="numpy")
+def _compare(
+    low: Array,
+    high: Array,
+    all_kept: Mask,
+    q: Array,
+    log_d: Array,
+    mu: Array,
+    s: Array,
+    q_old: Array,
+    log_d_old: Array,
+    mu_old: Array,
+    s_old: Array,
+    degrees: int,
+    gain: float,
+    rounding: float,
+    largest_variance: float,
+) -> tuple[Rows, Array, Array, Mask]:  # pragma: no cover
+    """Where F is lower at a point than at an old one by more than a gain: segment, ends and outcome of each part."""
+    n = low.size
+    which, helps = np.empty(3 * n, dtype=np.int64), np.empty(3 * n, dtype=np.bool_)
+    starts, stops = np.empty(3 * n), np.empty(3 * n)
+    count = 0
+    for k in range(n):
+        silent = s_old[k] == np.inf  # the test row takes a coefficient of its own, and has no say
+        ratio = np.exp((log_d_old[k] - log_d[k] - gain) / (degrees + all_kept[k] - silent))
+        shift = mu[k] - mu_old[k]
+        a = 1.0 / s[k] - ratio / s_old[k]
+        b, c = -2.0 * shift / s[k], q[k] + shift**2 / s[k] - ratio * q_old[k]
+        if q[k] == 0.0 and q_old[k] == 0.0:  # the mean function explains all rows that are kept: the rest is rounding
+            spread = 1.0 if silent else max(s_old[k] / largest_variance, 1.0)
+            b, c = 0.0, abs(a) * rounding * spread
+        count = cut(k, low[k], high[k], a, b, c, mu_old[k], which, starts, stops, helps, count)
+    return which[:count], starts[:count], stops[:count], helps[:count]
+
+
+@compiled(error_model="numpy")
+def _promising(
+    low: Array,
+    high: Array,
+    place: Rows,
+    local: Array,
+    every_slope: Array,
+    penalty: Array,
+    steps: Array,
+    first: int,
+    gain: float,
+) -> tuple[Rows, Array, Array, Rows]:  # pragma: no cover
+    """Parts of segments by the first of some steps that would help to first order: segment, ends and step of each."""
+    n, k = low.size, steps.shape[0]
+    most = n * (2 * (k - first) + 1)
+    which, trial = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    starts, stops, count = np.empty(most), np.empty(most), 0
+    left, ends = np.empty((2, 2 * k + 1, 2)), np.empty((2, 6 * k + 3))
+    number, yes = np.empty(6 * k + 3, dtype=np.int64), np.empty(6 * k + 3, dtype=np.bool_)
+    for e in range(n):
+        (q, mu, s, degrees), slopes = local[place[e]], every_slope[place[e]]
+        left[0, 0, 0], left[0, 0, 1], n_left, now = low[e], high[e], 1, 0
+        for step in range(first, k):
+            squares = np.zeros(3)
+            slope = gain
+            for j in range(steps.shape[1]):
+                slope += steps[step, j] * (slopes[3, j] + penalty[j])
+                for i in range(3):
+                    squares[i] += steps[step, j] * slopes[i, j]
+            a = slope / s - degrees * squares[2]
+            b = -2.0 * degrees * squares[1]
+            c = slope * q - degrees * squares[0]
+            if q == 0.0:  # the mean function explains all rows that are kept: the rest is rounding
+                a, b, c = 0.0, 0.0, -1.0
+            parts = 0
+            for i in range(n_left):
+                parts = cut(0, left[now, i, 0], left[now, i, 1], a, b, c, mu, number, ends[0], ends[1], yes, parts)
+            n_left, now = 0, 1 - now
+            for i in range(parts):
+                if yes[i]:
+                    which[count], starts[count], stops[count], trial[count] = e, ends[0, i], ends[1, i], step
+                    count += 1
+                else:
+                    left[now, n_left, 0], left[now, n_left, 1] = ends[0, i], ends[1, i]
+                    n_left += 1
+            if n_left == 0:
+                break
+        for i in range(n_left):
+            which[count], starts[count], stops[count], trial[count] = e, left[now, i, 0], left[now, i, 1], k
+            count += 1
+    return which[:count], starts[:count], stops[:count], trial[:count]
