@@ -229,7 +229,7 @@ SLOW_THREADS = (
     "import time\n"
     "from conformal_gp import regressor\n"
     "from conformal_gp.threads import map_threads\n"
-    "def endless(*arguments):\n"
+    "def endless(*arguments, **others):\n"
     "    open('fitting', 'w').close()\n"
     "    list(map_threads(time.sleep, [100.0] * 4, 2))\n"
     "regressor.ConformalGPRegressor.fit = endless\n"

@@ -237,3 +237,57 @@ def test_tunings(command_line, train, new, tuning):
     )
     assert document["tuning"] == ("holdout" if tuning == "auto" else tuning)  # conftest.py has auto be quick
     assert document["guarantee"].startswith("Not exact" if tuning == "train" else "Exact")
+
+
+def noisy_tables(command_line):
+    rng = np.random.default_rng(0)
+    a, v = rng.uniform(0, 3, 70), rng.choice([0.01, 0.4], 70)
+    frame = pd.DataFrame({"a": a, "v": v, "y": np.sin(2 * a) + np.sqrt(v) * rng.standard_normal(70)})
+    train = command_line.write("noisy.csv", frame[:60].to_csv(index=False))
+    return frame, train, command_line.write("noisy-new.csv", frame[60:][["a", "v"]].to_csv(index=False))
+
+
+def test_a_column_of_known_noise_variances(command_line):
+    frame, train, new = noisy_tables(command_line)
+    options = ["-t", "y", "-c", "80%", "--noise-column", "v"]
+    found = pd.read_csv(io.StringIO(command_line("predict", train, new, *options, "-q").stdout))
+    model = ConformalGPRegressor(random_state=0).fit(frame[["a"]][:60], frame["y"][:60], noise_variance=frame["v"][:60])
+    ends = model.predict_interval(frame[["a"]][60:], 0.8, noise_variance=frame["v"][60:])
+    np.testing.assert_allclose(found[["y_lower_80", "y_upper_80"]], ends, rtol=1e-9)
+    command_line("fit", train, "-t", "y", "--noise-column", "v", "-o", "noisy.model", "-q")
+    again = command_line("predict", new, "-m", "noisy.model", "-c", "80%", "--quantiles", "10%", "-q").stdout
+    np.testing.assert_array_equal(pd.read_csv(io.StringIO(again))["y_lower_80"], found["y_lower_80"])
+    assert "noise-new.csv" not in again
+    lacking = command_line.write("lacking.csv", "a\n1\n")
+    assert "lacking.csv lacks 'v'" in command_line.error("predict", lacking, "-m", "noisy.model")
+    renamed = command_line.write("renamed.csv", (command_line.folder / "noisy-new.csv").read_text().replace("v", "w"))
+    others = command_line("predict", renamed, "-m", "noisy.model", "--noise-column", "w", "-c", "80%", "-q").stdout
+    np.testing.assert_array_equal(pd.read_csv(io.StringIO(others))["y_lower_80"], found["y_lower_80"])
+
+
+def test_columns_that_are_no_noise_variances(command_line):
+    _, train, new = noisy_tables(command_line)
+    told = command_line.error("predict", train, new, "-t", "y", "--noise-column", "w")
+    assert "noisy.csv has no column 'w'" in told
+    assert "cannot be the target" in command_line.error("predict", train, new, "-t", "y", "--noise-column", "y")
+    negative = command_line.write("negative.csv", "a,v\n1,-0.5\n")
+    told = command_line.error("predict", train, negative, "-t", "y", "--noise-column", "v")
+    assert "variances cannot be negative; column 'v' has -0.5" in told
+    empty = command_line.write("empty.csv", "a,v\n1,\n2,0.1\n")
+    assert "column 'v' has no value" in command_line.error("predict", train, empty, "-t", "y", "--noise-column", "v")
+    dropped = command_line("predict", train, empty, "-t", "y", "--noise-column", "v", "--missing", "drop", "-q").stdout
+    assert pd.read_csv(io.StringIO(dropped))["y_mean"].isna().tolist() == [True, False]
+    command_line("fit", train, "-t", "y", "--drop", "v", "-o", "m", "-q")
+    told = command_line.error("predict", new, "-m", "m", "--noise-column", "v")
+    assert "if fit was given those of the training rows" in told
+
+
+def test_varying_noise(command_line):
+    rng = np.random.default_rng(1)
+    a = rng.uniform(-2, 2, 120)
+    frame = pd.DataFrame({"a": a, "y": np.exp(a) * rng.standard_normal(120)})
+    train = command_line.write("spread.csv", frame.to_csv(index=False))
+    new = command_line.write("two.csv", "a\n-1.5\n1.5\n")
+    found = pd.read_csv(io.StringIO(command_line("predict", train, new, "-t", "y", "--noise", "varying", "-q").stdout))
+    low, high = found["y_upper_90"] - found["y_lower_90"]
+    assert high > 4 * low

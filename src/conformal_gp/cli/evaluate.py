@@ -193,7 +193,7 @@ def cross_validated(
 
     ``asked`` goes to :func:`~conformal_gp.evaluation.cross_validate_intervals`.
     """
-    X, y, _, _ = training
+    X, y = training.X, training.y
     n_train = training_size(y.size, cv)
     models: dict[str, Any] = {CONFORMAL: choice.model(n_train)}
     if compare:

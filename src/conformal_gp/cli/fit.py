@@ -19,6 +19,7 @@ def fit(
     target: options.Target,
     out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="File for the model; - is stdout.")],
     *,
+    noise_column: options.NoiseColumn = None,
     choice: ModelChoice,
     reading: Reading,
     quiet: options.Quiet = False,
@@ -32,10 +33,10 @@ def fit(
     if as_json and out == "-":
         raise ValueError("--json and the model cannot both go to standard output; give --out a file.")
     check_output(out, [data])
-    X, y, columns, _ = read_training(data, target, reading, choice.seed, output)
-    model = choice.model(X.shape[0])
+    training = read_training(data, target, reading, choice.seed, output, noise_column)
+    X, y, columns = training.X, training.y, training.columns
     with output.working(f"fitting to {y.size} rows"), output.warnings_as_notices():
-        model.fit(columns.frame(X), y)
+        model = training.fit(choice)
     save_model(model, sys.stdout.buffer if out == "-" else out, columns=columns)
     if as_json:
         output.document(

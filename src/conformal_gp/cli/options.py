@@ -14,6 +14,7 @@ KernelName = Literal["se", "rq", "nn", "matern32", "matern52"]
 MeanName = Literal["auto", "zero", "constant", "linear"]
 TuningName = Literal["auto", "augmented", "holdout", "train"]
 WarpName = Literal["log", "sqrt", "box-cox", "yeo-johnson", "auto"]
+NoiseName = Literal["constant", "varying"]
 MissingRule = Literal["error", "drop", "impute"]
 UnseenRule = Literal["error", "blank"]
 DateRule = Literal["error", "parts"]
@@ -78,6 +79,14 @@ Separator = Annotated[
 Decimal = Annotated[
     str | None, typer.Option(metavar="CHAR", help="Decimal mark, . or ,; else guessed.", rich_help_panel=_TABLE)
 ]
+NoiseColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COL",
+        help="Column with the known variance of the noise on each label; learnt noise is added to it.",
+        rich_help_panel=_TABLE,
+    ),
+]
 Sample = Annotated[
     int | None,
     typer.Option(min=3, metavar="N", help="Use only N training rows, drawn at random.", rich_help_panel=_TABLE),
@@ -104,6 +113,10 @@ Gamma = Annotated[
 Warp = Annotated[
     WarpName | None,
     typer.Option(help="Map of the labels; predictions come back in their units.", rich_help_panel=_MODEL),
+]
+Noise = Annotated[
+    NoiseName,
+    typer.Option(help="Whether learnt noise is constant, or may vary with the inputs.", rich_help_panel=_MODEL),
 ]
 Log = Annotated[
     bool,

@@ -43,7 +43,7 @@ class Job(NamedTuple):
 
     def fitted(self, without: int | None = None) -> Any:
         """The model fitted to all rows, or to all but one."""
-        X, y, _, _ = self.training
+        X, y, *_ = self.training
         rows = [i for i in range(y.size) if i != without]
         with self.output.warnings_as_notices():
             return self.choice.model(len(rows)).fit(self.training.columns.frame(X[rows]), y[rows])
@@ -113,7 +113,7 @@ def _comparison(job: Job) -> Any:
 
 
 def _along_one_input(job: Job, display: Any, confidence_level: float | list[float]) -> Any:
-    X, y, columns, _ = job.training
+    X, y, columns, *_ = job.training
     return display.from_estimator(
         job.fitted(),
         columns.frame(X),
@@ -128,7 +128,7 @@ def _along_one_input(job: Job, display: Any, confidence_level: float | list[floa
 def _p_values(job: Job) -> Any:
     from conformal_gp.plotting import PValueDisplay
 
-    X, y, columns, rows = job.training
+    X, y, columns, rows, _ = job.training
     places = np.flatnonzero(rows == job.row - 1)
     if places.size == 0:
         within = f"lie between 1 and {rows[-1] + 1}" if not 1 <= job.row <= rows[-1] + 1 else "be a row that was kept"

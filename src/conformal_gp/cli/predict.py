@@ -20,7 +20,10 @@ from conformal_gp.tables import Columns, TableError, write_table
 from conformal_gp.tables.kinds import kind_of
 
 # Options that say how a model is fitted, and nothing to one that is.
-_OF_FIT = ("kernel", "mean", "tuning", "gamma", "log", "warp", "seed", "jobs", "categories", "dates", "drop", "sample")
+_OF_FIT = (
+    *("kernel", "mean", "tuning", "gamma", "log", "warp", "noise", "seed", "jobs"),
+    *("categories", "dates", "drop", "sample"),
+)
 
 
 def predict(
@@ -44,6 +47,7 @@ def predict(
         bool, typer.Option("--regions", help="Add the exact regions too: several pieces where there are holes.")
     ] = False,
     *,
+    noise_column: options.NoiseColumn = None,
     asked: Asked,
     choice: ModelChoice,
     reading: Reading,
@@ -73,19 +77,23 @@ def predict(
         if reading.missing != "error":
             columns = replace(columns, missing=reading.missing)
         columns = replace(columns, missing_marks=(*columns.missing_marks, *reading.na))
+        columns = replace(columns, noise=noise_column or columns.noise)
         new = read_new(files[-1], columns, reading, output)
     else:
         if len(files) != 2 or target is None:
             raise TableError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
         if is_folder(files[0]):
+            if noise_column is not None:
+                raise TableError(f"{files[0]} is a folder: --noise-column is for single files.")
             with output.working(f"fitting to the rows of {files[0]}"), output.warnings_as_notices():
                 fitted, columns = fit_to_folder(files[0], target, reading, choice, output)
             new = read_new(files[-1], columns, reading, output)
         else:
-            X, y, columns, _ = read_training(files[0], target, reading, choice.seed, output)
+            training = read_training(files[0], target, reading, choice.seed, output, noise_column)
+            columns = training.columns
             new = read_new(files[-1], columns, reading, output)  # before the fit, which may take long
-            with output.working(f"fitting to {y.size} rows"), output.warnings_as_notices():
-                fitted = choice.model(X.shape[0]).fit(columns.frame(X), y)
+            with output.working(f"fitting to {training.y.size} rows"), output.warnings_as_notices():
+                fitted = training.fit(choice)
     with output.working(f"predicting {new.rows.size} rows"):
         prediction = Prediction(fitted, columns, new, wanted, output)
     if out != "-" or not as_json:

@@ -29,6 +29,8 @@ class NewRows(NamedTuple):
     """(rows, inputs)"""
     rows: NDArray[np.int64]
     """Which rows of the table these are: all, but for those that lack a value or have a new category."""
+    noise: Array | None
+    """Known noise variances, where a column holds these."""
 
 
 def read_new(source: str, columns: Columns, reading: Reading, output: Output) -> NewRows:
@@ -47,7 +49,7 @@ def read_new(source: str, columns: Columns, reading: Reading, output: Output) ->
             f"rows of {table.name} with a category that {columns.source} has not: {design.unseen.size} "
             f"({places(table, design.unseen)}); their predictions are left empty"
         )
-    return NewRows(table, design.X, design.rows)
+    return NewRows(table, design.X, design.rows, design.noise)
 
 
 def places(table: Table, rows: Any) -> str:
@@ -66,6 +68,7 @@ class Prediction:
         self._wanted = wanted
         self.rows = new.rows
         self._inputs = new.X
+        self._noise = new.noise
         inputs = columns.frame(new.X)
         names = np.array(columns.input_names)
         self.beyond = [names[outside].tolist() for outside in model.beyond_training(inputs)]
@@ -79,21 +82,24 @@ class Prediction:
     def _intervals(self, inputs: Any) -> Array:
         if not self._wanted.levels:
             return np.empty((self.rows.size, 2, 0))
-        return self._model.predict_interval(inputs, _floats(self._wanted.levels), tails=self._wanted.tails)
+        levels, tails = _floats(self._wanted.levels), self._wanted.tails
+        return self._model.predict_interval(inputs, levels, tails=tails, noise_variance=self._noise)
 
     def _exact_regions(self, inputs: Any) -> list[list[Array]]:
         """Pieces of each region, by level, then by row."""
         one_piece = self._model.gamma_ == 2.0 and tuning_of(self._model) != "augmented"
         if one_piece or self._wanted.tails == "equal":
             return [[ends[None] for ends in self.intervals[:, :, i]] for i in range(len(self._wanted.levels))]
-        return [self._model.predict_set(inputs, float(level)) for level in self._wanted.levels]
+        levels = _floats(self._wanted.levels)
+        return [self._model.predict_set(inputs, level, noise_variance=self._noise) for level in levels]
 
     def _one_sided(self, inputs: Any, kind: str) -> Array:
         """Quantiles or bounds, (rows, levels)."""
         shares = _floats(self._wanted.one_sided[kind])
         if kind == "quantile":
-            return self._model.predict_quantiles(inputs, shares)
-        return self._model.predict_bound(inputs, shares, side=kind.removesuffix("_bound"))
+            return self._model.predict_quantiles(inputs, shares, noise_variance=self._noise)
+        side = kind.removesuffix("_bound")
+        return self._model.predict_bound(inputs, shares, side=side, noise_variance=self._noise)
 
     def _say_what_is_unusual(self, output: Output) -> None:
         far = [row for row, names in zip(self.rows, self.beyond, strict=True) if names]

@@ -33,7 +33,7 @@ def report(
 
     check_output(out, [data])
     output = Output(quiet=quiet, as_json=False)
-    X, y, columns, rows = read_training(data, target, reading, choice.seed, output)
+    X, y, columns, rows, _ = read_training(data, target, reading, choice.seed, output)
     n_folds = folds_for(folds, y.size, output)
     with output.progress("cross-validating") as progress, output.warnings_as_notices():
         page = build_report(

@@ -64,6 +64,7 @@ class ModelChoice:
     gamma: options.Gamma = 2.0
     log: options.Log = False
     warp: options.Warp = None
+    noise: options.Noise = "constant"
     seed: options.Seed = 0
     jobs: options.Jobs = None
 
@@ -83,6 +84,7 @@ class ModelChoice:
             mean=self.mean,
             gamma=self.gamma,
             warp=self._warp,
+            noise=self.noise,
             tuning=self.tuning if tuning is None else tuning,
             random_state=self.seed,
             n_jobs=self.jobs,
@@ -100,6 +102,7 @@ class ModelChoice:
             mean=self.mean,
             gamma=self.gamma,
             warp=self._warp,
+            noise=self.noise,
             random_state=self.seed,
             n_jobs=self.jobs,
         )
@@ -118,6 +121,12 @@ class Training(NamedTuple):
     columns: Columns
     rows: NDArray[np.int64]
     """Numbers of the rows in the table, from 0."""
+    noise: Array | None = None
+    """Known noise variances, where a column holds these."""
+
+    def fit(self, choice: ModelChoice) -> Model:
+        """Fit a model to the rows."""
+        return choice.model(self.y.size).fit(self.columns.frame(self.X), self.y, noise_variance=self.noise)
 
 
 def say_imputed(table: Table, imputed: int, output: Output) -> None:
@@ -129,7 +138,9 @@ def say_imputed(table: Table, imputed: int, output: Output) -> None:
         )
 
 
-def read_training(source: str, target: str, reading: Reading, seed: int, output: Output) -> Training:
+def read_training(
+    source: str, target: str, reading: Reading, seed: int, output: Output, noise_column: str | None = None
+) -> Training:
     """Read training rows from a table, and report what was left out."""
     table = reading.table(source, output)
     columns = Columns.learn(
@@ -140,10 +151,11 @@ def read_training(source: str, target: str, reading: Reading, seed: int, output:
         missing=reading.missing,
         missing_marks=reading.na,
         dates=reading.dates,
+        noise=noise_column,
     )
     for notice in columns.notices():
         output.notice(notice)
-    (X, numbers, _, imputed), y = columns.training_rows(table)
+    (X, numbers, _, imputed, noise), y = columns.training_rows(table)
     if reading.missing == "impute" and y.size < len(table):
         output.notice(f"{len(table) - y.size} of {len(table)} rows of {table.name} have no label and were left out")
     elif y.size < len(table):
@@ -159,10 +171,11 @@ def read_training(source: str, target: str, reading: Reading, seed: int, output:
         rows = np.sort(np.random.RandomState(seed).permutation(y.size)[: reading.sample])
         output.notice(f"{rows.size} of {y.size} rows, drawn at random")
         X, y, numbers = X[rows], y[rows], numbers[rows]
+        noise = None if noise is None else noise[rows]
     if y.size > MOST_EXACT_ROWS:
         output.notice(
             f"{y.size:,} rows are too many for the exact Gaussian process (up to {MOST_EXACT_ROWS:,}): a low-rank one "
             "is used, tuned on design rows; the guarantee stays exact. --sample N takes the exact one on N rows drawn "
             "at random"
         )
-    return Training(X, y, columns, numbers)
+    return Training(X, y, columns, numbers, noise)

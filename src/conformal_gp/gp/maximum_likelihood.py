@@ -136,7 +136,9 @@ def maximise_likelihood(
         return search.optimum(best)
     least_ratio *= np.exp(LARGEST_LOG_WEIGHT)
     varying = _Search(kernel, noise_variance, rows, label_variance, restricted, deviation, least_ratio, features)
-    found = varying.climb(np.append(best.x, np.zeros(features.shape[1])))
+    # Noise of all rows that a short length scale explained away would have no weights: so the first start, too.
+    starts = [np.append(best.x, np.zeros(features.shape[1])), varying.start]
+    found = min(map_threads(varying.climb, starts, n_jobs), key=lambda result: result.fun)
     supported = is_supported(best.fun - found.fun, features.shape[1])
     return varying.optimum(found) if supported else search.optimum(best)
 

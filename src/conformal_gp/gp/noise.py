@@ -11,8 +11,8 @@ is about the geometric mean of the learnt noise there. Beyond two and a half sta
 far out, and :math:`\ell = \log 100` keeps weights between 1/100 and 100: no test row has noise of another kind than the
 rows had.
 
-The coefficients have a normal prior of mean 0 and variance 1/d for d inputs: that of :math:`\log w` is then about 2,
-whatever d is. They are 0 unless the rows say otherwise (:func:`is_supported`).
+The coefficients have a normal prior of mean 0 and variance :math:`d^{-1/2}` for d inputs, between that of a few inputs
+that matter much and that of many that matter little. They are 0 unless the rows say otherwise (:func:`is_supported`).
 """
 
 from __future__ import annotations
@@ -91,10 +91,10 @@ def coefficients(varying: VaryingNoise | None) -> Array:
 def penalty(coefficients: Array) -> tuple[float, Array]:
     """Minus the log density of the prior, but for a constant, and its gradient.
 
-    >>> penalty(np.array([1.0, 0.0, 0.0, 0.0]))
-    (1.0, array([2., 0., 0., 0.]))
+    >>> penalty(np.eye(8)[0])
+    (1.0, array([2., 0., 0., 0., 0., 0., 0., 0.]))
     """
-    precision = 0.5 * coefficients.size
+    precision = float(np.sqrt(0.5 * coefficients.size))
     return 0.5 * precision * float(coefficients @ coefficients), precision * coefficients
 
 

@@ -54,6 +54,8 @@ class DesignMatrix(NamedTuple):
     """Those that were dropped because a category is new."""
     imputed: int = 0
     """How many missing values were filled in."""
+    noise: Array | None = None
+    """(rows,): known noise variances, where a column holds these."""
 
 
 class _Values(NamedTuple):
@@ -94,6 +96,8 @@ class Columns:
     """How the table was written, if it was text: new rows are read the same way."""
     numbering: tuple[str, ...] = ()
     """Columns that are used, and look like row numbers or identifiers."""
+    noise: str | None = None
+    """The column of known noise variances, which is no input."""
 
     @classmethod
     def learn(
@@ -106,6 +110,7 @@ class Columns:
         missing: str = "error",
         missing_marks: Iterable[str] = (),
         dates: str = "error",
+        noise: str | None = None,
     ) -> Self:
         """Learn which columns there are, and the categories of those with text.
 
@@ -125,6 +130,8 @@ class Columns:
             Texts that mean a missing value, besides the usual ones.
         dates : {"error", "parts"}, default="error"
             Whether a column of dates is an error, or becomes year, month and day of the week (and hour).
+        noise : str or None, default=None
+            Name of a column with the known variance of the noise on each label, which is no input.
 
         Returns
         -------
@@ -133,7 +140,7 @@ class Columns:
         """
         marks = MISSING_MARKS | frozenset(missing_marks)
         leave_out = list(leave_out)
-        for name in [target, *leave_out]:
+        for name in [target, *leave_out, *([] if noise is None else [noise])]:
             if name not in table.names:
                 raise TableError(
                     f"{table.name} has no column '{name}'.{did_you_mean(name, table.names)} "
@@ -141,7 +148,9 @@ class Columns:
                 )
         if target in leave_out:
             raise TableError(f"the target '{target}' cannot be dropped.")
-        used = [name for name in table.names if name != target and name not in leave_out]
+        if noise is not None and noise in (target, *leave_out):
+            raise TableError(f"the column of noise variances '{noise}' cannot be the target, nor be dropped.")
+        used = [name for name in table.names if name not in (target, noise) and name not in leave_out]
         unnamed = [name for name in used if not name]
         used = [name for name in used if name]
         if unnamed and not numbers_rows(table):
@@ -155,7 +164,16 @@ class Columns:
         dialect = None if table.typed else table.dialect
         numbering = tuple(name for name in used if names_rows(table, name, marks))
         return cls(
-            table.name, target, columns, category_inputs, missing, tuple(missing_marks), left_out, dialect, numbering
+            table.name,
+            target,
+            columns,
+            category_inputs,
+            missing,
+            tuple(missing_marks),
+            left_out,
+            dialect,
+            numbering,
+            noise,
         )
 
     @classmethod
@@ -184,7 +202,7 @@ class Columns:
 
     def extra(self, table: Table) -> list[str]:
         """Columns of another table that are not used, and were not left out before."""
-        known = {column.name for column in self.columns} | {self.target, *self.left_out}
+        known = {column.name for column in self.columns} | {self.target, self.noise, *self.left_out}
         return [name for name in table.names if name not in known]
 
     def design(self, table: Table, unseen: str = "error") -> DesignMatrix:
@@ -196,17 +214,33 @@ class Columns:
             If a column is not there, a category is new (unless ``unseen`` says otherwise), a value is missing (unless
             ``missing`` says otherwise) or not a number.
         """
-        absent = [column.name for column in self.columns if column.name not in table.names]
+        needed = [*(column.name for column in self.columns), *([] if self.noise is None else [self.noise])]
+        absent = [name for name in needed if name not in table.names]
         if absent:
             hint = did_you_mean(absent[0], self.extra(table)) if len(absent) == 1 else ""
             raise TableError(f"{table.name} lacks {listed(absent)}, which {self.source} has.{hint}")
         read = _each(self.columns, lambda column: self._values(table, column, unseen))
         values = np.array([found.values for found in read])
-        rows = np.flatnonzero(~np.isnan(values).any(axis=0))  # NaN only in rows to drop
+        noise = None if self.noise is None else self._noise_variances(table, self.noise)
+        lacking = np.isnan(values).any(axis=0)  # NaN only in rows to drop
+        rows = np.flatnonzero(~lacking if noise is None else ~(lacking | np.isnan(noise)))
         inputs = zip(self.columns, values[:, rows], strict=True)
         X = np.hstack([column.design(value, self.category_inputs) for column, value in inputs])
         new = np.flatnonzero(np.any([found.unseen for found in read], axis=0))
-        return DesignMatrix(X, rows, new, sum(int(found.imputed[rows].sum()) for found in read))
+        imputed = sum(int(found.imputed[rows].sum()) for found in read)
+        return DesignMatrix(X, rows, new, imputed, None if noise is None else noise[rows])
+
+    def _noise_variances(self, table: Table, name: str) -> Array:
+        """Known noise variances, NaN only where a row is to be dropped: they are not imputed."""
+        variances = read_numbers(table, name, self._marks)
+        absent = np.isnan(variances)
+        if absent.any() and self.missing != "drop":
+            raise missing_value(table, name, absent)
+        if (variances < 0.0).any():
+            row = int(np.argmax(variances < 0.0))
+            where = f"{variances[row]:g} in {table.place(row)}"
+            raise TableError(f"{table.name}: variances cannot be negative; column '{name}' has {where}.")
+        return variances
 
     def _values(self, table: Table, column: Column, unseen: str) -> _Values:
         """A column as numbers, days or codes, NaN only where a row is to be dropped."""
@@ -251,16 +285,18 @@ class Columns:
 
     def training_rows(self, table: Table) -> tuple[DesignMatrix, Array]:
         """Inputs and labels of the rows that have a label and lack nothing that is not imputed."""
-        X, rows, _, imputed = self.design(table)
-        y = self.labels(table)[rows]
+        design = self.design(table)
+        y = self.labels(table)[design.rows]
         labelled = np.isfinite(y)
         if not labelled.any():
             raise TableError(f"{table.name} has no row without missing values.")
-        return DesignMatrix(X[labelled], rows[labelled], imputed=imputed), y[labelled]
+        noise = None if design.noise is None else design.noise[labelled]
+        found = DesignMatrix(design.X[labelled], design.rows[labelled], imputed=design.imputed, noise=noise)
+        return found, y[labelled]
 
     def emptiest(self, table: Table) -> tuple[str, int]:
         """The column that lacks the most values, and how many."""
-        names = [self.target, *(column.name for column in self.columns)]
+        names = [self.target, *(column.name for column in self.columns), *([] if self.noise is None else [self.noise])]
         absent = {name: count_missing(table, name, self._marks) for name in names}
         return max(absent.items(), key=lambda item: item[1])
 
@@ -322,7 +358,8 @@ class Columns:
         _check(document["missing"] in MISSING_RULES, f"missing is {document['missing']!r}")
         source, target = document["source"], document["target"]
         _check(isinstance(source, str) and isinstance(target, str), f"source and target are {source!r}, {target!r}")
-        dialect = document.get("dialect")
+        dialect, noise = document.get("dialect"), document.get("noise")
+        _check(noise is None or isinstance(noise, str), f"noise is {noise!r}")
         return cls(
             source,
             target,
@@ -333,6 +370,7 @@ class Columns:
             _tuple_of_text(document["left_out"]) or (),
             None if dialect is None else Dialect.from_json(dialect),
             _tuple_of_text(document.get("numbering")) or (),
+            noise,
         )
 
 
