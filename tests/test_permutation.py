@@ -69,3 +69,12 @@ def test_a_rare_category_among_the_rows_that_coarse_steps_look_at(monkeypatch, s
         coarse = selectors.CoarseRows.of(X).without
     y[coarse[X[coarse, 1] == 0.0][0]] += 100.0  # stands out
     assert len(set(selected(X, y, mean="linear"))) == 1
+
+
+def test_a_row_of_large_prior_variance_does_not_hide_which_row_stands_out():
+    """Under a kernel that grows with its inputs, one far-out input is no reason to call other rows' scores tied."""
+    X = np.array(
+        [[1, -1], [0, -1], [0, 1], [0, 0], [-1, 1], [2, 2], [0, 0], [0, 2], [0, 2], [0, -1892800]], dtype=float
+    )
+    y = np.array([2, 1, 3, 1, -2, 2, -1, 3, 2, -2], dtype=float)
+    assert sorted(bags.p_values(X, y, "sum")) == list(range(1, 11))

@@ -91,10 +91,21 @@ def test_a_label_is_in_the_region_exactly_if_its_p_value_exceeds_delta(problem, 
         for label, p in zip(labels, exact_p(model, np.tile(x, (labels.size, 1)), labels), strict=True):
             if np.abs(ends - label).min(initial=np.inf) > 1e-6 * (1 + abs(label)):
                 assert (p > 1 - level) == contains(region, label), (label, p, region)
-        # Regions are closed: the ends that were handed out belong to them. Not so where labels are far from 0 for their
-        # scatter: what an end is rounded by, times the steepness of a row's score, may then be more than a tie.
-        if ends.size and shift < 1e5:
+        if ends.size:  # regions are closed: the ends that were handed out belong to them
             assert min(exact_p(model, np.tile(x, (ends.size, 1)), ends)) > 1 - level
+
+
+@settings(deadline=None, max_examples=150)
+@given(problems, st.floats(0.0, 1.0), st.sampled_from([0.0, 1e5, 1e9]))
+def test_a_bound_is_a_label_that_as_many_rows_reach_as_its_rank_says(problem, share, shift):
+    setting = Setting(problem)
+    predictor = setting.fit(setting.X, setting.y + shift)._predictor
+    n = predictor.n_ranked
+    k = 1 + int(share * (n - 1))
+    for labels, is_upper in zip(predictor.bounds(setting.inputs, [k], [k]).T, (False, True), strict=True):
+        known = np.isfinite(labels)
+        at_least, higher = predictor.counts(setting.inputs[known], labels[known], signed=True)
+        assert ((at_least if is_upper else n - higher) >= k).all()
 
 
 @settings(deadline=None, max_examples=100)

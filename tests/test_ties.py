@@ -7,7 +7,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.conformal.lines import Lines
+from conformal_gp.conformal.lines import WIDENING, Lines
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.posterior import Posterior
@@ -29,7 +29,7 @@ def twin_problem(rng, n):
 @pytest.mark.parametrize("mean", ["zero", "constant", "linear"])
 @pytest.mark.parametrize("kernel", [RBF, lambda length: Matern(length, nu=2.5)], ids=["se", "matern52"])
 def test_rounding_errors_are_what_they_are_said_to_be(kernel, mean, noise):
-    """A test row that equals a training row has its score, but for half of what counts as a tie."""
+    """A test row that equals a training row has its score, but for less than regions are widened by."""
     rng = np.random.default_rng(0)
     for n in (10, 40, 150):
         for _ in range(20):
@@ -41,7 +41,7 @@ def test_rounding_errors_are_what_they_are_said_to_be(kernel, mean, noise):
             lines = score_lines(posterior, slice(None), posterior.predict(inputs.new(X[i : i + 1])), 2.0)
             t = abs(y[i] - lines.centre[0])
             gap = abs(abs(lines.offset[0, i] + lines.slope[0, i] * (y[i] - lines.centre[0])) - t)
-            assert gap <= 0.5 * (lines.rounding.floor[0] + lines.rounding.share[0] * t)
+            assert gap <= WIDENING * (lines.rounding.floor[0] + lines.rounding.share[0] * t)
 
 
 @pytest.mark.parametrize("noise", [1e-2, 1e-6, 1e-9])

@@ -35,7 +35,7 @@ def test_block_form_equals_the_dense_inverse_of_the_bag(name, mean):
     no_columns = np.empty((len(X), 0)), np.empty((2, 0))
     H, H_new = (make_basis(mean, X), make_basis(mean, inputs)) if mean != "zero" else no_columns
     posterior = Posterior(kernel, NOISE, training(X, H), y, flat_prior=True)
-    weights, means, variances = posterior.predict(new_inputs(inputs, X, H_new))
+    weights, means, variances, _ = posterior.predict(new_inputs(inputs, X, H_new))
     for j in range(2):
         rows = np.vstack([X, inputs[j]])
         M = bag_inverse(kernel, rows, make_basis(mean, rows))

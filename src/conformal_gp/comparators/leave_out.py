@@ -87,7 +87,7 @@ class ClosedForm(LeftOut):
         return mean, np.sqrt(variance)
 
     def _predict(self, X: Array) -> tuple[Array, Array]:
-        weights, mean, variance = self._predictor.posterior.predict(self._predictor.inputs.new(X))
+        weights, mean, variance, _ = self._predictor.posterior.predict(self._predictor.inputs.new(X))
         means, variances = (np.tile(part[:, None], len(self._folds)) for part in (mean, variance))
         for j, (rows, root) in enumerate(zip(self._folds, self._roots, strict=True)):
             if root is not None:

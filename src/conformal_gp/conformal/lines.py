@@ -10,20 +10,25 @@ These *centred lines* are all that regions and p-values need, whichever method t
 
 **What counts as a tie.** Scores tie that differ by no more than the rounding errors that they carry. Equal rows must
 tie, and so must rows whose residuals are opposite, as they are in tables of few different values. In floating point
-they tie up to rounding. A Cholesky factorisation solves :math:`(A + E) \alpha = y` with some E of the
-size of rounding errors of A, so row i's weighted residual is off by :math:`(A^{-1} E \alpha)_i` or, for random errors,
-by about :math:`\epsilon\, a\, |A^{-1} e_i|\, |\alpha|` with :math:`a = \max A_{ii}`. Over
-:math:`\sqrt{P_{ii}}`, that is in units of scores, it is at most
+they tie up to rounding. A Cholesky factorisation solves :math:`(A + E) \alpha = y` with errors
+:math:`|E_{ij}| \lesssim \epsilon \sqrt{A_{ii} A_{jj}}`, so row i's weighted residual is off by
+:math:`(A^{-1} E \alpha)_i` or, for random errors, by about :math:`\epsilon\, |D A^{-1} e_i|\, |D \alpha|` with
+:math:`D_{ii} = \sqrt{A_{ii}}`. Over :math:`\sqrt{P_{ii}}`, that is in units of scores, it is at most
 
-.. math:: \epsilon\, \sqrt{c}\, (a\, |\alpha| + \max |y|), \qquad c = \max P_{ii},
+.. math::
+    \epsilon\, (\sqrt{r}\, |D \alpha| + \sqrt{c}\, \max |y|), \qquad r = \max A_{ii} P_{ii}, \quad c = \max P_{ii},
 
 where the last term is for the labels' own rounding. It is a function of the bag, the same whichever row is the test
-row. Measured on rows that are equal, at noise from 1e-1 to 1e-11 of the signal and 10 to 500 rows, scores are off by at
-most 5.4 times as much, and typically by a third of it (tests/test_ties.py).
+row. A row of large prior variance, such as a far-out input under a kernel that grows with its inputs, does not make
+others less exact. Measured on rows that are equal, at noise from 1e-1 to 1e-11 of the signal and 10 to 500 rows,
+scores are off by at most 5.4 times as much, and typically by a third of it (tests/test_ties.py).
 
-A tie counts in full for p-values. Regions are widened by half of what counts as a tie: so a label that ties is in the
-region, and an end of a region, handed back as a label, has a p-value that says so. At so little noise that this would
-be more than :data:`MOST_WIDENING` of the largest label, ends are not known better than that, and are left there.
+A tie counts in full for p-values. Regions are widened by somewhat less than half of what counts as a tie: so a label
+that ties is in the region. An end of a region, handed back as a label, has a p-value that says so: there a row's score
+and the test row's part with a steepness of at most :math:`1 + |q|`, so that they are apart by that much times what the
+end was put out and rounded by, :math:`\tfrac12 \epsilon |y|`. Up to a steepness of 2 (always, for gamma = 2), this is
+less than a tie; where it is steeper, ends are put out by less. At so little noise that ends would be put out by more
+than :data:`MOST_WIDENING` of the largest label, they are not known better than that, and are left there.
 """
 
 from __future__ import annotations
@@ -41,8 +46,10 @@ COVERS_ALL = 1e100
 
 # Scores that differ by less than this share of their size are tied in any case.
 TIE = 1e-10
-# A label is known to rounding only, and so then is its distance from the mean.
+# A label is known to rounding only, and so then is its distance from the mean, and the score of a row that it moves.
 LABEL_ROUNDING = 8.0 * np.finfo(float).eps
+# Ends of regions are put out by this share of what counts as a tie: twice as much, and the end's own rounding, is less.
+WIDENING = 0.4
 # The formula above is multiplied by this.
 SAFETY = 16.0
 # Ends of regions are put out by no more than this share of the largest label.
@@ -80,13 +87,17 @@ class Slack(NamedTuple):
         none = np.zeros(centre.size)
         more, steeper, most = (none, none, 0.0) if rounding is None else rounding
         share = np.full(centre.size, TIE + LABEL_ROUNDING)
-        return cls(*(0.5 * part for part in (LABEL_ROUNDING * np.abs(centre), share, more, steeper, most + none)))
+        return cls(*(WIDENING * part for part in (LABEL_ROUNDING * np.abs(centre), share, more, steeper, most + none)))
 
     def put_out(self, reach: Array) -> Array:
         """Ends at some distances, (m, levels), put out; a negative one is on the other side of the centre."""
         floor, share, more, steeper, most = (part[:, None] for part in self)
         t = np.where(np.isfinite(reach), np.abs(reach), 0.0)
         return reach + (floor + share * t + np.minimum(more + steeper * t, most))
+
+    def take(self, rows: Rows) -> Slack:
+        """For some of the test rows."""
+        return Slack(*(part[rows] for part in self))
 
     def each(self) -> Array:
         """One row for each test row."""
@@ -171,18 +182,24 @@ def normalised_residual_lines(
 
 
 def rounding(
-    sizes: tuple[float, float, float, float], weight: Array, variance: Array, unequal: Array | float = 1.0
+    sizes: tuple[float, float, float, float],
+    weight: Array,
+    variance: Array,
+    prior: Array,
+    unequal: Array | float = 1.0,
 ) -> Rounding:
     r"""Error of the scores of some test rows and of the rows that they are compared with.
 
     Parameters
     ----------
     sizes : tuple of four floats
-        a, c, :math:`|\alpha|` and :math:`\max |y|` of the training rows.
+        r, c, :math:`|D \alpha|` and :math:`\max |y|` of the training rows.
     weight : ndarray of shape (m,)
-        Length of the vector of weights of each test row.
+        Length :math:`|D v|` of the vector of weights of each test row.
     variance : ndarray of shape (m,)
         Variance of each test row's label; nothing is off where it is infinite.
+    prior : ndarray of shape (m,)
+        Its prior variance.
     unequal : ndarray of shape (m,), default=1.0
         A factor for scores that are not in units of standard deviations.
 
@@ -191,13 +208,14 @@ def rounding(
     rounding : Rounding
         For each test row.
     """
-    largest_variance, precision, residual, label = sizes
+    relative, precision, residual, label = sizes
     known = np.isfinite(variance)
     s = np.where(known, variance, 1.0)
-    # the test row's own inverse variance is 1/s; with its label the residuals become longer by t (1 + |v|) / s
-    unit = SAFETY * np.finfo(float).eps * np.sqrt(np.maximum(s * precision, 1.0)) * unequal
-    floor = unit * (largest_variance * residual + label)
-    share = unit * largest_variance * (1.0 + weight) / s
+    # the test row's own inverse variance is 1/s; with its label D alpha becomes longer by t (sqrt(prior) + |D v|) / s
+    unit = SAFETY * np.finfo(float).eps * unequal
+    by_matrix = unit * np.sqrt(np.maximum(s * relative, prior))
+    floor = by_matrix * residual + unit * np.sqrt(np.maximum(s * precision, 1.0)) * label
+    share = by_matrix * (np.sqrt(prior) + weight) / s
     return Rounding(np.where(known, floor, 0.0), np.where(known, share, 0.0), MOST_WIDENING * label)
 
 

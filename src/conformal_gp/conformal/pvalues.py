@@ -38,7 +38,8 @@ def counts(lines: Lines, y: Array, signed: bool = False) -> tuple[Counts, Counts
     With ``signed``, scores keep their signs. Where nothing is known of a label, no sign means anything: all rows tie.
     """
     t = (y - lines.centre)[:, None]
-    slack = TIE * (np.abs(lines.offset) + np.abs(t)) + LABEL_ROUNDING * np.abs(y)[:, None]
+    slack = TIE * (np.abs(lines.offset) + np.abs(t))
+    slack += LABEL_ROUNDING * np.abs(y)[:, None] * np.maximum(np.abs(lines.slope), 1.0)
     if lines.rounding is not None:
         slack += lines.rounding.floor[:, None] + lines.rounding.share[:, None] * np.abs(t)
     scores, own = lines.offset + lines.slope * t, t

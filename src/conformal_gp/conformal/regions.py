@@ -8,7 +8,7 @@ the side t >= 0, with signs changed so that p >= 0, a row *leaves* after :math:`
 Where no row ever returns or stays for ever, that is, when all |q| < 1, the region is one interval whose ends are the
 k-th largest leaving points: a selection, O(n) a test row. Otherwise the points are sorted and swept.
 
-All ends are then put out a little, by half of what counts as a tie (:mod:`conformal_gp.conformal.lines`).
+All ends are then put out a little, by less than half of what counts as a tie (:mod:`conformal_gp.conformal.lines`).
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _pieces(offset: Array, slope: Array, slack: Array, rank: int) -> Array:  # p
 def _put_out(t: float, steepness: float, slack: Array) -> float:  # pragma: no cover
     """How far an end is put out where a row's score and the test row's part with some steepness."""
     off = slack[0] + slack[1] * t + min(slack[2] + slack[3] * t, slack[4])
-    return off if steepness <= 2.0 else off * 1.9 / steepness  # scores are then apart by less than a tie
+    return off if steepness <= 2.0 else off * 2.0 / steepness  # scores are then apart by less than a tie
 
 
 @compiled(error_model="numpy")

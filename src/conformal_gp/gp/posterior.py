@@ -67,6 +67,8 @@ class Moments(NamedTuple):
     """(m,): variance s of a new label, noise included; infinite where its mean is not determined."""
     square: Array
     """(m,): squared length of ``half``."""
+    prior: Array
+    """(m,): prior variance of a new label, noise included."""
 
 
 class Prediction(NamedTuple):
@@ -78,17 +80,19 @@ class Prediction(NamedTuple):
     """(m,): mean of a new label."""
     variance: Array
     """(m,): variance s of a new label, noise included."""
+    prior: Array
+    """(m,): its prior variance."""
 
 
 class Sizes(NamedTuple):
     """Of what size the numbers are from which scores come: rounding errors are in proportion."""
 
-    variance: float
-    """Largest prior variance of a label."""
+    relative: float
+    """Largest ratio of a label's prior variance to its leave-one-out variance."""
     precision: float
     """Largest inverse leave-one-out variance."""
     residual: float
-    """Length of ``alpha``."""
+    """Length of ``alpha``, each entry times its label's prior standard deviation."""
     label: float
     """Largest label."""
 
@@ -143,8 +147,10 @@ class Posterior:
         ``y' P y``, which is also ``(y - H β)' C (y - H β)``.
     log_determinant : float
         log |K + σ² I|, and with a flat prior log |H'CH| added.
+    prior : ndarray of shape (l,)
+        Prior variances of the training rows' labels, noise included.
     largest_variance : float
-        Largest prior variance of a training row's label, noise included.
+        The largest of them.
     degrees_of_freedom : int
         l, less the number of coefficients with a flat prior.
     """
@@ -170,7 +176,8 @@ class Posterior:
         noise = inputs.noise.variance(noise_variance)
         A.flat[:: A.shape[0] + 1] += noise
         self._least_noise = float(noise.min())
-        self.largest_variance = float(A.flat[:: A.shape[0] + 1].max())
+        self.prior = A.diagonal().copy()
+        self.largest_variance = float(self.prior.max())
         self._factor = trustworthy(A, SMALLEST_CONDITION, _singular) if checked else Factor(A)
         self._flat = flat_prior and H.shape[1] > 0
         self._basis, self.coefficients, self.alpha, self.quadratic = explain(self._factor.lower, H, y)
@@ -199,9 +206,9 @@ class Posterior:
     def sizes(self) -> Sizes:
         """Of what size the numbers are that scores come from."""
         return Sizes(
-            self.largest_variance,
+            float((self.prior * self.diagonal).max()),
             float(self.diagonal.max()),
-            float(np.linalg.norm(self.alpha)),
+            float(np.linalg.norm(np.sqrt(self.prior) * self.alpha)),
             float(np.abs(self._y).max()),
         )
 
@@ -256,7 +263,7 @@ class Posterior:
             undetermined = new.undetermined | (variance <= ALONE**2 * spread)
             variance += spread
             variance[undetermined] = np.inf
-        return Moments(half, mean, variance, square)
+        return Moments(half, mean, variance, square, total)
 
     def _prior_variances(self, new: NewInputs) -> Array:
         """Prior variances at new inputs, without noise."""
@@ -272,7 +279,7 @@ class Posterior:
     def predict(self, new: NewInputs) -> Prediction:
         """Weights, means and variances of the labels of new inputs."""
         moments = self.moments(new)
-        return Prediction(self.weights(moments), moments.mean, moments.variance)
+        return Prediction(self.weights(moments), moments.mean, moments.variance, moments.prior)
 
     def mean(self, new: NewInputs) -> Array:
         """Means; cheaper than :meth:`moments` by a factor of the training rows."""

@@ -91,12 +91,12 @@ def score_lines(posterior: Posterior, ranked: Rows | slice, prediction: Predicti
     lines : Lines
         Scores as functions of the test row's label, and how far rounding puts them off.
     """
-    weights, mean, variance = prediction
+    weights, mean, variance, prior = prediction
     diagonal, ranked_weights = posterior.diagonal[ranked], weights[:, ranked]
     lines = normalised_residual_lines(posterior.residuals[ranked], diagonal, ranked_weights, mean, variance, gamma)
-    length = np.sqrt(np.einsum("ij,ij->i", weights, weights))
+    length = np.sqrt(np.einsum("ij,ij,j->i", weights, weights, posterior.prior))
     unequal = 1.0 if gamma == 2.0 else _unequal(diagonal, ranked_weights, variance, gamma)
-    return lines._replace(rounding=rounding(posterior.sizes, length, variance, unequal))
+    return lines._replace(rounding=rounding(posterior.sizes, length, variance, prior, unequal))
 
 
 def _unequal(diagonal: Array, weights: Array, variance: Array, gamma: float) -> Array:

@@ -124,7 +124,7 @@ class Block:
             return Segments.concatenate([own, self._find_aside(point, rest, ranked)]) if rest.size else own
         rows, members = np.unique(segments.row, return_inverse=True)
         posterior = self.bag.posterior(point)
-        weights, mean, variance = prediction = self.predict(point, rows)
+        weights, mean, variance, _ = prediction = self.predict(point, rows)
         lines = score_lines(posterior, ranked, prediction, 2.0)
         segment, low, high, row = outstanding(lines, members, segments.low, segments.high)
         row = np.where(row >= 0, ranked[np.maximum(row, 0)], row)
@@ -145,7 +145,7 @@ class Block:
         posterior = self.bag.posterior(point)
         zero = np.zeros(1)
         unit = np.array([1.0 / (posterior.sizes.precision or 1.0)])
-        lines = score_lines(posterior, ranked, Prediction(np.zeros((1, self.bag.y.size)), zero, unit), 2.0)
+        lines = score_lines(posterior, ranked, Prediction(np.zeros((1, self.bag.y.size)), zero, unit, zero), 2.0)
         row = int(outstanding(lines, np.zeros(1, dtype=np.int64), zero, zero)[3][0])
         return int(ranked[row]) if row >= 0 else NOTHING
 
@@ -206,7 +206,7 @@ class Block:
             s[alone] = np.inf
             degrees = self.bag.degrees + (aside < 0) - np.isinf(s)
             posterior, rows = self.bag.posterior(steps.point), np.unique(row)
-            weights, _, variance = (part[np.searchsorted(rows, row)] for part in self.predict(steps.point, rows))
+            weights, _, variance, _ = (part[np.searchsorted(rows, row)] for part in self.predict(steps.point, rows))
             variance[alone] = np.inf
             aside = np.where(posterior.diagonal[aside] > 0.0, aside, -1)
             found = steps.slopes().beside(self.new.pairs.X[row], weights, variance, aside)

@@ -118,15 +118,15 @@ class SinglePredictor(Predictor):
 
     def _lines(self, moments: Moments, rows: Rows) -> Iterator[tuple[Rows, Lines]]:
         """Lines for the test rows ``rows``, in pieces: some of the rows, and their lines. ``moments`` is used up."""
-        weights, mean, variance = self.posterior.weights(moments), moments.mean, moments.variance
+        weights, *rest = self.posterior.weights(moments), moments.mean, moments.variance, moments.prior
         for piece in _pieces(rows.size, PIECE_ENTRIES // self.n_rows):
-            prediction = Prediction(weights[piece], mean[piece], variance[piece])
+            prediction = Prediction(weights[piece], *(part[piece] for part in rest))
             yield rows[piece], score_lines(self.posterior, self._ranked, prediction, self._gamma)
 
     def _rough_hulls(self, rows: single_precision.RoughRows, moments: Moments, ranks: Sequence[int]) -> Array:
         """Hulls by way of single precision, (m, 2, levels), put out as those of lines are."""
         sizes = self.posterior.sizes
-        off = rounding(sizes, np.sqrt(sizes.precision * moments.square), moments.variance)
+        off = rounding(sizes, np.sqrt(sizes.relative * moments.square), moments.variance, moments.prior)
         below, above = map(Slack.of(moments.mean, off).put_out, _rough_reach(rows, moments, ranks))
         mean = moments.mean[:, None]
         return np.stack([mean - below, mean + above], axis=1)
@@ -142,7 +142,7 @@ class SinglePredictor(Predictor):
 
 def _rough_reach(rows: single_precision.RoughRows, moments: Moments, ranks: Sequence[int]) -> Array:
     """How far hulls reach below and above the mean, by way of single precision, (2, m, levels)."""
-    half, mean, variance, square = moments
+    half, mean, variance, square, _ = moments
     cosines = np.empty(half.shape, dtype=np.float32)
     np.multiply(half, np.where(square > 0.0, square, 1.0)[:, None] ** -0.5, out=cosines, casting="same_kind")
     multiply_triangle(rows.unit_root, cosines, transposed=True)
