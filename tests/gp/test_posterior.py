@@ -95,7 +95,7 @@ def test_a_flat_prior_is_the_limit_of_a_wide_one():
     flat = Posterior(RBF(0.9), NOISE, training(X, np.ones((12, 1))), y, flat_prior=True)
     wide = Posterior(RBF(0.9) + ConstantKernel(1e5), NOISE, training(X), y)
     found, expected = flat.predict(new_inputs(inputs, X, np.ones((2, 1)))), wide.predict(new_inputs(inputs, X))
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(found[:3], expected[:3], strict=True):  # weights, means, variances
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
 
 
