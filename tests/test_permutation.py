@@ -78,3 +78,20 @@ def test_a_row_of_large_prior_variance_does_not_hide_which_row_stands_out():
     )
     y = np.array([2, 1, 3, 1, -2, 2, -1, 3, 2, -2], dtype=float)
     assert sorted(bags.p_values(X, y, "sum")) == list(range(1, 11))
+
+
+@pytest.mark.parametrize("name", ["linear mean", "candidates, linear mean", "fixed, linear mean"])
+def test_smoothed_p_values_of_a_bag_with_rows_alone_in_their_category(name):
+    """Each row in turn the test row: on average p-values are uniform, rows whose mean nothing determines included."""
+    rng = np.random.default_rng(0)
+    X, y = bags.noisy(rng, 14)
+    X = np.column_stack([X, np.eye(14)[:, :3]])  # each of three rows alone has a 1 in a column
+    n = y.size
+    low, high = np.empty((2, n))
+    for i in range(n):
+        rest = np.arange(n) != i
+        predictor = ConformalGPRegressor(**bags.MODELS[name]).fit(X[rest], y[rest])._predictor
+        (at_least,), (higher,) = predictor.counts(X[~rest], y[~rest], signed=False)
+        low[i], high[i] = higher / n, (at_least + 1) / n
+    for delta in np.linspace(0.02, 0.98, 25):
+        assert np.mean(np.clip((delta - low) / (high - low), 0.0, 1.0)) == pytest.approx(delta)

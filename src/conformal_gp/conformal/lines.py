@@ -40,8 +40,8 @@ import numpy as np
 from conformal_gp._compiled import compiled
 from conformal_gp.types import Array, Rows
 
-# Slope of all rows, their offsets zero, where nothing is known of a label: every row covers every candidate. It stands
-# for infinity: larger than any slope.
+# Slope of rows, their offsets zero, where nothing is known of a label: they cover every candidate. It stands for
+# infinity: larger than any slope.
 COVERS_ALL = 1e100
 
 # Scores that differ by less than this share of their size are tied in any case.
@@ -156,7 +156,8 @@ def normalised_residual_lines(
         p_i = s \alpha_i / d_i, \qquad q_i = -v_i / d_i, \qquad d_i = (s\, P_{ii} + v_i^2)^{1 - 1/\gamma} .
 
     A row whose variance is infinite (:math:`P_{ii} = 0`) and which has no weight in the prediction has score zero, the
-    limit of ever vaguer priors. The centre is the mean :math:`\mu`; for :math:`\gamma = 2` every :math:`|q_i| < 1`.
+    limit of ever vaguer priors. So has a test row whose variance is infinite: it ties with such rows, and all others
+    score higher. The centre is the mean :math:`\mu`; for :math:`\gamma = 2` every :math:`|q_i| < 1`.
 
     Parameters
     ----------
@@ -235,7 +236,8 @@ def _fill(
         v, p, q = weights[j], offset[j], slope[j]
         if s == np.inf:
             p[:] = 0.0
-            q[:] = COVERS_ALL
+            for i in range(n):  # the test row scores 0, as each row does that determines a coefficient by itself
+                q[i] = COVERS_ALL if diagonal[i] > 0.0 else 1.0
         elif power == 0.5:
             for i in range(n):
                 r = 1.0 / np.sqrt(s * diagonal[i] + v[i] * v[i])

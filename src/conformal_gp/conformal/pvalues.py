@@ -44,7 +44,7 @@ def counts(lines: Lines, y: Array, signed: bool = False) -> tuple[Counts, Counts
         slack += lines.rounding.floor[:, None] + lines.rounding.share[:, None] * np.abs(t)
     scores, own = lines.offset + lines.slope * t, t
     if signed:
-        slack[(lines.slope == COVERS_ALL).all(axis=1)] = np.inf
+        slack[(lines.slope == COVERS_ALL).any(axis=1)] = np.inf
     else:
         scores, own = np.abs(scores), np.abs(own)
     return (scores >= own - slack).sum(axis=1), (scores > own + slack).sum(axis=1)

@@ -318,7 +318,9 @@ class AugmentedPredictor(Predictor):
 
     def counts(self, X: Array, y: Array, signed: bool) -> tuple[Counts, Counts]:
         """See Predictor."""
-        at_least, greater = np.repeat([[self.n_ranked], [0]], y.size, axis=1)  # where all rows tie
+        # a test row whose mean is not determined scores 0, as do training rows that alone determine a coefficient
+        others = 0 if signed else np.count_nonzero(self._under(self._main).posterior(self._best).diagonal[self._ranked])
+        at_least, greater = np.repeat([[self.n_ranked], [others]], y.size, axis=1)
         with one_blas_thread(self.n_rows):
             for rows, scaled in self._blocks(X):
                 blocks, chosen = scaled.select(X[rows], Segments.labels(y[rows]))
