@@ -20,7 +20,7 @@ def test_larger_bags(name, bag):
     if found is None:
         assert fast.refused(name, bag)
         return
-    bags.check(X, y, found, first)
+    bags.check(X, y, found, name, first)
 
 
 @pytest.mark.slow
@@ -35,5 +35,5 @@ def test_nasty_bags(name):
         if found is None:
             refused += 1
             continue
-        bags.check(X, y, found, first)
+        bags.check(X, y, found, name, first)
     assert refused <= NASTY_BAGS // 5
