@@ -100,6 +100,7 @@ study: $(VENV)/.test  ## coverage after tuning, and the four benchmark data sets
 	$(BIN)/python -m studies.benchmark_sets
 	$(BIN)/python -m studies.starts
 	$(BIN)/python -m studies.simulators
+	$(BIN)/python -m studies.noise
 
 clean:  ## remove the environment and what was built
 	rm -rf docs/gallery docs/api docs/sg_execution_times.rst

@@ -13,7 +13,11 @@ from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
 
 MOST_EXACT_ROWS = 2000
 DEFAULT = "conformal-gp"
-WAYS: dict[str, dict[str, Any]] = {DEFAULT: {}, "conformal-gp, warp": {"warp": "auto"}}
+WAYS: dict[str, dict[str, Any]] = {
+    DEFAULT: {},
+    "conformal-gp, warp": {"warp": "auto"},
+    "conformal-gp, varying": {"noise": "varying"},
+}
 
 
 def _method(options: dict[str, Any]) -> Method:

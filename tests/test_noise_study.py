@@ -1,0 +1,58 @@
+"""The study of noise that differs from row to row: its draws and its arithmetic."""
+
+import numpy as np
+import pytest
+from studies import noise
+
+NUMBERS = {"width": "2.0", "score": "3.0", "evaluations": "10", "varies": "0"}
+
+
+def _results(**of_varying):
+    rows = []
+    for kind, seed, model in [(kind, seed, model) for kind in noise.NOISES for seed in "12" for model in noise.MODELS]:
+        fifths = {f"fifth_{i}": "0.9" if seed == "1" else "0.8" for i in range(1, 6)}
+        row = {"noise": kind, "inputs": "1", "seed": seed, "model": model, **NUMBERS, **fifths}
+        rows.append(row | (of_varying if model == "varying" else {}))
+    return rows
+
+
+@pytest.mark.parametrize("kind", noise.NOISES)
+@pytest.mark.parametrize("n_inputs", noise.SIGNALS)
+def test_draws_repeat_and_have_the_noise_that_they_say(kind, n_inputs):
+    X, y, sd = noise.draw(kind, n_inputs, 3)
+    again = noise.draw(kind, n_inputs, 3)
+    for one, other in zip((X, y, sd), again, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert X.shape == (699, n_inputs)
+    assert (sd > 0.0).all()
+    assert (np.ptp(sd) == 0.0) == (kind == "constant")
+
+
+def test_worst_fifths_and_widths():
+    found = noise.cells(_results(width="1.0", fifth_2="0.4", varies="1"))
+    line = noise.table(found)[2]
+    assert line.startswith("| log-linear | 1 | 85%, 1.00 |")
+    assert "| 40%, 0.50 |" in line
+    assert line.endswith("| 100% |")
+
+
+def test_prices_and_standard_errors():
+    told = "\n".join(noise.summary(noise.cells(_results(width="2.2", evaluations="15"))))
+    assert "default: coverage 85.0% with a standard error of 2.2% in all, at least -1.0 standard errors" in told
+    assert "default, where noise differs: worst fifth 85% in the mean, 85% at least; interval score 1.00" in told
+    assert "varying beside constant: likelihoods 1.50 times as many, widths under constant noise 1.100 to 1.100" in told
+
+
+def test_only_draws_that_all_models_have_count():
+    results = _results()
+    found = noise.cells(results[:-1])
+    assert found["constant", 1]["default"].shape == (1, 9)
+    assert found["log-linear", 1]["default"].shape == (2, 9)
+
+
+def test_a_run(monkeypatch):
+    monkeypatch.setattr(noise, "TEST_ROWS", 40)
+    found = noise.run("log-linear", 1, 1, "varying")
+    assert set(found) == set(noise.FIELDS)
+    assert found["evaluations"] > 10
+    assert 0.5 < np.mean([found[f"fifth_{i}"] for i in range(1, 6)]) <= 1.0
