@@ -91,3 +91,11 @@ def test_smoothed_p_values_of_a_bag_with_rows_alone_in_their_category(name):
         low[i], high[i] = higher / n, (at_least + 1) / n
     for delta in np.linspace(0.02, 0.98, 25):
         assert np.mean(np.clip((delta - low) / (high - low), 0.0, 1.0)) == pytest.approx(delta)
+
+
+def test_labels_that_are_alike_but_for_the_row_that_stands_out_and_the_test_row():
+    """What the mean function explains without the test row, it does not with it: slopes are those of the whole bag."""
+    X = np.array([[-1.7869561], [1.9879401], [0.1884781], [-1.7869573], [0.764731]])
+    y = np.array([1.0, 0.0, 0.0, 0.0, 1.0])
+    assert len(set(selected(X, y))) == 1
+    assert sorted(bags.p_values(X, y, "default")) == list(range(1, 6))

@@ -189,6 +189,7 @@ class Block:
         which, start, stop, trial = _promising(
             *(segments.low, segments.high, self._local(steps, segments), known.local, known.slopes),
             *(steps.penalty, steps.logarithms, first, steps.gain),
+            *(self.bag.rounding, self.bag.criterion(steps.point).largest_variance),
         )
         parts = Segments(segments.row[which], start, stop, segments.aside[which])
         return [(k, parts.take(trial == k)) for k in sorted(set(trial.tolist()))]
@@ -312,6 +313,8 @@ def _promising(
     steps: Array,
     first: int,
     gain: float,
+    rounding: float,
+    largest_variance: float,
 ) -> tuple[Rows, Array, Array, Rows]:  # pragma: no cover
     """Parts of segments by the first of some steps that would help to first order: segment, ends and step of each."""
     n, k = low.size, steps.shape[0]
@@ -333,8 +336,8 @@ def _promising(
             a = slope / s - degrees * squares[2]
             b = -2.0 * degrees * squares[1]
             c = slope * q - degrees * squares[0]
-            if q == 0.0:  # the mean function explains all rows that are kept: the rest is rounding
-                a, b, c = 0.0, 0.0, -1.0
+            if q == 0.0:  # the mean function explains all rows that are kept, and a label that is off by rounding
+                b, c = 0.0, -1.0 if s == np.inf else -abs(a) * rounding * max(s / largest_variance, 1.0)
             parts = 0
             for i in range(n_left):
                 parts = cut(0, left[now, i, 0], left[now, i, 1], a, b, c, mu, number, ends[0], ends[1], yes, parts)
