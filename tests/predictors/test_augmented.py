@@ -12,7 +12,7 @@ import bag_oracle
 import oracle
 from cases import contains, make_data
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.predictors import selectors
+from conformal_gp.predictors import augmented, selectors
 
 KERNELS = {
     "each": Matern([1.0, 1.0], nu=2.5),
@@ -196,3 +196,17 @@ def test_functions_without_noise_have_narrow_intervals(name):
     low, high = model.predict_interval(X_new, 0.9).T
     assert np.mean(high - low) < 0.05 * np.std(function(*X.T))
     assert np.mean((low <= function(*X_new.T)) & (function(*X_new.T) <= high)) > 0.6
+
+
+def test_holes_are_wider_than_rounding():
+    """Decisions that turn at the same label but for rounding leave a sliver between them, which is no hole."""
+    X = np.array([[-1.9], [-1.2], [-0.3], [0.4], [1.1], [1.8]])
+    narrowest = np.inf
+    for seed in range(6):
+        y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(seed).standard_normal(6)
+        model = ConformalGPRegressor(gamma=3.0).fit(X, y)
+        for region in model.predict_set(np.linspace(-9, 9, 15)[:, None], 0.7):
+            narrowest = min(narrowest, np.min(region[1:, 0] - region[:-1, 1], initial=np.inf))
+    assert narrowest > 1e-10
+    touching = [np.array([[-np.inf, 0.8892479413911565]]), np.array([[0.8892479413911618, 1.0], [1.001, 2.0]])]
+    np.testing.assert_array_equal(augmented._union(touching), [[-np.inf, 1.0], [1.001, 2.0]])

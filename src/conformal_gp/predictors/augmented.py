@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.conformal.lines import Lines
+from conformal_gp.conformal.lines import LABEL_ROUNDING, TIE, Lines
 from conformal_gp.conformal.pvalues import Counts, counts
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.descent import LEAST_DIFFERENCE
@@ -338,14 +338,19 @@ def _clip(region: Array, low: float, high: float) -> Array:
 
 
 def _union(parts: list[Array]) -> Array:
-    """Union of closed intervals: those that touch become one."""
+    """Union of closed intervals: those that touch become one, up to rounding.
+
+    Where two decisions turn at the same label but for rounding, a sliver between both takes neither way.
+    """
     pieces = np.concatenate([np.empty((0, 2)), *parts])
     pieces = pieces[np.lexsort((pieces[:, 1], pieces[:, 0]))]
     if pieces.shape[0] < 2:
         return pieces
+    ends = pieces[np.isfinite(pieces)]
+    sliver = TIE * np.ptp(ends) + 8.0 * LABEL_ROUNDING * np.abs(ends).max() if ends.size else 0.0
     merged = [pieces[0].copy()]
     for piece in pieces[1:]:
-        if piece[0] <= merged[-1][1]:
+        if piece[0] <= merged[-1][1] + sliver:
             merged[-1][1] = max(merged[-1][1], piece[1])
         else:
             merged.append(piece.copy())
