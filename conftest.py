@@ -5,7 +5,8 @@ from importlib.util import find_spec
 
 import pytest
 
-collect_ignore = [] if find_spec("skpro") else ["src/conformal_gp/skpro.py"]
+NEEDS = {"skpro": "src/conformal_gp/skpro.py", "SALib": "src/conformal_gp/sensitivity.py"}
+collect_ignore = [path for package, path in NEEDS.items() if not find_spec(package)]
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,7 @@ from conformal_gp.frames import UNSEEN, Encoding
 from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.joint import mean_and_covariance
 from conformal_gp.tuning.low_rank import LowRankPlan
 from conformal_gp.tuning.plan import UNSEEN_CONDITION, Plan
 from conformal_gp.tuning.settings import LEARNT_WARPS, Settings, WarpChoice, check_warp, prior_deviation
@@ -143,7 +144,11 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         )
 
     def predict(
-        self, X: ArrayLike, return_std: bool = False, noise_variance: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        return_cov: bool = False,
+        noise_variance: ArrayLike | None = None,
     ) -> Array | tuple[Array, Array]:
         """Plain Gaussian process prediction, without the guarantee.
 
@@ -153,6 +158,8 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
             Test inputs.
         return_std : bool, default=False
             Also return the standard deviation of a new label, noise included.
+        return_cov : bool, default=False
+            Also return the covariance matrix of new labels, noise included; not with ``return_std``, nor with ``warp``.
         noise_variance : array-like of shape (n_samples,) or None, default=None
             Known noise variance of each test row's label, as in :meth:`predict_interval`; means do not need it.
 
@@ -163,6 +170,8 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         std : ndarray of shape (n_samples,)
             Predictive standard deviation; only with ``return_std``. With ``warp`` half the length of the interval from
             one standard deviation below the mapped label's mean to one above, mapped back.
+        cov : ndarray of shape (n_samples, n_samples)
+            Covariances of new labels given the training rows; only with ``return_cov``.
 
         Examples
         --------
@@ -173,7 +182,14 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         >>> mean.round(3), std.round(3)
         (array([ 0.802, -0.333]), array([0.424, 0.84 ]))
         """
-        inputs = self._test_inputs(X, noise_variance, needs_noise=return_std)
+        inputs = self._test_inputs(X, noise_variance, needs_noise=return_std or return_cov)
+        if return_cov:
+            if return_std or self.warp is not None:
+                raise ValueError(
+                    "return_cov=True must come without return_std=True and without warp, of whose labels there is no "
+                    f"covariance: got return_std={return_std!r}, warp={self.warp!r}. sample_y draws such labels."
+                )
+            return mean_and_covariance(self._predictor, inputs)
         if not return_std:
             return self._predictor.mean(inputs)
         mean, variance = self._predictor.mean_and_variance(inputs)

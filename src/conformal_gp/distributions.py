@@ -1,4 +1,4 @@
-"""Quantiles, one-sided bounds and distribution functions of a fitted model, from signed scores."""
+"""Quantiles, one-sided bounds and distribution functions of a fitted model, from signed scores; and joint draws."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from conformal_gp.conformal.levels import rank, read_levels, warn_where_infinite
 from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.joint import mean_and_covariance
 from conformal_gp.steps import PredictiveDistribution
 from conformal_gp.types import Array
 from conformal_gp.validation import check_labels
@@ -19,12 +20,53 @@ HALF = Fraction(1, 2)
 
 
 class PredictiveDistributions:
-    """The part of both regressors that rests on signed scores: see ``docs/distributions.md``."""
+    """Predictive distributions of both regressors: see ``docs/distributions.md``."""
 
     _predictor: Predictor
 
     def _test_inputs(self, X: ArrayLike, noise_variance: ArrayLike | None = None) -> Array:
         raise NotImplementedError
+
+    def sample_y(
+        self,
+        X: ArrayLike,
+        n_samples: int = 1,
+        random_state: int | np.random.RandomState | None = 0,
+        noise_variance: ArrayLike | None = None,
+    ) -> Array:
+        """Labels drawn together from the plain Gaussian process given the training rows, without the guarantee.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Test inputs.
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int, RandomState instance or None, default=0
+            Seed of the draws.
+        noise_variance
+            As in :meth:`predict_interval`.
+
+        Returns
+        -------
+        samples : ndarray of shape (n_rows, n_samples)
+            A draw in each column, noise included; with ``warp``, of mapped labels, mapped back.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
+        >>> model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0]).sample_y([[1.0], [3.0]], 4).shape
+        (2, 4)
+        """
+        inputs = self._test_inputs(X, noise_variance)
+        warp = getattr(self._predictor, "_warp", None)
+        mean, covariance = mean_and_covariance(getattr(self._predictor, "_predictor", self._predictor), inputs)
+        if not np.isfinite(covariance).all():
+            row = int(np.argmin(np.isfinite(np.diagonal(covariance))))
+            raise ValueError(f"the training rows do not determine the mean at row {row} of X: nothing can be drawn.")
+        drawn = check_random_state(random_state).multivariate_normal(mean, covariance, n_samples).T
+        return drawn if warp is None else warp.backward(drawn)
 
     def predict_quantiles(
         self, X: ArrayLike, quantiles: float | ArrayLike, noise_variance: ArrayLike | None = None

@@ -60,8 +60,10 @@ class ConformalGPRegressor(ConformalRegressor):
         for each of its coefficients, else constant.
     noise_variance : float >= 0 or None, default=None
         Variance of the noise on each label: its value with ``tuning="fixed"``, where it starts with "holdout" and
-        "train" (None: at a tenth of the labels' variance). "augmented" has a start of its own. 0 means no noise of our
-        own (say, with a ``WhiteKernel`` in ``kernel``). Not used where candidates bring their own.
+        "train" (None: at a tenth of the labels' variance). "augmented" has a start of its own. 0 is the deterministic
+        mode, for simulators: labels are interpolated, with the least noise that the arithmetic bears (about 1e-10 of
+        the kernel's variance, more with many rows), and none with "fixed", or with a ``WhiteKernel`` in ``kernel``,
+        which is then the noise. Not used where candidates bring their own.
     noise : {"constant", "varying"}, default="constant"
         Whether the learnt noise is the same for all rows, or may vary: its logarithm is then linear in the inputs and
         their squares, and constant unless the rows that it is learnt from say otherwise. "auto" is then "holdout";

@@ -50,7 +50,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
         As in :class:`ConformalGPRegressor`; several kernels or gammas are chosen among by the design rows.
     n_inducing : int or None, default=None
         Number of inducing inputs; fewer are taken if the design rows have fewer that are independent. None takes as
-        many as the number of rows affords: 2048 up to some 24,000 rows, 1000 for 100,000, at least 512.
+        many as the number of rows affords: 2048 up to some 24,000 rows, 1000 for 100,000, at least 512; half as many
+        again where the noise that is learnt is below a ten-thousandth of the kernel's variance.
     inducing : {"kmeans", "greedy", "random"} or array-like of shape (n_inducing, n_features), default="kmeans"
         How to take them from the design rows: centres of k-means, the row of largest variance given those before, or
         at random. Or the inputs themselves, which may not come from rows that are ranked.
@@ -59,7 +60,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
     tuning : {"holdout", "fixed"}, default="holdout"
         Hyperparameters by maximum likelihood on design rows, or as ``kernel`` and ``noise_variance`` have them.
     design : int, float in (0, 1), array-like of int, or None, default=None
-        Design rows: how many, which share, or their row numbers. None takes 4000, or a third of the rows if that is
+        Design rows: how many, which share, or their row numbers. None takes 8000, or half of the rows if that is
         less. Hyperparameters are learnt from at most 1000 of them, inducing inputs come from all.
     block_rows : int, default=8192
         Training rows that a thread works on at a time: memory is in proportion. Results agree to rounding.

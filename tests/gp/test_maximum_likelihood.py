@@ -207,10 +207,20 @@ def test_an_optimiser_that_fails_is_reported():
     assert re.search(r"not maximised.*n_restarts", remarks[0])
 
 
-def test_a_kernel_that_is_singular_everywhere_is_an_error():
-    X = np.zeros((5, 1))
+def test_a_kernel_that_is_singular_everywhere_is_an_error(monkeypatch):
+    def singular(*_):
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr(maximum_likelihood.NegativeLogLikelihood, "__call__", singular)
     with pytest.raises(np.linalg.LinAlgError, match="noise_variance"):
-        tune(ConstantKernel(1.0) * RBF(1.0), X, np.arange(5.0), noise_variance=0.0)
+        tune(ConstantKernel(1.0) * RBF(1.0), *make_data(6, 20))
+
+
+def test_noise_of_zero_is_the_least_that_is_searched_where_the_kernel_has_none():
+    X, y = make_data(6, 20)
+    optimum = tune(ConstantKernel(1.0) * RBF(1.0), X, y, noise_variance=0.0, least_ratio=1e-6)
+    assert optimum.noise_variance == pytest.approx(1e-6 * optimum.kernel.k1.constant_value)
+    assert not any("noise" in remark for remark in optimum.remarks)
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])

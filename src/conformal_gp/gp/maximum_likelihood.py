@@ -16,6 +16,7 @@ from scipy.optimize import OptimizeResult, minimize
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.hyperparameters import LengthScalePrior
+from conformal_gp.gp.inducing import shared_variance
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
 from conformal_gp.gp.noise import LARGEST_LOG_WEIGHT, is_supported, penalty
 from conformal_gp.gp.posterior import noise_floor
@@ -82,7 +83,8 @@ def maximise_likelihood(
     kernel : sklearn.gaussian_process.kernels.Kernel
         The start, and the bounds.
     noise_variance : float
-        Where the noise variance starts; 0 means that there is none and none is learnt.
+        Where the noise variance starts. 0 means that none is learnt: it stays at the least that is searched, or at 0 if
+        the kernel has white noise of its own.
     X, y, H : ndarray of shape (l, d), (l,) and (l, p)
         Inputs, labels, mean basis with independent columns.
     label_variance : float
@@ -114,6 +116,22 @@ def maximise_likelihood(
     """
     rows = _Rows(X, y, H, np.zeros(y.size) if known is None else known)
     least_ratio = max(NOISE_RANGE[0], noise_floor(y.size), least_ratio)
+    if noise_variance == 0.0 and not _has_noise(kernel, X):
+        # from usual starts a search at hardly any noise ends at length scales of next to nothing; so noise comes first
+        with_noise = maximise_likelihood(
+            kernel,
+            0.1 * label_variance,
+            *rows,
+            label_variance=label_variance,
+            restricted=restricted,
+            n_restarts=n_restarts,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            deviation=deviation,
+            least_ratio=least_ratio,
+        )
+        search = _Search(with_noise.kernel, 0.0, rows, label_variance, restricted, deviation, least_ratio)
+        return search.optimum(search.climb(search.start))
     search = _Search(kernel, noise_variance, rows, label_variance, restricted, deviation, least_ratio)
     if search.start.size == 0:
         return Optimum(kernel, noise_variance, -search.value(search.start), [])
@@ -141,6 +159,11 @@ def maximise_likelihood(
     found = min(map_threads(varying.climb, starts, n_jobs), key=lambda result: result.fun)
     supported = is_supported(best.fun - found.fun, features.shape[1])
     return varying.optimum(found) if supported else search.optimum(best)
+
+
+def _has_noise(kernel: Kernel, X: Array) -> bool:
+    """Whether a kernel has white noise of its own."""
+    return bool(kernel.diag(X[:1])[0] > shared_variance(kernel, X[:1])[0])
 
 
 class _Rows(NamedTuple):
@@ -176,7 +199,7 @@ class _Search:
         least_ratio: float,
         features: Array | None = None,
     ):
-        self._learn_noise = noise_variance > 0.0
+        self._learn_noise = noise_variance > 0.0 or not _has_noise(kernel, rows.X)
         self._kernel = kernel
         self._objective = NegativeLogLikelihood(
             kernel,
@@ -197,9 +220,9 @@ class _Search:
         self.bounds = np.asarray(kernel.bounds).reshape(-1, 2)
         self.start = kernel.theta
         if self._learn_noise:
-            ratios = np.log([least_ratio, NOISE_RANGE[1]])
+            ratios = np.log([least_ratio, NOISE_RANGE[1] if noise_variance > 0.0 else least_ratio])
             self.bounds = np.vstack([self.bounds, ratios])
-            ratio = np.log(noise_variance) - self._amplitude @ self.start - self._unit
+            ratio = np.log(noise_variance or least_ratio) - self._amplitude @ self.start - self._unit
             self.start = np.append(self.start, np.clip(ratio, *ratios))
         self.bounds = np.vstack([self.bounds, np.tile([-np.inf, np.inf], (self._n_coefficients, 1))])
         self.start = np.append(self.start, np.zeros(self._n_coefficients))
@@ -275,7 +298,7 @@ def _remarks(kernel: Kernel, result: OptimizeResult, bounds: Array, learn_noise:
             harmless = (
                 (name == "noise_variance") if side == "lower" else name.partition("[")[0].endswith(HARMLESS_ABOVE)
             )
-            if abs(value - bound) < 1e-6 and not harmless:
+            if abs(value - bound) < 1e-6 and low < high and not harmless:
                 remarks.append(f"{name} ended on its {side} bound; a wider bound may fit better.")
     return remarks
 

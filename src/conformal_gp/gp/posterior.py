@@ -33,7 +33,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.covariance import Pairs, covariance
 from conformal_gp.gp.factor import (
     Factor,
     check_matrix,
@@ -264,6 +264,20 @@ class Posterior:
             variance += spread
             variance[undetermined] = np.inf
         return Moments(half, mean, variance, square, total)
+
+    def covariance(self, new: NewInputs) -> Array:
+        """Covariances of the labels of new inputs with each other, noise included, (m, m).
+
+        With errors :math:`f(x) - v'y` of predictions, :math:`k(x, x_2) - v'k_2 - v_2'k + v' C^{-1} v_2`; the first
+        three terms, and the last, are products of ``Moments.half`` and u.
+        """
+        u, _ = covariance(self.kernel, new.pairs)
+        self._factor.solve_root_in_place(u)
+        half, _, variance, _ = self.moments(new, by_root=False)
+        both = half @ u.T
+        found = covariance(self.kernel, Pairs(new.pairs.X, new.pairs.X))[0] - both - both.T + half @ half.T
+        np.fill_diagonal(found, variance)
+        return found
 
     def _prior_variances(self, new: NewInputs) -> Array:
         """Prior variances at new inputs, without noise."""

@@ -27,12 +27,15 @@ from conformal_gp.tuning.warping import warp_for
 from conformal_gp.types import Array, Rows
 
 # Default number of design rows, and how many of them the likelihood is of (measured: docs/scale.md).
-DESIGN_ROWS = 4000
-DESIGN_SHARE = 1 / 3
+DESIGN_ROWS = 8000
+DESIGN_SHARE = 1 / 2
 LEARNING_ROWS = 1000
-# Default number of inducing inputs: between these, so that rows times its square is at most the last.
+# Default number of inducing inputs: between these, so that rows times its square is at most the last. Where noise is
+# below a share of the kernel's variance, the inducing inputs and not the noise limit the intervals, and half as many
+# again are taken (docs/sizes.md).
 INDUCING = (512, 2048)
 AFFORDED = 1e11
+LITTLE_NOISE = 1e-4
 
 # Least noise variance that is learnt, relative to the kernel's variance: in all, and for each training row. The matrix
 # of the sums over rows then has a condition number that double precision bears, on test functions without noise.
@@ -117,7 +120,9 @@ def plan(
             kernel, noise, warnings, varying = learnt
             gamma = choose_gamma(settings, learnt, inputs, labels)
     if isinstance(inducing, str):
-        n_inducing = n_inducing or int(np.clip(np.sqrt(AFFORDED / rows.n_rows), *INDUCING))
+        if n_inducing is None:
+            little = noise < LITTLE_NOISE * float(kernel.diag(scaling.transform(X[:1]))[0])
+            n_inducing = int((1.5 if little else 1.0) * np.clip(np.sqrt(AFFORDED / rows.n_rows), *INDUCING))
         Z = select(inducing, kernel, scaling.transform(X), n_inducing, rng)
     else:
         Z = independent(kernel, scaling.transform(inducing))

@@ -1,0 +1,103 @@
+"""Covariances and draws of the plain Gaussian process beside scikit-learn's, and the deterministic mode."""
+
+import numpy as np
+import pytest
+from numpy.linalg import LinAlgError
+from sklearn.base import clone
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+
+from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(size=(60, 2))
+Y = np.sin(6 * X[:, 0]) * X[:, 1] + 0.1 * RNG.standard_normal(60)
+NEW = np.vstack([RNG.uniform(size=(8, 2)), X[:1]])
+KERNEL = ConstantKernel(2.0) * Matern([0.5, 0.8], nu=2.5)
+PLAIN = {"mean": "zero", "scale_inputs": False, "noise_variance": 0.01, "tuning": "fixed"}
+
+
+def scikit_learn():
+    return GaussianProcessRegressor(KERNEL + WhiteKernel(0.01), optimizer=None).fit(X, Y)
+
+
+MODELS = {
+    "exact": ConformalGPRegressor(KERNEL, **PLAIN),
+    "inside the bag": ConformalGPRegressor(candidates=[(KERNEL, 0.01)], **PLAIN | {"tuning": "augmented"}),
+    "low rank": SparseConformalGPRegressor(KERNEL, inducing=np.vstack([X, NEW[:8]]), **PLAIN),
+}
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_covariances_are_those_of_scikit_learn(model):
+    mean, cov = model.fit(X, Y).predict(NEW, return_cov=True)
+    expected = scikit_learn().predict(NEW, return_cov=True)
+    factor = 1.0
+    if getattr(model, "tuning", None) == "augmented":  # which has an amplitude of its own
+        factor = float(Y @ np.linalg.solve((KERNEL + WhiteKernel(0.01))(X), Y)) / Y.size
+    np.testing.assert_allclose(mean, expected[0], atol=1e-8)
+    np.testing.assert_allclose(cov, factor * expected[1], atol=1e-8)
+
+
+@pytest.mark.parametrize("mean", ["constant", "linear"])
+@pytest.mark.parametrize("kind", [ConformalGPRegressor, SparseConformalGPRegressor])
+def test_covariances_belong_to_a_prior_on_the_mean_that_is_vague(kind, mean):
+    model = kind(KERNEL, **PLAIN | {"mean": mean}).fit(X, Y)
+    cov = model.predict(NEW, return_cov=True)[1]
+    np.testing.assert_allclose(np.sqrt(np.diagonal(cov)), model.predict(NEW, return_std=True)[1], rtol=1e-8)
+    # against conditioning row by row: a label at one row tells of another as much as the covariance says
+    if kind is ConformalGPRegressor:
+        more = clone_with_row(model, NEW[0], 5.0)
+        shift = more.predict(NEW[1:8]) - model.predict(NEW[1:8])
+        gap = 5.0 - model.predict(NEW[:1])[0]
+        np.testing.assert_allclose(shift, cov[0, 1:8] / cov[0, 0] * gap, atol=1e-8)
+
+
+def clone_with_row(model, x, y):
+    return clone(model).fit(np.vstack([X, x]), np.append(Y, y))
+
+
+def test_draws_are_those_of_scikit_learn():
+    model = ConformalGPRegressor(KERNEL, **PLAIN).fit(X, Y)
+    np.testing.assert_allclose(model.sample_y(NEW[:8], 5, 3), scikit_learn().sample_y(NEW[:8], 5, 3), atol=1e-6)
+
+
+def test_draws_of_mapped_labels_are_mapped_back():
+    model = ConformalGPRegressor(KERNEL, warp="log", **PLAIN).fit(X, np.exp(Y))
+    plain = ConformalGPRegressor(KERNEL, **PLAIN).fit(X, Y)
+    np.testing.assert_allclose(np.log(model.sample_y(NEW, 3)), plain.sample_y(NEW, 3), atol=1e-8)
+    with pytest.raises(ValueError, match="return_cov=True must come without"):
+        model.predict(NEW, return_cov=True)
+
+
+def test_standard_deviations_and_covariances_are_not_given_together():
+    with pytest.raises(ValueError, match="return_std=True"):
+        ConformalGPRegressor(KERNEL, **PLAIN).fit(X, Y).predict(NEW, return_std=True, return_cov=True)
+
+
+SMOOTH = np.sin(6 * X[:, 0]) * X[:, 1]
+
+
+@pytest.mark.parametrize("tuning", ["augmented", "holdout", "train"])
+def test_no_noise_interpolates(tuning):
+    model = ConformalGPRegressor(tuning=tuning, noise_variance=0, n_restarts=0, random_state=0).fit(X, SMOOTH)
+    assert 0.0 < model.noise_variance_ <= 1e-7 * model.kernel_.k1.constant_value
+    assert np.abs(model.predict(X) - SMOOTH).max() < 1e-3 * np.std(SMOOTH)
+    assert not any("bound" in message for message in model._plan.warnings)
+
+
+def test_no_noise_with_a_fixed_kernel_is_none_or_an_error():
+    exact = ConformalGPRegressor(KERNEL, **PLAIN | {"noise_variance": 0}).fit(X, SMOOTH)
+    assert exact.noise_variance_ == 0.0
+    assert np.abs(exact.predict(X) - SMOOTH).max() < 1e-10
+    with pytest.raises(LinAlgError, match="Give a noise_variance of at least"):
+        ConformalGPRegressor(RBF(5.0), **PLAIN | {"noise_variance": 0}).fit(X, SMOOTH)
+
+
+def test_no_noise_in_the_low_rank_model():
+    model = SparseConformalGPRegressor(noise_variance=0, n_restarts=0, random_state=0).fit(X, SMOOTH)
+    assert 0.0 < model.noise_variance_ <= 1e-6 * model.kernel_.k1.constant_value
+    with pytest.raises(LinAlgError, match="give a noise_variance above 0"):
+        SparseConformalGPRegressor(RBF(0.2), inducing=X[:5], approximation="dtc", tuning="fixed", noise_variance=0).fit(
+            X, Y
+        )
