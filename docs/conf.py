@@ -70,6 +70,7 @@ sphinx_gallery_conf = {
             "categories.py",
             "length_scales.py",
             "simulator.py",
+            "sequential_design.py",
             "p_values.py",
             "shift.py",
             "*",

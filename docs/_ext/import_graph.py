@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Ground", ("_compiled", "threads", "kernels", "constraints", "validation", "files", "datasets", "wrappers")),
     ("Mathematics, tables", ("conformal", "gp", "tables", "rows", "frames")),
     ("Answers", ("steps", "predictors", "dask_rows", "pipeline")),
-    ("Measures", ("metrics",)),
+    ("Measures, words", ("metrics", "model_words")),
     ("Tuning", ("tuning",)),
     ("Distributions", ("distributions",)),
     ("What regressors share", ("base",)),

@@ -98,7 +98,7 @@ def test_regions_with_holes_are_reported(command_line, train, new):
         assert row["upper"][0] == row["regions"][0][-1][1]
     result = command_line(*arguments, "--regions")
     first = with_holes[0]
-    assert f"regions with holes at 90%: {len(with_holes)} (row {first} (line {first + 1})" in result.stderr
+    assert f"regions in several pieces at 90%: {len(with_holes)} (row {first} (line {first + 1})" in result.stderr
     regions = pd.read_csv(io.StringIO(result.stdout))["y_region_90"]
     assert [i + 1 for i, region in enumerate(regions) if region.count("[") > 1] == with_holes
 

@@ -12,6 +12,7 @@ from sklearn.linear_model import Ridge
 from cases import fixed_model
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.metrics import coverage, mean_width
+from conformal_gp.model_words import guarantee_in_words
 from conformal_gp.report import build_report
 from conformal_gp.report.chart import inside_from
 from conformal_gp.report.numbers import PERCENTS, Rounding
@@ -123,7 +124,7 @@ def test_nothing_comes_from_outside(report):
 def test_guarantee_in_plain_words(report):
     model = fixed_model().fit(report.X, report.y)
     assert "These intervals are guaranteed." in report.page
-    assert model.guarantee_ in report.page
+    assert guarantee_in_words(model.guarantee_) in report.page
     learnt = ConformalGPRegressor("se", tuning="train", n_restarts=0, random_state=0)
     with pytest.warns(UserWarning, match="tuning='train' learns"):
         page = build_report(report.X, report.y, model=learnt, cv=2)

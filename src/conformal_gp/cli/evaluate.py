@@ -18,7 +18,7 @@ from sklearn.model_selection import ShuffleSplit
 from conformal_gp.cli import options
 from conformal_gp.cli.levels import parse_levels
 from conformal_gp.cli.output import Output
-from conformal_gp.cli.training import MOST_EXACT_ROWS, ModelChoice, Reading, Training, read_training
+from conformal_gp.cli.training import MOST_EXACT_ROWS, LabelRange, ModelChoice, Reading, Training, read_training
 from conformal_gp.comparators import SplitConformal
 from conformal_gp.conformal.levels import rows_needed
 from conformal_gp.evaluation import (
@@ -63,6 +63,7 @@ def evaluate(
     ] = None,
     no_picture: Annotated[bool, typer.Option("--no-picture", help="Draw no picture.")] = False,
     *,
+    possible: LabelRange,
     choice: ModelChoice,
     reading: Reading,
     quiet: options.Quiet = False,
@@ -87,7 +88,7 @@ def evaluate(
         picture_format(picture, "--picture")
         check_output(picture, [data], "--picture")
     training = read_training(data, target, reading, choice.seed, output)
-    run_evaluation(training, choice, levels, folds, picture, output, tails)
+    run_evaluation(training, choice, levels, folds, picture, output, tails, possible.check(training))
 
 
 def run_evaluation(
@@ -98,6 +99,7 @@ def run_evaluation(
     picture: Path | None,
     output: Output,
     tails: str = "joint",
+    label_range: tuple[float, float] = (-np.inf, np.inf),
 ) -> None:
     """Cross-validate, draw the picture, and print the findings."""
     columns, n_rows = training.columns, training.y.size
@@ -113,7 +115,9 @@ def run_evaluation(
         how = f"{n_rows} rows, each held out once in {cv} folds"
     shown = sorted({*levels, *([] if picture is None else curve(training_size(n_rows, cv)))})
     groups = columns.groups()
-    held_out = cross_validated(training, choice, shown, cv, output, crps=True, tails=tails, groups=groups)
+    held_out = cross_validated(
+        training, choice, shown, cv, output, crps=True, tails=tails, groups=groups, label_range=label_range
+    )
     findings = held_out.findings(levels)
     crps = {name: float(values.mean()) for name, values in held_out.crps.items()}
     scores = _interval_scores(held_out, levels)

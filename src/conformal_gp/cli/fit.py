@@ -11,6 +11,7 @@ from conformal_gp.cli import options
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import ModelChoice, Reading, read_training, tuning_of
 from conformal_gp.files import check_output
+from conformal_gp.model_words import guarantee_in_words, kernel_in_words
 from conformal_gp.persistence import save_model
 
 
@@ -51,7 +52,8 @@ def fit(
             }
         )
         return
-    output.info(f"Fitted to {y.size} rows and {X.shape[1]} inputs, kernel {model.kernel_}, tuning {tuning_of(model)}.")
-    output.info(model.guarantee_)
+    words = kernel_in_words(model.kernel_, model.noise_variance_, columns.input_names)
+    output.info(f"Fitted to {y.size} rows and {X.shape[1]} inputs, tuning {tuning_of(model)}.\nKernel: {words}.")
+    output.info(guarantee_in_words(model.guarantee_))
     if out != "-":
         output.info(f"Saved to {out}.")

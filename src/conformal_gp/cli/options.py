@@ -125,6 +125,15 @@ Log = Annotated[
         rich_help_panel=_MODEL,
     ),
 ]  # fmt: skip
+Positive = Annotated[bool, typer.Option("--positive", help="Labels are never below 0: short for --lower-bound 0.")]
+LowerBound = Annotated[
+    float | None,
+    typer.Option("--lower-bound", metavar="NUMBER", help="No label is below this: predictions are cut off there."),
+]
+UpperBound = Annotated[
+    float | None,
+    typer.Option("--upper-bound", metavar="NUMBER", help="No label is above this: predictions are cut off there."),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all that is random.", rich_help_panel=_MODEL)]
 Jobs = Annotated[
     int | None, typer.Option(help="Threads; -1 is all cores. Results do not depend on it.", rich_help_panel=_MODEL)

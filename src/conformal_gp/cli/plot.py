@@ -162,7 +162,7 @@ def plot(
         Kind,
         typer.Option(
             help="Held-out intervals (of the highest level), coverage, widths; a band along one input, plain and "
-            "conformal bands side by side; or the p-values of one row's candidate labels."
+            "conformal bands side by side; or the p-values of possible labels of one row."
         ),
     ] = "intervals",
     input_name: Annotated[

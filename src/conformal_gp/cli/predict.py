@@ -13,7 +13,7 @@ from conformal_gp.cli.asked import Asked
 from conformal_gp.cli.folder import fit_to_folder, is_folder
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.prediction import Prediction, read_new
-from conformal_gp.cli.training import Model, ModelChoice, Reading, read_training
+from conformal_gp.cli.training import LabelRange, Model, ModelChoice, Reading, read_training
 from conformal_gp.files import check_output
 from conformal_gp.persistence import load_columns
 from conformal_gp.tables import Columns, TableError, write_table
@@ -44,11 +44,15 @@ def predict(
         str | None, typer.Option(metavar="TEXT", help="What new columns begin with.  [default: COL_]")
     ] = None,
     regions: Annotated[
-        bool, typer.Option("--regions", help="Add the exact regions too: several pieces where there are holes.")
+        bool,
+        typer.Option(
+            "--regions", help="Add the exact regions too: several pieces where labels in between are ruled out."
+        ),
     ] = False,
     *,
     noise_column: options.NoiseColumn = None,
     asked: Asked,
+    possible: LabelRange,
     choice: ModelChoice,
     reading: Reading,
     quiet: options.Quiet = False,
@@ -62,7 +66,7 @@ def predict(
     such rows.
     """
     output = Output(quiet=quiet, as_json=as_json)
-    wanted = asked.read()
+    wanted, ends = asked.read(), possible.ends
     if regions and wanted.tails != "joint":
         raise TableError("--regions gives the regions of --tails joint; equal tails have intervals only.")
     if [*files, model].count("-") > 1:
@@ -90,12 +94,13 @@ def predict(
             new = read_new(files[-1], columns, reading, output)
         else:
             training = read_training(files[0], target, reading, choice.seed, output, noise_column)
+            possible.check(training)
             columns = training.columns
             new = read_new(files[-1], columns, reading, output)  # before the fit, which may take long
             with output.working(f"fitting to {training.y.size} rows"), output.warnings_as_notices():
                 fitted = training.fit(choice)
     with output.working(f"predicting {new.rows.size} rows"):
-        prediction = Prediction(fitted, columns, new, wanted, output)
+        prediction = Prediction(fitted, columns, new, wanted, output, ends)
     if out != "-" or not as_json:
         write_table(new.table, prediction.added(f"{columns.target}_" if prefix is None else prefix, regions), out)
         output.info(prediction.summary())

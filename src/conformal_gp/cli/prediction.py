@@ -13,6 +13,7 @@ from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import Model, Reading, say_imputed, tuning_of
 from conformal_gp.evaluation import chance_range, percent
 from conformal_gp.metrics import coverage
+from conformal_gp.model_words import guarantee_in_words, kernel_in_words
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.tables import Columns, Table
 from conformal_gp.types import Array
@@ -61,7 +62,15 @@ def places(table: Table, rows: Any) -> str:
 class Prediction:
     """Predictions of a fitted model for new rows."""
 
-    def __init__(self, model: Model, columns: Columns, new: NewRows, wanted: Wanted, output: Output):
+    def __init__(
+        self,
+        model: Model,
+        columns: Columns,
+        new: NewRows,
+        wanted: Wanted,
+        output: Output,
+        ends: tuple[float, float] = (-np.inf, np.inf),
+    ):
         self._model = model
         self._columns = columns
         self._table = new.table
@@ -73,10 +82,10 @@ class Prediction:
         names = np.array(columns.input_names)
         self.beyond = [names[outside].tolist() for outside in model.beyond_training(inputs)]
         with output.warnings_as_notices():
-            self.mean = np.asarray(model.predict(inputs))
-            self.intervals = self._intervals(inputs)
-            self.regions = self._exact_regions(inputs)
-            self.one_sided = {kind: self._one_sided(inputs, kind) for kind in wanted.one_sided}
+            self.mean = np.asarray(model.predict(inputs)).clip(*ends)
+            self.intervals = self._intervals(inputs).clip(*ends)
+            self.regions = [[_cut(pieces, ends) for pieces in by_row] for by_row in self._exact_regions(inputs)]
+            self.one_sided = {kind: self._one_sided(inputs, kind).clip(*ends) for kind in wanted.one_sided}
         self._say_what_is_unusual(output)
 
     def _intervals(self, inputs: Any) -> Array:
@@ -114,8 +123,9 @@ class Prediction:
             with_holes = [row for row, pieces in zip(self.rows, self.regions[i], strict=True) if len(pieces) > 1]
             if with_holes:
                 output.notice(
-                    f"regions with holes at {percent(level)}: {len(with_holes)} ({places(self._table, with_holes)}); "
-                    "lower and upper are their outer ends, --regions gives all pieces"
+                    f"regions in several pieces at {percent(level)}: {len(with_holes)} "
+                    f"({places(self._table, with_holes)}); labels between the pieces are ruled out, lower and upper "
+                    "are the outer ends, --regions gives all pieces"
                 )
             infinite = self.rows[~np.isfinite(self.intervals[:, :, i]).all(axis=1)]
             if 0 < infinite.size < self.rows.size:
@@ -193,9 +203,9 @@ class Prediction:
     def summary(self) -> str:
         """A summary in a few lines."""
         lines = [
-            f"{self.rows.size} rows predicted from {self._model._predictor.n_rows}, kernel {self._model.kernel_}, "
-            f"tuning {tuning_of(self._model)}.",
-            self._model.guarantee_,
+            f"{self.rows.size} rows predicted from {self._model._predictor.n_rows}, tuning {tuning_of(self._model)}.",
+            f"Kernel: {kernel_in_words(self._model.kernel_, self._model.noise_variance_, self._columns.input_names)}.",
+            guarantee_in_words(self._model.guarantee_),
         ]
         labels = self._labels()
         if labels is not None:
@@ -241,6 +251,15 @@ def _expected(level: Fraction, n_rows: int) -> str:
     """Between which shares chance leaves the labels inside."""
     low, high = chance_range(level, n_rows)
     return f"by chance {100 * low:.1f} to {percent(high, 1)}"
+
+
+def _cut(pieces: Array, ends: tuple[float, float]) -> Array:
+    """The part of a region between two ends.
+
+    >>> _cut(np.array([[-2.0, -1.0], [-0.5, 1.0]]), (0.0, np.inf))
+    array([[0., 1.]])
+    """
+    return pieces[(pieces[:, 1] >= ends[0]) & (pieces[:, 0] <= ends[1])].clip(*ends)
 
 
 def _floats(levels: list[Fraction]) -> list[float]:

@@ -10,7 +10,7 @@ import typer
 from conformal_gp.cli import options
 from conformal_gp.cli.evaluate import folds_for, training_size
 from conformal_gp.cli.output import Output
-from conformal_gp.cli.training import ModelChoice, Reading, read_training
+from conformal_gp.cli.training import LabelRange, ModelChoice, Reading, read_training
 from conformal_gp.files import check_output, write_bytes
 
 
@@ -21,6 +21,7 @@ def report(
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     folds: options.Folds = None,
     *,
+    possible: LabelRange,
     choice: ModelChoice,
     reading: Reading,
     quiet: options.Quiet = False,
@@ -33,7 +34,8 @@ def report(
 
     check_output(out, [data])
     output = Output(quiet=quiet, as_json=False)
-    X, y, columns, rows, _ = read_training(data, target, reading, choice.seed, output)
+    training = read_training(data, target, reading, choice.seed, output)
+    X, y, columns, rows, _ = training
     n_folds = folds_for(folds, y.size, output)
     with output.progress("cross-validating") as progress, output.warnings_as_notices():
         page = build_report(
@@ -45,6 +47,7 @@ def report(
             title=title,
             model=choice.model(training_size(y.size, n_folds)),
             cv=n_folds,
+            label_range=possible.check(training),
             random_state=choice.seed,
             progress=progress,
         )

@@ -108,6 +108,45 @@ class ModelChoice:
         )
 
 
+@dataclass(frozen=True)
+class LabelRange:
+    """Options that say what labels are possible.
+
+    Regions are cut off at ends that are fixed beforehand. That takes no possible label away, so coverage stays what it
+    is, as long as labels really are within.
+    """
+
+    positive: options.Positive = False
+    lower_bound: options.LowerBound = None
+    upper_bound: options.UpperBound = None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Least and greatest possible label."""
+        if self.positive and self.lower_bound is not None:
+            raise TableError(
+                f"--positive is short for --lower-bound 0, and --lower-bound {self.lower_bound:g} is given."
+            )
+        low = 0.0 if self.positive else -np.inf if self.lower_bound is None else self.lower_bound
+        high = np.inf if self.upper_bound is None else self.upper_bound
+        if not low < high:
+            raise TableError(f"--lower-bound must be less than --upper-bound, got {low:g} and {high:g}.")
+        return low, high
+
+    def check(self, training: Training) -> tuple[float, float]:
+        """The ends, or an error that names the first training row whose label is outside."""
+        low, high = self.ends
+        outside = np.flatnonzero((training.y < low) | (training.y > high))
+        if outside.size:
+            first = outside[0]
+            raise TableError(
+                f"{training.columns.source}: {training.columns.target} is {training.y[first]:g} in row "
+                f"{training.rows[first] + 1}, outside the possible labels from {low:g} to {high:g} that --positive, "
+                f"--lower-bound and --upper-bound give ({outside.size} such rows)."
+            )
+        return low, high
+
+
 def tuning_of(model: Model) -> str:
     """How the hyperparameters of a fitted model were chosen."""
     return str(getattr(model, "tuning_", model.tuning))

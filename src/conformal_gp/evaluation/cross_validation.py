@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation.judgement import Finding, Level
 from conformal_gp.gp.error_bars import error_bars, normal_scores
-from conformal_gp.types import Array, Rows
+from conformal_gp.types import Array, Mask, Rows
 from conformal_gp.validation import ExtrapolationWarning
 
 Progress = Callable[[int, int], None]
@@ -49,6 +49,8 @@ class HeldOut:
         Quantiles, for models with ``predict_quantiles`` and if they were asked for.
     shuffled : dict of str to ndarray of shape (n_samples,)
         Predictions of the first method with the inputs of a group shuffled among the held-out rows, for each group.
+    beyond : ndarray of bool of shape (n_samples,)
+        Rows that lay beyond the rows that they were predicted from, where the first method has ``beyond_training``.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class HeldOut:
     crps: dict[str, Array] = field(default_factory=dict)
     quantiles: dict[str, Array] = field(default_factory=dict)
     shuffled: dict[str, Array] = field(default_factory=dict)
+    beyond: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
     def findings(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
         """How each method did.
@@ -116,6 +119,7 @@ def cross_validate_intervals(
     tails: str = "joint",
     groups: Mapping[str, Sequence[int]] | None = None,
     partial: bool = False,
+    label_range: tuple[float, float] = (-np.inf, np.inf),
     progress: Progress | None = None,
 ) -> HeldOut:
     """Predict every row by models that are fitted to the other folds.
@@ -151,6 +155,9 @@ def cross_validate_intervals(
         predictions rest on them (:func:`importance`).
     partial : bool, default=False
         Whether ``cv`` may leave rows that are never held out. The result is then of the others, in their order.
+    label_range : pair of floats, default=(-inf, inf)
+        Least and greatest possible label, at which predictions, intervals and quantiles are cut off. Fixed beforehand
+        they keep the guarantee, if labels really are within.
     progress : callable or None, default=None
         Called after each fit with the number of fits done and of all fits.
 
@@ -180,6 +187,11 @@ def cross_validate_intervals(
         raise ValueError(f"models must not be empty nor have the name that plain has, got {list(models)}.")
     labels = column_or_1d(y, dtype=np.float64)
     check_consistent_length(X, labels)
+    impossible = np.flatnonzero((labels < label_range[0]) | (labels > label_range[1]))
+    if impossible.size:
+        raise ValueError(
+            f"y must be within label_range={label_range}, got {labels[impossible[0]]} in row {impossible[0]}."
+        )
     levels = read_levels(confidence_level)[0]
     first = next(iter(models))
     names = [first, *([] if plain is None else [plain]), *list(models)[1:]]
@@ -194,6 +206,7 @@ def cross_validate_intervals(
     found_shuffled = {group: np.empty(labels.size) for group in groups or {}}
     splits = _splits(cv, X, labels, random_state, partial)
     rng = np.random.default_rng(random_state)
+    beyond = np.zeros(labels.size, dtype=bool)
     done = 0
     for train, test in splits:
         held_out = _safe_indexing(X, test)
@@ -212,6 +225,8 @@ def cross_validate_intervals(
                 if name in found_p:
                     found_p[name][test] = fitted.predict_p(held_out, labels[test])
                 if name == first:
+                    if hasattr(fitted, "beyond_training"):
+                        beyond[test] = fitted.beyond_training(held_out).any(axis=1)
                     for group, columns in (groups or {}).items():
                         mixed = _shuffled(held_out, columns, rng.permutation(test.size))
                         found_shuffled[group][test] = fitted.predict(mixed)
@@ -224,8 +239,19 @@ def cross_validate_intervals(
             if progress is not None:
                 progress(done, len(splits) * len(models))
     rows = np.sort(np.concatenate([test for _, test in splits]))
-    parts = (prediction, intervals, found_p, found_crps, found_quantiles, found_shuffled)
-    return HeldOut(labels[rows], levels, *({name: values[rows] for name, values in part.items()} for part in parts))
+    for part in (prediction, intervals, found_quantiles, found_shuffled):
+        for values in part.values():
+            values.clip(*label_range, out=values)
+    found = {
+        "prediction": prediction,
+        "intervals": intervals,
+        "p_values": found_p,
+        "crps": found_crps,
+        "quantiles": found_quantiles,
+        "shuffled": found_shuffled,
+    }
+    kept: Any = {part: {name: values[rows] for name, values in each.items()} for part, each in found.items()}
+    return HeldOut(labels[rows], levels, **kept, beyond=beyond[rows])
 
 
 def _shuffled(rows: Any, columns: Sequence[int], order: Rows) -> Any:

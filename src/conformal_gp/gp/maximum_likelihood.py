@@ -84,7 +84,7 @@ def maximise_likelihood(
         The start, and the bounds.
     noise_variance : float
         Where the noise variance starts. 0 means that none is learnt: it stays at the least that is searched, or at 0 if
-        the kernel has white noise of its own.
+        the kernel has white noise of its own or noise is known.
     X, y, H : ndarray of shape (l, d), (l,) and (l, p)
         Inputs, labels, mean basis with independent columns.
     label_variance : float
@@ -116,12 +116,14 @@ def maximise_likelihood(
     """
     rows = _Rows(X, y, H, np.zeros(y.size) if known is None else known)
     least_ratio = max(NOISE_RANGE[0], noise_floor(y.size), least_ratio)
-    if noise_variance == 0.0 and not _has_noise(kernel, X):
+    if noise_variance == 0.0 and not _has_noise(kernel, rows):
         # from usual starts a search at hardly any noise ends at length scales of next to nothing; so noise comes first
         with_noise = maximise_likelihood(
             kernel,
             0.1 * label_variance,
-            *rows,
+            X,
+            y,
+            H,
             label_variance=label_variance,
             restricted=restricted,
             n_restarts=n_restarts,
@@ -161,9 +163,10 @@ def maximise_likelihood(
     return varying.optimum(found) if supported else search.optimum(best)
 
 
-def _has_noise(kernel: Kernel, X: Array) -> bool:
-    """Whether a kernel has white noise of its own."""
-    return bool(kernel.diag(X[:1])[0] > shared_variance(kernel, X[:1])[0])
+def _has_noise(kernel: Kernel, rows: _Rows) -> bool:
+    """Whether a kernel has white noise of its own, or noise is known."""
+    first = rows.X[:1]
+    return bool(kernel.diag(first)[0] > shared_variance(kernel, first)[0] or rows.known.any())
 
 
 class _Rows(NamedTuple):
@@ -199,7 +202,7 @@ class _Search:
         least_ratio: float,
         features: Array | None = None,
     ):
-        self._learn_noise = noise_variance > 0.0 or not _has_noise(kernel, rows.X)
+        self._learn_noise = noise_variance > 0.0 or not _has_noise(kernel, rows)
         self._kernel = kernel
         self._objective = NegativeLogLikelihood(
             kernel,

@@ -56,6 +56,10 @@ def column(X: Any, feature: int | str, argument: str = "feature") -> int:
     raise ValueError(f"{argument} must be a column number from 0 to {width - 1}{known}; got {feature!r}.")
 
 
+# Inputs whose values are named below a picture.
+MOST_HELD = 5
+
+
 def one_input_varied(
     X: Any, feature: int | str = 0, fixed: Mapping[int | str, float] | None = None, n_points: int = 200
 ) -> tuple[Any, Array, Array, str]:
@@ -81,7 +85,7 @@ def one_input_varied(
     x : ndarray of shape (n_samples,)
         That input in ``X``.
     name : str
-        What to call it.
+        What to call it, and on a second line at which values the others are held.
     """
     values = check_array(X, dtype=np.float64)
     if n_points < 2:
@@ -92,8 +96,12 @@ def one_input_varied(
         at[column(X, key, "fixed")] = value
     rows = np.tile(at, (n_points, 1))
     grid = rows[:, j] = np.linspace(values[:, j].min(), values[:, j].max(), n_points)
-    name = str(X.columns[j]) if hasattr(X, "columns") else f"input {j}"
-    return like(X, rows), grid, values[:, j], name
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else [f"input {i}" for i in range(at.size)]
+    held = [f"{name} {value:.4g}" for i, (name, value) in enumerate(zip(names, at, strict=True)) if i != j]
+    more = f" and {len(held) - MOST_HELD} more" if len(held) > MOST_HELD else ""
+    how = "medians, or as given" if fixed else "medians"
+    others = f"\nothers held at {', '.join(held[:MOST_HELD])}{more} ({how})" if held else ""
+    return like(X, rows), grid, values[:, j], names[j] + others
 
 
 def like(X: Any, rows: Array) -> Any:

@@ -22,7 +22,7 @@ from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.report.chart import as_json, chart_data
 from conformal_gp.report.numbers import CONFORMAL, LEVELS, PLAIN, QUANTILES
 from conformal_gp.report.tables import coverage_table, data_table, guarantee, in_short, model_table, width_table
-from conformal_gp.report.where import importance_table, parts_section
+from conformal_gp.report.where import importance_section, parts_section, rows_beyond
 from conformal_gp.validation import check_labels
 
 MODEL_METHODS = ("fit", "predict", "predict_interval", "predict_p", "predict_quantiles")
@@ -39,6 +39,7 @@ def build_report(
     model: Any = None,
     cv: Any = 10,
     max_chart_rows: int = 200,
+    label_range: tuple[float, float] = (-np.inf, np.inf),
     random_state: int | None = 0,
     progress: Progress | None = None,
 ) -> str:
@@ -67,6 +68,8 @@ def build_report(
         Number of shuffled folds, or a scikit-learn splitter that holds out every row once.
     max_chart_rows : int, default=200
         Number of rows in the chart, drawn at random. Tables, coverage and widths are over all rows.
+    label_range : pair of floats, default=(-inf, inf)
+        Least and greatest possible label; intervals are cut off there.
     random_state : int or None, default=0
         Seed of the folds, of the rows in the chart, and of the default model.
     progress : callable or None, default=None
@@ -121,6 +124,7 @@ def build_report(
             p_values=True,
             quantiles=QUANTILES,
             groups={name: [j] for j, name in enumerate(names)},
+            label_range=label_range,
             progress=done,
         )
     fitted.fit(X, y)
@@ -145,12 +149,13 @@ def build_report(
         n_folds=n_folds,
         verdict=in_short(held_out),
         guarantee=guarantee(fitted),
+        beyond=rows_beyond(held_out),
         coverage_table=coverage_table(held_out),
         width_table=width_table(held_out),
         parts=parts_section(held_out, inputs, names),
-        importance_table=importance_table(held_out),
+        importance=importance_section(held_out),
         data_table=data_table(inputs, labels, names, target_name),
-        model_table=model_table(fitted),
+        model_table=model_table(fitted, names),
     )
 
 

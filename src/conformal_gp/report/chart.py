@@ -51,6 +51,7 @@ def chart_data(
                 "prediction": rounding.plain(prediction[i]),
                 "p": round(float(held_out.p_values[CONFORMAL][i]), 4),
                 "insideFrom": int(inside[i]),
+                "beyond": bool(held_out.beyond[i]),
                 "low": [rounding.plain(end) for end in intervals[i, 0]],
                 "high": [rounding.plain(end) for end in intervals[i, 1]],
                 "steps": rounding.differences(held_out.quantiles[CONFORMAL][i]),

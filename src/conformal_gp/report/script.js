@@ -52,6 +52,10 @@ function layOutChart() {
   chart.guide = draw(chart.svg, "path", { class: "guide", d: "" });
   chart.bars = rows.map((_, i) => draw(chart.svg, "path", { "data-row": i }));
   chart.labels = rows.map(() => draw(chart.svg, "path", {}));
+  rows.forEach((row, i) => {
+    const x = left + (i + 0.5) * gap;
+    if (row.beyond) draw(chart.svg, "path", { class: "far", d: `M${x - 5} ${bottom + 7}L${x} ${bottom}L${x + 5} ${bottom + 7}Z` });
+  });
   Object.assign(chart, { top, bottom, left, gap, y, x: (i) => left + (i + 0.5) * gap });
 }
 
@@ -106,6 +110,7 @@ function showRow() {
     `${percent}% interval: ${interval}, label ${inside}`,
     `p-value of the label: ${row.p}`,
     `5%, 50% and 95% quantiles: ${[5, 50, 95].map((q) => quantile(values, q)).join(", ")}`,
+    ...(row.beyond ? ["Beyond the rows it was predicted from: the guarantee does not reach it"] : []),
     data.inputs.map((name, j) => `${name} ${row.x[j]}`).join(" \u00b7 "),
   ];
   byId("detail").replaceChildren(...lines.map((line) => {

@@ -11,6 +11,7 @@ import numpy as np
 
 from conformal_gp import __version__
 from conformal_gp.evaluation import Finding, HeldOut, chance_range, percent, verdict
+from conformal_gp.model_words import guarantee_in_words, kernel_in_words
 from conformal_gp.report.numbers import CONFORMAL, PERCENTS, PLAIN, Rounding, general
 from conformal_gp.types import Array
 
@@ -44,12 +45,11 @@ def data_table(X: Array, y: Array, names: Sequence[str], target_name: str) -> st
     return table(("column", "least", "median", "greatest", "different values"), rows, caption=caption)
 
 
-def model_table(model: Any) -> str:
+def model_table(model: Any, names: Sequence[str]) -> str:
     """Settings and learnt values of the fitted model."""
     facts = [
         ("method", type(model).__name__),
-        ("kernel", getattr(model, "kernel_", None)),
-        ("noise variance", _maybe(general, getattr(model, "noise_variance_", None))),
+        ("kernel", kernel_in_words(model.kernel_, model.noise_variance_, names) if hasattr(model, "kernel_") else None),
         ("mean function", getattr(model, "mean", None)),
         ("gamma", _maybe(general, getattr(model, "gamma_", None))),
         ("tuning", getattr(model, "tuning_", None)),
@@ -99,7 +99,7 @@ def in_short(held_out: HeldOut) -> str:
 
 def guarantee(model: Any) -> str:
     """The model's guarantee, in plain words and in its own."""
-    text = str(model.guarantee_)
+    text = guarantee_in_words(str(model.guarantee_))
     if text.startswith("Exact"):
         opening = "These intervals are guaranteed."
         meaning = (
