@@ -273,10 +273,11 @@ class Posterior:
         """
         u, _ = covariance(self.kernel, new.pairs)
         self._factor.solve_root_in_place(u)
-        half, _, variance, _ = self.moments(new, by_root=False)
+        moments = self.moments(new, by_root=False)
+        half = moments.half
         both = half @ u.T
         found = covariance(self.kernel, Pairs(new.pairs.X, new.pairs.X))[0] - both - both.T + half @ half.T
-        np.fill_diagonal(found, variance)
+        np.fill_diagonal(found, moments.variance)
         return found
 
     def _prior_variances(self, new: NewInputs) -> Array:
