@@ -82,7 +82,7 @@ def table(results: list[dict], kernel: str) -> list[str]:
             runs = sorted({r["run"] for r in own})
             misses = np.array([np.sum([r["missed"] for r in own if r["run"] == i], axis=0) for i in runs])
             share = 100 * misses / (rows / len(runs))
-            error = share.std(axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else np.full(3, np.nan)
+            error = share.std(axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else []
             lines.append(
                 f"| {name} | {way} | "
                 + " | ".join(f"{w:.4g}" for w in widths)
