@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -22,6 +23,7 @@ from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.predictors.joint import mean_and_covariance
+from conformal_gp.rows import ArrayRows
 from conformal_gp.tuning.low_rank import LowRankPlan
 from conformal_gp.tuning.plan import UNSEEN_CONDITION, Plan
 from conformal_gp.tuning.settings import LEARNT_WARPS, Settings, WarpChoice, check_warp, prior_deviation
@@ -107,6 +109,21 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
     _predictor: Predictor
     _encoding: Encoding | None = None
     _known_noise: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the predictor, which follows from plan and rows, unless these would have to be read from afar."""
+        state = super().__getstate__()
+        at_hand = isinstance(state.get("_training_rows"), tuple | ArrayRows)
+        return {name: value for name, value in state.items() if name != "_predictor" or not at_hand}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_plan" in state and "_predictor" not in state:
+            self._predictor = self._predictor_again()
+
+    @abstractmethod
+    def _predictor_again(self) -> Predictor:
+        """The predictor of plan and training rows; nothing is learnt."""
 
     def _kernels_and_gammas(self) -> tuple[list[str | Kernel], list[float]]:
         """``kernel`` and ``gamma`` as checked lists."""

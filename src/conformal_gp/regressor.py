@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing, encoded_inputs
 from conformal_gp.constraints import StrOptions
+from conformal_gp.predictors.base import Predictor
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning import augmented, fixed, holdout, train
 from conformal_gp.tuning.plan import Plan
@@ -272,16 +273,11 @@ class ConformalGPRegressor(ConformalRegressor):
             self._carry_out(plan, tuning, inputs, labels)
         return plan
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the predictor, which follows from plan and rows and whose matrices are far larger than these."""
-        return {name: value for name, value in super().__getstate__().items() if name != "_predictor"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if "_plan" in state:
-            inputs, labels = self._training_rows
-            with one_blas_thread(rows=labels.size):
-                self._predictor = self._plan.carry_out(inputs, labels, self.n_jobs).predictor
+    def _predictor_again(self) -> Predictor:
+        """See ConformalRegressor."""
+        inputs, labels = self._training_rows
+        with one_blas_thread(rows=labels.size):
+            return self._plan.carry_out(inputs, labels, self.n_jobs).predictor
 
     def _carry_out(self, plan: Plan, tuning: str, inputs: Array, labels: Array) -> Self:
         """Make the predictor; plan and rows are kept for :mod:`conformal_gp.persistence`."""

@@ -18,6 +18,7 @@ from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing, e
 from conformal_gp.constraints import Interval, StrOptions
 from conformal_gp.gp.inducing import SELECTIONS
 from conformal_gp.gp.lowrank import APPROXIMATIONS
+from conformal_gp.predictors.base import Predictor
 from conformal_gp.rows import ArrayRows, Rows
 from conformal_gp.tuning.design import draw
 from conformal_gp.tuning.low_rank import DESIGN_ROWS, DESIGN_SHARE, LowRankPlan, plan
@@ -211,6 +212,10 @@ class SparseConformalGPRegressor(ConformalRegressor):
     def _rebuild(self, made: LowRankPlan, X: Array, y: Array) -> Self:
         """Carry out a plan on its training rows, held in memory; nothing is learnt."""
         return self._carry_out(made, self._array_rows(X, y))
+
+    def _predictor_again(self) -> Predictor:
+        """See ConformalRegressor."""
+        return self._plan.carry_out(self._training_rows, self.n_jobs).predictor
 
     def _carry_out(self, made: LowRankPlan, rows: Rows) -> Self:
         """Make the predictor; plan and rows are kept for :mod:`conformal_gp.persistence`."""

@@ -7,5 +7,6 @@ two passes over the rows, and nothing is tuned again.
 
 from conformal_gp.persistence.archive import ModelFileError
 from conformal_gp.persistence.model import load_columns, load_model, save_model
+from conformal_gp.persistence.trusted import TRUSTED_TYPES
 
-__all__ = ["ModelFileError", "load_columns", "load_model", "save_model"]
+__all__ = ["TRUSTED_TYPES", "ModelFileError", "load_columns", "load_model", "save_model"]

@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from functools import partial
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -156,14 +156,6 @@ class AugmentedPredictor(Predictor):
         self._main = self._scaling.training_key()
         self._best = self._under(self._main).training_choice()
         self.plain = self._plain()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """All but what can be computed again."""
-        return {**self.__dict__, "_scaled": OrderedDict(), "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = RLock()
 
     def _under(self, key: Rows) -> Scaled:
         """The training rows under the scaling that ``key`` names; the training rows' own is never let go."""

@@ -90,14 +90,6 @@ class Bag:
         """Square of what is rounding in a label, where the mean function explains all of them."""
         self._most_kept = max(2, KEPT_BYTES // (8 * y.size**2))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the factorisations, which would be most of a pickle, and what comes from them."""
-        return {**self.__dict__, "_posteriors": OrderedDict(), "_slopes": OrderedDict(), "_criteria": {}, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = RLock()
-
     def posterior(self, point: Any) -> Posterior:
         """The process at a point, given the training rows."""
         with self._lock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -95,10 +95,6 @@ class LowRankPredictor(Predictor):
         self._scores = np.delete(rows.each(posterior.summary, "scores"), design, axis=1)
         self._ranking = self._order(sign=0)
         self._by_sign: dict[int, LowRankPredictor] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the orders by signed scores, which are found again."""
-        return {**self.__dict__, "_by_sign": {}}
 
     def _order(self, sign: int) -> Ranking:
         alpha, diagonal, bound, _ = self._scores
