@@ -91,6 +91,7 @@ MODELS = {
     "kernels": (unfitted("fixed", kernel=EVERY_KERNEL), X, Y),
     "periodic": (unfitted("fixed", kernel=ExpSineSquared(), scale_inputs=False), X[:60, :1], Y[:60]),
     "candidates": (unfitted("augmented", candidates=[(RBF(1.0), 0.1), (RBF(2.0), 0.1)]), X[:60], Y[:60]),
+    "varying noise": (unfitted("holdout", noise="varying"), X, Y),
     "frame": (unfitted("holdout"), FRAME, Y),
     "pipeline": (make_pipeline(PolynomialFeatures(2), unfitted("holdout")), X, Y),
 }

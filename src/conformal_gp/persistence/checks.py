@@ -162,6 +162,13 @@ def _check_design(name: str, value: Any, X: Array) -> None:
         _must(np.array_equal(np.asarray(check_design(value, X.shape[0])), value), name, value)
 
 
+def _check_coefficients(name: str, value: Any, X: Array) -> None:
+    """Of a mean function; its own length shows which it is, and the mean function is checked beside it."""
+    if value is not None:
+        _must(isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1, name, value)
+        _must(value.size in (0, 1, 1 + X.shape[1]) and bool(np.isfinite(value).all()), name, value)
+
+
 def _check_inducing(name: str, value: Any, X: Array) -> None:
     _must(isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 2, name, value)
     _must(value.shape[0] > 0 and value.shape[1] == X.shape[1] and bool(np.isfinite(value).all()), name, value)
@@ -229,6 +236,7 @@ _CONDITIONS: dict[str, Callable[[Any], bool]] = {
 """What a value must fulfil, whatever the inputs are."""
 _CHECKS: dict[str, Callable[[str, Any, Array], None]] = {
     "candidates": _check_candidates,
+    "mean_coef": _check_coefficients,
     "design": _check_design,
     "inducing": _check_inducing,
     "kernel": _check_kernel,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.inputs import Inputs, Scaling
+from conformal_gp.gp.inputs import Inputs, Scaling, basis
 from conformal_gp.gp.noise import VaryingNoise, coefficients
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.warps import Warp
@@ -17,6 +17,7 @@ from conformal_gp.kernels import multiplied
 from conformal_gp.predictors.augmented import AugmentedPredictor
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.predictors.selectors import Candidates, Descents
+from conformal_gp.predictors.shifted import ShiftedPredictor
 from conformal_gp.predictors.single import SinglePredictor
 from conformal_gp.predictors.warped import WarpedPredictor
 from conformal_gp.types import Array, Rows
@@ -115,21 +116,30 @@ class OneModel(Plan):
     """Whether the coefficients of the mean have a flat prior, or are given at their estimate."""
     varying: VaryingNoise | None = None
     """How noise depends on scaled inputs; None is constant noise."""
+    mean_coef: Array | None = None
+    """Coefficients of the mean that were fixed beforehand; None where the rows have their say."""
 
     @property
     def noise_coef(self) -> Array:
         """See Plan."""
         return coefficients(self.varying)
 
+    def _given_mean(self, X: Array) -> Array:
+        """The mean function at some inputs, where its coefficients are given."""
+        return basis(self.mean, self.scaling.transform(X)) @ np.asarray(self.mean_coef)
+
     def _carry_out(self, X: Array, y: Array, n_jobs: int | None) -> Fitted:
         """See Plan."""
-        inputs = Inputs(X, self.scaling, self.mean, self.varying)
-        posterior = Posterior(self.kernel, self.noise_variance, inputs, y, flat_prior=self.flat_prior)
+        given = self.mean_coef is not None
+        inputs = Inputs(X, self.scaling, "zero" if given else self.mean, self.varying)
+        labels = y - self._given_mean(X) if given else y
+        posterior = Posterior(self.kernel, self.noise_variance, inputs, labels, flat_prior=self.flat_prior)
+        predictor = SinglePredictor(inputs, posterior, self.ranked(y.size), self.gamma, n_jobs)
         return Fitted(
-            SinglePredictor(inputs, posterior, self.ranked(y.size), self.gamma, n_jobs),
+            ShiftedPredictor(predictor, self._given_mean) if given else predictor,
             self.kernel,
             self.noise_variance,
-            inputs.coefficients(posterior.coefficients),
+            inputs.coefficients(posterior.coefficients) if self.mean_coef is None else self.mean_coef.copy(),
             posterior.log_marginal_likelihood,
         )
 
