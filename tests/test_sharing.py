@@ -31,6 +31,7 @@ from conformal_gp.pipeline import predict_interval
 X, Y = make_data(3, 200)
 NEW, LABELS = make_data(4, 40)
 FRAME = pd.DataFrame({"a": X[:, 0], "ward": pd.Categorical(np.array(["u", "v", "w"])[np.arange(200) % 3])})
+UNEVEN = np.exp(2.0 * X[:, 0]) * np.random.default_rng(0).standard_normal(200)
 WAYS = ["augmented", "holdout", "train", "fixed", "low rank"]
 pytestmark = pytest.mark.filterwarnings("ignore:tuning='train'")
 
@@ -91,7 +92,7 @@ MODELS = {
     "kernels": (unfitted("fixed", kernel=EVERY_KERNEL), X, Y),
     "periodic": (unfitted("fixed", kernel=ExpSineSquared(), scale_inputs=False), X[:60, :1], Y[:60]),
     "candidates": (unfitted("augmented", candidates=[(RBF(1.0), 0.1), (RBF(2.0), 0.1)]), X[:60], Y[:60]),
-    "varying noise": (unfitted("holdout", noise="varying"), X, Y),
+    "varying noise": (unfitted("holdout", noise="varying"), X, Y + UNEVEN),
     "frame": (unfitted("holdout"), FRAME, Y),
     "pipeline": (make_pipeline(PolynomialFeatures(2), unfitted("holdout")), X, Y),
 }
