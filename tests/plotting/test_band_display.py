@@ -121,3 +121,10 @@ def test_shapes_must_agree():
         PredictionBandDisplay.from_predictions([0, 1, 2], [0, 1], [[0, 1], [0, 1]], confidence_level=0.9)
     with pytest.raises(ValueError, match="x and y must be given together"):
         PredictionBandDisplay.from_predictions([0, 1], [0, 1], [[0, 1], [0, 1]], confidence_level=0.9, x=[1])
+
+
+def test_columns_of_categories_are_refused_in_words():
+    frame = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "ward": pd.Categorical(["u", "v", "u", "v"])})
+    model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit(frame, [0.0, 1.0, 0.0, 1.0])
+    with pytest.raises(ValueError, match="X has columns of categories"):
+        PredictionBandDisplay.from_estimator(model, frame, feature="a")

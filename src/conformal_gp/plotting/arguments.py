@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array
 
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.types import Array
+from conformal_gp.validation import holds_categories, is_frame
 
 
 def stacked(intervals: ArrayLike, confidence_level: float | ArrayLike) -> tuple[Array, list[float]]:
@@ -87,6 +88,11 @@ def one_input_varied(
     name : str
         What to call it, and on a second line at which values the others are held.
     """
+    if is_frame(X) and any(holds_categories(dtype) for dtype in X.dtypes):
+        raise ValueError(
+            "X has columns of categories, which have no median to be held at; make rows along the input yourself, and "
+            "give their predictions to from_predictions."
+        )
     values = check_array(X, dtype=np.float64)
     if n_points < 2:
         raise ValueError(f"n_points must be at least 2, got {n_points}.")
