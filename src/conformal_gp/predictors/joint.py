@@ -7,12 +7,16 @@ import numpy as np
 from conformal_gp.predictors.augmented import AugmentedPredictor
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.predictors.lowrank import LowRankPredictor
+from conformal_gp.predictors.shifted import ShiftedPredictor
 from conformal_gp.predictors.single import SinglePredictor
 from conformal_gp.types import Array
 
 
 def mean_and_covariance(predictor: Predictor, X: Array) -> tuple[Array, Array]:
     """Means of new labels, (m,), and their covariances, noise included, (m, m): one block, whatever m."""
+    if isinstance(predictor, ShiftedPredictor):
+        mean, covariance = mean_and_covariance(predictor.unshifted, X)
+        return mean + predictor.shift(X), covariance
     if isinstance(predictor, LowRankPredictor):
         W, mean, variance = predictor._new(X)
         covariance = W @ W.T

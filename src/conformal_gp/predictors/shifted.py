@@ -24,31 +24,31 @@ class ShiftedPredictor(Predictor):
     """
 
     def __init__(self, predictor: Predictor, shift: Callable[[Array], Array]):
-        self._predictor = predictor
-        self._shift = shift
+        self.unshifted = predictor
+        self.shift = shift
         self.n_rows, self.n_ranked, self.n_jobs = predictor.n_rows, predictor.n_ranked, predictor.n_jobs
 
     def mean(self, X: Array) -> Array:
         """See Predictor."""
-        return self._predictor.mean(X) + self._shift(X)
+        return self.unshifted.mean(X) + self.shift(X)
 
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
         """See Predictor."""
-        mean, variance = self._predictor.mean_and_variance(X)
-        return mean + self._shift(X), variance
+        mean, variance = self.unshifted.mean_and_variance(X)
+        return mean + self.shift(X), variance
 
     def hulls(self, X: Array, ranks: Sequence[int]) -> Array:
         """See Predictor."""
-        return self._predictor.hulls(X, ranks) + self._shift(X)[:, None, None]
+        return self.unshifted.hulls(X, ranks) + self.shift(X)[:, None, None]
 
     def regions(self, X: Array, rank: int) -> list[Array]:
         """See Predictor."""
-        return [region + by for region, by in zip(self._predictor.regions(X, rank), self._shift(X), strict=True)]
+        return [region + by for region, by in zip(self.unshifted.regions(X, rank), self.shift(X), strict=True)]
 
     def bounds(self, X: Array, below: Sequence[int], above: Sequence[int]) -> Array:
         """See Predictor."""
-        return self._predictor.bounds(X, below, above) + self._shift(X)[:, None]
+        return self.unshifted.bounds(X, below, above) + self.shift(X)[:, None]
 
     def counts(self, X: Array, y: Array, signed: bool) -> tuple[Counts, Counts]:
         """See Predictor."""
-        return self._predictor.counts(X, y - self._shift(X), signed)
+        return self.unshifted.counts(X, y - self.shift(X), signed)
