@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.conformal.levels import rank, read_levels, warn_where_infinite
 from conformal_gp.constraints import Interval, StrOptions
 from conformal_gp.distributions import PredictiveDistributions
-from conformal_gp.frames import UNSEEN, Encoding
+from conformal_gp.frames import UNSEEN, Encoding, encoded_inputs
 from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
@@ -30,10 +30,7 @@ from conformal_gp.tuning.settings import LEARNT_WARPS, Settings, WarpChoice, che
 from conformal_gp.types import Array, Mask
 from conformal_gp.validation import (
     beyond,
-    check_inputs,
     check_labels,
-    is_frame,
-    need_labels,
     warn_beyond,
     with_known_noise,
 )
@@ -67,28 +64,6 @@ def all_or_nothing(model: BaseEstimator) -> Iterator[None]:
         vars(model).clear()
         vars(model).update(before)
         raise
-
-
-def encoded_inputs(estimator: BaseEstimator, X: Any, *, reset: bool, y: Any = "no_validation") -> Array:
-    """``X`` as a finite (n, d) float64 array, as :func:`conformal_gp.validation.check_inputs` has it, or encoded.
-
-    With ``reset`` the estimator learns the encoding, with its parameter ``unseen_categories``; without, names and order
-    of the columns have to be those of ``fit``.
-    """
-    if reset:
-        unseen = getattr(estimator, "unseen_categories", "error")
-        estimator._encoding = Encoding.learn(X, unseen) if is_frame(X) else None
-    encoding = estimator._encoding
-    if encoding is None:
-        return check_inputs(estimator, X, reset=reset, y=y)
-    if reset:
-        need_labels(estimator, y)
-    if not is_frame(X):
-        raise ValueError(
-            f"X must be a data frame with the columns of fit, some of which hold categories; got {type(X).__name__}."
-        )
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
-    return encoding.encode(X)
 
 
 class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator):

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_array
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, validate_data
 
 from conformal_gp.types import Array, Rows
-from conformal_gp.validation import check_numbers, converted, holds_categories
+from conformal_gp.validation import check_inputs, check_numbers, converted, holds_categories, is_frame, need_labels
 
 UNSEEN = ("error", "zeros")
 """What to do with a category that fit did not see."""
@@ -104,3 +105,25 @@ def _categories(column: Any) -> tuple[Any, ...]:
     if not hasattr(listed, "to_list"):
         listed = column.drop_nulls().unique().sort()
     return tuple(listed.to_list())
+
+
+def encoded_inputs(estimator: BaseEstimator, X: Any, *, reset: bool, y: Any = "no_validation") -> Array:
+    """``X`` as a finite (n, d) float64 array, as :func:`conformal_gp.validation.check_inputs` has it, or encoded.
+
+    With ``reset`` the estimator learns the encoding, with its parameter ``unseen_categories``; without, names and order
+    of the columns have to be those of ``fit``.
+    """
+    if reset:
+        unseen = getattr(estimator, "unseen_categories", "error")
+        estimator._encoding = Encoding.learn(X, unseen) if is_frame(X) else None
+    encoding = estimator._encoding
+    if encoding is None:
+        return check_inputs(estimator, X, reset=reset, y=y)
+    if reset:
+        need_labels(estimator, y)
+    if not is_frame(X):
+        raise ValueError(
+            f"X must be a data frame with the columns of fit, some of which hold categories; got {type(X).__name__}."
+        )
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return encoding.encode(X)

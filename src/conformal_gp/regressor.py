@@ -12,8 +12,9 @@ from sklearn.base import _fit_context, clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 
-from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing, encoded_inputs
+from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing
 from conformal_gp.constraints import StrOptions
+from conformal_gp.frames import encoded_inputs
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning import augmented, fixed, holdout, train

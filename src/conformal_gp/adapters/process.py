@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.base import encoded_inputs
+from conformal_gp.frames import encoded_inputs
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning import fixed

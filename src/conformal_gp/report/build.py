@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from conformal_gp.base import encoded_inputs
 from conformal_gp.evaluation import cross_validate_intervals, folds
 from conformal_gp.evaluation.cross_validation import Progress
+from conformal_gp.frames import encoded_inputs
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.report.chart import as_json, chart_data
 from conformal_gp.report.numbers import CONFORMAL, LEVELS, PLAIN, QUANTILES
