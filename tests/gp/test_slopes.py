@@ -29,7 +29,10 @@ def test_slopes_beside_a_test_row_are_those_of_the_rows_that_are_kept(kernel, sc
     variance = 1.0 / whole[-1, -1]
     weights = -whole[-1, :-1] * variance
     slopes = Slopes(stationary_shape(kernel, scale), noise, X[:-1], P, P @ y[:-1])
-    aa, ab, bb, trace = slopes.beside(X[-1:], weights[None], np.array([variance]), np.array([aside]))[0]
+    labels = y[:-1].copy()
+    if aside >= 0:
+        labels[aside] -= (P @ labels)[aside] / P[aside, aside]
+    aa, ab, bb, trace = slopes.beside(X[-1:], weights[None], np.array([variance]), np.array([aside]), labels[None])[0]
 
     kept = np.array([i for i in range(13) if i != aside])
     P = projected_inverse(amplified, noise, X[kept], H[kept])

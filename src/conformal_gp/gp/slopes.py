@@ -8,7 +8,8 @@ With the notation of :mod:`conformal_gp.predictors.bag`, :math:`F = \nu \log (y'
 Beside training rows with weighted residuals α, a test row with weights v, variance s and label :math:`\mu + t` makes it
 :math:`w = a + b t` with :math:`a = (\alpha, 0)` and :math:`b = (-v, 1) / s`, and adds :math:`s\, b'\, \partial A\, b`
 to the trace. So both are quadratics in the label. A training row i is set aside by
-:math:`\alpha - P_i \alpha_i / P_{ii}`, :math:`v - P_i v_i / P_{ii}` and :math:`P - P_i P_i' / P_{ii}`.
+:math:`v - P_i v_i / P_{ii}` and :math:`P - P_i P_i' / P_{ii}`, and in α by replacing its label by what the others
+predict: a difference would take digits from the others where it is far out.
 
 For a stationary covariance with slope :math:`S = -2\, dk / dr^2`,
 :math:`\partial A_{kl} / \partial \log \ell_j = S_{kl} (x_{kj} - x_{lj})^2 / \ell_j^2`.
@@ -63,9 +64,9 @@ class Slopes:
     def training(self) -> Array:
         """Of the training rows by themselves, (4, c): see ``beside``."""
         one, none = np.zeros((1, self._columns.shape[0])), np.full(1, -1)
-        return self.beside(one, np.zeros((1, self._alpha.size)), np.full(1, np.inf), none)[0]
+        return self.beside(one, np.zeros((1, self._alpha.size)), np.full(1, np.inf), none, np.empty((1, 0)))[0]
 
-    def beside(self, X: Array, weights: Array, variance: Array, aside: Rows) -> Array:
+    def beside(self, X: Array, weights: Array, variance: Array, aside: Rows, labels: Array) -> Array:
         """With a test row each, and a training row set aside.
 
         Parameters
@@ -78,6 +79,8 @@ class Slopes:
             Variance s of the test row's label; one of infinity has no say.
         aside : ndarray of shape (m,)
             The training row that is set aside, negative for none.
+        labels : ndarray of shape (m, l)
+            Training labels with that row's replaced by what the others predict; not read where none is set aside.
 
         Returns
         -------
@@ -85,8 +88,9 @@ class Slopes:
             a'∂A a, a'∂A b, b'∂A b and tr(P ∂A) for each of c hyperparameters.
         """
         scaled = np.ascontiguousarray(X / self._shape.length_scale)
+        residuals = np.where((aside >= 0)[:, None], labels @ self._P if labels.size else 0.0, self._alpha)
         found = _beside(
-            *(self._columns, self._P, self._alpha, self._S, self._trace, self._shape.number, self._shape.scale),
+            *(self._columns, self._P, residuals, self._S, self._trace, self._shape.number, self._shape.scale),
             *(self._noise, scaled, np.ascontiguousarray(weights), variance, aside),
         )
         if np.ndim(self._shape.length_scale) == 0:
@@ -148,7 +152,7 @@ def _beside(
     p = np.zeros(n)
     for e in range(variance.size):
         aa, ab, bb, tr = found[e]
-        a, b, s, i = alpha.copy(), np.zeros(n), variance[e], aside[e]
+        a, b, s, i = alpha[e].copy(), np.zeros(n), variance[e], aside[e]
         own = 0.0
         if s < np.inf:
             b[:] = weights[e]
@@ -156,7 +160,6 @@ def _beside(
         if i >= 0:
             p[:] = P[i]
             own = 1.0 / P[i, i]
-            a -= p * (own * a[i])
             if s < np.inf:
                 s += own * b[i] ** 2
                 b -= p * (own * b[i])

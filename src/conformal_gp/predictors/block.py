@@ -210,7 +210,9 @@ class Block:
             weights, _, variance, _ = (part[np.searchsorted(rows, row)] for part in self.predict(steps.point, rows))
             variance[alone] = np.inf
             aside = np.where(posterior.diagonal[aside] > 0.0, aside, -1)
-            found = steps.slopes().beside(self.new.pairs.X[row], weights, variance, aside)
+            left_out, place = np.unique(aside, return_inverse=True)
+            labels = posterior.without(np.maximum(left_out, 0)).labels[place]
+            found = steps.slopes().beside(self.new.pairs.X[row], weights, variance, aside, labels)
             known.remember_slopes(missing, np.column_stack([q, mu, s, degrees]), found)
         return np.array([known.local_place[key] for key in keys])
 
