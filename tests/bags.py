@@ -133,7 +133,7 @@ def exact_scores(X, y, name, first=0):
     with mpmath.workdps(50):
         A = mpmath.matrix(posterior.kernel(rows).tolist()) + mpmath.mpf(posterior.noise_variance) * mpmath.eye(len(y))
         P = A**-1
-        H = mpmath.matrix(basis(inputs._mean, rows).tolist())
+        H = mpmath.matrix(independent(basis(inputs._mean, rows)).tolist())
         if H.cols:
             P -= P * H * (H.T * P * H) ** -1 * H.T * P
         alpha = P * mpmath.matrix(y.tolist())
@@ -143,6 +143,16 @@ def exact_scores(X, y, name, first=0):
         unit = max(p ** (mpmath.mpf(0.5) - power) for p in P_ii)
         scores = [abs(a) / p**power for a, p in zip(alpha, P_ii, strict=True)]
         return np.array(scores[first:], dtype=float), float(largest * unit)
+
+
+def independent(H):
+    """Columns of a basis that are not combinations of those before them."""
+    kept = np.empty((len(H), 0))
+    for column in H.T / np.maximum(np.abs(H).max(axis=0), np.finfo(float).tiny):
+        left = column - kept @ np.linalg.lstsq(kept, column, rcond=None)[0]
+        if np.linalg.norm(left) > 1e-10 * np.linalg.norm(column):
+            kept = np.column_stack([kept, column])
+    return kept
 
 
 def is_permutation(found):
