@@ -148,7 +148,7 @@ def exact_scores(X, y, name, first=0):
 def independent(H):
     """Columns of a basis that are not combinations of those before them."""
     kept = np.empty((len(H), 0))
-    for column in H.T / np.maximum(np.abs(H).max(axis=0), np.finfo(float).tiny):
+    for column in (H / np.maximum(np.abs(H).max(axis=0), np.finfo(float).tiny)).T:
         left = column - kept @ np.linalg.lstsq(kept, column, rcond=None)[0]
         if np.linalg.norm(left) > 1e-10 * np.linalg.norm(column):
             kept = np.column_stack([kept, column])
