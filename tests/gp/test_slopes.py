@@ -45,11 +45,25 @@ def test_slopes_beside_a_test_row_are_those_of_the_rows_that_are_kept(kernel, sc
     np.testing.assert_allclose(trace, np.einsum("ij,ijk->k", P, gradient), rtol=1e-9)
 
 
+def test_a_row_that_is_set_aside_takes_no_digits_from_the_others_however_far_out_its_label_is():
+    kernel, noise, none = KERNELS[2], 1e-6, np.zeros((13, 0))
+    P = projected_inverse(kernel, noise, X, none)
+    answers = []
+    for label in (0.0, 1e12):
+        labels = y.copy()
+        labels[4] = label
+        replaced = labels.copy()
+        replaced[4] = y[4] - (P @ y)[4] / P[4, 4]
+        slopes = Slopes(stationary_shape(kernel, 1.0), noise, X, P, P @ labels)
+        answers.append(slopes.beside(X[:1], np.zeros((1, 13)), np.array([np.inf]), np.array([4]), replaced[None]))
+    np.testing.assert_array_equal(*answers)
+
+
 def test_slopes_of_training_rows_alone():
     """No test row, none set aside."""
     kernel, noise, H = KERNELS[2], 0.1, np.ones((13, 1))
     P = projected_inverse(kernel, noise, X, H)
-    squares, _, _, trace = Slopes(stationary_shape(kernel, 1.0), noise, X, P, P @ y).training()
+    squares, _, _, trace = Slopes(stationary_shape(kernel, 1.0), noise, X, P, P @ y).training
     _, gradient = kernel(X, eval_gradient=True)
     np.testing.assert_allclose(squares[:-1], np.einsum("i,ijk,j->k", P @ y, gradient, P @ y), rtol=1e-9)
     np.testing.assert_allclose(trace[:-1], np.einsum("ij,ijk->k", P, gradient), rtol=1e-9)

@@ -18,6 +18,7 @@ For a stationary covariance with slope :math:`S = -2\, dk / dr^2`,
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +62,7 @@ class Slopes:
         self._P, self._alpha = np.ascontiguousarray(P), np.ascontiguousarray(alpha)
         self._S, self._trace = _slopes_and_trace(self._columns, self._P, shape.number, shape.scale, noise_variance)
 
+    @cached_property
     def training(self) -> Array:
         """Of the training rows by themselves, (4, c): see ``beside``."""
         one, none = np.zeros((1, self._columns.shape[0])), np.full(1, -1)

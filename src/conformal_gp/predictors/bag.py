@@ -154,7 +154,7 @@ class Bag:
         criterion = self.criterion(old)
         if self.screens(lattice) and criterion.quadratic > 0.0 and criterion.log_determinant < np.inf:
             steps = Steps(self, lattice, old, [tuple(map(sub, new, old))])
-            squares, _, _, trace = steps.slopes().training()
+            squares, _, _, trace = steps.slopes().training
             slopes = trace + steps.penalty - self.degrees * squares / criterion.quadratic
             if not -float(steps.logarithms[0] @ slopes) > steps.gain:
                 return False

@@ -40,6 +40,8 @@ class AtPoint:
         """(l,): of each training row that may be set aside, its place in what follows; -1 for all others."""
         self.own = np.empty((0, 2))
         """(k, 2): P_ii, 0 if the row by itself determines a coefficient and cannot be set aside; y'Py of the others."""
+        self.labels = np.empty((0, n_rows))
+        """(k, l): training labels with its own replaced by what the others predict."""
         self.weights = np.empty((0, n_new))
         """(k, m): its weights in the means of the test rows; not a number where it is not known."""
         self.means = np.empty((0, n_new))
@@ -65,6 +67,7 @@ class AtPoint:
         if new.size:
             self.place[aside[new]] = np.arange(new.size) + self.own.shape[0]
             self.own = np.vstack([self.own, np.column_stack([others.precision, others.quadratic])[new]])
+            self.labels = np.vstack([self.labels, others.labels[new]])
             unknown = np.full((new.size, self.mean.size), np.nan)
             self.weights, self.means = np.vstack([self.weights, unknown]), np.vstack([self.means, unknown])
         where = self.place[aside][:, None], rows
@@ -210,8 +213,7 @@ class Block:
             weights, _, variance, _ = (part[np.searchsorted(rows, row)] for part in self.predict(steps.point, rows))
             variance[alone] = np.inf
             aside = np.where(posterior.diagonal[aside] > 0.0, aside, -1)
-            left_out, place = np.unique(aside, return_inverse=True)
-            labels = posterior.without(np.maximum(left_out, 0)).labels[place]
+            labels = known.labels[known.place[aside]] if (aside >= 0).any() else np.empty((aside.size, 0))
             found = steps.slopes().beside(self.new.pairs.X[row], weights, variance, aside, labels)
             known.remember_slopes(missing, np.column_stack([q, mu, s, degrees]), found)
         return np.array([known.local_place[key] for key in keys])
