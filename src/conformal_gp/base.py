@@ -22,7 +22,6 @@ from conformal_gp.frames import UNSEEN, Encoding, encoded_inputs
 from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
-from conformal_gp.predictors.joint import mean_and_covariance
 from conformal_gp.rows import ArrayRows
 from conformal_gp.tuning.low_rank import LowRankPlan
 from conformal_gp.tuning.plan import UNSEEN_CONDITION, Plan
@@ -181,7 +180,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
                     "return_cov=True must come without return_std=True and without warp, of whose labels there is no "
                     f"covariance: got return_std={return_std!r}, warp={self.warp!r}. sample_y draws such labels."
                 )
-            return mean_and_covariance(self._predictor, inputs)
+            return self._predictor.mean_and_covariance(inputs)
         if not return_std:
             return self._predictor.mean(inputs)
         mean, variance = self._predictor.mean_and_variance(inputs)

@@ -11,7 +11,6 @@ from sklearn.utils import check_random_state
 
 from conformal_gp.conformal.levels import rank, read_levels, warn_where_infinite
 from conformal_gp.predictors.base import Predictor
-from conformal_gp.predictors.joint import mean_and_covariance
 from conformal_gp.steps import PredictiveDistribution
 from conformal_gp.types import Array
 from conformal_gp.validation import check_labels
@@ -60,13 +59,7 @@ class PredictiveDistributions:
         (2, 4)
         """
         inputs = self._test_inputs(X, noise_variance)
-        warp = getattr(self._predictor, "_warp", None)
-        mean, covariance = mean_and_covariance(getattr(self._predictor, "_predictor", self._predictor), inputs)
-        if not np.isfinite(covariance).all():
-            row = int(np.argmin(np.isfinite(np.diagonal(covariance))))
-            raise ValueError(f"the training rows do not determine the mean at row {row} of X: nothing can be drawn.")
-        drawn = check_random_state(random_state).multivariate_normal(mean, covariance, n_samples).T
-        return drawn if warp is None else warp.backward(drawn)
+        return self._predictor.draw(inputs, n_samples, check_random_state(random_state))
 
     def predict_quantiles(
         self, X: ArrayLike, quantiles: float | ArrayLike, noise_variance: ArrayLike | None = None

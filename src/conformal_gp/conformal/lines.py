@@ -19,7 +19,7 @@ they tie up to rounding. A Cholesky factorisation solves :math:`(A + E) \alpha =
     \epsilon\, (\sqrt{r}\, |D \alpha| + \sqrt{c}\, \max |y|), \qquad r = \max A_{ii} P_{ii}, \quad c = \max P_{ii},
 
 where the last term is for the labels' own rounding. It is a function of the bag, the same whichever row is the test
-row. A row of large prior variance, such as a far-out input under a kernel that grows with its inputs, does not make
+row. A row of large prior variance, such as a far-out input where variances grow with inputs, does not make
 others less exact. Measured on rows that are equal, at noise from 1e-1 to 1e-11 of the signal and 10 to 500 rows,
 scores are off by at most 5.4 times as much, and typically by a third of it (tests/test_ties.py).
 

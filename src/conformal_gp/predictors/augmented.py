@@ -207,6 +207,11 @@ class AugmentedPredictor(Predictor):
         mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return mean, variance * self.plain.amplitude
 
+    def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
+        """See Predictor."""
+        scaled = self._under(self._main)
+        return self.mean(X), self.plain.amplitude * scaled.posterior(self._best).covariance(scaled.inputs.new(X))
+
     def _blocks(self, X: Array) -> Iterator[tuple[Rows, Scaled]]:
         """Test rows in blocks that share a scaling; those whose mean the training rows do not determine left out."""
         keys, member = np.unique(self._scaling.keys(X), axis=0, return_inverse=True)

@@ -47,6 +47,18 @@ class Predictor(ABC):
         """Plain Gaussian process means, and variances of new labels."""
 
     @abstractmethod
+    def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
+        """Means of new labels, (m,), and their covariances, noise included, (m, m): one block, whatever m."""
+
+    def draw(self, X: Array, n_samples: int, rng: np.random.RandomState) -> Array:
+        """Draws of new labels under the plain Gaussian process, one a column."""
+        mean, covariance = self.mean_and_covariance(X)
+        if not np.isfinite(covariance).all():
+            row = int(np.argmin(np.isfinite(np.diagonal(covariance))))
+            raise ValueError(f"the training rows do not determine the mean at row {row} of X: nothing can be drawn.")
+        return rng.multivariate_normal(mean, covariance, n_samples).T
+
+    @abstractmethod
     def hulls(self, X: Array, ranks: Sequence[int]) -> Array:
         """Convex hulls of the regions of several ranks, (m, 2, levels)."""
 

@@ -110,6 +110,13 @@ class LowRankPredictor(Predictor):
         mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return mean, variance
 
+    def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
+        """See Predictor."""
+        W, mean, variance = self._new(X)
+        covariance = W @ W.T
+        np.fill_diagonal(covariance, variance)
+        return mean, covariance
+
     def _map(self, function: Callable[[slice], Part], n_rows: int) -> list[Part]:
         return list(map_threads(function, slices(n_rows, CHUNK_ROWS), self.n_jobs))
 

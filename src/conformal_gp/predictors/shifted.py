@@ -37,6 +37,11 @@ class ShiftedPredictor(Predictor):
         mean, variance = self.unshifted.mean_and_variance(X)
         return mean + self.shift(X), variance
 
+    def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
+        """See Predictor."""
+        mean, covariance = self.unshifted.mean_and_covariance(X)
+        return mean + self.shift(X), covariance
+
     def hulls(self, X: Array, ranks: Sequence[int]) -> Array:
         """See Predictor."""
         return self.unshifted.hulls(X, ranks) + self.shift(X)[:, None, None]

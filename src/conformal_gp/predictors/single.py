@@ -74,6 +74,10 @@ class SinglePredictor(Predictor):
         mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return mean, variance
 
+    def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
+        """See Predictor."""
+        return self.mean(X), self.posterior.covariance(self.inputs.new(X))
+
     def hulls(self, X: Array, ranks: Sequence[int]) -> Array:
         """See Predictor."""
         rows_in_single = self._rows_in_single if self._gamma == 2.0 and self.n_ranked >= ROWS_FOR_SINGLE else None

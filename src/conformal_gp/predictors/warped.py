@@ -38,6 +38,14 @@ class WarpedPredictor(Predictor):
         below, above = (self._warp.backward(mean + sign * np.sqrt(variance)) for sign in (-1.0, 1.0))
         return self._warp.backward(mean), (0.5 * (above - below)) ** 2
 
+    def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
+        """Of mapped labels: what a map makes of covariances is no matter of two moments."""
+        return self._predictor.mean_and_covariance(X)
+
+    def draw(self, X: Array, n_samples: int, rng: np.random.RandomState) -> Array:
+        """Draws of mapped labels, mapped back."""
+        return self._warp.backward(self._predictor.draw(X, n_samples, rng))
+
     def hulls(self, X: Array, ranks: Sequence[int]) -> Array:
         """See Predictor."""
         return self._warp.backward(self._predictor.hulls(X, ranks))
