@@ -66,11 +66,8 @@ def from_gpflow(model: Any, *, design: ArrayLike | None = None, gamma: float = 2
         ``RationalQuadratic``, ``Linear``, ``Constant`` and ``White``, their sums and products, a Gaussian likelihood
         of one variance, and no mean function, or ``Constant`` or ``Linear``, which is kept at the coefficients that
         were learnt (see :func:`from_process`). That nothing was lost is checked on some of the rows.
-    design : array-like of int or None, default=None
-        Rows that hyperparameters were learnt from, as in :func:`from_process`. Rows to rank are added after training
-        by ``model.data = (X, Y)``.
-    gamma : float in [1, inf], default=2.0
-        As in :class:`~conformal_gp.ConformalGPRegressor`.
+    design, gamma
+        As in :func:`from_process`. Rows to rank are added after training by ``model.data = (X, Y)``.
 
     Returns
     -------

@@ -48,11 +48,9 @@ def from_gpytorch(
         is computed in double precision.
     likelihood : gpytorch.likelihoods.GaussianLikelihood
         With one noise for all rows.
-    design : array-like of int or None, default=None
-        Rows that hyperparameters were learnt from, as in :func:`from_process`. Rows to rank are added after training
-        by ``model.set_train_data(X, y, strict=False)``.
-    gamma : float in [1, inf], default=2.0
-        As in :class:`~conformal_gp.ConformalGPRegressor`.
+    design, gamma
+        As in :func:`from_process`. Rows to rank are added after training, by
+        ``model.set_train_data(X, y, strict=False)``.
 
     Returns
     -------

@@ -25,12 +25,10 @@ def from_sklearn(
     ----------
     gpr : GaussianProcessRegressor
         Fitted, to one label a row, with one ``alpha`` for all rows.
-    design : array-like of int or None, default=None
-        Rows that hyperparameters were learnt from, as in :func:`from_process`. Where these are some of its rows, it was
-        fitted twice: ``GaussianProcessRegressor(learnt.kernel_, optimizer=None).fit(X, y)``. An error with
-        ``normalize_y``, which learns from all rows.
-    gamma : float in [1, inf], default=2.0
-        As in :class:`~conformal_gp.ConformalGPRegressor`.
+    design, gamma
+        As in :func:`from_process`. Where hyperparameters were learnt from some of its rows, it was fitted twice:
+        ``GaussianProcessRegressor(learnt.kernel_, optimizer=None).fit(X, y)``. With ``normalize_y``, which learns from
+        all rows, ``design`` must be None.
 
     Returns
     -------
