@@ -183,6 +183,44 @@ def test_rows_are_predicted_by_the_other_folds(rows):
     np.testing.assert_allclose(found.intervals["its error bars"][:10, 1, 1], mean + norm.ppf(0.95) * std)
 
 
+def test_known_noise_goes_to_models_that_take_it(rows):
+    X, y = rows
+    noise = np.tile([0.01, 2.0], 15)
+    models = {"known": fixed_model(), "without": SplitConformal(fixed_model(), random_state=0)}
+    asked = {"crps": True, "p_values": True, "quantiles": [0.1, 0.5], "groups": {"all": [0, 1]}}
+    found = cross_validate_intervals(
+        models, X, y, [0.5, 0.8], cv=KFold(3), plain="plain", noise_variance=noise, **asked
+    )
+    without = cross_validate_intervals(models, X, y, [0.5, 0.8], cv=KFold(3), **asked)
+    np.testing.assert_array_equal(found.intervals["without"], without.intervals["without"])
+    for train, test in KFold(3).split(X):
+        model = fixed_model().fit(X[train], y[train], noise_variance=noise[train])
+        of_test = {"noise_variance": noise[test]}
+        np.testing.assert_allclose(
+            found.intervals["known"][test], model.predict_interval(X[test], [0.5, 0.8], **of_test)
+        )
+        np.testing.assert_allclose(found.p_values["known"][test], model.predict_p(X[test], y[test], **of_test))
+        np.testing.assert_allclose(
+            found.quantiles["known"][test], model.predict_quantiles(X[test], [0.1, 0.5], **of_test)
+        )
+        np.testing.assert_allclose(
+            found.crps["known"][test], model.predict_distribution(X[test], **of_test).crps(y[test])
+        )
+        mean, std = model.predict(X[test], return_std=True, **of_test)
+        half = norm.ppf(0.9) * std
+        np.testing.assert_allclose(
+            found.intervals["plain"][test][:, :, 1], np.stack([mean - half, mean + half], axis=1)
+        )
+
+
+def test_known_noise_that_cannot_be_taken(rows):
+    X, y = rows
+    with pytest.raises(ValueError, match="fit of Given does not take it"):
+        cross_validate_intervals({"a": Given()}, X, y, noise_variance=np.ones(30))
+    with pytest.raises(ValueError, match="one number for each of the 30 rows"):
+        cross_validate_intervals({"a": fixed_model()}, X, y, noise_variance=np.ones(29))
+
+
 def test_methods_keep_their_order_and_frames_their_columns(rows):
     X, y = rows
     models = {"first": fixed_model(), "second": SplitConformal(fixed_model(), random_state=0)}

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import BaggingRegressor
@@ -263,6 +264,24 @@ def test_searches_and_cross_validation_take_scorers():
     np.testing.assert_allclose(found["test_score"].mean(), search.best_score_)
     assert 0.6 < found["test_coverage"].mean() <= 1.0
     assert (found["test_width"] < 0.0).all()
+
+
+def test_scorers_take_known_noise_by_metadata_routing():
+    noise = np.tile([0.01, 0.5], 30)[: Y.size]
+    folds = KFold(3)
+    scoring = {"score": interval_scorer(0.8), "coverage": coverage_scorer(0.8), "width": width_scorer(0.8)}
+    with config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(FunctionTransformer(half), fixed_model().set_fit_request(noise_variance=True))
+        found = cross_validate(pipe, X, Y, scoring=scoring, cv=folds, params={"noise_variance": noise})
+        grid = {"conformalgpregressor__noise_variance": [0.1, 100.0]}
+        search = GridSearchCV(pipe, grid, scoring=interval_scorer(0.8), cv=folds).fit(X, Y, noise_variance=noise)
+    for place, (train, test) in enumerate(folds.split(X)):
+        model = fixed_model().fit(half(X[train]), Y[train], noise_variance=noise[train])
+        ends = model.predict_interval(half(X[test]), 0.8, noise_variance=noise[test])
+        np.testing.assert_allclose(found["test_score"][place], -interval_score(Y[test], ends, 0.8))
+        np.testing.assert_allclose(found["test_coverage"][place], coverage(Y[test], ends))
+        np.testing.assert_allclose(found["test_width"][place], -mean_width(ends))
+    np.testing.assert_allclose(search.best_score_, found["test_score"].mean())
 
 
 def test_scorers_go_to_other_processes():

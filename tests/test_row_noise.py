@@ -297,7 +297,7 @@ def test_what_does_not_go_together(options, message):
 def test_known_noise_of_rows_that_are_not_in_memory(tmp_path):
     X, y, v = rows(17, 40)
     mapped = np.memmap(tmp_path / "X", mode="w+", shape=X.shape)
-    with pytest.raises(ValueError, match="taken with X in memory, got a memmap"):
+    with pytest.raises(ValueError, match="not taken with X in a memory map"):
         SparseConformalGPRegressor().fit(mapped, y, noise_variance=v)
 
 

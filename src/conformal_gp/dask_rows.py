@@ -21,7 +21,7 @@ from conformal_gp.tables.folder import scan_folder
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.types import Array
 from conformal_gp.types import Rows as Numbers
-from conformal_gp.validation import check_finite, check_inputs, check_labels
+from conformal_gp.validation import check_finite, check_inputs, check_labels, with_known_noise
 
 try:
     from dask import array
@@ -38,7 +38,9 @@ FAN_IN = 8
 """How many partial sums a task adds up."""
 
 
-def dask_rows(estimator: BaseEstimator, X: Any, y: Any, block_rows: int, verbose: bool) -> DaskRows:
+def dask_rows(
+    estimator: BaseEstimator, X: Any, y: Any, noise_variance: Any, block_rows: int, verbose: bool
+) -> DaskRows:
     """Rows of Dask collections, checked as far as that can be done without reading them all.
 
     Parameters
@@ -49,6 +51,8 @@ def dask_rows(estimator: BaseEstimator, X: Any, y: Any, block_rows: int, verbose
         Inputs, chunked by rows.
     y : Dask array of shape (l,), Dask series, or array-like
         Labels.
+    noise_variance : Dask array of shape (l,), Dask series, array-like, or None
+        Known noise variances, which are read as one more column of inputs.
     block_rows : int
         Most rows of a chunk that a task works on at a time.
     verbose : bool
@@ -66,8 +70,11 @@ def dask_rows(estimator: BaseEstimator, X: Any, y: Any, block_rows: int, verbose
     parts = [part for part, length in zip(X, lengths, strict=True) if length]
     lengths = [length for length in lengths if length]
     check_inputs(estimator, delayed(_head)(parts[0]).compute(), reset=True, y=y)
-    labels = _labels(y, n_rows, lengths)
-    return DaskRows(parts, labels, lengths, names, block_rows, verbose)
+    labels = _column("y", y, n_rows, lengths)
+    noise = [None] * len(lengths)
+    if noise_variance is not None:
+        noise = _column("noise_variance", noise_variance, n_rows, lengths)
+    return DaskRows(parts, labels, noise, lengths, names, block_rows, verbose)
 
 
 def read_folder(
@@ -151,8 +158,8 @@ class DaskRows:
 
     Parameters
     ----------
-    X, y : list of Delayed or arrays
-        Chunks of inputs and of labels.
+    X, y, noise : list of Delayed or arrays
+        Chunks of inputs, of labels and of known noise variances; these may be None.
     lengths : list of int
         Rows of each chunk.
     names : ndarray of str, or None
@@ -163,15 +170,24 @@ class DaskRows:
         Whether to show progress.
     """
 
-    def __init__(self, X: list[Any], y: list[Any], lengths: list[int], names: Any, block_rows: int, verbose: bool):
+    def __init__(
+        self,
+        X: list[Any],
+        y: list[Any],
+        noise: list[Any],
+        lengths: list[int],
+        names: Any,
+        block_rows: int,
+        verbose: bool,
+    ):
         self.n_rows = sum(lengths)
         self._first = np.concatenate([[0], np.cumsum(lengths)])
         self._names = names
         self._block_rows = block_rows
         self._verbose = verbose
         self._chunks = [
-            delayed(_read)(X_part, y_part, int(first), names)
-            for X_part, y_part, first in zip(X, y, self._first[:-1], strict=True)
+            delayed(_read)(*parts, int(first), names)
+            for *parts, first in zip(X, y, noise, self._first[:-1], strict=True)
         ]
 
     def total(self, function: BlockFunction[Any], label: str) -> Any:
@@ -247,10 +263,11 @@ def _partitions(frame: Any) -> tuple[list[Any], list[int]]:
     return parts, list(compute(*map(delayed(len), parts)))
 
 
-def _labels(y: Any, n_rows: int, lengths: list[int]) -> list[Any]:
-    """Chunks of labels that match those of the inputs."""
+def _column(name: str, y: Any, n_rows: int, lengths: list[int]) -> list[Any]:
+    """Chunks of labels, or of another number for each row, that match those of the inputs."""
     if not hasattr(y, "__dask_graph__"):
-        checked = check_labels(y, np.empty((n_rows, 0)))
+        nothing = np.empty((n_rows, 0))
+        checked = check_labels(y, nothing) if name == "y" else with_known_noise(nothing, y)[:, 0]
         return np.split(checked, np.cumsum(lengths)[:-1])
     if hasattr(y, "npartitions") and not hasattr(y, "chunks"):
         parts = [
@@ -263,9 +280,9 @@ def _labels(y: Any, n_rows: int, lengths: list[int]) -> list[Any]:
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1:
-        raise ValueError(f"y must be one-dimensional, got shape {y.shape}.")
+        raise ValueError(f"{name} must be one-dimensional, got shape {y.shape}.")
     if y.shape[0] != n_rows:
-        raise ValueError(f"X and y have inconsistent numbers of samples: {n_rows} and {y.shape[0]}.")
+        raise ValueError(f"X and {name} have inconsistent numbers of samples: {n_rows} and {y.shape[0]}.")
     return list(y.rechunk((tuple(lengths),)).to_delayed())
 
 
@@ -273,12 +290,12 @@ def _head(part: Any) -> Any:
     return part[:2]
 
 
-def _read(X: Any, y: Any, first_row: int, names: Any) -> tuple[Array, Array]:
-    """A chunk as arrays, checked."""
+def _read(X: Any, y: Any, noise: Any, first_row: int, names: Any) -> tuple[Array, Array]:
+    """A chunk as arrays, checked; known noise variances are the last column of inputs."""
     inputs, labels = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     check_finite("X", inputs, names, first_row)
     check_finite("y", labels, first_row=first_row)
-    return inputs, labels
+    return inputs if noise is None else with_known_noise(inputs, noise, first_row), labels
 
 
 def _blocks(function: BlockFunction[Any], chunk: tuple[Array, Array], block_rows: int) -> list[Any]:

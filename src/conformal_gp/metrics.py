@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from conformal_gp.conformal.levels import read_level, read_levels
 from conformal_gp.conformal.steps import pinball_losses, step_scores
@@ -127,14 +128,20 @@ class _Scorer:
     measure: str
     confidence_level: float
 
-    def __call__(self, model: Any, X: Any, y: ArrayLike) -> float:
-        ends = predict_interval(model, X, self.confidence_level)
+    def __call__(self, model: Any, X: Any, y: ArrayLike, noise_variance: ArrayLike | None = None) -> float:
+        ends = predict_interval(model, X, self.confidence_level, noise_variance=noise_variance)
         if self.measure == "coverage":
             return float(coverage(y, ends))
         return -float(mean_width(ends) if self.measure == "width" else interval_score(y, ends, self.confidence_level))
 
+    def get_metadata_routing(self) -> MetadataRequest:
+        """What scikit-learn's metadata routing passes on: noise variances of the scored rows, where they are given."""
+        request = MetadataRequest(owner=type(self).__name__)
+        request.score.add_request(param="noise_variance", alias=True)
+        return request
 
-def interval_scorer(confidence_level: float = 0.9) -> Callable[[Any, Any, ArrayLike], float]:
+
+def interval_scorer(confidence_level: float = 0.9) -> Callable[..., float]:
     """A scorer for searches and cross-validation: minus the mean :func:`interval_score`, so greater is better.
 
     A search on rows that are ranked afterwards favours them, and voids the guarantee; one on design rows keeps it:
@@ -148,7 +155,9 @@ def interval_scorer(confidence_level: float = 0.9) -> Callable[[Any, Any, ArrayL
     Returns
     -------
     scorer : callable
-        ``scorer(model, X, y)``, for any model that :func:`conformal_gp.pipeline.predict_interval` takes.
+        ``scorer(model, X, y)``, for any model that :func:`conformal_gp.pipeline.predict_interval` takes. Of a model
+        that was fitted with known noise variances, ``scorer(model, X, y, noise_variance=...)``; searches and
+        ``cross_validate`` pass them on with scikit-learn's metadata routing (:doc:`/labels_and_noise`).
 
     Examples
     --------
@@ -169,7 +178,7 @@ def interval_scorer(confidence_level: float = 0.9) -> Callable[[Any, Any, ArrayL
     return _scorer("score", confidence_level)
 
 
-def coverage_scorer(confidence_level: float = 0.9) -> Callable[[Any, Any, ArrayLike], float]:
+def coverage_scorer(confidence_level: float = 0.9) -> Callable[..., float]:
     """A scorer for cross-validation: :func:`coverage`. To be looked at, not searched by: wide intervals cover.
 
     Parameters and result as in :func:`interval_scorer`.
@@ -191,7 +200,7 @@ def coverage_scorer(confidence_level: float = 0.9) -> Callable[[Any, Any, ArrayL
     return _scorer("coverage", confidence_level)
 
 
-def width_scorer(confidence_level: float = 0.9) -> Callable[[Any, Any, ArrayLike], float]:
+def width_scorer(confidence_level: float = 0.9) -> Callable[..., float]:
     """A scorer for cross-validation: minus the :func:`mean_width`, so greater is better.
 
     Parameters and result as in :func:`interval_scorer`.

@@ -168,7 +168,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
         y : array-like, Dask array or Dask series of shape (n_samples,)
             Labels.
         noise_variance : array-like of shape (n_samples,) or None, default=None
-            As in :meth:`ConformalGPRegressor.fit`, for rows in arrays or frames in memory.
+            As in :meth:`ConformalGPRegressor.fit`; with a Dask collection of inputs also a Dask array or series. Rows
+            in a memory map do not take it.
 
         Returns
         -------
@@ -244,14 +245,14 @@ class SparseConformalGPRegressor(ConformalRegressor):
     def _rows(self, X: Any, y: Any, noise_variance: ArrayLike | None) -> Rows:
         """Training rows as something that is read in blocks."""
         self._encoding = None
-        if noise_variance is not None and (_is_dask(X) or isinstance(X, np.memmap)):
+        if noise_variance is not None and isinstance(X, np.memmap):
             raise ValueError(
-                f"noise_variance of rows is taken with X in memory, got a {type(X).__name__}; give np.array(X)."
+                "noise_variance of rows is not taken with X in a memory map; give np.array(X), or a Dask array of it."
             )
         if _is_dask(X):
             from conformal_gp.dask_rows import dask_rows
 
-            return dask_rows(self, X, y, self.block_rows, bool(self.verbose))
+            return dask_rows(self, X, y, noise_variance, self.block_rows, bool(self.verbose))
         if isinstance(X, np.memmap):  # not read as a whole: only the first rows are looked at here
             check_inputs(self, X[:2], reset=True, y=y)
             inputs: NDArray[Any] = X

@@ -185,7 +185,7 @@ def warn_beyond(X: Array, ends: Array, feature_names: NDArray[Any] | None, stack
     )
 
 
-def with_known_noise(X: Array, noise_variance: Any) -> Array:
+def with_known_noise(X: Array, noise_variance: Any, first_row: int = 0) -> Array:
     """Rows with their known noise variances in one more column, (n, d + 1).
 
     >>> with_known_noise(np.array([[1.0], [2.0]]), [0.5, 0.0]).tolist()
@@ -198,10 +198,12 @@ def with_known_noise(X: Array, noise_variance: Any) -> Array:
             f"{np.shape(noise_variance)}."
         )
     variances = np.asarray(noise_variance, dtype=np.float64)
-    check_finite("noise_variance", variances)
+    check_finite("noise_variance", variances, first_row=first_row)
     if (variances < 0.0).any():
         row = int(np.argmax(variances < 0.0))
-        raise ValueError(f"noise_variance is {variances[row]} in row {row}; variances must not be negative.")
+        raise ValueError(
+            f"noise_variance is {variances[row]} in row {first_row + row}; variances must not be negative."
+        )
     return np.column_stack([X, variances])
 
 

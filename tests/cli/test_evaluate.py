@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cli_cases import rows
+from cli_cases import noisy_tables, rows
 
 pytest.importorskip("typer", reason="the command line is an extra: pip install 'conformal-gp[cli]'")
 
+from conformal_gp import ConformalGPRegressor
+from conformal_gp.evaluation import cross_validate_intervals
 from conformal_gp.plotting import PredictionBandDisplay
 
 PNG = b"\x89PNG"
@@ -91,6 +93,28 @@ def _and_keep(method, kept):
         return method(self, *args, **kwargs)
 
     return wrapped
+
+
+def test_a_column_of_known_noise_variances(command_line):
+    frame, train, _ = noisy_tables(command_line)
+    rows = frame[:60]
+    options = ("-t", "y", "--folds", "3", "--noise-column", "v")
+    document = command_line.json("evaluate", train, *options, "-c", "80%")
+    assert document["inputs"] == ["a"]
+    models = {"GPR-CP": ConformalGPRegressor(random_state=0)}
+    held_out = cross_validate_intervals(
+        models, rows[["a"]], rows["y"], [0.8], cv=3, plain="plain GPR", noise_variance=rows["v"]
+    )
+    for told, found in zip(document["findings"], held_out.findings(), strict=False):
+        assert told["outside"] == found.n_outside
+        assert told["mean_width"] == pytest.approx(found.mean_width, rel=1e-9)
+    words = command_line("evaluate", train, *options, "-c", "80%", "--no-picture").stderr
+    assert "split conformal does without the noise variances of 'v'" in " ".join(words.split())
+    page = command_line("report", train, *options, "-o", "-", "-q").stdout
+    assert "a variance of each row" in page
+    chart = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+    inside = chart["conformal"]["coverage"][chart["levels"].index(80)]
+    assert inside == pytest.approx(1 - document["findings"][0]["outside"] / 60, abs=1e-6)
 
 
 def test_plot_mistakes(command_line, train):

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from cli_cases import rows
+from cli_cases import noisy_tables, rows
 
 pytest.importorskip("typer", reason="the command line is an extra: pip install 'conformal-gp[cli]'")
 
@@ -237,14 +237,6 @@ def test_tunings(command_line, train, new, tuning):
     )
     assert document["tuning"] == ("holdout" if tuning == "auto" else tuning)  # conftest.py has auto be quick
     assert document["guarantee"].startswith("Not exact" if tuning == "train" else "Exact")
-
-
-def noisy_tables(command_line):
-    rng = np.random.default_rng(0)
-    a, v = rng.uniform(0, 3, 70), rng.choice([0.01, 0.4], 70)
-    frame = pd.DataFrame({"a": a, "v": v, "y": np.sin(2 * a) + np.sqrt(v) * rng.standard_normal(70)})
-    train = command_line.write("noisy.csv", frame[:60].to_csv(index=False))
-    return frame, train, command_line.write("noisy-new.csv", frame[60:][["a", "v"]].to_csv(index=False))
 
 
 def test_a_column_of_known_noise_variances(command_line):

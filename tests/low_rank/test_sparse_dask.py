@@ -62,6 +62,36 @@ def test_arrays(labels, expected):
     np.testing.assert_allclose(answers(small().fit(array(), labels)), expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("form", ["arrays", "frames", "in memory"])
+def test_known_noise_of_rows(form):
+    v = np.exp(np.random.default_rng(3).standard_normal(Y.size)) / 100.0
+    whole = small().fit(X, Y, noise_variance=v)
+    inputs, labels, noise = {
+        "arrays": (array(), da.from_array(Y, chunks=350), da.from_array(v, chunks=500)),
+        "frames": (frame()[["a", "b"]], frame()["y"], dd.from_pandas(pd.Series(v), npartitions=3)),
+        "in memory": (array(), Y, v),
+    }[form]
+    model = small().fit(inputs, labels, noise_variance=noise)
+    new = INPUTS if form != "frames" else pd.DataFrame(INPUTS, columns=["a", "b"])
+    known = np.linspace(0.0, 0.5, len(INPUTS))
+    np.testing.assert_allclose(
+        model.predict_interval(new, 0.9, noise_variance=known),
+        whole.predict_interval(INPUTS, 0.9, noise_variance=known),
+        rtol=1e-9,
+    )
+    with pytest.raises(ValueError, match="noise_variance is needed"):
+        model.predict_interval(new, 0.9)
+
+
+def test_bad_noise_of_rows():
+    v = np.full(Y.size, 0.1)
+    with pytest.raises(ValueError, match="X and noise_variance have inconsistent numbers of samples: 1500 and 1499"):
+        small().fit(array(), Y, noise_variance=da.from_array(v[1:], chunks=400))
+    v[905] = -1.0
+    with pytest.raises(ValueError, match=r"noise_variance is -1\.0 in row 905"):
+        small().fit(array(), Y, noise_variance=da.from_array(v, chunks=400))
+
+
 def test_rows_that_do_not_come_together_come_in_portions(expected, monkeypatch):
     monkeypatch.setattr(lowrank, "GATHERED_ROWS", 200)
     np.testing.assert_allclose(answers(small().fit(array(), Y)), expected, rtol=1e-10, atol=1e-10)

@@ -63,6 +63,7 @@ def evaluate(
     ] = None,
     no_picture: Annotated[bool, typer.Option("--no-picture", help="Draw no picture.")] = False,
     *,
+    noise_column: options.NoiseColumn = None,
     possible: LabelRange,
     choice: ModelChoice,
     reading: Reading,
@@ -87,7 +88,7 @@ def evaluate(
     if picture is not None:
         picture_format(picture, "--picture")
         check_output(picture, [data], "--picture")
-    training = read_training(data, target, reading, choice.seed, output)
+    training = read_training(data, target, reading, choice.seed, output, noise_column)
     run_evaluation(training, choice, levels, folds, picture, output, tails, possible.check(training))
 
 
@@ -205,6 +206,8 @@ def cross_validated(
         # with many rows the likelihood of all would take most of the time, and some teach as much
         tuned = choice.model(n_fitted, tuning="train" if n_fitted <= ROWS_FOR_AUGMENTED else "holdout")
         models[SPLIT] = SplitConformal(tuned, random_state=choice.seed, gamma=choice.gamma)
+        if training.noise is not None:
+            output.notice(f"{SPLIT} does without the noise variances of '{training.columns.noise}'")
     with output.progress("cross-validating") as progress, output.warnings_as_notices():
         return cross_validate_intervals(
             models,
@@ -215,6 +218,7 @@ def cross_validated(
             partial=not isinstance(cv, int),
             random_state=choice.seed,
             plain=PLAIN if compare else None,
+            noise_variance=training.noise,
             progress=progress,
             **asked,
         )

@@ -21,6 +21,7 @@ def report(
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     folds: options.Folds = None,
     *,
+    noise_column: options.NoiseColumn = None,
     possible: LabelRange,
     choice: ModelChoice,
     reading: Reading,
@@ -34,8 +35,8 @@ def report(
 
     check_output(out, [data])
     output = Output(quiet=quiet, as_json=False)
-    training = read_training(data, target, reading, choice.seed, output)
-    X, y, columns, rows, _ = training
+    training = read_training(data, target, reading, choice.seed, output, noise_column)
+    X, y, columns, rows, noise = training
     n_folds = folds_for(folds, y.size, output)
     with output.progress("cross-validating") as progress, output.warnings_as_notices():
         page = build_report(
@@ -48,6 +49,7 @@ def report(
             model=choice.model(training_size(y.size, n_folds)),
             cv=n_folds,
             label_range=possible.check(training),
+            noise_variance=noise,
             random_state=choice.seed,
             progress=progress,
         )

@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
+from sklearn.utils.validation import has_fit_parameter
 
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation.judgement import Finding, Level
 from conformal_gp.gp.error_bars import error_bars, normal_scores
 from conformal_gp.types import Array, Mask, Rows
-from conformal_gp.validation import ExtrapolationWarning
+from conformal_gp.validation import ExtrapolationWarning, with_known_noise
 
 Progress = Callable[[int, int], None]
 
@@ -120,6 +121,7 @@ def cross_validate_intervals(
     groups: Mapping[str, Sequence[int]] | None = None,
     partial: bool = False,
     label_range: tuple[float, float] = (-np.inf, np.inf),
+    noise_variance: ArrayLike | None = None,
     progress: Progress | None = None,
 ) -> HeldOut:
     """Predict every row by models that are fitted to the other folds.
@@ -158,6 +160,9 @@ def cross_validate_intervals(
     label_range : pair of floats, default=(-inf, inf)
         Least and greatest possible label, at which predictions, intervals and quantiles are cut off. Fixed beforehand
         they keep the guarantee, if labels really are within.
+    noise_variance : array-like of shape (n_samples,) or None, default=None
+        Known variance of the noise on each label, for models whose ``fit`` takes it, of which the first must be one.
+        The others do without.
     progress : callable or None, default=None
         Called after each fit with the number of fits done and of all fits.
 
@@ -194,6 +199,7 @@ def cross_validate_intervals(
         )
     levels = read_levels(confidence_level)[0]
     first = next(iter(models))
+    known = _known(noise_variance, models, labels.size)
     names = [first, *([] if plain is None else [plain]), *list(models)[1:]]
     prediction = {name: np.empty(labels.size) for name in names}
     intervals = {name: np.empty((labels.size, 2, len(levels))) for name in names}
@@ -213,17 +219,20 @@ def cross_validate_intervals(
         for name, model in models.items():
             ignored = ExtrapolationWarning if name == first else UserWarning
             with warnings.catch_warnings(action="ignore", category=ignored):
-                fitted = clone(model).fit(_safe_indexing(X, train), labels[train])
+                noise = {what: variances[test] for what, variances in known[name].items()}
+                of_training = {what: variances[train] for what, variances in known[name].items()}
+                fitted = clone(model).fit(_safe_indexing(X, train), labels[train], **of_training)
                 prediction[name][test] = fitted.predict(held_out)
-                which = {"tails": tails} if hasattr(fitted, "predict_distribution") else {}
+                which = noise | ({"tails": tails} if hasattr(fitted, "predict_distribution") else {})
                 intervals[name][test] = fitted.predict_interval(held_out, [float(level) for level in levels], **which)
                 if name in found_crps:
-                    found_crps[name][test] = fitted.predict_distribution(held_out, CRPS_STEPS).crps(labels[test])
+                    distribution = fitted.predict_distribution(held_out, CRPS_STEPS, **noise)
+                    found_crps[name][test] = distribution.crps(labels[test])
                 if name in found_quantiles:
                     asked = [float(quantile) for quantile in quantiles]
-                    found_quantiles[name][test] = fitted.predict_quantiles(held_out, asked)
+                    found_quantiles[name][test] = fitted.predict_quantiles(held_out, asked, **noise)
                 if name in found_p:
-                    found_p[name][test] = fitted.predict_p(held_out, labels[test])
+                    found_p[name][test] = fitted.predict_p(held_out, labels[test], **noise)
                 if name == first:
                     if hasattr(fitted, "beyond_training"):
                         beyond[test] = fitted.beyond_training(held_out).any(axis=1)
@@ -231,7 +240,7 @@ def cross_validate_intervals(
                         mixed = _shuffled(held_out, columns, rng.permutation(test.size))
                         found_shuffled[group][test] = fitted.predict(mixed)
                 if plain is not None and name == first:
-                    prediction[plain][test], std = fitted.predict(held_out, return_std=True)
+                    prediction[plain][test], std = fitted.predict(held_out, return_std=True, **noise)
                     intervals[plain][test] = error_bars(prediction[plain][test], std, levels)
                     if crps:
                         found_crps[plain][test] = normal_scores(labels[test], prediction[plain][test], std)
@@ -252,6 +261,18 @@ def cross_validate_intervals(
     }
     kept: Any = {part: {name: values[rows] for name, values in each.items()} for part, each in found.items()}
     return HeldOut(labels[rows], levels, **kept, beyond=beyond[rows])
+
+
+def _known(noise_variance: ArrayLike | None, models: Mapping[str, Any], n_rows: int) -> dict[str, dict[str, Array]]:
+    """Known noise variances as an argument of each model, for those that take them."""
+    if noise_variance is None:
+        return {name: {} for name in models}
+    takes = {name: has_fit_parameter(model, "noise_variance") for name, model in models.items()}
+    first, *_ = models
+    if not takes[first]:
+        raise ValueError(f"noise_variance is given, and fit of {type(models[first]).__name__} does not take it.")
+    variances = with_known_noise(np.empty((n_rows, 0)), noise_variance)[:, 0]
+    return {name: {"noise_variance": variances} if taken else {} for name, taken in takes.items()}
 
 
 def _shuffled(rows: Any, columns: Sequence[int], order: Rows) -> Any:

@@ -40,6 +40,7 @@ def build_report(
     cv: Any = 10,
     max_chart_rows: int = 200,
     label_range: tuple[float, float] = (-np.inf, np.inf),
+    noise_variance: ArrayLike | None = None,
     random_state: int | None = 0,
     progress: Progress | None = None,
 ) -> str:
@@ -70,6 +71,8 @@ def build_report(
         Number of rows in the chart, drawn at random. Tables, coverage and widths are over all rows.
     label_range : pair of floats, default=(-inf, inf)
         Least and greatest possible label; intervals are cut off there.
+    noise_variance : array-like of shape (n_samples,) or None, default=None
+        Known variance of the noise on each label, as ``fit`` of the model takes it.
     random_state : int or None, default=0
         Seed of the folds, of the rows in the chart, and of the default model.
     progress : callable or None, default=None
@@ -125,9 +128,10 @@ def build_report(
             quantiles=QUANTILES,
             groups={name: [j] for j, name in enumerate(names)},
             label_range=label_range,
+            noise_variance=noise_variance,
             progress=done,
         )
-    fitted.fit(X, y)
+    fitted.fit(X, y, **({} if noise_variance is None else {"noise_variance": noise_variance}))
     done(n_folds + 1, 0)
 
     chart = chart_data(

@@ -50,6 +50,7 @@ def model_table(model: Any, names: Sequence[str]) -> str:
     facts = [
         ("method", type(model).__name__),
         ("kernel", kernel_in_words(model.kernel_, model.noise_variance_, names) if hasattr(model, "kernel_") else None),
+        ("known noise", "a variance of each row" if getattr(model, "_known_noise", False) else None),
         ("mean function", getattr(model, "mean", None)),
         ("gamma", _maybe(general, getattr(model, "gamma_", None))),
         ("tuning", getattr(model, "tuning_", None)),
