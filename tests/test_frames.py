@@ -114,6 +114,13 @@ def test_columns_are_checked(name):
         fixed_model().fit(frame, None)
 
 
+def test_a_lazy_frame_is_named():
+    lazy, model = FRAMES["polars"].lazy(), fixed_model().fit(FRAMES["polars"], Y)
+    for call in (fixed_model().fit, ConformalRidge().fit, model.predict_p):
+        with pytest.raises(ValueError, match=r"X is a lazy frame.*give X\.collect\(\)"):
+            call(lazy, Y)
+
+
 def test_a_model_fitted_again_forgets_categories():
     for model in (fixed_model(), SparseConformalGPRegressor(**SPARSE)):
         model.fit(FRAMES["pandas"], Y).fit(X, Y)

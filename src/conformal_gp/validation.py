@@ -106,7 +106,9 @@ ENCODE = "Or encode them first, say with scikit-learn's OneHotEncoder in a pipel
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a data frame of pandas or polars, in memory."""
+    """Whether X is a data frame of pandas or polars, in memory; a lazy frame is a ValueError."""
+    if type(X).__name__ == "LazyFrame":
+        raise ValueError("X is a lazy frame, whose rows are not there yet; give X.collect().")
     return hasattr(X, "columns") and hasattr(X, "dtypes") and not hasattr(X, "__dask_graph__")
 
 
