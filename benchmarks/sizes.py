@@ -1,13 +1,14 @@
 """From 50 rows to 50,000: do fits fail, do intervals hold, and do they get narrower? Writes docs/sizes.md.
 
 ``python -m benchmarks.sizes`` measures what ``build/sizes.jsonl`` does not have yet, so that an interrupted run goes on
-where it stopped, and then writes the page and its picture. Models are those of the command's defaults.
+where it stopped, and then writes the page and its picture. ``--rows 50000 200`` measures these sizes, in this order,
+``--page`` none. Models are those of the command's defaults.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -136,15 +137,19 @@ def measure(X: Any, y: Array, n_rows: int) -> dict[str, Any]:
 
 def main() -> None:
     """Measure what is not measured yet, smaller sizes first; then the page."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, nargs="+", choices=SIZES, default=SIZES, help="sizes, in this order")
+    parser.add_argument("--page", action="store_true", help="only write the page, of what has been measured")
+    options = parser.parse_args()
     RAW.parent.mkdir(exist_ok=True)
     found = (
         {(each["kind"], each["rows"]): each for each in map(json.loads, RAW.read_text().splitlines())}
         if RAW.exists()
         else {}
     )
-    if "--page" not in sys.argv:
+    if not options.page:
         loaded = {name: kind.rows() for name, kind in KINDS.items()}
-        for n_rows in SIZES:
+        for n_rows in options.rows:
             for name, (X, y) in loaded.items():
                 if (name, n_rows) in found:
                     continue

@@ -183,28 +183,48 @@ def test_parts_errors_and_what_matters(command_line, train):
     assert f"R² {found['r2']:.3f}" in said
 
 
-def test_with_many_rows_there_are_fewer_folds_and_with_very_many_some_rows_are_held_out_once(monkeypatch, capsys):
+def test_of_many_rows_a_third_is_held_out_once_and_of_very_many_a_number(monkeypatch, capsys):
     from conformal_gp.cli import evaluate
     from conformal_gp.cli.output import Output
     from conformal_gp.cli.training import ModelChoice, Training
     from conformal_gp.tables import Columns
 
     monkeypatch.setattr(evaluate, "ROWS_FOR_ALL_FOLDS", 60)
-    monkeypatch.setattr(evaluate, "MOST_EXACT_ROWS", 100)
-    monkeypatch.setattr(evaluate, "HELD_OUT_ROWS", 20)
+    monkeypatch.setattr(evaluate, "HELD_OUT_ROWS", 30)
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, size=(120, 1))
     y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(120)
     columns = Columns.of_numbers("table", "y", ["x"])
-    for n_rows, folds, held_out in ((60, 10, 60), (61, 3, 61), (120, None, 20)):
+    for n_rows, asked, folds, held_out in (
+        (60, None, 10, 60),
+        (61, None, None, 20),
+        (120, None, None, 30),
+        (120, 2, 2, 120),
+    ):
         output = Output(quiet=False, as_json=True)
         training = Training(X[:n_rows], y[:n_rows], columns, np.arange(n_rows))
         choice = ModelChoice(tuning="holdout")
-        evaluate.run_evaluation(training, choice, evaluate.parse_levels(["80%"]), None, None, output)
+        evaluate.run_evaluation(training, choice, evaluate.parse_levels(["80%"]), asked, None, output)
         document = json.loads(capsys.readouterr().out)
         assert (document["folds"], document["held_out"]) == (folds, held_out)
         assert document["findings"][0]["rows"] == held_out
-        assert bool(document["notices"]) == (n_rows > 60)
+        assert sum(part["n_rows"] for part in document["parts"] if part["of"] == "x") == held_out
+        assert bool(document["notices"]) == (folds is None)
+
+
+def test_report_and_pictures_hold_out_the_same_rows_of_many(command_line, train, tmp_path, monkeypatch):
+    from conformal_gp.cli import evaluate
+
+    monkeypatch.setattr(evaluate, "ROWS_FOR_ALL_FOLDS", 50)
+    page = tmp_path / "page.html"
+    found = command_line("report", train, "--target", "y", "--tuning", "holdout", "-o", page)
+    assert "20 of 60 rows are held out, once" in found.stderr
+    assert "20 of the 60 rows were held out" in page.read_text()
+    for kind in ("intervals", "coverage"):
+        picture = tmp_path / f"{kind}.png"
+        options = ["--target", "y", "--tuning", "holdout", "-o", picture]
+        assert "20 of 60 rows" in command_line("plot", train, "--kind", kind, *options).stderr
+        assert picture.exists()
 
 
 def test_progress_is_told_in_lines_where_there_is_no_terminal(monkeypatch, capsys):

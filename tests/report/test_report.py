@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import ShuffleSplit
 
 from cases import fixed_model
 from conformal_gp import ConformalGPRegressor
@@ -159,7 +160,18 @@ def test_intervals_of_some_rows_may_be_endless():
 def test_a_sample_of_the_rows_is_drawn(report):
     page = build_report(report.X, report.y, model=fixed_model(), cv=3, max_chart_rows=7)
     assert len(embedded(page)["rows"]) == 7
-    assert "7 of 90 rows are drawn" in re.sub(r"\s+", " ", page)
+    assert "7 of 90 held-out rows are drawn" in re.sub(r"\s+", " ", page)
+
+
+def test_rows_that_were_held_out_once_are_those_of_the_page(report):
+    cv = ShuffleSplit(1, test_size=20, random_state=0)
+    page = build_report(report.X, report.y, model=fixed_model(), cv=cv)
+    held_out = next(cv.split(report.X))[1]
+    rows = embedded(page)["rows"]
+    assert sorted(row["row"] for row in rows) == sorted(held_out + 1)
+    assert all(row["y"] == Rounding.of(report.y[held_out]).plain(report.y[row["row"] - 1]) for row in rows)
+    assert all(float(row["x"][0]) == pytest.approx(report.X[row["row"] - 1, 0], rel=1e-3) for row in rows)
+    assert "20 of the 90 rows were held out" in page
 
 
 def test_frames_names_and_progress(report):

@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import typer
+from sklearn.model_selection import ShuffleSplit
 
 from conformal_gp.cli import options
-from conformal_gp.cli.evaluate import cross_validated, curve, folds_for, picture_format, training_size
+from conformal_gp.cli.evaluate import cross_validated, curve, held_out_by, picture_format, training_size
 from conformal_gp.cli.levels import parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import ModelChoice, Reading, Training, read_training
@@ -33,9 +34,9 @@ class Job(NamedTuple):
     output: Output
 
     @property
-    def cv(self) -> int:
-        """Number of folds."""
-        return folds_for(self.folds, self.training.y.size, self.output)
+    def cv(self) -> int | ShuffleSplit:
+        """Number of folds, or of many rows what holds out some."""
+        return held_out_by(self.folds, self.training.y.size, self.choice.seed, self.output)
 
     def held_out(self, levels: list[Fraction], *, compare: bool) -> HeldOut:
         """Cross-validated intervals of full conformal prediction, or of all three methods."""
@@ -74,7 +75,7 @@ def _intervals(job: Job) -> Any:
     held_out = job.held_out(job.levels[-1:], compare=False)
     ((name, ends),) = held_out.intervals.items()
     return IntervalDisplay.from_predictions(
-        job.training.y,
+        held_out.y,
         held_out.prediction[name],
         ends[:, :, 0],
         confidence_level=float(job.levels[-1]),
@@ -88,7 +89,7 @@ def _coverage(job: Job) -> Any:
 
     levels = curve(training_size(job.training.y.size, job.cv)) or job.levels
     held_out = job.held_out(levels, compare=True)
-    return CoverageDisplay.from_predictions(job.training.y, held_out.intervals, confidence_level=_floats(levels))
+    return CoverageDisplay.from_predictions(held_out.y, held_out.intervals, confidence_level=_floats(levels))
 
 
 def _widths(job: Job) -> Any:

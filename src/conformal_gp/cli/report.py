@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.evaluate import folds_for, training_size
+from conformal_gp.cli.evaluate import held_out_by, training_size
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import LabelRange, ModelChoice, Reading, read_training
 from conformal_gp.files import check_output, write_bytes
@@ -37,7 +37,7 @@ def report(
     output = Output(quiet=quiet, as_json=False)
     training = read_training(data, target, reading, choice.seed, output, noise_column)
     X, y, columns, rows, noise = training
-    n_folds = folds_for(folds, y.size, output)
+    cv = held_out_by(folds, y.size, choice.seed, output)
     with output.progress("cross-validating") as progress, output.warnings_as_notices():
         page = build_report(
             X,
@@ -46,8 +46,8 @@ def report(
             target_name=target,
             row_numbers=rows + 1,
             title=title,
-            model=choice.model(training_size(y.size, n_folds)),
-            cv=n_folds,
+            model=choice.model(training_size(y.size, cv)),
+            cv=cv,
             label_range=possible.check(training),
             noise_variance=noise,
             random_state=choice.seed,

@@ -52,6 +52,8 @@ class HeldOut:
         Predictions of the first method with the inputs of a group shuffled among the held-out rows, for each group.
     beyond : ndarray of bool of shape (n_samples,)
         Rows that lay beyond the rows that they were predicted from, where the first method has ``beyond_training``.
+    rows : ndarray of int of shape (n_samples,)
+        Which rows of the data were held out.
 
     Examples
     --------
@@ -73,6 +75,7 @@ class HeldOut:
     quantiles: dict[str, Array] = field(default_factory=dict)
     shuffled: dict[str, Array] = field(default_factory=dict)
     beyond: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    rows: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def findings(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
         """How each method did.
@@ -260,7 +263,7 @@ def cross_validate_intervals(
         "shuffled": found_shuffled,
     }
     kept: Any = {part: {name: values[rows] for name, values in each.items()} for part, each in found.items()}
-    return HeldOut(labels[rows], levels, **kept, beyond=beyond[rows])
+    return HeldOut(labels[rows], levels, **kept, beyond=beyond[rows], rows=rows)
 
 
 def _known(noise_variance: ArrayLike | None, models: Mapping[str, Any], n_rows: int) -> dict[str, dict[str, Array]]:

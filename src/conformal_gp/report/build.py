@@ -46,8 +46,8 @@ def build_report(
 ) -> str:
     """An HTML page on the data, the model, its guarantee and the coverage of its intervals, with an interactive chart.
 
-    Every row is predicted in cross-validation, at every whole percent from 50 to 99. The page opens offline, makes no
-    network requests, and runs no script but its own.
+    Rows are predicted by models that have not seen them, at every whole percent from 50 to 99. The page opens offline,
+    makes no network requests, and runs no script but its own.
 
     Parameters
     ----------
@@ -66,9 +66,10 @@ def build_report(
     model : ConformalGPRegressor or None, default=None
         Model to report on; it is cloned for every fit. None is ``ConformalGPRegressor(random_state=random_state)``.
     cv : int or splitter, default=10
-        Number of shuffled folds, or a scikit-learn splitter that holds out every row once.
+        Number of shuffled folds, or a scikit-learn splitter that holds out every row once, or some rows once
+        (``ShuffleSplit(1, test_size=2000)``), which are then the rows that the page is about.
     max_chart_rows : int, default=200
-        Number of rows in the chart, drawn at random. Tables, coverage and widths are over all rows.
+        Number of rows in the chart, drawn at random. Coverage and widths are over all held-out rows.
     label_range : pair of floats, default=(-inf, inf)
         Least and greatest possible label; intervals are cut off there.
     noise_variance : array-like of shape (n_samples,) or None, default=None
@@ -127,6 +128,7 @@ def build_report(
             p_values=True,
             quantiles=QUANTILES,
             groups={name: [j] for j, name in enumerate(names)},
+            partial=True,
             label_range=label_range,
             noise_variance=noise_variance,
             progress=done,
@@ -134,8 +136,15 @@ def build_report(
     fitted.fit(X, y, **({} if noise_variance is None else {"noise_variance": noise_variance}))
     done(n_folds + 1, 0)
 
+    rows = held_out.rows
     chart = chart_data(
-        inputs, held_out, names, target_name, numbers, max_rows=max_chart_rows, random_state=random_state
+        inputs[rows],
+        held_out,
+        names,
+        target_name,
+        numbers[rows],
+        max_rows=max_chart_rows,
+        random_state=random_state,
     )
     style, script = _part("style.css"), _part("script.js")
     return Template(_part("page.html")).substitute(
@@ -146,21 +155,29 @@ def build_report(
         style=style,
         script=script,
         json=as_json(chart),
-        n_rows=labels.size,
+        n_held_out=rows.size,
         n_chart=len(chart["rows"]),
         last_row=len(chart["rows"]) - 1,
         middle_row=len(chart["rows"]) // 2,
-        n_folds=n_folds,
+        held_out=_how(rows.size, labels.size, n_folds),
         verdict=in_short(held_out),
         guarantee=guarantee(fitted),
         beyond=rows_beyond(held_out),
         coverage_table=coverage_table(held_out),
         width_table=width_table(held_out),
-        parts=parts_section(held_out, inputs, names),
+        parts=parts_section(held_out, inputs[rows], names),
         importance=importance_section(held_out),
         data_table=data_table(inputs, labels, names, target_name),
         model_table=model_table(fitted, names),
     )
+
+
+def _how(n_held_out: int, n_rows: int, n_folds: int) -> str:
+    """How rows were held out."""
+    if n_held_out == n_rows:
+        how = f"({n_folds}-fold cross-validation)"
+        return f"Each of the {n_rows} rows was predicted by a model that had not seen it {how}."
+    return f"{n_held_out} of the {n_rows} rows were held out, and predicted by a model that had not seen them."
 
 
 def _names(given: Sequence[str] | None, fitted: Any, n_features: int) -> list[str]:
