@@ -64,7 +64,7 @@ def test_evaluate_tells_the_tails_apart(command_line):
     assert "CRPS: GPR-CP" in command_line(*common, "--no-picture").stdout
 
 
-@pytest.mark.parametrize("kind", ["intervals", "coverage", "widths", "band", "comparison", "p-values"])
+@pytest.mark.parametrize("kind", ["intervals", "coverage", "widths", "importance", "band", "comparison", "p-values"])
 def test_plot(command_line, train, kind):
     result = command_line("plot", train, "-t", "y", "--kind", kind, "-o", "p.png", "--folds", "2")
     assert "Picture: p.png" in result.stderr

@@ -42,6 +42,27 @@ def test_a_label_outside_is_an_error_that_names_its_row(command_line, counts):
     assert f"in row {row}, outside the possible labels from -inf to 1" in result.stderr
 
 
+@pytest.mark.parametrize("low_rank", [False, True])
+def test_labels_of_a_saved_model_are_held_against_the_ends_too(command_line, counts, monkeypatch, low_rank):
+    monkeypatch.setattr("conformal_gp.cli.training.MOST_EXACT_ROWS", 20 if low_rank else 5000)
+    command_line("fit", counts, "--target", "n", "-o", "counts.model")
+    result = command_line("predict", counts, "--model", "counts.model", "--upper-bound", "1", code=2)
+    above = int((pd.read_csv(counts)["n"] > 1.0).sum())
+    assert "in a training row, outside the possible labels from -inf to 1" in result.stderr
+    assert f"({above} such rows)" in result.stderr
+    cut = command_line("predict", counts, "--model", "counts.model", "--positive").stdout
+    assert (pd.read_csv(io.StringIO(cut)).filter(like="n_lower") >= 0.0).all(axis=None)
+
+
+def test_labels_of_a_folder_are_held_against_the_ends_too(command_line, counts, tmp_path):
+    pytest.importorskip("dask.dataframe", reason="folders need the extra dask")
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    (folder / "a.csv").write_text(counts.read_text())
+    result = command_line("predict", folder, counts, "--target", "n", "--upper-bound", "1", code=2)
+    assert "outside the possible labels" in result.stderr
+
+
 @pytest.mark.parametrize(
     "options", [("--positive", "--lower-bound", "1"), ("--lower-bound", "2", "--upper-bound", "1")]
 )

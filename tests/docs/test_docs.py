@@ -17,6 +17,8 @@ from pathlib import Path
 import import_graph
 import pytest
 
+from shown_coverage import SHOWN
+
 ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
@@ -138,6 +140,9 @@ def test_example_runs(example: Path, tmp_path: Path):
     run = [sys.executable, str(example)]
     done = subprocess.run(run, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    shown = SHOWN.get(f"examples/{example.name}")
+    if shown is not None:
+        shown.check(done.stdout)
 
 
 @pytest.mark.slow

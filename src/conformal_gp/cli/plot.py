@@ -16,7 +16,7 @@ from conformal_gp.cli.evaluate import cross_validated, curve, held_out_by, pictu
 from conformal_gp.cli.levels import parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import ModelChoice, Reading, Training, read_training
-from conformal_gp.evaluation import HeldOut
+from conformal_gp.evaluation import HeldOut, importance
 from conformal_gp.files import check_output, replacing
 from conformal_gp.tables import TableError
 from conformal_gp.tables.errors import did_you_mean, listed
@@ -38,9 +38,9 @@ class Job(NamedTuple):
         """Number of folds, or of many rows what holds out some."""
         return held_out_by(self.folds, self.training.y.size, self.choice.seed, self.output)
 
-    def held_out(self, levels: list[Fraction], *, compare: bool) -> HeldOut:
+    def held_out(self, levels: list[Fraction], *, compare: bool, **asked: Any) -> HeldOut:
         """Cross-validated intervals of full conformal prediction, or of all three methods."""
-        return cross_validated(self.training, self.choice, levels, self.cv, self.output, compare=compare)
+        return cross_validated(self.training, self.choice, levels, self.cv, self.output, compare=compare, **asked)
 
     def fitted(self, without: int | None = None) -> Any:
         """The model fitted to all rows, or to all but one."""
@@ -101,6 +101,14 @@ def _widths(job: Job) -> Any:
     )
 
 
+def _importance(job: Job) -> Any:
+    from conformal_gp.plotting import ImportanceDisplay
+
+    columns = job.training.columns
+    held_out = job.held_out(job.levels[:1], compare=False, groups=columns.groups())
+    return ImportanceDisplay.from_predictions(importance(held_out), target_name=columns.target)
+
+
 def _band(job: Job) -> Any:
     from conformal_gp.plotting import PredictionBandDisplay
 
@@ -144,11 +152,12 @@ def _p_values(job: Job) -> Any:
     )
 
 
-Kind = Literal["intervals", "coverage", "widths", "band", "comparison", "p-values"]
+Kind = Literal["intervals", "coverage", "widths", "importance", "band", "comparison", "p-values"]
 _KINDS: dict[Kind, Callable[[Job], Any]] = {
     "intervals": _intervals,
     "coverage": _coverage,
     "widths": _widths,
+    "importance": _importance,
     "band": _band,
     "comparison": _comparison,
     "p-values": _p_values,
@@ -162,8 +171,8 @@ def plot(
     kind: Annotated[
         Kind,
         typer.Option(
-            help="Held-out intervals (of the highest level), coverage, widths; a band along one input, plain and "
-            "conformal bands side by side; or the p-values of possible labels of one row."
+            help="Held-out intervals (of the highest level), coverage, widths; which inputs matter; a band along one "
+            "input, plain and conformal bands side by side; or the p-values of possible labels of one row."
         ),
     ] = "intervals",
     input_name: Annotated[

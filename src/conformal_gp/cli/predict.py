@@ -78,6 +78,7 @@ def predict(
             raise TableError(f"with --model, give one table (NEW), not {len(files)}.")
         _refuse_options_of_fit(ctx)
         fitted, columns = _load(model, target)
+        possible.check_fitted(fitted, columns)
         if reading.missing != "error":
             columns = replace(columns, missing=reading.missing)
         columns = replace(columns, missing_marks=(*columns.missing_marks, *reading.na))
@@ -91,6 +92,7 @@ def predict(
                 raise TableError(f"{files[0]} is a folder: --noise-column is for single files.")
             with output.working(f"fitting to the rows of {files[0]}"), output.warnings_as_notices():
                 fitted, columns = fit_to_folder(files[0], target, reading, choice, output)
+                possible.check_fitted(fitted, columns)
             new = read_new(files[-1], columns, reading, output)
         else:
             training = read_training(files[0], target, reading, choice.seed, output, noise_column)

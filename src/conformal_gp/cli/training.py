@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -135,14 +136,26 @@ class LabelRange:
 
     def check(self, training: Training) -> tuple[float, float]:
         """The ends, or an error that names the first training row whose label is outside."""
+        columns = training.columns
+        return self._check(training.y, columns, lambda row: f"in row {training.rows[row] + 1}")
+
+    def check_fitted(self, model: Model, columns: Columns) -> None:
+        """An error if a model was fitted to labels that are outside: they are possible, and must not be cut off."""
+        if self.ends == (-np.inf, np.inf):
+            return
+        rows = model._training_rows
+        labels = rows[1] if isinstance(rows, tuple) else rows.each(lambda _, y: y, "labels")
+        self._check(labels, columns, lambda _: "in a training row")
+
+    def _check(self, labels: Array, columns: Columns, place: Callable[[int], str]) -> tuple[float, float]:
         low, high = self.ends
-        outside = np.flatnonzero((training.y < low) | (training.y > high))
+        outside = np.flatnonzero((labels < low) | (labels > high))
         if outside.size:
-            first = outside[0]
+            first = int(outside[0])
             raise TableError(
-                f"{training.columns.source}: {training.columns.target} is {training.y[first]:g} in row "
-                f"{training.rows[first] + 1}, outside the possible labels from {low:g} to {high:g} that --positive, "
-                f"--lower-bound and --upper-bound give ({outside.size} such rows)."
+                f"{columns.source}: {columns.target} is {labels[first]:g} {place(first)}, outside the possible labels "
+                f"from {low:g} to {high:g} that --positive, --lower-bound and --upper-bound give ({outside.size} such "
+                "rows)."
             )
         return low, high
 

@@ -240,7 +240,7 @@ def cross_validate_intervals(
                     if hasattr(fitted, "beyond_training"):
                         beyond[test] = fitted.beyond_training(held_out).any(axis=1)
                     for group, columns in (groups or {}).items():
-                        mixed = _shuffled(held_out, columns, rng.permutation(test.size))
+                        mixed = shuffled(held_out, columns, rng.permutation(test.size))
                         found_shuffled[group][test] = fitted.predict(mixed)
                 if plain is not None and name == first:
                     prediction[plain][test], std = fitted.predict(held_out, return_std=True, **noise)
@@ -278,8 +278,13 @@ def _known(noise_variance: ArrayLike | None, models: Mapping[str, Any], n_rows: 
     return {name: {"noise_variance": variances} if taken else {} for name, taken in takes.items()}
 
 
-def _shuffled(rows: Any, columns: Sequence[int], order: Rows) -> Any:
-    """Rows whose columns of a group come from the rows in another order."""
+def shuffled(rows: Any, columns: Sequence[int], order: Rows) -> Any:
+    """Rows whose columns of a group come from the rows in another order.
+
+    >>> shuffled(np.array([[1, 2], [3, 4]]), [1], np.array([1, 0]))
+    array([[1, 4],
+           [3, 2]])
+    """
     if hasattr(rows, "iloc"):
         changed = rows.copy()
         changed.iloc[:, list(columns)] = rows.iloc[order, list(columns)].to_numpy()

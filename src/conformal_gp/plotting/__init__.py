@@ -10,6 +10,7 @@ from conformal_gp.plotting.comparison import ComparisonDisplay
 from conformal_gp.plotting.coverage import CoverageDisplay
 from conformal_gp.plotting.distribution import DistributionDisplay
 from conformal_gp.plotting.fan import FanDisplay
+from conformal_gp.plotting.importance import ImportanceDisplay
 from conformal_gp.plotting.intervals import IntervalDisplay
 from conformal_gp.plotting.pit import PITDisplay
 from conformal_gp.plotting.pvalues import PValueDisplay
@@ -20,6 +21,7 @@ __all__ = [
     "CoverageDisplay",
     "DistributionDisplay",
     "FanDisplay",
+    "ImportanceDisplay",
     "IntervalDisplay",
     "PITDisplay",
     "PValueDisplay",

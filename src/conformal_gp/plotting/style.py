@@ -30,12 +30,12 @@ def pyplot() -> Any:
     return plt
 
 
-def axes_or_new(ax: Axes | None) -> Axes:
-    """``ax``, or the axes of a new figure."""
+def axes_or_new(ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
+    """``ax``, or the axes of a new figure, of a size in inches."""
     plt = pyplot()
     if ax is not None:
         return ax
-    return plt.subplots(layout="constrained")[1]
+    return plt.subplots(figsize=size, layout="constrained")[1]
 
 
 def finish(ax: Axes, legend_at: Literal["best", "upper left"] = "best") -> None:
