@@ -51,6 +51,7 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", metavar="NAME", choices=[table.key for table in TABLES])
     parser.add_argument("--methods", nargs="+", metavar="NAME", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=OUT, metavar="FOLDER", help="where the page goes (docs/real_data)")
     parser.add_argument("--page-only", action="store_true", help="run nothing")
     arguments = parser.parse_args()
     logging.disable(logging.WARNING)  # MAPIE tells of every crossing of quantiles
@@ -60,7 +61,7 @@ def main() -> None:
     from benchmarks.real.page import write
     from benchmarks.real.summary import whole
 
-    write(whole(runner.finished(RAW)), OUT)
+    write(whole(runner.finished(RAW)), arguments.out)
 
 
 if __name__ == "__main__":

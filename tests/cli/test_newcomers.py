@@ -1,6 +1,7 @@
 """What people who come with a table of their own stumble over."""
 
 import io
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from cli_cases import rows
 pytest.importorskip("typer", reason="the command line is an extra: pip install 'conformal-gp[cli]'")
 
 import pandas as pd
+
+from conformal_gp.cli.stopping import TERMINATED, Terminated
 
 
 def test_excel_in_and_out(command_line, train, new):
@@ -148,3 +151,41 @@ def test_labels_on_a_logarithmic_scale(command_line, new):
     assert "--log is short for --warp log" in both
     command_line.write("negative.csv", rows(60))
     assert "log" in command_line.error("fit", "negative.csv", "-t", "y", "-o", "m", "--log")
+
+
+def test_several_columns_are_dropped_by_one_option(command_line, train, new):
+    frame = pd.read_csv(train)
+    frame["c,d"] = range(len(frame))
+    frame.to_csv(train, index=False)
+    common = ("predict", train, new, "--target", "y", "--tuning", "holdout")
+    said = command_line(*common, "--drop", "b,kind", "--drop", "c,d").stdout
+    assert said == command_line(*common, *(f"--drop={name}" for name in ("b", "kind", "c,d"))).stdout
+    assert "has no column 'e'" in command_line.error(*common, "--drop", "b,e")
+
+
+def test_a_column_that_is_mostly_empty_is_better_left_out(command_line, train):
+    frame = pd.read_csv(train)
+    frame["rare"] = [1.0] + [None] * (len(frame) - 1)
+    frame.to_csv(train, index=False)
+    said = command_line.error("evaluate", train, "--target", "y", "--no-picture")
+    assert "column 'rare' has no value in row 2 (line 3) and 58 more, of 60 rows: better leave the column out" in said
+
+
+def test_large_numbers_are_whole_in_the_table(command_line, train):
+    frame = pd.read_csv(train)
+    frame["y"] = 1e7 * (frame["y"] - frame["y"].min() + 1.0)
+    frame.to_csv(train, index=False)
+    said = command_line("evaluate", train, "--target", "y", "--tuning", "holdout", "--no-picture", "-c", "80").stdout
+    assert "…" not in said
+    assert "e+" not in said
+    assert re.search(r"split conformal .* \d{7,9} +\d{7,9} ", said)
+
+
+def test_a_stop_that_compiled_code_hides_is_a_stop(command_line, train, monkeypatch):
+    def stopped(*_, **__):
+        raise SystemError("<function> returned a result with an exception set") from Terminated()
+
+    monkeypatch.setattr("conformal_gp.cli.evaluate.cross_validate_intervals", stopped)
+    result = command_line("evaluate", train, "--target", "y", "--no-picture", code=TERMINATED)
+    assert "stopped" in result.stderr
+    assert "a fault" not in result.stderr

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import traceback
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperCommand
@@ -51,10 +51,7 @@ class Command(TyperCommand):
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the interpreter flushes it when it ends)
             raise typer.Exit from None
         except KeyboardInterrupt as stop:
-            say_stopped()
-            if ctx.params.get("as_json"):
-                print(json.dumps({"error": MESSAGE}))
-            raise typer.Exit(exit_code(stop)) from None
+            _stop(ctx, stop)
         except ImportError as error:
             if error.name is not None and error.name.startswith("conformal_gp"):
                 raise
@@ -68,6 +65,8 @@ class Command(TyperCommand):
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
+            if isinstance(error.__cause__, KeyboardInterrupt):  # which came while compiled code was called
+                _stop(ctx, error.__cause__)
             if not type(error).__module__.startswith(("typer", "click")):
                 _say(
                     ctx,
@@ -77,6 +76,14 @@ class Command(TyperCommand):
                 _show_traceback_if_asked()
                 raise typer.Exit(PROGRAM_FAULT) from None
             raise
+
+
+def _stop(ctx: Any, stop: KeyboardInterrupt) -> NoReturn:
+    """End the program because it was asked to."""
+    say_stopped()
+    if ctx.params.get("as_json"):
+        print(json.dumps({"error": MESSAGE}))
+    raise typer.Exit(exit_code(stop)) from None
 
 
 def _words(error: Exception) -> str:

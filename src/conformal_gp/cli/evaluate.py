@@ -35,6 +35,7 @@ from conformal_gp.evaluation import (
     verdict,
     where_it_fails,
 )
+from conformal_gp.evaluation.words import number
 from conformal_gp.files import check_output, replacing
 from conformal_gp.metrics import interval_score
 from conformal_gp.tables import TableError
@@ -273,7 +274,7 @@ def _interval_scores(held_out: HeldOut, levels: Sequence[Fraction]) -> dict[tupl
 def _quality(held_out: HeldOut, levels: Sequence[Fraction], crps: Mapping[str, float]) -> list[str]:
     """Sentences on the scatter to expect, on errors, on scores of distributions and on which inputs matter."""
     spread = float(np.std(held_out.y))
-    errors = [f"{name} R² {found.r2:.3f}, RMSE {found.rmse:.4g}" for name, found in accuracy(held_out).items()]
+    errors = [f"{name} R² {found.r2:.3f}, RMSE {number(found.rmse)}" for name, found in accuracy(held_out).items()]
     grown = [f"{name} {growth:+.0%}" for name, growth in importance(held_out).items()]
     more = f" and {len(grown) - MOST_INPUTS} more" if len(grown) > MOST_INPUTS else ""
     by_chance = [
@@ -282,14 +283,16 @@ def _quality(held_out: HeldOut, levels: Sequence[Fraction], crps: Mapping[str, f
     ]
     return [
         f"By chance alone, of {held_out.y.size} labels {', '.join(by_chance)} would be outside.",
-        f"Predictions: {'; '.join(errors)} (labels scatter by {spread:.4g}).",
-        f"CRPS: {', '.join(f'{name} {score:.4g}' for name, score in crps.items())}.",
+        f"Predictions: {'; '.join(errors)} (labels scatter by {number(spread)}).",
+        f"CRPS: {', '.join(f'{name} {number(score)}' for name, score in crps.items())}.",
         f"Error of predictions when a column is shuffled: {', '.join(grown[:MOST_INPUTS])}{more}.",
     ]
 
 
 def _table(findings: Sequence[Finding], scores: Mapping[tuple[str, Fraction], float], title: str) -> RichTable:
-    table = RichTable(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = RichTable(
+        title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
+    )
     table.add_column("level", justify="right")
     table.add_column("method", no_wrap=True)
     for heading in ("below", "above", "outside", "width", "score"):
@@ -308,7 +311,7 @@ def _table(findings: Sequence[Finding], scores: Mapping[tuple[str, Fraction], fl
             percent(finding.n_above / finding.n_rows, 1),
             percent(finding.miscoverage, 1),
             _width(finding),
-            f"{scores[finding.method, finding.level]:.4g}",
+            number(scores[finding.method, finding.level]),
             finding.judgement.value,
         )
     return table
@@ -317,8 +320,8 @@ def _table(findings: Sequence[Finding], scores: Mapping[tuple[str, Fraction], fl
 def _width(finding: Finding) -> str:
     """Mean width, or the number of infinite intervals and the median width if there are any."""
     if 0 < finding.n_infinite < finding.n_rows:
-        return f"{finding.n_infinite} infinite, median {finding.median_width:.4g}"
-    return f"{finding.mean_width:.4g}"
+        return f"{finding.n_infinite} infinite, median {number(finding.median_width)}"
+    return number(finding.mean_width)
 
 
 def _draw(held_out: HeldOut, target: str, levels: Sequence[Fraction], path: Path) -> None:

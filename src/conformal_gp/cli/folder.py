@@ -42,10 +42,11 @@ def fit_to_folder(
     except (ValueError, OSError) as error:
         raise TableError(f"{source}: {error}") from error
     names = [str(name) for name in X.columns]
-    unknown = [name for name in reading.drop if name not in names]
+    dropped = reading.dropped(names)
+    unknown = [name for name in dropped if name not in names]
     if unknown:
         raise TableError(f"{source} has no column {listed(unknown)}.{did_you_mean(unknown[0], names)}")
-    X = X.drop(columns=list(reading.drop))
+    X = X.drop(columns=dropped)
     text = [str(name) for name, kind in X.dtypes.items() if getattr(kind, "kind", "O") not in "iufb"]
     if text:
         raise TableError(
@@ -62,6 +63,6 @@ def fit_to_folder(
         target,
         map(str, X.columns),
         missing_marks=tuple(reading.na),
-        left_out=tuple(reading.drop),
+        left_out=tuple(dropped),
         dialect=folder.dialect,
     )

@@ -64,7 +64,7 @@ Dates = Annotated[
 ]
 Drop = Annotated[
     list[str],
-    typer.Option("--drop", metavar="COL", help="Leave out a column; may be repeated.", rich_help_panel=_TABLE),
+    typer.Option("--drop", metavar="COL,...", help="Leave out columns; may be repeated.", rich_help_panel=_TABLE),
 ]
 Na = Annotated[
     list[str],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -38,6 +38,15 @@ class Reading:
     separator: options.Separator = None
     decimal: options.Decimal = None
     sample: options.Sample = None
+
+    def dropped(self, names: Sequence[str]) -> list[str]:
+        """Columns to leave out, of those that a table has; ``--drop a,b`` are two, unless a column is called so.
+
+        >>> Reading(drop=["a,b", "c,d"]).dropped(["a", "b", "c,d", "y"])
+        ['a', 'b', 'c,d']
+        """
+        given = [[name] if name in names else name.split(",") for name in self.drop]
+        return [name for part in given for name in part]
 
     def table(self, source: str, output: Output, like: Dialect | None = None) -> Table:
         """Read a table, in doubt as one (``like``) that was read before; say what was guessed."""
@@ -198,7 +207,7 @@ def read_training(
     columns = Columns.learn(
         table,
         target,
-        leave_out=reading.drop,
+        leave_out=reading.dropped(table.names),
         category_inputs=reading.categories,
         missing=reading.missing,
         missing_marks=reading.na,

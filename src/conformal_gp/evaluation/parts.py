@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.evaluation.cross_validation import HeldOut
 from conformal_gp.evaluation.judgement import LIKELY, NEARLY_ALL, Judgement, Level, chance_range
-from conformal_gp.evaluation.words import listed, percent
+from conformal_gp.evaluation.words import listed, number, percent
 from conformal_gp.types import Array, Mask
 
 N_PARTS = 5
@@ -70,7 +70,7 @@ class Part:
     @property
     def where(self) -> str:
         """The values of these rows, in words."""
-        return f"{self.low:.4g}" if self.low == self.high else f"{self.low:.4g} to {self.high:.4g}"
+        return number(self.low) if self.low == self.high else f"{number(self.low)} to {number(self.high)}"
 
 
 def coverage_by_parts(

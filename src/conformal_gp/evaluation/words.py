@@ -35,6 +35,16 @@ def percent(share: float | Fraction, decimals: int | None = None) -> str:
     return f"{value:.12g}%" if decimals is None else f"{value:.{decimals}f}%"
 
 
+def number(value: float, digits: int = 4) -> str:
+    """A number with so many significant digits; with an exponent only if it is very large or very small.
+
+    >>> number(1345678.9), number(0.012345), number(3.0), number(2.5e15), number(float("inf"))
+    ('1346000', '0.01235', '3', '2.5e+15', 'inf')
+    """
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.0f}" if "e+" in text and abs(value) < 1e12 else text
+
+
 def verdict(findings: Sequence[Finding]) -> list[str]:
     """The findings in plain words.
 

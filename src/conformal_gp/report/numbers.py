@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from conformal_gp.evaluation.words import number
 from conformal_gp.types import Array
 
 # The two methods of the page.
@@ -66,6 +67,6 @@ def general(value: Any) -> str:
     """A number of unknown size.
 
     >>> general(1234567.0), general(0.00012), general(3.0)
-    ('1.23457e+06', '0.00012', '3')
+    ('1234570', '0.00012', '3')
     """
-    return f"{float(value):.6g}"
+    return number(float(value), 6)

@@ -186,4 +186,6 @@ def missing_value(table: Table, name: str, absent: NDArray[np.bool_], *, is_targ
     else:
         what = "column"
         hint = "--missing drop leaves out such rows; --missing impute fills in medians and most frequent categories."
+        if rows.size > absent.size / 2:
+            others += f", of {absent.size} rows: better leave the column out with --drop '{name}'"
     return TableError(f"{table.name}: {what} '{name}' has no value in {table.place(int(rows[0]))}{others}.", hint)
