@@ -7,6 +7,7 @@ import bags
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.predictors import selectors
 from conformal_gp.predictors.segments import Segments
+from conformal_gp.predictors.shifted import ShiftedPredictor
 
 ROWS = 8
 NASTY_BAGS = 2
@@ -47,9 +48,49 @@ def selected(X, y, **options):
     for i in range(len(y)):
         rest = np.arange(len(y)) != i
         model = ConformalGPRegressor(**options).fit(X[rest], y[rest])
-        ((_, scaled),) = model._predictor._blocks(X[~rest])
-        found.append(tuple(scaled.select(X[~rest], Segments.labels(y[~rest]))[1]))
+        predictor, label = model._predictor, y[~rest]
+        if isinstance(predictor, ShiftedPredictor):  # labels that are large beside their differences
+            label, predictor = label - predictor.shift(X[~rest]), predictor.unshifted
+        ((_, scaled),) = predictor._blocks(X[~rest])
+        found.append(tuple(scaled.select(X[~rest], Segments.labels(label))[1]))
     return found
+
+
+def test_rows_that_nearly_coincide_stand_out_alike():
+    """Two rows a rounding error apart with different labels: whether they tie does not depend on the test row."""
+    name = "gamma 3"
+    X, y = bags.near_duplicates(np.random.default_rng([1, sum(map(ord, name + "near_duplicates"))]), 19)
+    assert len(set(selected(X, y, gamma=3.0))) == 1
+
+
+@pytest.mark.parametrize(("name", "seed"), [("rq", 65), ("linear mean", 71), ("own noise", 96), ("sum", 110)])
+def test_bags_that_lost_digits_once(name, seed):
+    """Labels ten thousand million times as large as their differences; two far-out rows where variances grow."""
+    rng = np.random.default_rng([seed, sum(map(ord, name))])
+    X, y = bags.nasty(rng, int(rng.integers(5, 12)))
+    bags.check(X, y, bags.p_values(X, y, name), name)
+    assert len(set(selected(X, y, **bags.MODELS[name]))) == 1
+
+
+@pytest.mark.parametrize("offset", [1e6, -1e9, 1e13])
+def test_an_offset_of_the_labels_takes_no_digits(offset):
+    """Labels are multiples of a power of two, so that all of them are exact with the offset."""
+    rng = np.random.default_rng(3)
+    X, y = bags.smooth(rng, 24)
+    y = np.round(128.0 * (y + 0.3 * rng.standard_normal(24))) / 128.0
+    train, test = np.arange(20), np.arange(20, 24)
+    plain, shifted = (ConformalGPRegressor().fit(X[train], y[train] + by) for by in (0.0, offset))
+    assert shifted._predictor is not plain._predictor
+    np.testing.assert_array_equal(shifted.predict_p(X[test], y[test] + offset), plain.predict_p(X[test], y[test]))
+    ends, exact = shifted.predict_interval(X[test], 0.8), plain.predict_interval(X[test], 0.8) + offset
+    assert (np.abs(ends - exact) <= 2.0 * np.spacing(abs(offset))).all()
+    delta = 1.0 - 0.8
+    for side, out in ((0, -np.inf), (1, np.inf)):  # the floating-point numbers between the ends, and no others
+        assert (shifted.predict_p(X[test], ends[:, side]) > delta).all()
+        if abs(offset) > 1e8:  # then numbers are farther apart than what counts as a tie
+            assert (shifted.predict_p(X[test], np.nextafter(ends[:, side], out)) <= delta).all()
+    shift = shifted.mean_coef_ - plain.mean_coef_
+    np.testing.assert_allclose(shift, offset * np.eye(shift.size)[0], rtol=1e-9, atol=1e-9 * abs(offset))
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from conformal_gp._compiled import compiled
-from conformal_gp.conformal.lines import LABEL_ROUNDING, TIE, Lines
+from conformal_gp.conformal.lines import LABEL_ROUNDING, TIE, BagRounding, Lines
 from conformal_gp.types import Array, Rows
 
 # What stands out most where it is not a ranked row: the test row, or several rows that tie.
@@ -18,8 +18,13 @@ TEST_ROW = -1
 TIED = -2
 
 
-def outstanding(lines: Lines, member: Rows, low: Array, high: Array) -> tuple[Rows, Array, Array, Rows]:
+def outstanding(
+    lines: Lines, member: Rows, low: Array, high: Array, rounding: BagRounding | None = None
+) -> tuple[Rows, Array, Array, Rows]:
     """Divide segments of labels by the row that stands out most.
+
+    Whether rows tie must not depend on which of them is the test row. So what counts as a tie here is in proportion to
+    the largest score of all, and to what rounding puts off the scores of the bag.
 
     Parameters
     ----------
@@ -29,6 +34,8 @@ def outstanding(lines: Lines, member: Rows, low: Array, high: Array) -> tuple[Ro
         The test row of each of k segments.
     low, high : ndarray of shape (k,)
         Labels at their ends, which may be equal.
+    rounding : BagRounding or None, default=None
+        How far rounding puts scores off; None where that is less than counts as a tie.
 
     Returns
     -------
@@ -45,14 +52,22 @@ def outstanding(lines: Lines, member: Rows, low: Array, high: Array) -> tuple[Ro
     >>> outstanding(lines, np.array([0]), np.array([-9.0]), np.array([9.0]))[1:]
     (array([-9., -4.,  1.,  2.]), array([-4.,  1.,  2.,  9.]), array([-1,  1,  0, -1]))
     """
-    none = np.zeros(lines.centre.size)
-    floor, share = (none, none) if lines.rounding is None else lines.rounding[:2]
-    return _divide(lines.centre, lines.offset, lines.slope, floor, share, member, low, high)
+    if rounding is None:
+        rounding = BagRounding(np.zeros((lines.centre.size, 3)), np.zeros(lines.centre.size), 0.0)
+    return _divide(lines.centre, lines.offset, lines.slope, *rounding, member, low, high)
 
 
 @compiled(error_model="numpy")
 def _divide(
-    centre: Array, offset: Array, slope: Array, floor: Array, share: Array, member: Rows, low: Array, high: Array
+    centre: Array,
+    offset: Array,
+    slope: Array,
+    square: Array,
+    share: Array,
+    largest: float,
+    member: Rows,
+    low: Array,
+    high: Array,
 ) -> tuple[Rows, Array, Array, Rows]:  # pragma: no cover
     n = offset.shape[1]
     size = 4 * member.size + 4 * n + 8
@@ -62,14 +77,15 @@ def _divide(
     count = 0
     for k in range(member.size):
         p, q, c = offset[member[k]], slope[member[k]], centre[member[k]]
-        e, f = floor[member[k]], share[member[k]]
+        e, f = square[member[k]], share[member[k]]
         if count + 4 * n + 4 > segment.size:  # room for the parts of one more segment
             size = 2 * segment.size + 4 * n
             segment, row = _longer(segment, size), _longer(row, size)
             starts, stops = _longer(starts, size), _longer(stops, size)
         if low[k] == high[k]:
             segment[count], starts[count], stops[count] = k, low[k], high[k]
-            row[count] = _at(p, q, low[k] - c, LABEL_ROUNDING * abs(low[k]) + e + f * abs(low[k] - c))
+            t = low[k] - c
+            row[count] = _at(p, q, t, LABEL_ROUNDING * abs(low[k]) + _off(e, f, largest, c, t))
             count += 1
             continue
         pieces = _walk(p, q, low[k] - c, high[k] - c, breaks, owner)
@@ -80,7 +96,8 @@ def _divide(
             start, stop = _where_at_least(sign * p[i], sign * q[i], breaks[piece], breaks[piece + 1])
             if not start <= stop:
                 continue
-            top = _tied(p, q, i, start, stop, e, f)
+            t = _middle(start, stop)
+            top = _tied(p, q, i, t, _off(e, f, largest, c, t))
             start, stop = min(max(c + start, last), high[k]), min(c + stop, high[k])
             if start > last:
                 segment[count], starts[count], stops[count], row[count] = k, last, start, TEST_ROW
@@ -106,8 +123,8 @@ def _longer(values, size):  # type: ignore[no-untyped-def]  # pragma: no cover
 def _at(p: Array, q: Array, t: float, rounding: float) -> int:  # pragma: no cover
     """The row that stands out most at one label."""
     scores = np.abs(p + q * t)
-    slack = TIE * (np.abs(p).max() + abs(t)) + rounding
     highest = scores.max()
+    slack = TIE * max(highest, abs(t)) + rounding
     if highest < abs(t) - slack:
         return TEST_ROW
     if highest <= abs(t) + slack or np.sum(scores >= highest - slack) > 1:
@@ -116,14 +133,26 @@ def _at(p: Array, q: Array, t: float, rounding: float) -> int:  # pragma: no cov
 
 
 @compiled(error_model="numpy")
-def _tied(p: Array, q: Array, i: int, low: float, high: float, floor: float, share: float) -> int:  # pragma: no cover
-    """Row i, the largest between two labels, or TIED if others are as large.
+def _off(square: Array, share: float, largest: float, centre: float, t: float) -> float:  # pragma: no cover
+    """How far rounding puts scores off at distance t from the centre."""
+    under_root = max(square[0] + t * (square[1] + t * square[2]), 0.0)
+    return float(np.sqrt(under_root) + share * max(largest, abs(centre + t)))
+
+
+@compiled(error_model="numpy")
+def _middle(low: float, high: float) -> float:  # pragma: no cover
+    """A label between two, which may be infinite."""
+    start, stop = (low if np.isfinite(low) else high - 1.0), (high if np.isfinite(high) else low + 1.0)
+    return 0.5 * (start + stop) if np.isfinite(start + stop) else 0.0
+
+
+@compiled(error_model="numpy")
+def _tied(p: Array, q: Array, i: int, t: float, rounding: float) -> int:  # pragma: no cover
+    """Row i, the largest on a piece of the envelope about t, or TIED if others are as large.
 
     Scores are convex and row i's is straight there: who reaches it inside is as large everywhere.
     """
-    start, stop = (low if np.isfinite(low) else high - 1.0), (high if np.isfinite(high) else low + 1.0)
-    t = 0.5 * (start + stop) if np.isfinite(start + stop) else 0.0
-    least = abs(p[i] + q[i] * t) - TIE * (abs(p[i]) + abs(q[i] * t)) - floor - share * abs(t)
+    least = (1.0 - TIE) * abs(p[i] + q[i] * t) - rounding
     for j in range(p.size):
         if j != i and abs(p[j] + q[j] * t) >= least:
             return TIED

@@ -37,6 +37,9 @@ VARIANCES = ("constant_value", "noise_level", "sigma_0")
 # a condition number that double precision bears.
 NOISE_RATIOS = (1e-10, 1e2)
 LEAST_RATIO_A_ROW = 1e-12
+# Noise variances relative to the prior variance of far-out rows, where that grows with inputs: if there are two such
+# rows, less is lost in rounding.
+LEAST_SHARE = 1e-13
 START_RATIO = 2.0**-7
 # The lattice ends this many steps from its start, if a kernel's own bounds do not end it before: a factor of 2^12.
 MOST_STEPS = 48
@@ -124,6 +127,8 @@ class Lattice:
         Whether the noise is a coordinate; if not there is none but a little against rounding.
     deviation : float or None, default=DEVIATION
         Standard deviation of the prior; None is a flat prior.
+    reach : float, default=0.0
+        How far out rows of the bag are, but for the farthest; of interest where variances grow with inputs.
     """
 
     def __init__(
@@ -134,6 +139,7 @@ class Lattice:
         n_rows: int,
         learns_noise: bool = True,
         deviation: float | None = DEVIATION,
+        reach: float = 0.0,
     ):
         self._kernel = kernel
         self._n_rows = n_rows
@@ -154,6 +160,8 @@ class Lattice:
         self._learns_noise = learns_noise
         self._prior = LengthScalePrior(self._at(self._theta), deviation, n_rows)
         self._variance = float(self._at(self._theta).diag(np.zeros((1, n_inputs)))[0]) or 1.0
+        self._far_out = None if kernel.is_stationary() else np.full((1, n_inputs), reach / np.sqrt(n_inputs))
+        self._bearable: dict[Point, bool] = {}
         self.start: Point = (0,) * (self._free.size + learns_noise)
         self._low, self._high = self._limits(np.reshape(kernel.bounds, (-1, 2))[self._free])
 
@@ -179,8 +187,16 @@ class Lattice:
         return Product(self._kernel.k1, shape) if self._amplified else shape  # the amplitude is no coordinate
 
     def inside(self, point: Point) -> bool:
-        """Whether a point is within the bounds."""
-        return all(map(le, self._low, point)) and all(map(le, point, self._high))
+        """Whether a point is within the bounds, and its noise is not lost in rounding."""
+        return all(map(le, self._low, point)) and all(map(le, point, self._high)) and self._is_bearable(point)
+
+    def _is_bearable(self, point: Point) -> bool:
+        if self._far_out is None or not self._learns_noise:
+            return True
+        if point not in self._bearable:
+            largest = float(self.kernel(point).diag(self._far_out)[0])
+            self._bearable[point] = self.noise_variance(point) >= LEAST_SHARE * largest
+        return self._bearable[point]
 
     def kernel(self, point: Point) -> Kernel:
         """The kernel at a point."""

@@ -139,6 +139,8 @@ class Posterior:
 
     Attributes
     ----------
+    y : ndarray of shape (l,)
+        Training labels.
     alpha : ndarray of shape (l,)
         Weighted residuals, ``P y`` or ``C (y - H β)``.
     coefficients : ndarray of shape (p,)
@@ -169,7 +171,7 @@ class Posterior:
         self.noise_variance = noise_variance
         self._checked = checked
         H = inputs.H
-        self._H, self._y = H, y
+        self._H, self.y = H, y
         A = inputs.pairs.lower(covariance(kernel, inputs.pairs)[0])
         check_matrix(kernel, A)
         self._stationary = float(A[0, 0]) if kernel.is_stationary() else None
@@ -209,7 +211,7 @@ class Posterior:
             float((self.prior * self.diagonal).max()),
             float(self.diagonal.max()),
             float(np.linalg.norm(np.sqrt(self.prior) * self.alpha)),
-            float(np.abs(self._y).max()),
+            float(np.abs(self.y).max()),
         )
 
     @cached_property
@@ -235,7 +237,7 @@ class Posterior:
 
     def without(self, rows: Rows) -> Without:
         """The training rows but for one of them, for each of some rows."""
-        return Without(*leave_out(self._factor.lower, self._basis, self._H, self._y, self.alpha, rows, self._flat))
+        return Without(*leave_out(self._factor.lower, self._basis, self._H, self.y, self.alpha, rows, self._flat))
 
     def moments(self, new: NewInputs, by_root: bool = True) -> Moments:
         """Means and variances of the labels of new inputs, and what weights are made from.

@@ -27,7 +27,7 @@ from conformal_gp.conformal.pvalues import Counts, counts
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.descent import LEAST_DIFFERENCE
 from conformal_gp.gp.hyperparameters import Point
-from conformal_gp.gp.inputs import Inputs, Scaling, SymmetricScaling
+from conformal_gp.gp.inputs import LARGEST, Inputs, Scaling, SymmetricScaling
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.predictors.base import Predictor, score_lines
 from conformal_gp.predictors.block import Block
@@ -153,7 +153,7 @@ class AugmentedPredictor(Predictor):
         self._coarse = CoarseRows.of(X)
         self._scaled: OrderedDict[str, Scaled] = OrderedDict()
         self._lock = RLock()
-        self._main = self._scaling.training_key()
+        self._main = self._keys(None)[0]
         self._best = self._under(self._main).training_choice()
         self.plain = self._plain()
 
@@ -166,16 +166,39 @@ class AugmentedPredictor(Predictor):
                 others = [known for known in self._scaled if known != main]
                 if len(others) >= KEPT_SCALINGS:
                     del self._scaled[others[0]]
-                scaling, length = self._scaling.scaling(key), 1.0
-                if not self._scale_inputs:
-                    length = float(np.exp(np.log(scaling.scale).mean()))
-                    scaling = Scaling(scaling.location, np.ones_like(scaling.scale))
-                    if not self._choices.is_stationary():
-                        scaling = Scaling.none(self._X)
-                inputs = Inputs(self._X, scaling, self._mean)
-                selectors = self._choices.selectors(inputs, self._y, self._ranked, self._coarse, length)
+                scaling, length = self._scaling_of(key[:-1])
+                inputs, reach = Inputs(self._X, scaling, self._mean), 2.0 ** float(key[-1])
+                selectors = self._choices.selectors(inputs, self._y, self._ranked, self._coarse, length, reach)
                 self._scaled[name] = Scaled(inputs, selectors)
             return self._scaled[name]
+
+    def _scaling_of(self, key: Rows) -> tuple[Scaling, float]:
+        """The scaling that a key names, and the typical scale of inputs under it."""
+        scaling = self._scaling.scaling(key)
+        if self._scale_inputs:
+            return scaling, 1.0
+        length = float(np.exp(np.log(scaling.scale).mean()))
+        if not self._choices.is_stationary():
+            return Scaling.none(self._X), length
+        return Scaling(scaling.location, np.ones_like(scaling.scale)), length
+
+    def _keys(self, X: Array | None) -> Rows:
+        """Key of the training rows with each test row, or by themselves.
+
+        Besides the scaling it names how far out the second farthest row of the bag is, as a power of 2, if variances
+        may grow with inputs: what then counts as too little noise must be the same whichever row is the test row.
+        """
+        keys = self._scaling.training_key()[None] if X is None else self._scaling.keys(X)
+        reach = np.zeros(keys.shape[0], dtype=np.int64)
+        if not self._choices.is_stationary():
+            for key in np.unique(keys, axis=0):
+                scaling, same = self._scaling_of(key)[0], (keys == key).all(axis=1)
+                distances = np.sort(np.linalg.norm(scaling.transform(self._X), axis=1))[-2:]
+                if X is not None:
+                    own = np.linalg.norm(scaling.transform(X[same]), axis=1)
+                    distances = np.clip(own, distances[0], distances[-1])
+                reach[same] = np.ceil(np.log2(np.clip(distances[0] if X is None else distances, 1.0, LARGEST)))
+        return np.column_stack([keys, reach])
 
     def _plain(self) -> Plain:
         scaled = self._under(self._main)
@@ -214,7 +237,7 @@ class AugmentedPredictor(Predictor):
 
     def _blocks(self, X: Array) -> Iterator[tuple[Rows, Scaled]]:
         """Test rows in blocks that share a scaling; those whose mean the training rows do not determine left out."""
-        keys, member = np.unique(self._scaling.keys(X), axis=0, return_inverse=True)
+        keys, member = np.unique(self._keys(X), axis=0, return_inverse=True)
         size = max(1, min(MOST_BLOCK_ROWS, BLOCK_ENTRIES // self.n_rows))
         for i, key in enumerate(keys):
             scaled = self._under(key)

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from conformal_gp._compiled import compiled
+from conformal_gp.conformal.lines import bag_rounding, normalised_residual_lines
 from conformal_gp.conformal.upper_envelope import outstanding
 from conformal_gp.gp.inputs import NewInputs
-from conformal_gp.gp.posterior import Prediction, Without
+from conformal_gp.gp.posterior import Posterior, Prediction, Without
 from conformal_gp.predictors.bag import Bag, Criterion, Steps
-from conformal_gp.predictors.base import score_lines
 from conformal_gp.predictors.segments import NOTHING, TEST_ROW, UNKNOWN, Segments, cut
 from conformal_gp.types import Array, Mask, Rows
 
@@ -128,8 +128,7 @@ class Block:
         rows, members = np.unique(segments.row, return_inverse=True)
         posterior = self.bag.posterior(point)
         weights, mean, variance, _ = prediction = self.predict(point, rows)
-        lines = score_lines(posterior, ranked, prediction, 2.0)
-        segment, low, high, row = outstanding(lines, members, segments.low, segments.high)
+        segment, low, high, row = _outstanding(posterior, prediction, ranked, members, segments.low, segments.high)
         row = np.where(row >= 0, ranked[np.maximum(row, 0)], row)
         row[np.isinf(variance[members[segment]])] = TEST_ROW  # of its label nothing is known
         known, aside = self._at(point), np.unique(row[row >= 0])
@@ -147,9 +146,9 @@ class Block:
         """
         posterior = self.bag.posterior(point)
         zero = np.zeros(1)
-        unit = np.array([1.0 / (posterior.sizes.precision or 1.0)])
-        lines = score_lines(posterior, ranked, Prediction(np.zeros((1, self.bag.y.size)), zero, unit, zero), 2.0)
-        row = int(outstanding(lines, np.zeros(1, dtype=np.int64), zero, zero)[3][0])
+        unit = np.array([1.0 / (posterior.diagonal.max() or 1.0)])
+        silent = Prediction(np.zeros((1, self.bag.y.size)), zero, unit, zero)
+        row = int(_outstanding(posterior, silent, ranked, np.zeros(1, dtype=np.int64), zero, zero)[3][0])
         return int(ranked[row]) if row >= 0 else NOTHING
 
     def where_it_helps(
@@ -226,6 +225,17 @@ class Block:
     def predict(self, point: Any, rows: Rows) -> Prediction:
         """Weights of all training rows, means and variances, for some of the test rows."""
         return self.bag.posterior(point).predict(self.new.take(rows))
+
+
+def _outstanding(
+    posterior: Posterior, prediction: Prediction, ranked: Rows, members: Rows, low: Array, high: Array
+) -> tuple[Rows, Array, Array, Rows]:
+    """Parts of segments of test rows by the row that stands out most, as a number among those that may be set aside."""
+    weights, mean, variance, prior = prediction
+    alpha, diagonal = posterior.residuals, posterior.diagonal
+    lines = normalised_residual_lines(alpha[ranked], diagonal[ranked], weights[:, ranked], mean, variance, 2.0)
+    off = bag_rounding(alpha, diagonal, posterior.prior, posterior.y, weights, variance, prior)
+    return outstanding(lines, members, low, high, off)
 
 
 @compiled(error_model="numpy")

@@ -50,7 +50,9 @@ class Candidates:
         """Whether all kernels are."""
         return all(kernel.is_stationary() for kernel, _ in self.pairs)
 
-    def selectors(self, inputs: Inputs, y: Array, ranked: Rows, coarse: CoarseRows, length: float) -> list[Selector]:
+    def selectors(
+        self, inputs: Inputs, y: Array, ranked: Rows, coarse: CoarseRows, length: float, reach: float
+    ) -> list[Selector]:
         """What selects among them."""
         return [ListSelector(Bag(self, inputs, y), len(self.pairs))]
 
@@ -67,17 +69,17 @@ class Descents:
         """Whether all kernels are."""
         return all(kernel.is_stationary() for kernel in self.kernels)
 
-    def selectors(self, inputs: Inputs, y: Array, ranked: Rows, coarse: CoarseRows, length: float) -> list[Selector]:
+    def selectors(
+        self, inputs: Inputs, y: Array, ranked: Rows, coarse: CoarseRows, length: float, reach: float
+    ) -> list[Selector]:
         """What selects hyperparameters for each kernel."""
-        return [self._selector(kernel, inputs, y, ranked, coarse, length) for kernel in self.kernels]
-
-    def _selector(
-        self, kernel: Kernel, inputs: Inputs, y: Array, ranked: Rows, coarse: CoarseRows, length: float
-    ) -> DescentSelector:
         n_inputs = inputs.pairs.X.shape[1]
         start = length * float(np.sqrt(n_inputs))
-        lattice = Lattice(kernel, start, n_inputs, y.size + 1, self.learns_noise, self.deviation)
-        return DescentSelector(lattice, Bag(lattice, inputs, y), ranked, coarse)
+        lattices = [
+            Lattice(kernel, start, n_inputs, y.size + 1, self.learns_noise, self.deviation, reach)
+            for kernel in self.kernels
+        ]
+        return [DescentSelector(lattice, Bag(lattice, inputs, y), ranked, coarse) for lattice in lattices]
 
 
 class CoarseRows(NamedTuple):

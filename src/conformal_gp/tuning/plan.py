@@ -38,6 +38,9 @@ TRAIN_GUARANTEE = (
     "below the level, most with few rows or many hyperparameters."
 )
 
+# Labels that differ by less than this share of their size are measured from one of them.
+OFFSET = 1e-3
+
 UNSEEN_CONDITION = (
     "That includes rows of unseen categories only if the list of categories was fixed before rows were divided into "
     "training and test rows."
@@ -90,10 +93,26 @@ class Plan(ABC):
 
     def carry_out(self, X: Array, y: Array, n_jobs: int | None) -> Fitted:
         """Make the predictor; nothing is learnt."""
-        fitted = self._carry_out(X, mapped(self.warp, y), n_jobs)
+        labels = mapped(self.warp, y)
+        by = self._origin(labels)
+        fitted = self._carry_out(X, labels - by, n_jobs)
+        if by != 0.0:
+            predictor = ShiftedPredictor(fitted.predictor, lambda inputs: np.full(inputs.shape[0], by))
+            mean_coef = np.append(fitted.mean_coef[0] + by, fitted.mean_coef[1:])
+            fitted = fitted._replace(predictor=predictor, mean_coef=mean_coef)
         if self.warp is None:
             return fitted
         return fitted._replace(predictor=WarpedPredictor(fitted.predictor, self.warp))
+
+    def _origin(self, y: Array) -> float:
+        """A constant to take from labels that are large beside their differences, so that rounding takes no digits.
+
+        The mean function takes up any constant, so it makes no difference but that.
+        """
+        middle = float(np.sort(y)[y.size // 2])
+        if self.mean == "zero" or not np.abs(y - middle).max() < OFFSET * abs(middle):
+            return 0.0
+        return middle
 
     @property
     def noise_coef(self) -> Array:
@@ -123,6 +142,10 @@ class OneModel(Plan):
     def noise_coef(self) -> Array:
         """See Plan."""
         return coefficients(self.varying)
+
+    def _origin(self, y: Array) -> float:
+        """See Plan."""
+        return super()._origin(y) if self.mean_coef is None else 0.0
 
     def _given_mean(self, X: Array) -> Array:
         """The mean function at some inputs, where its coefficients are given."""
