@@ -122,7 +122,7 @@ def table(found: dict[tuple[str, int], dict[str, Array]]) -> list[str]:
     lines = [f"| noise | inputs | {' | '.join(MODELS)} | varies |", "|---" * (len(MODELS) + 3) + "|"]
     for (noise, n_inputs), models in found.items():
         entries = []
-        for numbers in models.values():
+        for numbers in (models[name] for name in MODELS):
             by_fifth = numbers[:, -FIFTHS:].mean(axis=0)
             width = float(np.exp(np.mean(np.log(numbers[:, 0] / models["default"][:, 0]))))
             entries.append(f"{by_fifth.min():.0%}, {width:.2f}")

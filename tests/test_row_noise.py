@@ -1,11 +1,9 @@
 """Noise that rows have of their own: known beforehand, or learnt as a function of the inputs."""
 
-import pickle
-
 import numpy as np
 import pytest
 from sklearn import config_context
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -13,82 +11,11 @@ from sklearn.preprocessing import StandardScaler
 import bags
 import oracle
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor, pipeline
-from conformal_gp.gp import maximum_likelihood
 from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
-from conformal_gp.gp.noise import VaryingNoise
+from conformal_gp.gp.noise import Trend, VaryingNoise
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.persistence.archive import ModelFileError, read_archive, write_archive
-from saved_models import loaded, saved
-
-KERNEL = ConstantKernel(2.0) * RBF([0.7, 1.5])
-FIXED = {"tuning": "fixed", "noise_variance": 0.05, "scale_inputs": False}
-HOLDOUT = {"tuning": "holdout", "n_restarts": 0, "random_state": 0}
-SPARSE = {"n_inducing": 6, "n_restarts": 0, "random_state": 0}
-EXACT = {
-    "fixed": (ConformalGPRegressor, {"kernel": KERNEL, **FIXED}),
-    "fixed, linear mean": (ConformalGPRegressor, {"kernel": KERNEL, "mean": "linear", **FIXED}),
-    "holdout": (ConformalGPRegressor, HOLDOUT),
-    "holdout, gamma 1": (ConformalGPRegressor, {"gamma": 1.0, **HOLDOUT}),
-    "holdout, gammas": (ConformalGPRegressor, {"gamma": [1.0, 2.0, np.inf], **HOLDOUT}),
-    "low rank": (SparseConformalGPRegressor, SPARSE),
-    "low rank, dtc": (SparseConformalGPRegressor, {"approximation": "dtc", **SPARSE}),
-}
-N_DESIGN = 15
-
-
-def rows(seed, n, spread=1.0):
-    """Inputs, labels with noise of variances that are known, and these."""
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-2, 2, (n, 2))
-    v = 0.1 * np.exp(spread * rng.standard_normal(n))
-    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + np.sqrt(v) * rng.standard_normal(n), v
-
-
-def heteroscedastic(seed, n):
-    """Noise whose logarithm rises with the first input."""
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-2, 2, (n, 2))
-    return X, np.sin(X[:, 0]) + 0.3 * np.exp(X[:, 0]) * rng.standard_normal(n)
-
-
-class WithNoise(Kernel):
-    """A kernel of all columns but the last, which holds variances of noise: the definition, for the oracle."""
-
-    def __init__(self, kernel):
-        self.kernel = kernel
-
-    def __call__(self, X, Z=None):
-        if Z is None:
-            return self.kernel(X[:, :-1]) + np.diag(X[:, -1])
-        return self.kernel(X[:, :-1], Z[:, :-1])
-
-    def diag(self, X):
-        return self.kernel.diag(X[:, :-1]) + X[:, -1]
-
-    def is_stationary(self):
-        return False
-
-
-@pytest.fixture
-def always_varying(monkeypatch):
-    """Varying noise without any need for evidence."""
-    monkeypatch.setattr(maximum_likelihood, "is_supported", lambda gain, n_coefficients: True)
-
-
-def in_turn(regressor, options, X, y, v=None):
-    """p-values times the number of ranked rows, each of these in turn the test row."""
-    first = N_DESIGN if options.get("tuning") != "fixed" else 0
-    n = len(y) - first
-    found = np.empty(n)
-    for i in range(n):
-        rest = np.arange(len(y)) != first + i
-        model = regressor(**options, **({"design": np.arange(first)} if first else {}))
-        known, of_test = ({}, {}) if v is None else ({"noise_variance": v[rest]}, {"noise_variance": v[~rest]})
-        model.fit(X[rest], y[rest], **known)
-        assert model.guarantee_.startswith("Exact")
-        found[i] = model.predict_p(X[~rest], y[~rest], **of_test)[0] * n
-    return found
+from noisy_rows import EXACT, FIXED, HOLDOUT, KERNEL, N_DESIGN, WithNoise, in_turn, rows
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -97,15 +24,6 @@ def test_known_noise_p_values_of_a_bag_are_a_permutation(name):
     X, y, v = rows(len(name), 7 + (0 if "fixed" in name else N_DESIGN))
     v[-1] = 1e3  # and one row that says nothing
     assert bags.is_permutation(in_turn(regressor, options, X, y, v))
-
-
-@pytest.mark.parametrize("name", [name for name in EXACT if "fixed" not in name])
-@pytest.mark.parametrize("known", [False, True])
-def test_varying_noise_p_values_of_a_bag_are_a_permutation(name, known, always_varying):
-    regressor, options = EXACT[name]
-    X, y, v = rows(len(name), 7 + N_DESIGN)
-    found = in_turn(regressor, options | {"noise": "varying"}, X, y, v if known else None)
-    assert bags.is_permutation(found)
 
 
 def test_noise_of_the_test_row_left_out_breaks_the_permutation():
@@ -143,29 +61,6 @@ def test_known_noise_by_brute_force(gamma, mean):
         assert ours[i] == pytest.approx(float(brute))
 
 
-def test_varying_noise_by_brute_force(always_varying):
-    X, y = heteroscedastic(1, 40)
-    X_new, y_new = heteroscedastic(2, 5)
-    model = ConformalGPRegressor("se", noise="varying", mean="zero", design=np.arange(25), n_restarts=0).fit(X, y)
-    varying, scaling = model._plan.varying, model._plan.scaling
-    assert model.noise_coef_.size == 4
-    assert model.noise_coef_[0] > 0.5  # the noise rises with the first input
-
-    def with_variances(inputs):
-        z = (scaling.transform(inputs) - varying.location) / varying.scale
-        z = np.clip(z, -2.5, 2.5)
-        f = np.hstack([z, (z**2 - 1) / np.sqrt(2)]) - varying.centre
-        log_weight = np.log(100) * np.tanh(f @ model.noise_coef_ / np.log(100))
-        return np.column_stack([scaling.transform(inputs), model.noise_variance_ * np.exp(log_weight)])
-
-    ours = model.predict_p(X_new, y_new)
-    for i, row in enumerate(with_variances(X_new)):
-        brute = oracle.p_value(
-            WithNoise(model.kernel_), 0.0, with_variances(X), y, row, y_new[i], 2.0, ranked=np.arange(25, 40)
-        )
-        assert ours[i] == pytest.approx(float(brute))
-
-
 def test_low_rank_with_all_inputs_as_inducing_inputs_is_the_exact_process():
     X, y, v = rows(5, 30)
     X_new, _, v_new = rows(6, 6)
@@ -182,16 +77,15 @@ def test_low_rank_with_all_inputs_as_inducing_inputs_is_the_exact_process():
 
 def test_gradient_of_the_likelihood():
     X, y, v = rows(4, 20)
-    features = VaryingNoise.learn(X).features(X)
+    shape = VaryingNoise.learn(X, Trend(KERNEL, X, y, np.array([1.0, 2.0, 0.0])))
+    features = shape.features(X)
     objective = NegativeLogLikelihood(KERNEL, X, y, np.ones((20, 1)), known=v, features=features, restricted=True)
-    theta = np.concatenate([KERNEL.theta, np.log([0.1]), [0.7, -0.4, 0.3, 0.2]])
+    theta = np.concatenate([KERNEL.theta, np.log([0.1]), [0.7, -0.4, 0.1, 0.3, 0.2, -0.2]])
     value, gradient = objective(theta)
     steps = 1e-6 * np.eye(theta.size)
     numerical = [(objective(theta + step)[0] - objective(theta - step)[0]) / 2e-6 for step in steps]
     np.testing.assert_allclose(gradient, numerical, rtol=1e-5)
-    inputs = Inputs(
-        np.column_stack([X, v]), Scaling.none(X), "constant", VaryingNoise.learn(X).with_coefficients(theta[4:])
-    )
+    inputs = Inputs(np.column_stack([X, v]), Scaling.none(X), "constant", shape.with_coefficients(theta[4:]))
     posterior = Posterior(KERNEL, 0.1, inputs, y, flat_prior=True)
     # in a basis of length 1 in place of ones
     assert -posterior.log_marginal_likelihood == pytest.approx(value - 0.5 * np.log(20.0))
@@ -305,61 +199,6 @@ def test_automatic_tuning_takes_design_rows():
     X, y, v = rows(18, 60)
     assert ConformalGPRegressor(n_restarts=0).fit(X, y, noise_variance=v).tuning_ == "holdout"
     assert ConformalGPRegressor(n_restarts=0, noise="varying").fit(X, y).tuning_ == "holdout"
-
-
-def test_noise_varies_only_where_rows_say_so():
-    X, y = heteroscedastic(3, 199)
-    varying = ConformalGPRegressor(noise="varying", n_restarts=0, random_state=0).fit(X, y)
-    assert varying.noise_coef_[0] > 1.0
-    low, high = np.diff(varying.predict_interval([[-1.5, 0.0], [1.5, 0.0]], 0.9))[:, 0]
-    assert high > 3.0 * low
-    y = np.sin(X[:, 0]) + 0.3 * np.random.default_rng(0).standard_normal(199)
-    models = [ConformalGPRegressor(noise=noise, **HOLDOUT).fit(X, y) for noise in ("constant", "varying")]
-    assert models[1].noise_coef_.size == 0
-    np.testing.assert_array_equal(*(model.predict_interval(X[:5]) for model in models))
-
-
-@pytest.mark.filterwarnings("ignore:tuning='train' learns:UserWarning")
-def test_training_rows_teach_varying_noise_too():
-    X, y = heteroscedastic(4, 150)
-    model = ConformalGPRegressor(noise="varying", tuning="train", n_restarts=0).fit(X, y)
-    assert model.noise_coef_[0] > 1.0
-    assert model.guarantee_.startswith("Not exact")
-
-
-@pytest.mark.parametrize("regressor", [ConformalGPRegressor, SparseConformalGPRegressor])
-def test_saved_and_pickled_models_answer_the_same(regressor):
-    X, y = heteroscedastic(5, 120)
-    v = np.linspace(0.0, 0.2, 120)
-    model = regressor(noise="varying", n_restarts=0, random_state=0).fit(X, y, noise_variance=v)
-    assert model.noise_coef_.size == 4
-    ends = model.predict_interval(X[:9], 0.8, noise_variance=v[:9])
-    for other in (loaded(saved(model)), pickle.loads(pickle.dumps(model))):
-        np.testing.assert_array_equal(other.predict_interval(X[:9], 0.8, noise_variance=v[:9]), ends)
-        np.testing.assert_array_equal(other.noise_coef_, model.noise_coef_)
-        assert other.input_range_.shape == (2, 2)
-
-
-@pytest.mark.parametrize(
-    "forge",
-    [
-        lambda document: document.update(known_noise=False),
-        lambda document: document.update(known_noise=1),
-        lambda document: document["plan"]["varying"]["tuple"].pop(),
-        lambda document: document["plan"]["varying"]["tuple"][1]["array"].__setitem__(0, 0.0),
-        lambda document: document["plan"]["varying"]["tuple"][3]["array"].pop(),
-    ],
-)
-def test_forged_noise_is_refused(tmp_path, forge, always_varying):
-    X, y, v = rows(19, 40)
-    model = ConformalGPRegressor(noise="varying", **HOLDOUT).fit(X, y, noise_variance=v)
-    path = tmp_path / "model"
-    path.write_bytes(saved(model))
-    document, arrays = read_archive(path)
-    forge(document)
-    write_archive(path, document, arrays)
-    with pytest.raises(ModelFileError, match="complete model"):
-        loaded(path.read_bytes())
 
 
 def test_metadata_routing_through_a_pipeline():

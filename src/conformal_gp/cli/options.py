@@ -116,7 +116,7 @@ Warp = Annotated[
 ]
 Noise = Annotated[
     NoiseName,
-    typer.Option(help="Whether learnt noise is constant, or may vary with the inputs.", rich_help_panel=_MODEL),
+    typer.Option(help="Learnt noise is constant, or may vary with inputs and prediction.", rich_help_panel=_MODEL),
 ]
 Log = Annotated[
     bool,

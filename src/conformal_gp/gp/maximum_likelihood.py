@@ -7,7 +7,8 @@ from there with the coefficients of :mod:`conformal_gp.gp.noise`, and counts if 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from conformal_gp.gp.hyperparameters import LengthScalePrior
 from conformal_gp.gp.inducing import shared_variance
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
-from conformal_gp.gp.noise import LARGEST_LOG_WEIGHT, is_supported, penalty
+from conformal_gp.gp.noise import LARGEST_LOG_WEIGHT, VaryingNoise, is_supported, penalty
 from conformal_gp.gp.posterior import noise_floor
 from conformal_gp.kernels import hyperparameter_names, is_amplitude
 from conformal_gp.threads import map_threads, stopping_point
@@ -55,8 +56,8 @@ class Optimum:
     log_marginal_likelihood: float
     remarks: list[str] = field(default_factory=list)
     """What to warn of."""
-    coefficients: Array | None = None
-    """Of varying noise; None if it is constant."""
+    varying: VaryingNoise | None = None
+    """How noise depends on scaled inputs; None is constant noise."""
 
 
 def maximise_likelihood(
@@ -74,7 +75,7 @@ def maximise_likelihood(
     deviation: float | None = None,
     least_ratio: float = 0.0,
     known: Array | None = None,
-    features: Array | None = None,
+    shape: Callable[[Optimum], VaryingNoise] | None = None,
 ) -> Optimum:
     """Learn kernel hyperparameters and noise variance from the rows (X, y).
 
@@ -106,8 +107,8 @@ def maximise_likelihood(
         learnt may have more rows than these, and its noise must not be lost in rounding.
     known : ndarray of shape (l,) or None, default=None
         Noise variance that is known of each row; None is none.
-    features : ndarray of shape (l, q) or None, default=None
-        With which the learnt noise may vary; None is constant noise.
+    shape : callable or None, default=None
+        How the learnt noise may vary, from what is learnt with constant noise; None is constant noise.
 
     Returns
     -------
@@ -152,15 +153,19 @@ def maximise_likelihood(
             "the covariance matrix was not positive definite at any start; give a larger noise_variance, "
             "other bounds or another kernel."
         )
-    if features is None:
-        return search.optimum(best)
+    constant = search.optimum(best)
+    if shape is None:
+        return constant
+    form = shape(constant)
+    features = form.features(X)
     least_ratio *= np.exp(LARGEST_LOG_WEIGHT)
     varying = _Search(kernel, noise_variance, rows, label_variance, restricted, deviation, least_ratio, features)
     # Noise of all rows that a short length scale explained away would have no weights: so the first start, too.
     starts = [np.append(best.x, np.zeros(features.shape[1])), varying.start]
     found = min(map_threads(varying.climb, starts, n_jobs), key=lambda result: result.fun)
-    supported = is_supported(best.fun - found.fun, features.shape[1])
-    return varying.optimum(found) if supported else search.optimum(best)
+    if not is_supported(best.fun - found.fun, features.shape[1]):
+        return constant
+    return replace(varying.optimum(found), varying=form.with_coefficients(varying.coefficients(found.x)))
 
 
 def _has_noise(kernel: Kernel, rows: _Rows) -> bool:
@@ -248,12 +253,12 @@ class _Search:
         if self._learn_noise:
             gradient[:n] += gradient[n] * self._amplitude
         of_lengths, by_lengths = self._prior(x[:n])
-        of_noise, by_noise = penalty(self._coefficients(x))
+        of_noise, by_noise = penalty(self.coefficients(x))
         gradient[:n] += by_lengths
         gradient[x.size - by_noise.size :] += by_noise
         return value + of_lengths + of_noise - self._offset, gradient
 
-    def _coefficients(self, x: Array) -> Array:
+    def coefficients(self, x: Array) -> Array:
         """Coefficients of varying noise."""
         return x[x.size - self._n_coefficients :]
 
@@ -278,8 +283,7 @@ class _Search:
         """Where a search has ended."""
         kernel, noise_variance = self._objective.split(self._theta(result.x))
         remarks = _remarks(self._kernel, result, self.bounds, self._learn_noise)
-        coefficients = self._coefficients(result.x) if self._n_coefficients else None
-        return Optimum(kernel, noise_variance, -self.value(result.x), remarks, coefficients)
+        return Optimum(kernel, noise_variance, -self.value(result.x), remarks)
 
 
 def _remarks(kernel: Kernel, result: OptimizeResult, bounds: Array, learn_noise: bool) -> list[str]:

@@ -149,9 +149,14 @@ def _is_noise(value: Any) -> bool:
 def _check_varying(name: str, value: Any, X: Array) -> None:
     if value is None:
         return
-    widths = X.shape[1], X.shape[1], 2 * X.shape[1], 2 * X.shape[1]
-    for part, width in zip(astuple(value), widths, strict=True):
-        shaped = isinstance(part, np.ndarray) and part.dtype == np.float64 and part.shape == (width,)
+    (kernel, rows, *of_trend), *others = astuple(value)
+    _check_kernel(name, kernel, X)
+    n_inputs = X.shape[1]
+    _must(isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.size > 0, name, rows)
+    shapes = [(len(rows), n_inputs), (len(rows),), (1 + n_inputs,)]
+    shapes += [(times * (n_inputs + 1),) for times in (1, 1, 2, 2)]
+    for part, shape in zip((rows, *of_trend, *others), shapes, strict=True):
+        shaped = isinstance(part, np.ndarray) and part.dtype == np.float64 and part.shape == shape
         _must(shaped and bool(np.isfinite(part).all()), name, part)
     _must(bool((value.scale > 0.0).all()), name, value.scale)
 

@@ -6,7 +6,7 @@ from dataclasses import astuple, fields
 from typing import Any
 
 from conformal_gp.gp.inputs import Scaling
-from conformal_gp.gp.noise import VaryingNoise
+from conformal_gp.gp.noise import Trend, VaryingNoise
 from conformal_gp.gp.warps import BoxCox, YeoJohnson
 from conformal_gp.persistence.values import from_json, to_json
 from conformal_gp.tuning.low_rank import LowRankPlan
@@ -47,5 +47,6 @@ def plan_from_json(document: dict[str, Any]) -> Plan | LowRankPlan:
         name, *numbers = values["warp"]
         values["warp"] = WARPS[name](*numbers)
     if values.get("varying") is not None:
-        values["varying"] = VaryingNoise(*values["varying"])
+        trend, *others = values["varying"]
+        values["varying"] = VaryingNoise(Trend(*trend), *others)
     return kind(**values)

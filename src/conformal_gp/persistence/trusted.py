@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conformal_gp.frames import Encoding
 from conformal_gp.gp.inputs import Scaling
-from conformal_gp.gp.noise import VaryingNoise
+from conformal_gp.gp.noise import Trend, VaryingNoise
 from conformal_gp.gp.warps import Functions
 from conformal_gp.persistence.model import MODELS
 from conformal_gp.persistence.plans import PLANS, WARPS
@@ -16,7 +16,7 @@ _PARTS = (*MODELS.values(), *PLANS.values(), *WARPS.values(), *KERNELS.values())
 
 TRUSTED_TYPES: list[str] = sorted(
     f"{kind.__module__}.{kind.__qualname__}"
-    for kind in (*_PARTS, ArrayRows, Candidate, Encoding, Functions, Scaling, VaryingNoise)
+    for kind in (*_PARTS, ArrayRows, Candidate, Encoding, Functions, Scaling, Trend, VaryingNoise)
 )
 """Types to allow in ``skops.io.load(file, trusted=TRUSTED_TYPES)``, for both regressors however they are fitted.
 

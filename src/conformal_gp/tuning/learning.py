@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,12 +13,15 @@ from conformal_gp.conformal.levels import read_level
 from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.factor import norm_of_lower
 from conformal_gp.gp.inputs import Inputs
-from conformal_gp.gp.maximum_likelihood import maximise_likelihood
-from conformal_gp.gp.noise import VaryingNoise
+from conformal_gp.gp.maximum_likelihood import Optimum, maximise_likelihood
+from conformal_gp.gp.noise import Trend, VaryingNoise
 from conformal_gp.gp.posterior import Posterior, noise_floor
 from conformal_gp.kernels import is_amplitude, is_length, multiplied
 from conformal_gp.tuning.settings import Settings, check_kernel, explained, label_variance
 from conformal_gp.types import Array
+
+# Most rows that the trend of varying noise is predicted from: each row's noise costs as many covariances.
+TREND_ROWS = 300
 
 
 class Hyperparameters(NamedTuple):
@@ -49,7 +53,6 @@ def learn(
     """
     variance = label_variance(inputs, y)
     X = inputs.pairs.X
-    shape = VaryingNoise.learn(X) if settings.varying_noise else None
     starts = [_start(settings, kernel, X) for kernel in settings.kernels]
     noise = 0.1 if settings.noise_variance is None else settings.noise_variance / (variance or 1.0)
     if variance == 0.0:
@@ -69,16 +72,27 @@ def learn(
             deviation=settings.deviation,
             least_ratio=max(least_ratio, noise_floor(n_rows)),
             known=inputs.noise.known / variance,
-            features=None if shape is None else shape.features(X),
+            shape=partial(_shape, inputs=inputs, y=y, variance=variance) if settings.varying_noise else None,
         )
         for start in starts
     ]
     best = max(optima, key=lambda optimum: optimum.log_marginal_likelihood)
     raised = _resolved(best.kernel, best.noise_variance, inputs, n_rows)
-    varying = None
-    if shape is not None and best.coefficients is not None:
-        varying = shape.with_coefficients(best.coefficients)
-    return Hyperparameters(multiplied(best.kernel, variance), raised * variance, best.remarks, varying)
+    return Hyperparameters(multiplied(best.kernel, variance), raised * variance, best.remarks, best.varying)
+
+
+def _shape(constant: Optimum, *, inputs: Inputs, y: Array, variance: float) -> VaryingNoise:
+    """How noise may vary: with the inputs, and with what the process with constant noise predicts from some rows."""
+    n_rows = min(y.size, max(TREND_ROWS, 2 * inputs.H.shape[1]))
+    some = np.linspace(0, y.size - 1, n_rows).round().astype(int)
+    few = inputs.take(some)
+    kernel = multiplied(constant.kernel, variance)
+    noise = _resolved(constant.kernel, constant.noise_variance, few, n_rows) * variance
+    posterior = Posterior(kernel, noise, few, y[some], flat_prior=True)
+    mean_coef = np.zeros(1 + few.pairs.X.shape[1])
+    found = few.coefficients(posterior.coefficients)
+    mean_coef[: found.size] = found
+    return VaryingNoise.learn(inputs.pairs.X, Trend(kernel, few.pairs.X, posterior.alpha, mean_coef))
 
 
 def _start(settings: Settings, given: str | Kernel, X: Array) -> Kernel:

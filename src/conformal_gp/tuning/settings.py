@@ -56,7 +56,7 @@ class Settings:
     warp: WarpChoice = None
     """Map of the labels: by name, or a pair of functions."""
     varying_noise: bool = False
-    """Whether learnt noise may vary with the inputs."""
+    """Whether learnt noise may vary with the inputs and the trend."""
     known_noise: bool = False
     """Whether rows have a last column of known noise variances."""
 
