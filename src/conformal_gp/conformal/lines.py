@@ -19,9 +19,10 @@ they tie up to rounding. A Cholesky factorisation solves :math:`(A + E) \alpha =
     \epsilon\, (\sqrt{r}\, |D \alpha| + \sqrt{c}\, \max |y|), \qquad r = \max A_{ii} P_{ii}, \quad c = \max P_{ii},
 
 where the last term is for the labels' own rounding. It is a function of the bag, the same whichever row is the test
-row; :func:`rounding` bounds it by a line in the label, :func:`bag_rounding` is it. A row of large prior variance, such as a far-out input where variances grow with inputs, does not make
-others less exact. Measured on rows that are equal, at noise from 1e-1 to 1e-11 of the signal and 10 to 500 rows,
-scores are off by at most 5.4 times as much, and typically by a third of it (tests/test_ties.py).
+row; :func:`rounding` bounds it by a line in the label, :func:`bag_rounding` is it. A row of large prior variance, such
+as a far-out input where variances grow with inputs, does not make others less exact. Measured on rows that are equal,
+at noise from 1e-1 to 1e-11 of the signal and 10 to 500 rows, scores are off by at most 5.4 times as much, and typically
+by a third of it (tests/test_ties.py).
 
 A tie counts in full for p-values. Regions are widened by somewhat less than half of what counts as a tie: so a label
 that ties is in the region. An end of a region, handed back as a label, has a p-value that says so: there a row's score

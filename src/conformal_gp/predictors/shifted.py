@@ -18,8 +18,8 @@ class ShiftedPredictor(Predictor):
     candidate label are shifted by the same function of their inputs, so no row is treated differently. Or it is any
     constant, where the predictor has a mean function with a constant in it, which takes up whatever that is.
 
-    A label is in a region if, shifted, it is in the predictor's. So ends are rounded inwards: the floating-point numbers
-    between them are those that are in the region, also where labels are many times as large as their differences.
+    A label is in a region if, shifted, it is in the predictor's. So ends are rounded inwards: the numbers of floating
+    point between them are those that are in the region, also where labels are much larger than their differences.
 
     Parameters
     ----------
