@@ -34,6 +34,24 @@ def test_a_folder_gives_what_its_rows_in_one_go_give(command_line, tmp_path, row
     np.testing.assert_allclose(found, model.predict_interval(numbers[["a", "b"]].head(20), 0.9), rtol=1e-8)
 
 
+def test_known_noise_of_rows_in_a_folder(command_line, tmp_path, rows):
+    from conformal_gp import SparseConformalGPRegressor
+
+    numbers = rows.drop(columns="word").assign(v=np.random.default_rng(1).choice([0.01, 0.5], 900))
+    write(tmp_path / "train", numbers, "csv")
+    numbers.head(20).drop(columns="y").to_csv(tmp_path / "new.csv", index=False)
+    out = tmp_path / "out.csv"
+    arguments = ("predict", tmp_path / "train", tmp_path / "new.csv", "-t", "y", "-c", "90%")
+    command_line(*arguments, "--noise-column", "v", "-o", out)
+    found = pd.read_csv(out)[["y_lower_90", "y_upper_90"]].to_numpy()
+    inputs = numbers[["a", "b"]]
+    model = SparseConformalGPRegressor(random_state=0).fit(inputs, numbers["y"], noise_variance=numbers["v"])
+    expected = model.predict_interval(inputs.head(20), 0.9, noise_variance=numbers["v"].head(20))
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    assert "no column 'w'" in command_line.error(*arguments, "--noise-column", "w")
+    assert "cannot be dropped" in command_line.error(*arguments, "--noise-column", "v", "--drop", "v")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -20,7 +20,7 @@ def is_folder(source: str) -> bool:
 
 
 def fit_to_folder(
-    source: str, target: str, reading: Reading, choice: ModelChoice, output: Output
+    source: str, target: str, reading: Reading, choice: ModelChoice, output: Output, noise_column: str | None = None
 ) -> tuple[SparseConformalGPRegressor, Columns]:
     """A low-rank model fitted to all rows of a folder, which are never in memory together.
 
@@ -43,9 +43,12 @@ def fit_to_folder(
         raise TableError(f"{source}: {error}") from error
     names = [str(name) for name in X.columns]
     dropped = reading.dropped(names)
-    unknown = [name for name in dropped if name not in names]
+    noisy = [] if noise_column is None else [noise_column]
+    unknown = [name for name in (*dropped, *noisy) if name not in names]
     if unknown:
         raise TableError(f"{source} has no column {listed(unknown)}.{did_you_mean(unknown[0], names)}")
+    if noise_column in dropped:
+        raise TableError(f"the column of noise variances '{noise_column}' cannot be dropped.")
     X = X.drop(columns=dropped)
     text = [str(name) for name, kind in X.dtypes.items() if getattr(kind, "kind", "O") not in "iufb"]
     if text:
@@ -53,11 +56,13 @@ def fit_to_folder(
             f"{source}: columns that are not numbers: {listed(text)}. A folder is read as numbers; turn them into "
             f"numbers, or leave them out with {' '.join(f'--drop {name}' for name in text)}."
         )
+    noise = None if noise_column is None else X[noise_column]
+    X = X.drop(columns=noisy)
     if len(X.columns) == 0:
         raise TableError(f"{source} has no column besides the target '{target}' to predict it from.")
     n_rows = len(y)
     output.notice(f"{n_rows:,} rows in {source}, read in parts: a low-rank Gaussian process is used")
-    model = choice.low_rank(n_rows).fit(X, y)
+    model = choice.low_rank(n_rows).fit(X, y, noise_variance=noise)
     return model, Columns.of_numbers(
         source,
         target,
@@ -65,4 +70,5 @@ def fit_to_folder(
         missing_marks=tuple(reading.na),
         left_out=tuple(dropped),
         dialect=folder.dialect,
+        noise=noise_column,
     )

@@ -88,10 +88,8 @@ def predict(
         if len(files) != 2 or target is None:
             raise TableError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
         if is_folder(files[0]):
-            if noise_column is not None:
-                raise TableError(f"{files[0]} is a folder: --noise-column is for single files.")
             with output.working(f"fitting to the rows of {files[0]}"), output.warnings_as_notices():
-                fitted, columns = fit_to_folder(files[0], target, reading, choice, output)
+                fitted, columns = fit_to_folder(files[0], target, reading, choice, output, noise_column)
                 possible.check_fitted(fitted, columns)
             new = read_new(files[-1], columns, reading, output)
         else:
