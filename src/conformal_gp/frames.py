@@ -42,10 +42,23 @@ class Encoding:
 
     def names(self, columns: Any) -> list[str]:
         """Names of the inputs, from those of the columns."""
-        found: list[str] = []
-        for name, column in zip(columns, self.categories, strict=True):
-            found += [str(name)] if column is None else [f"{name}={value}" for value in self._with_input(column)]
-        return found
+        return [name for names in self._each(columns) for name in names]
+
+    def groups(self, columns: Any) -> dict[str, list[int]]:
+        """Numbers of the inputs that each column became, by its name."""
+        sizes = [len(names) for names in self._each(columns)]
+        starts = np.cumsum([0, *sizes])
+        return {
+            str(name): list(range(start, start + size))
+            for name, start, size in zip(columns, starts, sizes, strict=False)
+        }
+
+    def _each(self, columns: Any) -> list[list[str]]:
+        """Names of the inputs that each column became."""
+        return [
+            [str(name)] if categories is None else [f"{name}={value}" for value in self._with_input(categories)]
+            for name, categories in zip(columns, self.categories, strict=True)
+        ]
 
     def _with_input(self, categories: tuple[Any, ...]) -> tuple[Any, ...]:
         """Categories that have an input of their own: the first of two needs none, unless a row may have neither."""

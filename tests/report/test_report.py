@@ -213,3 +213,18 @@ def test_bad_arguments(report):
         build_report(np.full((20, 1), np.nan), np.zeros(20))
     with pytest.raises(ValueError, match="cv must lie between 2 and the number of rows, 90; got 91"):
         build_report(report.X, report.y, cv=91)
+
+
+def test_the_inputs_of_one_column_of_categories_matter_together():
+    rng = np.random.default_rng(0)
+    kind = pd.Categorical(rng.choice(list("abc"), 60))
+    X = pd.DataFrame({"size": rng.uniform(size=60), "kind": kind, "sort": pd.Categorical(rng.choice(["u", "v"], 60))})
+    y = X["size"] + 3.0 * kind.codes + 0.1 * rng.standard_normal(60)
+    tables = Page(build_report(X, y, model=fixed_model(), cv=3)).tables
+    (found,) = [rows for rows in tables if rows[0] == ["input", "growth of the error"]]
+    assert sorted(row[0] for row in found[1:]) == ["kind", "size", "sort"]
+    assert found[1][0] == "kind"
+    inputs = np.column_stack([X["size"], kind.codes == 0, kind.codes == 1, kind.codes == 2])
+    grouped = build_report(inputs, y, model=fixed_model(), cv=3, groups={"size": [0], "kind": [1, 2, 3]})
+    (found,) = [rows for rows in Page(grouped).tables if rows[0] == ["input", "growth of the error"]]
+    assert [row[0] for row in found[1:]] == ["kind", "size"]

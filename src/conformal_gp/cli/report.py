@@ -43,6 +43,7 @@ def report(
             X,
             y,
             feature_names=columns.input_names,
+            groups=columns.groups(),
             target_name=target,
             row_numbers=rows + 1,
             title=title,

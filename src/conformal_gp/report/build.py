@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -33,6 +33,7 @@ def build_report(
     y: ArrayLike,
     *,
     feature_names: Sequence[str] | None = None,
+    groups: Mapping[str, Sequence[int]] | None = None,
     target_name: str = "y",
     row_numbers: ArrayLike | None = None,
     title: str | None = None,
@@ -57,6 +58,9 @@ def build_report(
         Labels.
     feature_names : sequence of str or None, default=None
         Names of the inputs. None takes the columns of a data frame, or x0, x1 and so on.
+    groups : mapping of str to sequence of int, or None, default=None
+        Inputs that belong together, as those of one column of categories do, by name: which inputs matter is found for
+        each group. None takes each input by itself, and each column of a data frame.
     target_name : str, default="y"
         Name of the label.
     row_numbers : array-like of int of shape (n_samples,), or None, default=None
@@ -127,7 +131,7 @@ def build_report(
             plain=PLAIN,
             p_values=True,
             quantiles=QUANTILES,
-            groups={name: [j] for j, name in enumerate(names)},
+            groups=_groups(fitted, names) if groups is None else groups,
             partial=True,
             label_range=label_range,
             noise_variance=noise_variance,
@@ -189,6 +193,13 @@ def _names(given: Sequence[str] | None, fitted: Any, n_features: int) -> list[st
     if len(names) != n_features:
         raise ValueError(f"feature_names must have one name for each of {n_features} inputs, got {len(names)}.")
     return names
+
+
+def _groups(fitted: Any, names: Sequence[str]) -> dict[str, list[int]]:
+    """The inputs that each column of a frame became, or each input by itself."""
+    if fitted._encoding is None:
+        return {name: [j] for j, name in enumerate(names)}
+    return dict(fitted._encoding.groups(fitted.feature_names_in_))
 
 
 def _part(name: str) -> str:

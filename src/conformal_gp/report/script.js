@@ -179,7 +179,7 @@ const calibration = { svg: byId("calibration"), marker: null };
 function layOutCalibration() {
   const height = 260;
   const width = Math.min(frame(calibration.svg, height), 640);
-  const [top, bottom, left, right] = [8, height - 34, 48, width - 12];
+  const [top, bottom, left, right] = [8, height - 34, 48, width - 20];
   const shares = [...data.conformal.coverage, ...data.plain.coverage, ...data.chance.flat()];
   const least = Math.floor(10 * Math.min(...shares)) / 10;
   const x = (percent) => left + ((percent - 50) / 50) * (right - left);

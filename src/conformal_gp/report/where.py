@@ -71,9 +71,9 @@ def _bars(growth: Mapping[str, float]) -> str:
     drawn = {name: share for name, share in list(growth.items())[:BARS] if np.isfinite(share)}
     longest = max([*drawn.values(), 1e-9])
     bars = "".join(
-        f'<text x="150" y="{22 * i + 16}" text-anchor="end">{escape(name[:20])}</text>'
-        f'<rect class="growth" x="158" y="{22 * i + 4}" width="{400 * max(share, 0.0) / longest:.1f}" height="16"/>'
+        f'<text x="140" y="{22 * i + 16}" text-anchor="end">{escape(name[:20])}</text>'
+        f'<rect class="growth" x="147" y="{22 * i + 4}" width="{200 * max(share, 0.0) / longest:.1f}" height="16"/>'
         for i, (name, share) in enumerate(drawn.items())
     )
     words = "How much the error grows when each input is shuffled"
-    return f'<svg role="img" aria-label="{words}" viewBox="0 0 600 {22 * len(drawn) + 6}">{bars}</svg>'
+    return f'<svg role="img" class="bars" aria-label="{words}" viewBox="0 0 350 {22 * len(drawn) + 6}">{bars}</svg>'
