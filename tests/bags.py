@@ -129,7 +129,12 @@ def exact_scores(X, y, name, first=0):
     if hasattr(predictor, "posterior"):
         inputs, posterior = predictor.inputs, predictor.posterior
     else:
-        ((_, scaled),) = predictor._blocks(X[-1:])
+        blocks = list(predictor._blocks(X[-1:]))
+        if not blocks:  # the last row alone determines a coefficient: another one is the test row
+            order = np.append(np.arange(first), np.roll(np.arange(first, len(y)), 1))
+            scores, error = exact_scores(X[order], y[order], name, first)
+            return np.roll(scores, -1), error
+        ((_, scaled),) = blocks
         (key,) = scaled.select(X[-1:], Segments.labels(y[-1:]))[1]
         inputs, posterior = scaled.inputs, scaled.posterior(key)
     rows = np.vstack([inputs.pairs.X, inputs.new(X[-1:]).pairs.X])
