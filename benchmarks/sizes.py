@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.scale.data import flights as all_flights
 from conformal_gp.cli.training import MOST_EXACT_ROWS, ModelChoice
+from conformal_gp.evaluation.words import number
 from conformal_gp.metrics import coverage, mean_width
 
 Array = NDArray[np.float64]
@@ -178,7 +179,7 @@ def write(found: dict[tuple[str, int], dict[str, Any]]) -> None:
 def _cell(each: dict[str, Any] | None) -> str:
     if each is None:
         return "-"
-    return "failed" if "error" in each else f"{each['width']:.3g} ({100 * each['covered']:.0f}%)"
+    return "failed" if "error" in each else f"{number(each['width'], 3)} ({100 * each['covered']:.0f}%)"
 
 
 def _draw(found: dict[tuple[str, int], dict[str, Any]]) -> None:
@@ -198,7 +199,7 @@ def _draw(found: dict[tuple[str, int], dict[str, Any]]) -> None:
                 axes.loglog([one["rows"] for one in each], widths, **marker)
         axes.axvline(MOST_EXACT_ROWS * 1.1, color="0.6", linestyle="--", zorder=0)
         axes.text(MOST_EXACT_ROWS * 1.2, axes.get_ylim()[1], "low rank", va="top", color="0.4")
-        axes.set(xlabel="training rows", ylabel="mean width of 90% intervals / standard deviation of labels")
+        axes.set(xlabel="training rows", ylabel="mean width of 90% intervals,\nin standard deviations of the labels")
         axes.grid(True, which="major", color="0.9")
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=9)

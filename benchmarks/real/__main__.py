@@ -1,7 +1,7 @@
 """Measure on real tables: ``python -m benchmarks.real [--splits N] [--tables NAME ...] [--methods NAME ...]``.
 
-Each run is written to build/real/runs.jsonl as soon as it is done, so an interrupted run goes on where it stopped; the
-page is written from what is there.
+Each run is written to build/real/runs.jsonl as soon as it is done, so an interrupted run goes on where it stopped. The
+page is written from what is there, and what was asked for by name is printed.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import argparse
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from benchmarks.real.encoding import MOST_TEST_ROWS, TEST_SHARE, encode
-from benchmarks.real.measure import METHODS, run
+from benchmarks.real.measure import LEVELS, METHODS, run
 from benchmarks.real.tables import TABLES, Table
 from conformal_gp.experiments import runner
 
@@ -51,7 +52,6 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", metavar="NAME", choices=[table.key for table in TABLES])
     parser.add_argument("--methods", nargs="+", metavar="NAME", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=OUT, metavar="FOLDER", help="where the page goes (docs/real_data)")
     parser.add_argument("--page-only", action="store_true", help="run nothing")
     arguments = parser.parse_args()
     logging.disable(logging.WARNING)  # MAPIE tells of every crossing of quantiles
@@ -61,7 +61,23 @@ def main() -> None:
     from benchmarks.real.page import write
     from benchmarks.real.summary import whole
 
-    write(whole(runner.finished(RAW)), arguments.out)
+    found = runner.finished(RAW)
+    for each in found:
+        if each["table"] in (arguments.tables or ()) and each["method"] in arguments.methods:
+            print(in_words(each))
+    if whole(found):
+        write(whole(found), OUT)
+    else:
+        print("No table has been through all methods yet, so the page is not written.")
+
+
+def in_words(found: dict[str, Any]) -> str:
+    """A run in one line, at 90%."""
+    if "error" in found:
+        return f"{found['table']}: {found['method']}: {found['error']}"
+    place = LEVELS.index(0.9)
+    covered, width, score = (found[measure][place] for measure in ("covered", "width", "score"))
+    return f"{found['table']}: {found['method']}: {covered:.1%} inside at 90%, width {width:.4g}, score {score:.4g}"
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from cases import fixed_model
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.plotting import PredictionBandDisplay
 
@@ -35,6 +36,17 @@ def test_band_is_the_prediction_along_one_input(model, rows):
             np.testing.assert_allclose(drawn[x], ends)
     assert display.ax_.get_xlabel().startswith("input 1\nothers held at input 0 ")
     assert display.figure_ is display.ax_.figure
+
+
+def test_long_names_of_other_inputs_do_not_widen_the_picture(rows):
+    X = pd.DataFrame(rows[0], columns=["a column with a long name", "another column that is held", "the input"])
+    fitted = fixed_model().fit(X, rows[1])
+    display = PredictionBandDisplay.from_estimator(fitted, X, feature="the input", n_points=5)
+    first, *others = display.ax_.get_xlabel().splitlines()
+    assert first == "the input"
+    assert len(others) > 1
+    assert max(map(len, others)) <= 48
+    assert " ".join(others).endswith("(medians)")
 
 
 def test_narrow_bands_lie_over_wide_ones_whatever_the_order(model, rows):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,8 @@ def column(X: Any, feature: int | str, argument: str = "feature") -> int:
 
 # Inputs whose values are named below a picture.
 MOST_HELD = 5
+# Letters of a line there: two pictures side by side have room for it.
+LINE = 48
 
 
 def one_input_varied(
@@ -86,7 +89,7 @@ def one_input_varied(
     x : ndarray of shape (n_samples,)
         That input in ``X``.
     name : str
-        What to call it, and on a second line at which values the others are held.
+        What to call it, and on further lines at which values the others are held.
     """
     if is_frame(X) and any(holds_categories(dtype) for dtype in X.dtypes):
         raise ValueError(
@@ -106,8 +109,8 @@ def one_input_varied(
     held = [f"{name} {value:.4g}" for i, (name, value) in enumerate(zip(names, at, strict=True)) if i != j]
     more = f" and {len(held) - MOST_HELD} more" if len(held) > MOST_HELD else ""
     how = "medians, or as given" if fixed else "medians"
-    others = f"\nothers held at {', '.join(held[:MOST_HELD])}{more} ({how})" if held else ""
-    return like(X, rows), grid, values[:, j], names[j] + others
+    others = f"others held at {', '.join(held[:MOST_HELD])}{more} ({how})" if held else ""
+    return like(X, rows), grid, values[:, j], "\n".join([names[j], *wrap(others, LINE)])
 
 
 def like(X: Any, rows: Array) -> Any:
