@@ -52,5 +52,6 @@ def test_rows_that_are_cut_in_their_order_are_seen():
     """What README's first example had before its rows were shuffled: 84.8% inside."""
     with pytest.raises(AssertionError, match=r"84\.8% at 95%"):
         Shown(r"([\d.]+)% inside", 300, 92, (0.95,)).check("84.8% inside")
+    Shown(r"([\d.]+)% inside", 300, 92, (0.8,), at_least=True).check("99.0% inside")
     with pytest.raises(AssertionError, match="times"):
         Shown(r"([\d.]+)% inside", 300, 92, (0.9, 0.95)).check("90.1% inside")
