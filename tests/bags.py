@@ -140,16 +140,17 @@ def exact_scores(X, y, name, first=0):
     rows = np.vstack([inputs.pairs.X, inputs.new(X[-1:]).pairs.X])
     with mpmath.workdps(50):
         A = mpmath.matrix(posterior.kernel(rows).tolist()) + mpmath.mpf(posterior.noise_variance) * mpmath.eye(len(y))
-        P = A**-1
+        P = C = A**-1
         H = mpmath.matrix(independent(basis(inputs._mean, rows)).tolist())
         if H.cols:
-            P -= P * H * (H.T * P * H) ** -1 * H.T * P
+            P = C - C * H * (H.T * C * H) ** -1 * H.T * C
         alpha = P * mpmath.matrix(y.tolist())
         power = 1 - 1 / mpmath.mpf(options.get("gamma", 2.0))
-        P_ii = [P[i, i] for i in range(len(y))]
-        largest = max(abs(a) / mpmath.sqrt(p) for a, p in zip(alpha, P_ii, strict=True))
-        unit = max(p ** (mpmath.mpf(0.5) - power) for p in P_ii)
-        scores = [abs(a) / p**power for a, p in zip(alpha, P_ii, strict=True)]
+        # a row that alone determines a coefficient scores 0
+        P_ii = [P[i, i] if P[i, i] > 1e-25 * C[i, i] else mpmath.mpf(0) for i in range(len(y))]
+        largest = max(abs(a) / mpmath.sqrt(p) for a, p in zip(alpha, P_ii, strict=True) if p)
+        unit = max(p ** (mpmath.mpf(0.5) - power) for p in P_ii if p)
+        scores = [abs(a) / p**power if p else p for a, p in zip(alpha, P_ii, strict=True)]
         return np.array(scores[first:], dtype=float), float(largest * unit)
 
 

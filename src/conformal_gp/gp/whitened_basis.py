@@ -20,7 +20,7 @@ _SUMS = {"reassoc", "contract"}
 EXPLAINED = 1e-13
 # A row whose inverse leave-one-out standard deviation the flat prior reduces to less than this share determines a
 # coefficient by itself, up to rounding: left out, its label could be anything.
-ALONE = 1e-12
+ALONE = 1e-11
 
 
 class WhitenedBasis(NamedTuple):
