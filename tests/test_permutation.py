@@ -72,6 +72,14 @@ def test_bags_that_lost_digits_once(name, seed):
     assert len(set(selected(X, y, **bags.MODELS[name]))) == 1
 
 
+def test_a_row_that_alone_determines_a_coefficient_by_little_is_seen_as_such():
+    """What tells it from the other rows is 1e-4 of an input, so rounding is 1e4 times as large beside it."""
+    name = "linear mean"
+    rng = np.random.default_rng([102, sum(map(ord, name))])
+    X, y = bags.nasty(rng, int(rng.integers(5, 12)))
+    bags.check(X, y, bags.p_values(X, y, name), name)
+
+
 @pytest.mark.parametrize("offset", [1e6, -1e9, 1e13])
 def test_an_offset_of_the_labels_takes_no_digits(offset):
     """Labels are multiples of a power of two, so that all of them are exact with the offset."""
