@@ -79,7 +79,7 @@ class Bag:
 
     def is_promising(self, point, step, rows):
         """Whether a step would help some rows to first order; always, if slopes are not looked at."""
-        if self.y.size > SCREENED_ROWS or self.lattice.shape(point) is None:
+        if self.y.size > SCREENED_ROWS or self.lattice.shape is None:
             return True
         P, _ = self.precision(point, rows)
         kernel, noise = self.lattice.kernel(point), self.lattice.noise_variance(point)

@@ -181,7 +181,7 @@ def normalised_residual_lines(
     """
     offset = np.empty(weights.shape)
     slope = np.empty(weights.shape)
-    _fill(alpha, diagonal, weights, variance, 1.0 - 1.0 / gamma, offset, slope)
+    fill_lines(alpha, diagonal, weights, variance, 1.0 - 1.0 / gamma, offset, slope)
     return Lines(mean, offset, slope)
 
 
@@ -259,12 +259,12 @@ def bag_rounding(
         For each test row.
     """
     square, share = np.zeros((variance.size, 3)), np.zeros(variance.size)
-    _fill_rounding(alpha, diagonal, prior, weights, variance, new_prior, square, share)
+    fill_rounding(alpha, diagonal, prior, weights, variance, new_prior, square, share)
     return BagRounding(square, share, float(np.abs(y[diagonal > 0.0]).max(initial=0.0)))
 
 
 @compiled(error_model="numpy")
-def _fill_rounding(
+def fill_rounding(
     alpha: Array,
     diagonal: Array,
     prior: Array,
@@ -274,6 +274,7 @@ def _fill_rounding(
     square: Array,
     share: Array,
 ) -> None:  # pragma: no cover
+    """See :func:`bag_rounding`; the last two are filled."""
     unit = SAFETY * np.finfo(np.float64).eps
     for j in range(variance.size):
         s, v = variance[j], weights[j]
@@ -295,7 +296,7 @@ def _fill_rounding(
 
 
 @compiled(error_model="numpy")
-def _fill(
+def fill_lines(
     alpha: Array,
     diagonal: Array,
     weights: Array,
@@ -304,6 +305,7 @@ def _fill(
     offset: Array,
     slope: Array,
 ) -> None:  # pragma: no cover
+    """See :func:`normalised_residual_lines`, whose power is 1 - 1/γ; the last two are filled."""
     n = alpha.size
     for j in range(variance.size):
         s = variance[j]

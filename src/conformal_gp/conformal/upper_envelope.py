@@ -54,11 +54,11 @@ def outstanding(
     """
     if rounding is None:
         rounding = BagRounding(np.zeros((lines.centre.size, 3)), np.zeros(lines.centre.size), 0.0)
-    return _divide(lines.centre, lines.offset, lines.slope, *rounding, member, low, high)
+    return divide(lines.centre, lines.offset, lines.slope, *rounding, member, low, high)
 
 
 @compiled(error_model="numpy")
-def _divide(
+def divide(
     centre: Array,
     offset: Array,
     slope: Array,
@@ -69,6 +69,7 @@ def _divide(
     low: Array,
     high: Array,
 ) -> tuple[Rows, Array, Array, Rows]:  # pragma: no cover
+    """See :func:`outstanding`; lines and rounding come in their parts."""
     n = offset.shape[1]
     size = 4 * member.size + 4 * n + 8
     segment, row = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
@@ -80,8 +81,8 @@ def _divide(
         e, f = square[member[k]], share[member[k]]
         if count + 4 * n + 4 > segment.size:  # room for the parts of one more segment
             size = 2 * segment.size + 4 * n
-            segment, row = _longer(segment, size), _longer(row, size)
-            starts, stops = _longer(starts, size), _longer(stops, size)
+            segment, row = longer(segment, size), longer(row, size)
+            starts, stops = longer(starts, size), longer(stops, size)
         if low[k] == high[k]:
             segment[count], starts[count], stops[count] = k, low[k], high[k]
             t = low[k] - c
@@ -112,7 +113,7 @@ def _divide(
 
 
 @compiled()
-def _longer(values, size):  # type: ignore[no-untyped-def]  # pragma: no cover
+def longer(values, size):  # type: ignore[no-untyped-def]  # pragma: no cover
     """The same values with more room after them."""
     longer = np.empty(size, dtype=values.dtype)
     longer[: values.size] = values

@@ -26,6 +26,7 @@ from operator import add
 from typing import NamedTuple
 
 from conformal_gp.gp.hyperparameters import Lattice, Point
+from conformal_gp.types import Rows
 
 # By how much for each row, in minus twice the log likelihood, a step must help: much more than rounding, less than
 # matters for the width of intervals.
@@ -102,13 +103,6 @@ class Descent:
         """The step from the present point to the trial."""
         return self._steps[state.sign][state.direction]
 
-    def upcoming(self, state: State) -> list[State]:
-        """What is tried from a point, one after the other, as long as nothing helps."""
-        states = [state]
-        while not state.moved and (state := self.skip(self.next(state, False))).rounds:
-            states.append(state)
-        return states
-
     def next(self, state: State, helped: bool) -> State:
         """Where the outcome of a trial leads."""
         point, direction, sign, moved, still, rounds = state
@@ -127,6 +121,29 @@ class Descent:
         while state.rounds and not self._lattice.inside(self.trial(state)):
             state = self.next(state, False)
         return state
+
+
+class Rule(NamedTuple):
+    """The stages of the descent for one bag, as compiled functions read them (:mod:`conformal_gp.gp.processes`)."""
+
+    steps: Rows
+    """(stages, directions, c): steps forward, in units of the lattice."""
+    directions: Rows
+    """(stages,): number of directions, of which the last may be missing."""
+    rounds: Rows
+    """(stages,): most rounds."""
+    fine: int
+    """Number of the stage that is taken only where the descent has come down by much; -1 for none."""
+    start: Rows
+    """(c,): where it comes down from."""
+    gain: float
+    """By how much a step must help."""
+    much: float
+    """By how much the descent must have come down."""
+    degrees: int
+    """Degrees of freedom of the training rows."""
+    rounding: float
+    """Square of what is rounding in a label, where the mean function explains all of them."""
 
 
 def least_gain(n_rows: int) -> float:

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from functools import cached_property
 from operator import le
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, Product
@@ -80,18 +82,23 @@ class LengthScalePrior:
         if deviation is not None:
             self._terms = [(g, max(1.0, ROWS_EACH * g.size / n_rows) / deviation**2) for g in groups if g.size > 1]
 
+    @property
+    def precision(self) -> float:
+        """Precision of the first group of length scales, 0 if there is none."""
+        return self._terms[0][1] if self._terms else 0.0
+
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Value and gradient."""
         value, gradient = 0.0, np.zeros(theta.size)
         for group, precision in self._terms:
-            part, slope = _minus_log_density(theta[group] - self._start[group], precision)
+            part, slope = minus_log_density(theta[group] - self._start[group], precision)
             value += part
             gradient[group] = slope
         return value, gradient
 
 
 @compiled(error_model="numpy")
-def _minus_log_density(x: Array, precision: float) -> tuple[float, Array]:  # pragma: no cover
+def minus_log_density(x: Array, precision: float) -> tuple[float, Array]:  # pragma: no cover
     """Minus the log density of deviations from the median, but for a constant, and its gradient."""
     order = np.argsort(x)
     low, high = order[(x.size - 1) // 2], order[x.size // 2]
@@ -107,6 +114,27 @@ def _minus_log_density(x: Array, precision: float) -> tuple[float, Array]:  # pr
     slope[low] -= 0.5 * total  # the median moves with the middle ones
     slope[high] -= 0.5 * total
     return value, slope
+
+
+class Family(NamedTuple):
+    """A lattice of stationary processes, as compiled functions read it (:mod:`conformal_gp.gp.processes`)."""
+
+    shape: int
+    """Number of the kernel's shape in :mod:`conformal_gp.gp.stationary`."""
+    scale: float
+    """Its amplitude."""
+    n_inputs: int
+    """Number of inputs."""
+    logarithms: Array
+    """(1,) or (d,): logarithms of the length scale, or of each, at the start."""
+    noise: float
+    """Noise variance at the start."""
+    precision: float
+    """Precision of the prior on length scales, 0 for a flat one."""
+    low: Rows
+    """(c,): least coordinates."""
+    high: Rows
+    """(c,): largest coordinates."""
 
 
 class Lattice:
@@ -142,6 +170,7 @@ class Lattice:
         reach: float = 0.0,
     ):
         self._kernel = kernel
+        self._n_inputs = n_inputs
         self._n_rows = n_rows
         self._theta = kernel.theta
         # an amplitude times a stationary shape, or such a shape: all else is left to scikit-learn
@@ -217,11 +246,27 @@ class Lattice:
         """Minus twice the log density of the prior, but for a constant."""
         return 2.0 * self._prior(self._theta_at(point))[0]
 
-    def shape(self, point: Point) -> Shape | None:
-        """The kernel at a point, if it is stationary with known slopes in all coordinates."""
+    def family(self) -> Family:
+        """The lattice for compiled functions, of a kernel of which slopes are known."""
+        shape = self.shape
+        assert shape is not None
+        return Family(
+            shape.number,
+            shape.scale,
+            self._n_inputs,
+            np.log(np.atleast_1d(shape.length_scale)),
+            self.noise_variance(self.start),
+            self._prior.precision,
+            np.array(self._low),
+            np.array(self._high),
+        )
+
+    @cached_property
+    def shape(self) -> Shape | None:
+        """The kernel at the start, if it is stationary with known slopes in all coordinates."""
         if not (self._plain and self._learns_noise):
             return None
-        kernel = self.kernel(point)
+        kernel = self.kernel(self.start)
         return stationary_shape(*((kernel.k2, float(kernel.k1.constant_value)) if self._amplified else (kernel, 1.0)))
 
     def penalty_slopes(self, point: Point) -> Array:

@@ -18,7 +18,6 @@ For a stationary covariance with slope :math:`S = -2\, dk / dr^2`,
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -38,68 +37,6 @@ class Shape(NamedTuple):
     length_scale: float | Array
 
 
-class Slopes:
-    """Slopes at one setting of hyperparameters: of the logarithms of the length scales, or of the one, and the noise.
-
-    Parameters
-    ----------
-    shape : Shape
-        The kernel.
-    noise_variance : float
-        The noise variance.
-    X : ndarray of shape (l, d)
-        Training inputs.
-    P : ndarray of shape (l, l)
-        Their precision matrix, the mean basis projected out.
-    alpha : ndarray of shape (l,)
-        ``P y``.
-    """
-
-    def __init__(self, shape: Shape, noise_variance: float, X: Array, P: Array, alpha: Array):
-        self._shape = shape
-        self._noise = noise_variance
-        self._columns = np.ascontiguousarray((X / shape.length_scale).T)
-        self._P, self._alpha = np.ascontiguousarray(P), np.ascontiguousarray(alpha)
-        self._S, self._trace = _slopes_and_trace(self._columns, self._P, shape.number, shape.scale, noise_variance)
-
-    @cached_property
-    def training(self) -> Array:
-        """Of the training rows by themselves, (4, c): see ``beside``."""
-        one, none = np.zeros((1, self._columns.shape[0])), np.full(1, -1)
-        return self.beside(one, np.zeros((1, self._alpha.size)), np.full(1, np.inf), none, np.empty((1, 0)))[0]
-
-    def beside(self, X: Array, weights: Array, variance: Array, aside: Rows, labels: Array) -> Array:
-        """With a test row each, and a training row set aside.
-
-        Parameters
-        ----------
-        X : ndarray of shape (m, d)
-            Test inputs.
-        weights : ndarray of shape (m, l)
-            Weights v of the training rows.
-        variance : ndarray of shape (m,)
-            Variance s of the test row's label; one of infinity has no say.
-        aside : ndarray of shape (m,)
-            The training row that is set aside, negative for none.
-        labels : ndarray of shape (m, l)
-            Training labels with that row's replaced by what the others predict; not read where none is set aside.
-
-        Returns
-        -------
-        slopes : ndarray of shape (m, 4, c)
-            a'∂A a, a'∂A b, b'∂A b and tr(P ∂A) for each of c hyperparameters.
-        """
-        scaled = np.ascontiguousarray(X / self._shape.length_scale)
-        residuals = np.where((aside >= 0)[:, None], labels @ self._P if labels.size else 0.0, self._alpha)
-        found = _beside(
-            *(self._columns, self._P, residuals, self._S, self._trace, self._shape.number, self._shape.scale),
-            *(self._noise, scaled, np.ascontiguousarray(weights), variance, aside),
-        )
-        if np.ndim(self._shape.length_scale) == 0:
-            found = np.concatenate([found[:, :, :-1].sum(axis=2, keepdims=True), found[:, :, -1:]], axis=2)
-        return found
-
-
 @compiled(error_model="numpy")
 def _slope(r2: float, shape: int) -> float:  # pragma: no cover
     """-2 dk / dr²."""
@@ -112,7 +49,7 @@ def _slope(r2: float, shape: int) -> float:  # pragma: no cover
 
 
 @compiled(error_model="numpy", fastmath=_SUMS)
-def _slopes_and_trace(
+def slopes_and_trace(
     X: Array, P: Array, shape: int, scale: float, noise: float
 ) -> tuple[Array, Array]:  # pragma: no cover
     """Lower triangle of S, and tr(P ∂A) for each input's length scale and for the noise."""
@@ -135,7 +72,7 @@ def _slopes_and_trace(
 
 
 @compiled(error_model="numpy", fastmath=_SUMS)
-def _beside(
+def beside(
     X: Array,
     P: Array,
     alpha: Array,
@@ -149,19 +86,44 @@ def _beside(
     variance: Array,
     aside: Rows,
 ) -> Array:  # pragma: no cover
+    """Slopes with a test row each, and a training row set aside.
+
+    Parameters
+    ----------
+    X : ndarray of shape (d, l)
+        Training inputs in units of the length scales, one input a row.
+    P : ndarray of shape (m, l)
+        The row of the precision matrix, the mean basis projected out, that belongs to the row set aside; 0 for none.
+    alpha : ndarray of shape (m, l)
+        P times the labels, the label of the row set aside replaced by what the others predict.
+    S, trace : ndarray of shape (l, l) and (d + 1,)
+        From :func:`slopes_and_trace`; of S the lower triangle is read.
+    shape, scale, noise : int, float, float
+        The kernel's shape and amplitude, and the noise variance.
+    new : ndarray of shape (m, d)
+        Test inputs in units of the length scales.
+    weights : ndarray of shape (m, l)
+        Weights v of the training rows.
+    variance : ndarray of shape (m,)
+        Variance s of the test row's label; one of infinity has no say.
+    aside : ndarray of shape (m,)
+        The training row that is set aside, negative for none.
+
+    Returns
+    -------
+    slopes : ndarray of shape (m, 4, d + 1)
+        a'∂A a, a'∂A b, b'∂A b and tr(P ∂A) for the logarithms of each length scale and of the noise.
+    """
     d, n = X.shape
     found = np.zeros((variance.size, 4, d + 1))
-    p = np.zeros(n)
     for e in range(variance.size):
         aa, ab, bb, tr = found[e]
-        a, b, s, i = alpha[e].copy(), np.zeros(n), variance[e], aside[e]
+        a, b, s, i, p = alpha[e].copy(), np.zeros(n), variance[e], aside[e], P[e]
         own = 0.0
         if s < np.inf:
             b[:] = weights[e]
-        p[:] = 0.0
         if i >= 0:
-            p[:] = P[i]
-            own = 1.0 / P[i, i]
+            own = 1.0 / p[i]
             if s < np.inf:
                 s += own * b[i] ** 2
                 b -= p * (own * b[i])

@@ -70,7 +70,7 @@ def covariances(X: Array, Z: Array, shape: int, scale: float, lower: bool) -> Ar
     array([[1.   , 0.135]])
     """
     K = np.zeros((X.shape[0], Z.shape[0]))
-    _fill(X, np.ascontiguousarray(Z.T), shape, scale, lower, K)
+    fill(X, np.ascontiguousarray(Z.T), shape, scale, lower, K)
     return K
 
 
@@ -81,7 +81,8 @@ def covariances_at(squares: Array, shape: int, scale: float, lower: bool) -> Arr
 
 
 @compiled(error_model="numpy")
-def _fill(X: Array, columns: Array, shape: int, scale: float, lower: bool, K: Array) -> None:  # pragma: no cover
+def fill(X: Array, columns: Array, shape: int, scale: float, lower: bool, K: Array) -> None:  # pragma: no cover
+    """See :func:`covariances`; ``columns`` are the rows of Z transposed, K is zero at first and is filled."""
     for i in range(X.shape[0]):
         row = K[i, : i + 1] if lower else K[i]
         _add_row(X[i], columns, row)

@@ -48,7 +48,7 @@ class WhitenedBasis(NamedTuple):
         spread : ndarray of shape (m,)
             g'g.
         """
-        return _add_unexplained(self.q, self.r, half, np.ascontiguousarray(H), square)
+        return add_unexplained(self.q, self.r, half, np.ascontiguousarray(H), square)
 
 
 def explain(L: Array, H: Array, y: Array) -> tuple[WhitenedBasis, Array, Array, float]:
@@ -74,7 +74,7 @@ def explain(L: Array, H: Array, y: Array) -> tuple[WhitenedBasis, Array, Array, 
     quadratic : float
         (y - H β)' (K + σ² I)^-1 (y - H β); 0 where the mean explains the labels, up to rounding.
     """
-    q, r, coefficients, alpha, quadratic = _explain(L, np.ascontiguousarray(H.T), np.ascontiguousarray(y))
+    q, r, coefficients, alpha, quadratic = explain_labels(L, np.ascontiguousarray(H.T), np.ascontiguousarray(y))
     return WhitenedBasis(q, r), coefficients, alpha, quadratic
 
 
@@ -108,13 +108,14 @@ def leave_out(
         coefficients of the first fit, (k, p).
     """
     y, alpha = np.ascontiguousarray(y), np.ascontiguousarray(alpha)
-    return _leave_out(L, basis.q, np.ascontiguousarray(H.T), y, alpha, rows, flat)
+    return leave_out_rows(L, basis.q, np.ascontiguousarray(H.T), y, alpha, rows, flat)
 
 
 @compiled(error_model="numpy", fastmath=_SUMS)
-def _leave_out(
+def leave_out_rows(
     L: Array, q: Array, H: Array, y: Array, alpha: Array, rows: Rows, flat: bool
 ) -> tuple[Array, Array, Array, Array, Array, Array]:  # pragma: no cover
+    """See :func:`leave_out`; H comes transposed."""
     (p, n), k = H.shape, rows.size
     precision, quadratic = np.zeros(k), np.zeros(k)
     columns, target, left, first_fit = np.zeros((k, n)), np.empty((k, n)), np.empty((k, n)), np.zeros((k, p))
@@ -124,29 +125,29 @@ def _leave_out(
         column = columns[m]
         column[i] = 1.0 / L[i, i]
         for j in range(i + 1, n):
-            column[j] = -_dot(L[j, i:], column[i:], j - i) / L[j, j]
+            column[j] = -dot(L[j, i:], column[i:], j - i) / L[j, j]
         projected = column.copy()
         if flat:
             _project(q, projected)
-        precision[m] = _dot(projected, projected, n)
-        if flat and precision[m] <= ALONE**2 * _dot(column, column, n):
+        precision[m] = dot(projected, projected, n)
+        if flat and precision[m] <= ALONE**2 * dot(column, column, n):
             precision[m] = 0.0
         divisor = precision[m] if precision[m] > 0.0 else 1.0
         labels[i] = y[i] - alpha[i] / divisor
         left[m] = labels
         for c in range(p):
-            first_fit[m, c] = _dot(H[c], labels, n)
+            first_fit[m, c] = dot(H[c], labels, n)
         for c in range(p):
-            left[m] -= first_fit[m, c] * H[c]
+            add_to(left[m], -first_fit[m, c], H[c])
         target[m] = left[m]
-        _whiten(L, target[m])
-        off = _dot(projected, target[m], n) / divisor  # what rounding left of its label
-        target[m] -= off * column
+        whiten(L, target[m])
+        off = dot(projected, target[m], n) / divisor  # what rounding left of its label
+        add_to(target[m], -off, column)
         left[m, i] -= off
         error = target[m].copy()
         if flat:
             _project(q, error)
-        quadratic[m] = _dot(error, error, n)
+        quadratic[m] = dot(error, error, n)
         if flat and _is_rounding(L, error, labels, i, y[i]):
             quadratic[m] = 0.0
         labels[i] = y[i]
@@ -158,7 +159,7 @@ def _project(q: Array, x: Array) -> None:  # pragma: no cover
     """Overwrite x with (I - q q') x."""
     for _ in range(2):
         for c in range(q.shape[0]):
-            x -= _dot(q[c], x, x.size) * q[c]
+            add_to(x, -dot(q[c], x, x.size), q[c])
 
 
 @compiled(error_model="numpy")
@@ -167,12 +168,13 @@ def _is_rounding(L: Array, error: Array, labels: Array, i: int, label: float) ->
     size, left = EXPLAINED * abs(label), 0.0
     for j in range(labels.size):
         if j != i:
-            size, left = max(size, abs(labels[j])), max(left, abs(_dot(L[j], error, j + 1)))
+            size, left = max(size, abs(labels[j])), max(left, abs(dot(L[j], error, j + 1)))
     return left <= EXPLAINED * size
 
 
 @compiled(error_model="numpy", fastmath=_SUMS)
-def _dot(a: Array, b: Array, n: int) -> float:  # pragma: no cover
+def dot(a: Array, b: Array, n: int) -> float:  # pragma: no cover
+    """Inner product of the first n entries."""
     total = 0.0
     for i in range(n):
         total += a[i] * b[i]
@@ -180,36 +182,45 @@ def _dot(a: Array, b: Array, n: int) -> float:  # pragma: no cover
 
 
 @compiled(error_model="numpy", fastmath=_SUMS)
-def _whiten(L: Array, b: Array) -> None:  # pragma: no cover
-    """Overwrite b with L^-1 b."""
-    for i in range(b.size):
-        b[i] = (b[i] - _dot(L[i], b, i)) / L[i, i]
+def add_to(a: Array, factor: float, b: Array) -> None:  # pragma: no cover
+    """Add a multiple of b to a."""
+    for i in range(a.size):
+        a[i] += factor * b[i]
 
 
 @compiled(error_model="numpy", fastmath=_SUMS)
-def _explain(L: Array, H: Array, y: Array) -> tuple[Array, Array, Array, Array, float]:  # pragma: no cover
+def whiten(L: Array, b: Array) -> None:  # pragma: no cover
+    """Overwrite b with L^-1 b."""
+    for i in range(b.size):
+        b[i] = (b[i] - dot(L[i], b, i)) / L[i, i]
+
+
+@compiled(error_model="numpy", fastmath=_SUMS)
+def explain_labels(L: Array, H: Array, y: Array) -> tuple[Array, Array, Array, Array, float]:  # pragma: no cover
+    """See :func:`explain`; H comes transposed, and the basis in its parts."""
     p, n = H.shape
     q, r, target, first_fit = H.copy(), np.zeros((p, p)), np.zeros(p), np.zeros(p)
     labels = y.copy()
     for k in range(p):  # a flat prior does not notice a first fit, but rounding does
-        first_fit[k] = _dot(H[k], y, n)
-        labels -= first_fit[k] * H[k]
+        first_fit[k] = dot(H[k], y, n)
+        add_to(labels, -first_fit[k], H[k])
     error = labels.copy()
-    _whiten(L, error)
+    whiten(L, error)
     for k in range(p):  # Gram and Schmidt; twice is as good as reflections
-        _whiten(L, q[k])
+        whiten(L, q[k])
         for _ in range(2):
             for j in range(k):
-                part = _dot(q[j], q[k], n)
+                part = dot(q[j], q[k], n)
                 r[j, k] += part
-                q[k] -= part * q[j]
-        r[k, k] = np.sqrt(_dot(q[k], q[k], n))
-        q[k] /= r[k, k]
+                add_to(q[k], -part, q[j])
+        r[k, k] = np.sqrt(dot(q[k], q[k], n))
+        for i in range(n):
+            q[k, i] /= r[k, k]
     for _ in range(2):
         for k in range(p):
-            part = _dot(q[k], error, n)
+            part = dot(q[k], error, n)
             target[k] += part
-            error -= part * q[k]
+            add_to(error, -part, q[k])
     for k in range(p - 1, -1, -1):
         for j in range(k + 1, p):
             target[k] -= r[k, j] * target[j]
@@ -222,7 +233,7 @@ def _explain(L: Array, H: Array, y: Array) -> tuple[Array, Array, Array, Array, 
         left, largest = max(left, abs(labels[i] - fitted)), max(largest, abs(y[i]))
     if left <= EXPLAINED * largest:
         error[:] = 0.0
-    quadratic = _dot(error, error, n)
+    quadratic = dot(error, error, n)
     for i in range(n - 1, -1, -1):
         error[i] /= L[i, i]
         for j in range(i):
@@ -231,7 +242,8 @@ def _explain(L: Array, H: Array, y: Array) -> tuple[Array, Array, Array, Array, 
 
 
 @compiled(error_model="numpy", fastmath=_SUMS)
-def _add_unexplained(q: Array, r: Array, half: Array, H: Array, square: Array) -> Array:  # pragma: no cover
+def add_unexplained(q: Array, r: Array, half: Array, H: Array, square: Array) -> Array:  # pragma: no cover
+    """See :meth:`WhitenedBasis.add_unexplained`."""
     p, n = q.shape
     spread = np.zeros(half.shape[0])
     g = np.empty(p)
@@ -242,9 +254,9 @@ def _add_unexplained(q: Array, r: Array, half: Array, H: Array, square: Array) -
                 total -= r[j, k] * g[j]
             g[k] = total / r[k, k]
         for k in range(p):
-            g[k] -= _dot(q[k], half[i], n)
+            g[k] -= dot(q[k], half[i], n)
             spread[i] += g[k] * g[k]
         for k in range(p):
-            half[i] += g[k] * q[k]
-        square[i] = _dot(half[i], half[i], n)
+            add_to(half[i], g[k], q[k])
+        square[i] = dot(half[i], half[i], n)
     return spread

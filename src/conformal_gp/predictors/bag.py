@@ -18,9 +18,7 @@ So :math:`F(\theta', y) < F(\theta, y) - g` is a comparison of two parabolas in 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
-from functools import partial
-from operator import sub
+from collections.abc import Hashable
 from threading import RLock
 from typing import Any, NamedTuple, Protocol
 
@@ -28,11 +26,8 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.descent import PROMISED, SCREENED_ROWS, least_gain
-from conformal_gp.gp.hyperparameters import Lattice, Point
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.gp.slopes import Slopes
 from conformal_gp.gp.whitened_basis import EXPLAINED
 from conformal_gp.types import Array
 
@@ -84,7 +79,6 @@ class Bag:
         """Degrees of freedom of the training rows alone, or of as many with the test row among them."""
         self._criteria: dict[Hashable, Criterion] = {}
         self._posteriors: OrderedDict[Hashable, Posterior] = OrderedDict()
-        self._slopes: OrderedDict[Hashable, Slopes] = OrderedDict()
         self._lock = RLock()
         self.rounding = (EXPLAINED * float(np.abs(y).max(initial=0.0))) ** 2
         """Square of what is rounding in a label, where the mean function explains all of them."""
@@ -130,59 +124,3 @@ class Bag:
         if not (np.isfinite(d_new) and q_new > 0.0 and q_old > 0.0):
             return False
         return bool(self.degrees * np.log(q_new / q_old) + d_new < d_old - gain)
-
-    def screens(self, lattice: Lattice) -> bool:
-        """Whether steps are tried only if they are promising."""
-        return self.y.size < SCREENED_ROWS and lattice.shape(lattice.start) is not None
-
-    def slopes(self, lattice: Lattice, point: Point) -> Slopes:
-        """Slopes of F at a point."""
-        with self._lock:
-            if point in self._slopes:
-                self._slopes.move_to_end(point)
-            else:
-                posterior, shape = self.posterior(point), lattice.shape(point)
-                assert shape is not None
-                P = posterior.precision(np.arange(self.y.size))
-                self._slopes[point] = Slopes(shape, posterior.noise_variance, self.inputs.pairs.X, P, posterior.alpha)
-                if len(self._slopes) > max(2, self._most_kept // 4):
-                    self._slopes.popitem(last=False)
-            return self._slopes[point]
-
-    def step_helps(self, lattice: Lattice, new: Point, old: Point) -> bool:
-        """Whether a step of the descent is tried and helps, for the training rows by themselves."""
-        criterion = self.criterion(old)
-        if self.screens(lattice) and criterion.quadratic > 0.0 and criterion.log_determinant < np.inf:
-            steps = Steps(self, lattice, old, [tuple(map(sub, new, old))])
-            squares, _, _, trace = steps.slopes().training
-            slopes = trace + steps.penalty - self.degrees * squares / criterion.quadratic
-            if not -float(steps.logarithms[0] @ slopes) > steps.gain:
-                return False
-        return self.helps(new, old, least_gain(self.y.size + 1))
-
-
-class Steps:
-    """Steps from a point that may be tried, one after the other.
-
-    Parameters
-    ----------
-    bag : Bag
-        Training rows.
-    lattice : Lattice
-        The hyperparameters.
-    point : Point
-        Where the steps start.
-    steps : sequence of Point
-        The steps.
-    """
-
-    def __init__(self, bag: Bag, lattice: Lattice, point: Point, steps: Sequence[Point]):
-        self.point = point
-        self.logarithms = lattice.logarithms(steps)
-        """(k, c): the steps, in the logarithms of the hyperparameters."""
-        self.penalty = lattice.penalty_slopes(point)
-        """(c,): slopes of the penalty."""
-        self.gain = PROMISED * least_gain(bag.y.size + 1)
-        """What a step must promise."""
-        self.slopes = partial(bag.slopes, lattice, point)
-        """Slopes of F at the point."""

@@ -1,8 +1,7 @@
 r"""A block of test rows beside the training rows of a bag: on which labels one point is better than another.
 
-With the notation of :mod:`conformal_gp.predictors.bag`, both whether a step helps and whether it is promising are
-quadratic inequalities in the label of a test row, and divide segments of labels. What they need of a test row at a
-point is computed once and kept.
+With the notation of :mod:`conformal_gp.predictors.bag`, whether a step helps is a quadratic inequality in the label of
+a test row, and divides segments of labels. What it needs of a test row at a point is computed once and kept.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from conformal_gp.conformal.lines import bag_rounding, normalised_residual_lines
 from conformal_gp.conformal.upper_envelope import outstanding
 from conformal_gp.gp.inputs import NewInputs
 from conformal_gp.gp.posterior import Posterior, Prediction, Without
-from conformal_gp.predictors.bag import Bag, Criterion, Steps
-from conformal_gp.predictors.segments import NOTHING, TEST_ROW, UNKNOWN, Segments, cut
+from conformal_gp.predictors.bag import Bag, Criterion
+from conformal_gp.predictors.segments import NOTHING, TEST_ROW, UNKNOWN, Segments, cut, difference
 from conformal_gp.types import Array, Mask, Rows
 
 
@@ -40,18 +39,10 @@ class AtPoint:
         """(l,): of each training row that may be set aside, its place in what follows; -1 for all others."""
         self.own = np.empty((0, 2))
         """(k, 2): P_ii, 0 if the row by itself determines a coefficient and cannot be set aside; y'Py of the others."""
-        self.labels = np.empty((0, n_rows))
-        """(k, l): training labels with its own replaced by what the others predict."""
         self.weights = np.empty((0, n_new))
         """(k, m): its weights in the means of the test rows; not a number where it is not known."""
         self.means = np.empty((0, n_new))
         """(k, m): means of the test rows' labels that the others give."""
-        self.local_place: dict[int, int] = {}
-        """Of a test row and what is set aside, the place in what follows."""
-        self.local = np.empty((0, 4))
-        """(k, 4): Q, μ and s of F, and its degrees of freedom."""
-        self.slopes = np.empty((0, 4, 0))
-        """(k, 4, c): its slopes, see :class:`~conformal_gp.gp.slopes.Slopes`."""
 
     def parts(self, criterion: Criterion, segments: Segments) -> tuple[Array, Array, Array, Array]:
         """Q, log D s, μ and s of F on each segment, with what is set aside there."""
@@ -67,17 +58,10 @@ class AtPoint:
         if new.size:
             self.place[aside[new]] = np.arange(new.size) + self.own.shape[0]
             self.own = np.vstack([self.own, np.column_stack([others.precision, others.quadratic])[new]])
-            self.labels = np.vstack([self.labels, others.labels[new]])
             unknown = np.full((new.size, self.mean.size), np.nan)
             self.weights, self.means = np.vstack([self.weights, unknown]), np.vstack([self.means, unknown])
         where = self.place[aside][:, None], rows
         self.weights[where], self.means[where] = weights.T, means.T
-
-    def remember_slopes(self, keys: list[int], local: Array, slopes: Array) -> None:
-        """Keep slopes for some test rows and what is set aside."""
-        self.local_place.update(zip(keys, range(len(self.local_place), len(self.local_place) + len(keys)), strict=True))
-        self.local = np.vstack([self.local, local])
-        self.slopes = np.concatenate([self.slopes, slopes]) if self.slopes.size else slopes
 
 
 class Block:
@@ -173,50 +157,6 @@ class Block:
         )
         return segments.divided(*outcome)
 
-    def promising(self, steps: Steps, first: int, segments: Segments) -> list[tuple[int, Segments]]:
-        """Parts of segments by the first step that is promising there, or by the number of steps where none is.
-
-        Parameters
-        ----------
-        steps : Steps
-            The steps.
-        first : int
-            The first of them to look at.
-        segments : Segments
-            Labels.
-        """
-        known = self._at(steps.point)
-        if self.bag.criterion(steps.point).log_determinant == np.inf:
-            return [(first, segments)]
-        which, start, stop, trial = _promising(
-            *(segments.low, segments.high, self._local(steps, segments), known.local, known.slopes),
-            *(steps.penalty, steps.logarithms, first, steps.gain),
-            *(self.bag.rounding, self.bag.criterion(steps.point).largest_variance),
-        )
-        parts = Segments(segments.row[which], start, stop, segments.aside[which])
-        return [(k, parts.take(trial == k)) for k in sorted(set(trial.tolist()))]
-
-    def _local(self, steps: Steps, segments: Segments) -> Rows:
-        """Where slopes for each segment are kept; where the test row is set aside, those of the training rows."""
-        known, n = self._at(steps.point), self.bag.y.size + 1
-        keys = np.where(segments.aside == TEST_ROW, -1, segments.row * n + np.maximum(segments.aside + 1, 0)).tolist()
-        missing = sorted({key for key in keys if key not in known.local_place})
-        if missing:
-            number = np.array(missing)
-            alone, row, aside = number < 0, np.maximum(number, 0) // n, np.where(number < 0, 0, number % n) - 1
-            these = Segments(row, row + 0.0, row + 0.0, np.where(aside < 0, NOTHING, aside))
-            q, _, mu, s = self._learn(steps.point, these).parts(self.bag.criterion(steps.point), these)
-            s[alone] = np.inf
-            degrees = self.bag.degrees + (aside < 0) - np.isinf(s)
-            posterior, rows = self.bag.posterior(steps.point), np.unique(row)
-            weights, _, variance, _ = (part[np.searchsorted(rows, row)] for part in self.predict(steps.point, rows))
-            variance[alone] = np.inf
-            aside = np.where(posterior.diagonal[aside] > 0.0, aside, -1)
-            labels = known.labels[known.place[aside]] if (aside >= 0).any() else np.empty((aside.size, 0))
-            found = steps.slopes().beside(self.new.pairs.X[row], weights, variance, aside, labels)
-            known.remember_slopes(missing, np.column_stack([q, mu, s, degrees]), found)
-        return np.array([known.local_place[key] for key in keys])
-
     def mean_and_variance(self, point: Any, segments: Segments) -> tuple[Array, Array]:
         """Mean and variance of the test row's label for each segment."""
         known = self._learn(point, segments.forget())
@@ -304,68 +244,7 @@ def _compare(
     starts, stops = np.empty(3 * n), np.empty(3 * n)
     count = 0
     for k in range(n):
-        silent = s_old[k] == np.inf  # the test row takes a coefficient of its own, and has no say
-        ratio = np.exp((log_d_old[k] - log_d[k] - gain) / (degrees + all_kept[k] - silent))
-        shift = mu[k] - mu_old[k]
-        a = 1.0 / s[k] - ratio / s_old[k]
-        b, c = -2.0 * shift / s[k], q[k] + shift**2 / s[k] - ratio * q_old[k]
-        if q[k] == 0.0 and q_old[k] == 0.0:  # the mean function explains all rows that are kept: the rest is rounding
-            spread = 1.0 if silent else max(s_old[k] / largest_variance, 1.0)
-            b, c = 0.0, abs(a) * rounding * spread
+        new, old = (q[k], log_d[k], mu[k], s[k]), (q_old[k], log_d_old[k], mu_old[k], s_old[k])
+        a, b, c = difference(new, old, degrees + all_kept[k], gain, rounding, largest_variance)
         count = cut(k, low[k], high[k], a, b, c, mu_old[k], which, starts, stops, helps, count)
     return which[:count], starts[:count], stops[:count], helps[:count]
-
-
-@compiled(error_model="numpy")
-def _promising(
-    low: Array,
-    high: Array,
-    place: Rows,
-    local: Array,
-    every_slope: Array,
-    penalty: Array,
-    steps: Array,
-    first: int,
-    gain: float,
-    rounding: float,
-    largest_variance: float,
-) -> tuple[Rows, Array, Array, Rows]:  # pragma: no cover
-    """Parts of segments by the first of some steps that would help to first order: segment, ends and step of each."""
-    n, k = low.size, steps.shape[0]
-    most = n * (2 * (k - first) + 1)
-    which, trial = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
-    starts, stops, count = np.empty(most), np.empty(most), 0
-    left, ends = np.empty((2, 2 * k + 1, 2)), np.empty((2, 6 * k + 3))
-    number, yes = np.empty(6 * k + 3, dtype=np.int64), np.empty(6 * k + 3, dtype=np.bool_)
-    for e in range(n):
-        (q, mu, s, degrees), slopes = local[place[e]], every_slope[place[e]]
-        left[0, 0, 0], left[0, 0, 1], n_left, now = low[e], high[e], 1, 0
-        for step in range(first, k):
-            squares = np.zeros(3)
-            slope = gain
-            for j in range(steps.shape[1]):
-                slope += steps[step, j] * (slopes[3, j] + penalty[j])
-                for i in range(3):
-                    squares[i] += steps[step, j] * slopes[i, j]
-            a = slope / s - degrees * squares[2]
-            b = -2.0 * degrees * squares[1]
-            c = slope * q - degrees * squares[0]
-            if q == 0.0:  # the mean function explains all rows that are kept, and a label that is off by rounding
-                b, c = 0.0, -1.0 if s == np.inf else -abs(a) * rounding * max(s / largest_variance, 1.0)
-            parts = 0
-            for i in range(n_left):
-                parts = cut(0, left[now, i, 0], left[now, i, 1], a, b, c, mu, number, ends[0], ends[1], yes, parts)
-            n_left, now = 0, 1 - now
-            for i in range(parts):
-                if yes[i]:
-                    which[count], starts[count], stops[count], trial[count] = e, ends[0, i], ends[1, i], step
-                    count += 1
-                else:
-                    left[now, n_left, 0], left[now, n_left, 1] = ends[0, i], ends[1, i]
-                    n_left += 1
-            if n_left == 0:
-                break
-        for i in range(n_left):
-            which[count], starts[count], stops[count], trial[count] = e, left[now, i, 0], left[now, i, 1], k
-            count += 1
-    return which[:count], starts[:count], stops[:count], trial[:count]

@@ -8,6 +8,7 @@ import numpy as np
 
 from conformal_gp._compiled import compiled
 from conformal_gp.conformal.upper_envelope import TEST_ROW, TIED
+from conformal_gp.gp.hyperparameters import Point
 from conformal_gp.types import Array, Mask, Rows
 
 # Nothing is set aside while hyperparameters are chosen: no row, or several that tie.
@@ -16,7 +17,7 @@ NOTHING = TIED
 UNKNOWN = -3
 
 
-__all__ = ["NOTHING", "TEST_ROW", "UNKNOWN", "Segments", "cut"]
+__all__ = ["NOTHING", "TEST_ROW", "UNKNOWN", "At", "Segments", "cut", "difference"]
 
 
 class Segments(NamedTuple):
@@ -57,6 +58,11 @@ class Segments(NamedTuple):
     def take(self, which: Rows | Mask | slice) -> Segments:
         """Some of the segments."""
         return Segments(self.row[which], self.low[which], self.high[which], self.aside[which])
+
+    def shifted(self, rows: int, n_rows: int | None = None) -> Segments:
+        """Numbers of rows changed by so much; only those of the first rows then, if their number is given."""
+        moved = self._replace(row=self.row + rows)
+        return moved if n_rows is None else moved.take((moved.row >= 0) & (moved.row < n_rows))
 
     def mirrored(self) -> Segments:
         """The same segments with the signs of all labels changed."""
@@ -115,6 +121,50 @@ class Segments(NamedTuple):
         if outcome.all():
             return parts, parts.take(slice(0))
         return (parts.take(outcome), parts.take(~outcome)) if outcome.any() else (parts.take(slice(0)), parts)
+
+
+At = dict[Point, Segments]
+"""Segments by the point that they have come to."""
+
+
+@compiled(error_model="numpy")
+def difference(
+    new: tuple[float, float, float, float],
+    old: tuple[float, float, float, float],
+    degrees: int,
+    gain: float,
+    rounding: float,
+    largest_variance: float,
+) -> tuple[float, float, float]:  # pragma: no cover
+    """Quadratic in the label, less μ of an old point, that is negative where F is lower at a new one by some gain.
+
+    Parameters
+    ----------
+    new, old : tuple of four floats
+        Q, log D s, μ and s of F at both points.
+    degrees : int
+        Degrees of freedom of the rows that are kept, if the test row has a say.
+    gain : float
+        The gain.
+    rounding : float
+        Square of what is rounding in a label, where the mean function explains all of them.
+    largest_variance : float
+        Largest prior variance of a label at the old point.
+
+    Returns
+    -------
+    a, b, c : float
+        Of the square, of the label and constant.
+    """
+    (q, log_d, mu, s), (q_old, log_d_old, mu_old, s_old) = new, old
+    silent = s_old == np.inf  # the test row takes a coefficient of its own, and has no say
+    ratio = np.exp((log_d_old - log_d - gain) / (degrees - silent))
+    shift = mu - mu_old
+    a = 1.0 / s - ratio / s_old
+    if q == 0.0 and q_old == 0.0:  # the mean function explains all rows that are kept: the rest is rounding
+        spread = 1.0 if silent else max(s_old / largest_variance, 1.0)
+        return a, 0.0, abs(a) * rounding * spread
+    return a, -2.0 * shift / s, q + shift**2 / s - ratio * q_old
 
 
 @compiled(error_model="numpy")

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.descent import COARSE, LEAST_DIFFERENCE, descend
+from conformal_gp.gp.descent import COARSE, LEAST_DIFFERENCE, SCREENED_ROWS, Stage
 from conformal_gp.gp.hyperparameters import Lattice, Point
-from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.predictors.bag import Bag
 from conformal_gp.predictors.block import Block
-from conformal_gp.predictors.segments import Segments
-from conformal_gp.predictors.trace import At, choose, refine, trace, training_end
+from conformal_gp.predictors.segments import At, Segments
+from conformal_gp.predictors.small_bags import SmallBag
+from conformal_gp.predictors.trace import Blocks, choose
 from conformal_gp.types import Array, Rows
 
 # Rows that coarse steps look at.
@@ -155,6 +155,29 @@ class ListSelector(Selector):
         return best
 
 
+class Follower(Protocol):
+    """Follows descents in training rows with a test row each."""
+
+    def trace(self, new: NewInputs, stages: Sequence[Stage], at: At) -> At:
+        """Where descents end that start at some points."""
+
+    def refine(self, new: NewInputs, at: At) -> At:
+        """The last stages: fine steps for each hyperparameter only where the likelihood has much to say."""
+
+    def training_end(self, stages: Sequence[Stage], start: Point) -> Point:
+        """Where the training rows by themselves end after some stages."""
+
+    def refined_training_end(self, start: Point) -> Point:
+        """Where the training rows by themselves end after the last stages."""
+
+
+def _follower(lattice: Lattice, bag: Bag, ranked: Rows) -> Follower:
+    """Compiled, for bags of few rows and kernels of which slopes are known; else block by block."""
+    if bag.y.size < SCREENED_ROWS and lattice.shape is not None:
+        return SmallBag(lattice, bag.inputs, bag.y, ranked)
+    return Blocks(lattice, bag, ranked)
+
+
 class DescentSelector(Selector):
     """Selects by a descent: coarse steps with some rows, if there are many, then finer ones with all."""
 
@@ -163,15 +186,16 @@ class DescentSelector(Selector):
         self._lattice = lattice
         self._ranked = ranked
         self._coarse = coarse
-        self._coarse_bags: dict[int, Bag] = {}
+        self._followers = {bag.y.size: _follower(lattice, bag, ranked)}
         self._coarse_ends: dict[int, Point] = {}
 
-    def _coarse_bag(self, rows: Rows) -> Bag:
-        if rows.size == self.bag.y.size:
-            return self.bag
-        if rows.size not in self._coarse_bags:
-            self._coarse_bags[rows.size] = Bag(self._lattice, self.bag.inputs.take(rows), self.bag.y[rows])
-        return self._coarse_bags[rows.size]
+    def _follower_of(self, rows: Rows) -> Follower:
+        """What follows descents in some of the training rows, of which there is one set of each size."""
+        if rows.size not in self._followers:
+            bag = Bag(self._lattice, self.bag.inputs.take(rows), self.bag.y[rows])
+            ranked = np.flatnonzero(np.isin(rows, self._ranked))
+            self._followers[rows.size] = _follower(self._lattice, bag, ranked)
+        return self._followers[rows.size]
 
     def _coarse_end(self, rows: Rows) -> Point:
         """Where coarse steps with these training rows lead, no test row being among them.
@@ -179,12 +203,11 @@ class DescentSelector(Selector):
         One of them takes the test row's place: all rows of a bag are treated alike.
         """
         if rows.size not in self._coarse_ends:
-            others, last = rows[:-1], rows[-1:]
-            bag = Bag(self._lattice, self.bag.inputs.take(others), self.bag.y[others])
-            block = Block(bag, bag.inputs.new(self.bag.inputs.unscaled[last]))
-            ranked = np.flatnonzero(np.isin(others, self._ranked))
+            others, last = self.bag.inputs.take(rows[:-1]), rows[-1:]
+            bag = Bag(self._lattice, others, self.bag.y[rows[:-1]])
+            follower = _follower(self._lattice, bag, np.flatnonzero(np.isin(rows[:-1], self._ranked)))
             at = {self._lattice.start: Segments.labels(self.bag.y[last])}
-            (self._coarse_ends[rows.size],) = trace(block, self._lattice, COARSE, at, ranked)
+            (self._coarse_ends[rows.size],) = follower.trace(others.new(self.bag.inputs.unscaled[last]), COARSE, at)
         return self._coarse_ends[rows.size]
 
     def select(self, block: Block, X: Array, start: Segments) -> At:
@@ -197,24 +220,18 @@ class DescentSelector(Selector):
             if not among:
                 found.setdefault(self._coarse_end(rows), []).append(segments)
                 continue
-            for point, parts in self._coarse_trace(block, X, rows, segments).items():
+            new = block.new if rows.size == self.bag.y.size else self.bag.inputs.take(rows).new(X)
+            at = self._follower_of(rows).trace(new, COARSE, {self._lattice.start: segments})
+            for point, parts in at.items():
                 found.setdefault(point, []).append(parts)
         at = {point: Segments.concatenate(parts).forget() for point, parts in found.items()}
-        return refine(block, self._lattice, at, self._ranked)
-
-    def _coarse_trace(self, block: Block, X: Array, rows: Rows, segments: Segments) -> At:
-        """Where coarse steps lead with test rows among those that they look at."""
-        at = {self._lattice.start: segments}
-        bag = self._coarse_bag(rows)
-        if bag is self.bag:
-            return trace(block, self._lattice, COARSE, at, self._ranked)
-        ranked = np.flatnonzero(np.isin(rows, self._ranked))
-        return trace(Block(bag, bag.inputs.new(X)), self._lattice, COARSE, at, ranked)
+        return self._followers[self.bag.y.size].refine(block.new, at)
 
     def training_point(self) -> Point:
         """See Selector."""
+        follower = self._followers[self.bag.y.size]
         if self._coarse.without is None:
-            point = descend(self._lattice, COARSE, self._lattice.start, partial(self.bag.step_helps, self._lattice))
+            point = follower.training_end(COARSE, self._lattice.start)
         else:
             point = self._coarse_end(self._coarse.without)
-        return training_end(self.bag, self._lattice, point)
+        return follower.refined_training_end(point)

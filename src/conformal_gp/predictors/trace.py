@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from functools import partial
 
 from conformal_gp.gp.descent import (
     FINE,
@@ -32,64 +31,83 @@ from conformal_gp.gp.descent import (
     least_gain,
 )
 from conformal_gp.gp.hyperparameters import Lattice, Point
-from conformal_gp.predictors.bag import Bag, Steps
+from conformal_gp.gp.inputs import NewInputs
+from conformal_gp.predictors.bag import Bag
 from conformal_gp.predictors.block import Block
-from conformal_gp.predictors.segments import TEST_ROW, UNKNOWN, Segments
+from conformal_gp.predictors.segments import TEST_ROW, UNKNOWN, At, Segments
 from conformal_gp.types import Rows
 
-At = dict[Point, Segments]
-"""Segments by the point that they have come to."""
 
-
-def trace(block: Block, lattice: Lattice, stages: Sequence[Stage], at: At, ranked: Rows) -> At:
-    """Where descents end that start at some points.
+class Blocks:
+    """Follows the descents of all test rows of a block at once.
 
     Parameters
     ----------
-    block : Block
-        Test rows beside training rows.
     lattice : Lattice
         The hyperparameters.
-    stages : sequence of Stage
-        Sizes of steps, from coarse to fine.
-    at : dict of Point to Segments
-        Where which labels start.
+    bag : Bag
+        Training rows.
     ranked : ndarray of int
-        Training rows that may be set aside.
-
-    Returns
-    -------
-    ends : dict of Point to Segments
-        The same labels, by the points at which they end.
+        Those that may be set aside.
     """
-    for stage in stages:
-        at = _follow(block, lattice, Descent(lattice, stage), at, ranked)
-    return at
 
+    def __init__(self, lattice: Lattice, bag: Bag, ranked: Rows):
+        self._lattice = lattice
+        self._bag = bag
+        self._ranked = ranked
 
-def refine(block: Block, lattice: Lattice, at: At, ranked: Rows) -> At:
-    """The last stages: fine steps for each hyperparameter only where the likelihood has much to say."""
-    at = trace(block, lattice, MIDDLE, at, ranked)
-    gain = GAIN_FOR_FINE_STEPS * (block.bag.y.size + 1)
-    strong: dict[Point, list[Segments]] = {}
-    weak: dict[Point, list[Segments]] = {}
-    for point, segments in at.items():
-        here = block.set_aside(point, segments.forget(UNKNOWN), ranked)
-        better, others = _compare(block, lattice.start, point, here, gain)
-        strong.setdefault(point, []).extend(better)
-        weak.setdefault(point, []).extend(others)
-    ends = trace(block, lattice, FINE, _gathered(strong), ranked)
-    for point, parts in _gathered(weak).items():
-        ends[point] = Segments.concatenate([ends[point], parts]).joined() if point in ends else parts
-    return ends
+    def trace(self, new: NewInputs, stages: Sequence[Stage], at: At) -> At:
+        """Where descents end that start at some points.
 
+        Parameters
+        ----------
+        new : NewInputs
+            Test rows.
+        stages : sequence of Stage
+            Sizes of steps, from coarse to fine.
+        at : dict of Point to Segments
+            Where which labels start.
 
-def training_end(bag: Bag, lattice: Lattice, point: Point) -> Point:
-    """Where the training rows by themselves end, from a point on to which coarse steps have led."""
-    point = descend(lattice, MIDDLE, point, partial(bag.step_helps, lattice))
-    if bag.helps(point, lattice.start, GAIN_FOR_FINE_STEPS * (bag.y.size + 1)):
-        point = descend(lattice, FINE, point, partial(bag.step_helps, lattice))
-    return point
+        Returns
+        -------
+        ends : dict of Point to Segments
+            The same labels, by the points at which they end.
+        """
+        return self._trace(Block(self._bag, new), stages, at)
+
+    def _trace(self, block: Block, stages: Sequence[Stage], at: At) -> At:
+        for stage in stages:
+            at = _follow(block, Descent(self._lattice, stage), at, self._ranked)
+        return at
+
+    def refine(self, new: NewInputs, at: At) -> At:
+        """The last stages: fine steps for each hyperparameter only where the likelihood has much to say."""
+        block = Block(self._bag, new)
+        at = self._trace(block, MIDDLE, at)
+        gain = GAIN_FOR_FINE_STEPS * (self._bag.y.size + 1)
+        strong: dict[Point, list[Segments]] = {}
+        weak: dict[Point, list[Segments]] = {}
+        for point, segments in at.items():
+            here = block.set_aside(point, segments.forget(UNKNOWN), self._ranked)
+            better, others = _compare(block, self._lattice.start, point, here, gain)
+            strong.setdefault(point, []).extend(better)
+            weak.setdefault(point, []).extend(others)
+        ends = self._trace(block, FINE, _gathered(strong))
+        for point, parts in _gathered(weak).items():
+            ends[point] = Segments.concatenate([ends[point], parts]).joined() if point in ends else parts
+        return ends
+
+    def training_end(self, stages: Sequence[Stage], start: Point) -> Point:
+        """Where the training rows by themselves end after some stages."""
+        gain = least_gain(self._bag.y.size + 1)
+        return descend(self._lattice, stages, start, lambda new, old: self._bag.helps(new, old, gain))
+
+    def refined_training_end(self, start: Point) -> Point:
+        """Where the training rows by themselves end after the last stages."""
+        point = self.training_end(MIDDLE, start)
+        if self._bag.helps(point, self._lattice.start, GAIN_FOR_FINE_STEPS * (self._bag.y.size + 1)):
+            point = self.training_end(FINE, point)
+        return point
 
 
 def choose(block: Block, points: Sequence[Point], segments: Segments) -> At:
@@ -111,9 +129,9 @@ def _gathered(found: dict[Point, list[Segments]]) -> At:
     return {point: parts for point, parts in at.items() if parts.size}
 
 
-def _follow(block: Block, lattice: Lattice, descent: Descent, at: At, ranked: Rows) -> At:
+def _follow(block: Block, descent: Descent, at: At, ranked: Rows) -> At:
     """Where descents end after one stage."""
-    gain, screens = least_gain(block.bag.y.size + 1), block.bag.screens(lattice)
+    gain = least_gain(block.bag.y.size + 1)
     ends: dict[Point, list[Segments]] = {}
     waiting: OrderedDict[State, list[Segments]] = OrderedDict()
 
@@ -131,25 +149,10 @@ def _follow(block: Block, lattice: Lattice, descent: Descent, at: At, ranked: Ro
     while waiting:
         state, parts = waiting.popitem(last=False)  # those who came first: others may still join the rest
         here = block.set_aside(state.point, Segments.concatenate(parts).joined(), ranked)
-        tried = descent.upcoming(state) if screens else [state]
-        steps = Steps(block.bag, lattice, state.point, [descent.step(one) for one in tried]) if screens else None
-        by_step = {0: [here]}
-        if steps:
-            by_step = {k: [labels] for k, labels in block.promising(steps, 0, here)}
-        failed = by_step.pop(len(tried), [])
-        while by_step:
-            k = min(by_step)
-            labels = Segments.concatenate(by_step.pop(k)).joined()
-            helped, others = _compare(block, state.point, descent.trial(tried[k]), labels, gain)
-            arrive(descent.next(tried[k], True), helped)
-            if steps is None or k + 1 == len(tried):
-                failed += others
-            elif others:
-                for later, labels in block.promising(steps, k + 1, Segments.concatenate(others)):
-                    by_step.setdefault(later, []).append(labels)
-                failed += by_step.pop(len(tried), [])
+        helped, failed = _compare(block, state.point, descent.trial(state), here, gain)
+        arrive(descent.next(state, True), helped)
         # what was set aside at another point than this one is no longer
-        arrive(descent.next(tried[-1], False), [part.forget(UNKNOWN) for part in failed] if state.moved else failed)
+        arrive(descent.next(state, False), [part.forget(UNKNOWN) for part in failed] if state.moved else failed)
     return _gathered(ends)
 
 

@@ -1,0 +1,444 @@
+r"""Gaussian processes on few rows at many settings of their hyperparameters, compiled.
+
+A descent inside a small bag looks at thousands of settings. Each takes a tenth of a millisecond, so that the time
+between calls of compiled functions would be most of the whole. Here all that the descent asks for is compiled
+together: covariances, their factor, the mean basis seen through it, slopes, and what a test row and a row that is set
+aside add. The formulas are those of :mod:`conformal_gp.gp.posterior` and :mod:`conformal_gp.gp.slopes`.
+
+Settings are points of a lattice (:mod:`conformal_gp.gp.hyperparameters`). What is known of each is kept in arrays, a
+*slot* for each point, found again by hashing. When there is no slot left, all are given up.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numba import types
+from numba.experimental import structref
+
+from conformal_gp._compiled import compiled
+from conformal_gp.gp.descent import Rule
+from conformal_gp.gp.hyperparameters import UNIT, Family, minus_log_density
+from conformal_gp.gp.slopes import beside, slopes_and_trace
+from conformal_gp.gp.stationary import fill
+from conformal_gp.gp.whitened_basis import ALONE, add_to, add_unexplained, dot, explain_labels, leave_out_rows, whiten
+from conformal_gp.types import Array, Mask, Rows
+
+# Sums may be taken in any order, several terms at a time.
+_SUMS = {"reassoc", "contract"}
+# Bytes for what is known at points, most of which is not touched where bags are small.
+KEPT_BYTES = 2**28
+# Points that one step of a descent may need at the same time are fewer.
+FEWEST_SLOTS = 128
+# Rows that were set aside, and test rows, of which is known what it takes; later ones take the places of earlier ones.
+RECENT = 4096
+# In place of a training row that is set aside: the test row.
+TEST_ROW = -1
+
+
+class TrainingRows(NamedTuple):
+    """Training rows, noise alike for all of them."""
+
+    X: Array
+    """(l, d): scaled inputs."""
+    y: Array
+    """(l,): labels."""
+    H: Array
+    """(p, l): mean basis, orthonormal."""
+    ranked: Rows
+    """(n,): those that may be set aside."""
+
+
+class NewRows(NamedTuple):
+    """Test rows, or none."""
+
+    x: Array
+    """(m, d): scaled inputs."""
+    h: Array
+    """(m, p): mean basis."""
+    undetermined: Mask
+    """(m,): whether the mean depends on a coefficient that the training rows do not determine."""
+    absent: bool
+    """Whether there is no test row: the training rows are by themselves."""
+
+
+class Processes(NamedTuple):
+    """What is known at the points that have a slot."""
+
+    used: Rows
+    """(2,): number of slots that are taken, and of points that were visited."""
+    table: Rows
+    """(2^k,): slots by the hash of their point; -1 where there is none."""
+    points: Rows
+    """(slots, c + 1): the point, and its number among those that were visited, from 1 on."""
+    numbers: Array
+    """(slots, 3 + p + p² + d + 1): see NOISE and what follows it; coefficients, r, trace of P times derivatives."""
+    vectors: Array
+    """(slots, 2 + p + d, l): see ALPHA and what follows it; q; columns of inputs in units of the length scales."""
+    factors: Array
+    """(slots, l, l): L, lower triangle."""
+    visited: Array
+    """(points visited, l, l): above the diagonal P, below it S of :mod:`conformal_gp.gp.slopes`."""
+    left_out: Rows
+    """(k,): slot times l plus training row, of what follows; -1 for none."""
+    left_numbers: Array
+    """(k, 2 + p): P_ii of that row, y'Py of the others, coefficients of their first fit."""
+    left_vectors: Array
+    """(k, 3, l): see COLUMN and what follows it."""
+    met: Rows
+    """(k,): slot times m plus test row, of what follows; -1 for none."""
+    met_numbers: Array
+    """(k, 2): mean and variance of the test row's label."""
+    met_vectors: Array
+    """(k, 1, l): see ``half`` of :class:`~conformal_gp.gp.posterior.Moments`."""
+    sloping: Rows
+    """(k, 3): slot, test row, and training row set aside, of what follows; -1 for none."""
+    slopes: Array
+    """(k, 4, c): slopes, see :func:`slopes_of`."""
+
+
+NOISE, QUADRATIC, LOG_DETERMINANT, N_NUMBERS = range(4)
+"""Noise variance; y'Py; log |A| |H'CH| and the penalty, infinite if A is singular."""
+ALPHA, DIAGONAL, N_VECTORS = range(3)
+"""P y; diagonal of P, 0 for a row that determines a coefficient."""
+COLUMN, TARGET, LABELS = range(3)
+"""See :class:`~conformal_gp.gp.posterior.Without`."""
+VISITED = -1
+MEAN, VARIANCE = range(2)
+
+
+def no_processes(rows: TrainingRows, n_coordinates: int) -> Processes:
+    """Slots for training rows, none of them taken."""
+    (l, d), p = rows.X.shape, rows.H.shape[0]
+    slots = max(FEWEST_SLOTS, KEPT_BYTES // (12 * l * l))
+    return Processes(
+        used=np.zeros(2, dtype=np.int64),
+        table=np.full(4 << int(slots).bit_length(), -1),
+        points=np.empty((slots, n_coordinates + 1), dtype=np.int64),
+        numbers=np.empty((slots, N_NUMBERS + p + p * p + d + 1)),
+        vectors=np.empty((slots, N_VECTORS + p + d, l)),
+        factors=np.empty((slots, l, l)),
+        visited=np.empty((slots // 2, l, l)),
+        left_out=np.full(RECENT, -1),
+        left_numbers=np.empty((RECENT, 2 + p)),
+        left_vectors=np.empty((RECENT, 3, l)),
+        met=np.full(RECENT, -1),
+        met_numbers=np.empty((RECENT, 2)),
+        met_vectors=np.empty((RECENT, 1, l)),
+        sloping=np.full((RECENT, 3), -1),
+        slopes=np.empty((RECENT, 4, n_coordinates)),
+    )
+
+
+@structref.register
+class WorkType(types.StructRef):
+    """Type of :class:`Work` in compiled functions."""
+
+    def preprocess_fields(self, fields: Any) -> Any:
+        """No type is that of one value."""
+        return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+
+class Work(structref.StructRefProxy):
+    """All of the above in one place, which compiled functions hand on as one pointer: their fields, by their names.
+
+    Tuples of arrays would be copied from function to function, and references to each array counted, which takes
+    longer than what there is to compute.
+    """
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+_FIELDS = [*TrainingRows._fields, *Family._fields, *Processes._fields, *Rule._fields, *NewRows._fields]
+structref.define_proxy(Work, WorkType, _FIELDS)
+
+
+def fields(rows: TrainingRows, family: Family, processes: Processes, rule: Rule, new: NewRows) -> tuple[Any, ...]:
+    """What :class:`Work` is made of, in its order."""
+    return (*rows, *family, *processes, *rule, *new)
+
+
+@compiled()
+def make_room(w: Work, slots: int) -> None:  # pragma: no cover
+    """Give all points up if fewer than so many slots are left."""
+    if w.used[0] + slots > w.points.shape[0] or w.used[1] == w.visited.shape[0]:
+        w.used[:] = 0
+        w.table[:] = -1
+        w.left_out[:] = -1
+        forget_rows(w)
+
+
+@compiled()
+def forget_rows(w: Work) -> None:  # pragma: no cover
+    """Forget what is known of test rows: others take their numbers."""
+    w.met[:] = -1
+    w.sloping[:] = -1
+
+
+@compiled()
+def hashed(numbers: Rows) -> int:  # pragma: no cover
+    """A number that depends on whole numbers (Fowler, Noll and Vo)."""
+    code = 1469598103934665603
+    for x in numbers:
+        code = (code ^ (x + 1000)) * 1099511628211
+    return code ^ (code >> 29)
+
+
+@compiled(error_model="numpy")
+def slot_of(w: Work, point: Rows) -> int:  # pragma: no cover
+    """The slot of a point, which takes one if it has none."""
+    place = hashed(point) & (w.table.size - 1)
+    while w.table[place] >= 0:
+        slot, same = w.table[place], 0
+        while same < point.size and w.points[slot, same] == point[same]:
+            same += 1
+        if same == point.size:
+            return slot
+        place = (place + 1) & (w.table.size - 1)
+    slot = w.used[0]
+    w.used[0] += 1
+    w.table[place] = slot
+    w.points[slot, : point.size] = point
+    _condition(w, slot)
+    return slot
+
+
+@compiled(error_model="numpy")
+def length_scales(w: Work, point: Rows) -> Array:  # pragma: no cover
+    """Length scales at a point, one for each input."""
+    lengths = np.empty(w.n_inputs)
+    for j in range(lengths.size):
+        k = j if w.logarithms.size > 1 else 0
+        lengths[j] = math.exp(w.logarithms[k] + UNIT * point[k])
+    return lengths
+
+
+@compiled(error_model="numpy")
+def penalty(w: Work, point: Rows) -> tuple[float, Array]:  # pragma: no cover
+    """Minus twice the log density of the prior, but for a constant, and its slopes, that of the noise included."""
+    slopes = np.zeros(point.size)
+    if w.precision == 0.0:
+        return 0.0, slopes
+    value, slope = minus_log_density(UNIT * point[:-1], w.precision)
+    slopes[:-1] = 2.0 * slope
+    return 2.0 * value, slopes
+
+
+@compiled(error_model="numpy")
+def _condition(w: Work, slot: int) -> None:  # pragma: no cover
+    """Fill a slot with what is known of its point."""
+    point, (l, d), p = w.points[slot, :-1], w.X.shape, w.H.shape[0]
+    w.points[slot, VISITED] = 0
+    numbers, vectors, L = w.numbers[slot], w.vectors[slot], w.factors[slot]
+    numbers[NOISE] = w.noise * math.exp(2.0 * UNIT * point[-1])
+    numbers[QUADRATIC], numbers[LOG_DETERMINANT] = 1.0, np.inf
+    scaled, columns = w.X / length_scales(w, point), vectors[N_VECTORS + p :]
+    for j in range(d):
+        columns[j] = scaled[:, j]
+    L[:] = 0.0
+    fill(scaled, columns, w.shape, w.scale, True, L)
+    for i in range(l):
+        L[i, i] += numbers[NOISE]
+    if not _factorise(L):
+        return
+    q, r, coefficients, alpha, numbers[QUADRATIC] = explain_labels(L, w.H, w.y)
+    vectors[ALPHA], vectors[N_VECTORS : N_VECTORS + p] = alpha, q
+    numbers[N_NUMBERS : N_NUMBERS + p] = coefficients
+    numbers[N_NUMBERS + p : N_NUMBERS + p + p * p] = r.ravel()
+    total = penalty(w, point)[0]
+    for i in range(l):
+        total += 2.0 * math.log(L[i, i])
+    for k in range(p):
+        total += 2.0 * math.log(abs(r[k, k]))
+    numbers[LOG_DETERMINANT] = total
+
+
+@compiled(error_model="numpy", fastmath=_SUMS)
+def _factorise(A: Array) -> bool:  # pragma: no cover
+    """Overwrite the lower triangle of a matrix with its Cholesky factor; False if there is none."""
+    n = A.shape[0]
+    for i in range(n):
+        row = A[i]
+        for j in range(0, i - 3, 4):  # four columns at a time: the row is read less often
+            a, b, c, d = A[j], A[j + 1], A[j + 2], A[j + 3]
+            to_a, to_b, to_c, to_d = 0.0, 0.0, 0.0, 0.0
+            for k in range(j):
+                x = row[k]
+                to_a += x * a[k]
+                to_b += x * b[k]
+                to_c += x * c[k]
+                to_d += x * d[k]
+            row[j] = (row[j] - to_a) / a[j]
+            row[j + 1] = (row[j + 1] - to_b - row[j] * b[j]) / b[j + 1]
+            row[j + 2] = (row[j + 2] - to_c - row[j] * c[j] - row[j + 1] * c[j + 1]) / c[j + 2]
+            left = row[j + 3] - to_d - row[j] * d[j] - row[j + 1] * d[j + 1] - row[j + 2] * d[j + 2]
+            row[j + 3] = left / d[j + 3]
+        for j in range(i - i % 4, i):
+            total = row[j]
+            for k in range(j):
+                total -= row[k] * A[j, k]
+            row[j] = total / A[j, j]
+        total = row[i]
+        for k in range(i):
+            total -= row[k] * row[k]
+        if not total > 0.0:
+            return False
+        row[i] = math.sqrt(total)
+    return True
+
+
+@compiled(error_model="numpy", fastmath=_SUMS)
+def visit(w: Work, slot: int) -> None:  # pragma: no cover
+    """Fill in what is known of a point that a descent stands at."""
+    if w.points[slot, VISITED] > 0:
+        return
+    vectors, L, n, p = w.vectors[slot], w.factors[slot], w.y.size, w.H.shape[0]
+    root, P, q, diagonal = np.zeros((n, n)), np.empty((n, n)), vectors[N_VECTORS : N_VECTORS + p], vectors[DIAGONAL]
+    whole, both = np.zeros(n), w.visited[w.used[1]]
+    w.used[1] += 1
+    w.points[slot, VISITED] = w.used[1]
+    for i in range(n):
+        for k in range(i):
+            x = L[i, k]
+            for j in range(k + 1):
+                root[i, j] -= x * root[k, j]
+        root[i, i] = 1.0
+        for j in range(i + 1):
+            root[i, j] /= L[i, i]
+            whole[j] += root[i, j] ** 2
+    for k in range(p):
+        explained = q[k] @ root
+        for i in range(n):
+            for j in range(n):
+                root[i, j] -= q[k, i] * explained[j]
+    np.dot(root.T, root, P)
+    for j in range(n):
+        diagonal[j] = P[j, j] if p == 0 or P[j, j] > ALONE**2 * whole[j] else 0.0
+        P[j, j] = diagonal[j]
+    S, trace = slopes_and_trace(vectors[N_VECTORS + p :], P, w.shape, w.scale, w.numbers[slot, NOISE])
+    for i in range(n):
+        for j in range(i):
+            both[i, j] = S[i, j]
+        for j in range(i + 1, n):
+            both[i, j] = P[i, j]
+    w.numbers[slot, N_NUMBERS + p + p * p :] = trace
+
+
+@compiled(error_model="numpy")
+def meet(w: Work, slot: int, row: int) -> int:  # pragma: no cover
+    """Where mean and variance of a test row's label at a point are kept, for now."""
+    code = slot * w.x.shape[0] + row
+    place = code % w.met.size
+    if w.met[place] == code:
+        return place
+    w.met[place] = code
+    numbers, vectors, p, n = w.numbers[slot], w.vectors[slot], w.H.shape[0], w.y.size
+    half, noise, new = w.met_vectors[place], numbers[NOISE], w.x[row : row + 1]
+    half[:] = 0.0
+    scaled, h = new / length_scales(w, w.points[slot, :-1]), w.h[row : row + 1]
+    fill(scaled, vectors[N_VECTORS + p :], w.shape, w.scale, False, half)
+    mean = dot(half[0], vectors[ALPHA], n) + dot(h[0], numbers[N_NUMBERS:], p)
+    whiten(w.factors[slot], half[0])
+    square = np.full(1, dot(half[0], half[0], n))
+    variance = max(w.scale + noise - square[0], noise)  # no label varies less than its noise
+    if p > 0:
+        r = numbers[N_NUMBERS + p : N_NUMBERS + p + p * p].reshape((p, p))
+        spread = add_unexplained(vectors[N_VECTORS : N_VECTORS + p], r, half, h, square)[0]
+        undetermined = w.undetermined[row] or variance <= ALONE**2 * spread
+        variance = np.inf if undetermined else variance + spread
+    w.met_numbers[place, MEAN], w.met_numbers[place, VARIANCE] = mean, variance
+    return place
+
+
+@compiled(error_model="numpy")
+def weights(w: Work, slot: int, met: int) -> Array:  # pragma: no cover
+    """Weights of the training rows in the mean of a test row, (1, l)."""
+    L, v = w.factors[slot], w.met_vectors[met].copy()
+    for i in range(L.shape[0] - 1, -1, -1):
+        v[0, i] /= L[i, i]
+        x = v[0, i]
+        for j in range(i):
+            v[0, j] -= x * L[i, j]
+    return v
+
+
+@compiled(error_model="numpy")
+def leave(w: Work, slot: int, aside: int) -> int:  # pragma: no cover
+    """Where it is kept what it takes to set a training row aside at a point."""
+    code, p = slot * w.y.size + aside, w.H.shape[0]
+    place = code % w.left_out.size
+    if w.left_out[place] != code:
+        vectors = w.vectors[slot]
+        q, alpha, L = vectors[N_VECTORS : N_VECTORS + p], vectors[ALPHA], w.factors[slot]
+        left = leave_out_rows(L, q, w.H, w.y, alpha, np.full(1, aside), p > 0)
+        w.left_out[place] = code
+        numbers, vectors = w.left_numbers[place], w.left_vectors[place]
+        numbers[0], numbers[1], numbers[2:] = left[0][0], left[1][0], left[5][0]
+        vectors[COLUMN], vectors[TARGET], vectors[LABELS] = left[2][0], left[3][0], left[4][0]
+    return place
+
+
+@compiled(error_model="numpy")
+def parts(w: Work, slot: int, row: int, aside: int) -> tuple[float, float, float, float]:  # pragma: no cover
+    """Q, log D s, μ and s of F (:mod:`conformal_gp.predictors.bag`) with a test row, and a row set aside or none."""
+    met, n = meet(w, slot, row), w.y.size
+    q, log_d = w.numbers[slot, QUADRATIC], w.numbers[slot, LOG_DETERMINANT]
+    mu, s = w.met_numbers[met, MEAN], w.met_numbers[met, VARIANCE]
+    if aside >= 0:
+        place = leave(w, slot, aside)
+        precision = w.left_numbers[place, 0]
+        if precision > 0.0:
+            half, vectors = w.met_vectors[met, 0], w.left_vectors[place]
+            q = w.left_numbers[place, 1]
+            log_d += math.log(precision)
+            mu = dot(half, vectors[TARGET], n) + dot(w.h[row], w.left_numbers[place, 2:], w.h.shape[1])
+            s += dot(half, vectors[COLUMN], n) ** 2 / precision
+    if s < np.inf:  # else the test row has no say
+        log_d += math.log(s)
+    return q, log_d, mu, s
+
+
+@compiled(error_model="numpy")
+def slopes_of(w: Work, slot: int, row: int, aside: int) -> Array:  # pragma: no cover
+    """a'∂A a, a'∂A b, b'∂A b and tr(P ∂A), (4, c), see :mod:`conformal_gp.gp.slopes`.
+
+    With a test row and with a training row set aside or none; or, where the test row is set aside, without it.
+    """
+    alone = aside == TEST_ROW
+    row = w.x.shape[0] if alone else row
+    place = ((row * w.points.shape[0] + slot) * (w.y.size + 3) + aside) % w.sloping.shape[0]
+    known, found = w.sloping[place], w.slopes[place]
+    if known[0] == slot and known[1] == row and known[2] == aside:
+        return found
+    known[0], known[1], known[2] = slot, row, aside
+    visit(w, slot)
+    numbers, vectors, p, d = w.numbers[slot], w.vectors[slot], w.H.shape[0], w.X.shape[1]
+    n, both, diagonal = w.y.size, w.visited[w.points[slot, VISITED] - 1], vectors[DIAGONAL]
+    variance, which, of_row = np.full(1, np.inf), np.full(1, -1), np.zeros((1, n))
+    v, residuals, x = np.zeros((1, n)), vectors[ALPHA : ALPHA + 1].copy(), np.zeros((1, d))
+    if not alone:
+        met = meet(w, slot, row)
+        variance[0], v = w.met_numbers[met, VARIANCE], weights(w, slot, met)
+        x = w.x[row : row + 1] / length_scales(w, w.points[slot, :-1])
+        if aside >= 0 and diagonal[aside] > 0.0:
+            which[0] = aside
+            labels = w.left_vectors[leave(w, slot, aside), LABELS]
+            for i in range(n):
+                of_row[0, i] = both[min(i, aside), max(i, aside)] if i != aside else diagonal[i]
+                residuals[0, i] = diagonal[i] * labels[i]
+            for i in range(n):  # P times the labels, from its upper triangle
+                rest = i + 1
+                residuals[0, i] += dot(both[i, rest:], labels[rest:], n - rest)
+                add_to(residuals[0, rest:], labels[i], both[i, rest:])
+    trace, columns = numbers[N_NUMBERS + p + p * p :], vectors[N_VECTORS + p :]
+    every = beside(columns, of_row, residuals, both, trace, w.shape, w.scale, numbers[NOISE], x, v, variance, which)[0]
+    found[:] = 0.0
+    for i in range(4):
+        for j in range(d):  # one length scale for all inputs, or one for each
+            found[i, j if w.logarithms.size > 1 else 0] += every[i, j]
+        found[i, -1] = every[i, d]
+    return found

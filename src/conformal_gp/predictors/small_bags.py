@@ -1,0 +1,127 @@
+r"""Descent inside a bag of few rows, compiled: followed for all labels of many test rows.
+
+This is what :mod:`conformal_gp.predictors.trace` says, with two differences. All of it runs in compiled code. And a
+step is tried only where it is *promising*: where the slope of the criterion says that it would gain enough
+(:mod:`conformal_gp.gp.descent`). Whether it is, is a quadratic inequality in the label like the comparison that
+follows (:mod:`conformal_gp.gp.slopes`), so the line of labels is divided by both.
+
+While labels are followed, each of their segments belongs to a state of the descent, and states wait in the
+order in which they were reached. Segments that come to a state that waits already join it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+
+import numpy as np
+
+from conformal_gp.gp.descent import FINE, GAIN_FOR_FINE_STEPS, MIDDLE, Rule, Stage, least_gain
+from conformal_gp.gp.hyperparameters import Lattice, Point
+from conformal_gp.gp.inputs import Inputs, NewInputs
+from conformal_gp.gp.processes import NewRows, Processes, TrainingRows, fields, no_processes
+from conformal_gp.gp.whitened_basis import EXPLAINED
+from conformal_gp.predictors.followed import follow
+from conformal_gp.predictors.segments import NOTHING, At, Segments
+from conformal_gp.types import Array, Rows
+
+# Test rows that are followed together: those that go the same way share what is known of a point.
+ROWS_AT_A_TIME = 128
+
+
+class SmallBag:
+    """Training rows under one scaling, and what descents with a test row each have found.
+
+    Parameters
+    ----------
+    lattice : Lattice
+        The hyperparameters, of a kernel whose slopes are known.
+    inputs : Inputs
+        Training inputs.
+    y : ndarray of shape (l,)
+        Training labels.
+    ranked : ndarray of int
+        Training rows that may be set aside.
+    """
+
+    def __init__(self, lattice: Lattice, inputs: Inputs, y: Array, ranked: Rows):
+        X, H = np.ascontiguousarray(inputs.pairs.X), np.ascontiguousarray(inputs.H.T)
+        self._rows = TrainingRows(X, np.ascontiguousarray(y), H, np.ascontiguousarray(ranked))
+        self._lattice = lattice
+        self._family = lattice.family()
+        self._kept: list[Processes] = []
+        self._lock = Lock()
+
+    def trace(self, new: NewInputs, stages: Sequence[Stage], at: At) -> At:
+        """Where descents end that start at some points: see :meth:`conformal_gp.predictors.trace.Blocks.trace`."""
+        return self._each_row(new, self._rule(stages), at)
+
+    def refine(self, new: NewInputs, at: At) -> At:
+        """The last stages: see :meth:`conformal_gp.predictors.trace.Blocks.refine`."""
+        return self._each_row(new, self._rule(MIDDLE, FINE), at)
+
+    def training_end(self, stages: Sequence[Stage], start: Point) -> Point:
+        """Where the training rows by themselves end after some stages."""
+        return self._alone(self._rule(stages), start)
+
+    def refined_training_end(self, start: Point) -> Point:
+        """Where the training rows by themselves end after the last stages."""
+        return self._alone(self._rule(MIDDLE, FINE), start)
+
+    def _rule(self, stages: Sequence[Stage], fine: Sequence[Stage] = ()) -> Rule:
+        l, p = self._rows.y.size, self._rows.H.shape[0]
+        every = [*stages, *fine]
+        steps = [stage.step * np.array(self._lattice.directions(stage.joint)) for stage in every]
+        count = np.array([len(one) for one in steps])
+        filled = np.zeros((len(every), count.max(), len(self._lattice.start)), dtype=np.int64)
+        for one, where in zip(steps, filled, strict=True):
+            where[: len(one)] = one
+        return Rule(
+            steps=filled,
+            directions=count,
+            rounds=np.array([stage.rounds for stage in every]),
+            fine=len(stages) if fine else -1,
+            start=np.array(self._lattice.start),
+            gain=least_gain(l + 1),
+            much=GAIN_FOR_FINE_STEPS * (l + 1),
+            degrees=l - p,
+            rounding=(EXPLAINED * float(np.abs(self._rows.y).max(initial=0.0))) ** 2,
+        )
+
+    def _alone(self, rule: Rule, start: Point) -> Point:
+        (_, d), p = self._rows.X.shape, self._rows.H.shape[0]
+        none = NewRows(np.zeros((1, d)), np.zeros((1, p)), np.zeros(1, dtype=bool), True)
+        return next(iter(self._follow(none, rule, {start: Segments.labels(np.zeros(1))})))
+
+    def _each_row(self, new: NewInputs, rule: Rule, at: At) -> At:
+        """Follow the segments of some test rows at a time: an interrupt comes through in between."""
+        found: dict[Point, list[Segments]] = {}
+        for first in range(0, new.H.shape[0], ROWS_AT_A_TIME):
+            these = slice(first, first + ROWS_AT_A_TIME)
+            X, H = np.ascontiguousarray(new.pairs.X[these]), np.ascontiguousarray(new.H[these])
+            some = {point: parts.shifted(-first, H.shape[0]) for point, parts in at.items()}
+            some = {point: parts for point, parts in some.items() if parts.size}
+            if some:
+                ends = self._follow(NewRows(X, H, new.undetermined[these].copy(), False), rule, some)
+                for point, parts in ends.items():
+                    found.setdefault(point, []).append(parts.shifted(first))
+        return {point: Segments.concatenate(parts) for point, parts in found.items()}
+
+    def _follow(self, new: NewRows, rule: Rule, at: At) -> At:
+        """Follow all segments of test rows."""
+        points = np.repeat(np.array(list(at)), [segments.size for segments in at.values()], axis=0)
+        every = Segments.concatenate(list(at.values()))
+        processes = self._borrow()
+        work = fields(self._rows, self._family, processes, rule, new)
+        rows, low, high, ends = follow(work, every.row, every.low, every.high, points)
+        self._kept.append(processes)
+        _, first, member = np.unique(ends, axis=0, return_index=True, return_inverse=True)
+        parts = Segments(rows, low, high, np.full(rows.size, NOTHING))
+        return {
+            tuple(ends[k].tolist()): parts.take(member.ravel() == number).joined() for number, k in enumerate(first)
+        }
+
+    def _borrow(self) -> Processes:
+        """Slots that no other thread uses, with what is known from earlier calls."""
+        with self._lock:
+            return self._kept.pop() if self._kept else no_processes(self._rows, len(self._lattice.start))
