@@ -42,7 +42,9 @@ MOST_SECONDS = 5.0
 def test_ctrl_c_ends_it(name):
     setup, work = WORK[name]
     setup = "" if setup is None else ROWS + setup
-    code = f"{setup}\nprint('go', flush=True)\nwhile True:\n    {work}\n    import time; time.sleep(0.001)\n"
+    # a shell may have started the tests in the background, where interrupts are ignored
+    listen = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{listen}\n{setup}\nprint('go', flush=True)\nwhile True:\n    {work}\n    import time; time.sleep(0.001)\n"
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
     with subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", code],
@@ -55,7 +57,10 @@ def test_ctrl_c_ends_it(name):
         time.sleep(0.2 if name == "import" else 1.0)
         start = time.monotonic()
         process.send_signal(signal.SIGINT)
-        error = process.communicate(timeout=60)[1]
+        try:
+            error = process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
         seconds = time.monotonic() - start
     assert "KeyboardInterrupt" in error
     if "_numba_unpickle" not in error:  # Numba makes a SystemError of an interrupt that comes while it loads code

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import Matern
 
-from conformal_gp.gp import processes
+from conformal_gp._compiled import compiled
+from conformal_gp.gp import work
 from conformal_gp.gp.descent import COARSE, MIDDLE, Descent, Stage, State
 from conformal_gp.gp.hyperparameters import Lattice
 from conformal_gp.gp.inputs import Inputs, Scaling
-from conformal_gp.predictors import followed, small_bags
+from conformal_gp.predictors import queue, small_bags
 from conformal_gp.predictors.segments import Segments
 from conformal_gp.predictors.small_bags import SmallBag
 
@@ -29,14 +30,14 @@ def test_the_automaton_is_that_of_the_descent():
     bag, new = small_bag(y)
     stage = Stage(8, 3)
     descent, rule = Descent(LATTICE, stage), bag._rule([stage])
-    kept = processes.no_processes(bag._rows, 3)
-    rows = processes.NewRows(new.pairs.X, new.H, new.undetermined, False)
-    fields = processes.fields(bag._rows, bag._family, kept, rule, rows)
+    kept = work.no_processes(bag._rows, 3)
+    rows = work.NewRows(new.pairs.X, new.H, new.undetermined, False)
+    fields = work.fields(bag._rows, bag._family, kept, rule, rows)
 
-    @followed.compiled()
+    @compiled()
     def after(fields, state, helped):
-        w = processes.Work(*fields)
-        return followed._skip(w, followed._next(w, state, helped))
+        w = work.Work(*fields)
+        return queue.skip(w, queue.following(w, state, helped))
 
     for _ in range(20):
         state = descent.start(LATTICE.start)
@@ -53,9 +54,9 @@ def test_what_is_known_of_points_may_be_given_up_at_any_time(mean, monkeypatch):
     """With room for hardly more points than one step needs, or for few test rows at a time, ends are the same."""
     answers = []
     for slots, rows in ((128, 128), (24, 128), (24, 1)):
-        monkeypatch.setattr(processes, "FEWEST_SLOTS", slots)
-        monkeypatch.setattr(processes, "KEPT_BYTES", 0)
-        monkeypatch.setattr(processes, "RECENT", slots)
+        monkeypatch.setattr(work, "FEWEST_SLOTS", slots)
+        monkeypatch.setattr(work, "KEPT_BYTES", 0)
+        monkeypatch.setattr(work, "RECENT", slots)
         monkeypatch.setattr(small_bags, "ROWS_AT_A_TIME", rows)
         bag, new = small_bag(y, mean)
         at = bag.trace(new, COARSE, {LATTICE.start: Segments.whole_lines(4)})

@@ -19,8 +19,8 @@ import numpy as np
 from conformal_gp.gp.descent import FINE, GAIN_FOR_FINE_STEPS, MIDDLE, Rule, Stage, least_gain
 from conformal_gp.gp.hyperparameters import Lattice, Point
 from conformal_gp.gp.inputs import Inputs, NewInputs
-from conformal_gp.gp.processes import NewRows, Processes, TrainingRows, fields, no_processes
 from conformal_gp.gp.whitened_basis import EXPLAINED
+from conformal_gp.gp.work import NewRows, Processes, TrainingRows, fields, no_processes
 from conformal_gp.predictors.followed import follow
 from conformal_gp.predictors.segments import NOTHING, At, Segments
 from conformal_gp.types import Array, Rows
