@@ -82,7 +82,7 @@ def test_labels_that_the_mean_explains_are_no_lesson():
 def test_gamma_is_chosen_only_among_several():
     X, y = make_data(4, 40)
     inputs = Inputs(X, Scaling.none(X), "constant")
-    given = Hyperparameters(RBF(1.0), 0.1, [])
+    given = Hyperparameters(RBF(1.0), 0.1, [], 1)
     assert choose_gamma(replace(SETTINGS, gammas=[3.0]), given, inputs, y) == 3.0
     chosen = choose_gamma(replace(SETTINGS, gammas=[1.0, 2.0, np.inf]), given, inputs, y)
     swapped = choose_gamma(replace(SETTINGS, gammas=[np.inf, 2.0, 1.0]), given, inputs, y)

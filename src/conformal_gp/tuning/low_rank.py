@@ -117,7 +117,7 @@ def plan(
             labels = mapped(warp, y[some])
             least = max(LEAST_RATIO, LEAST_RATIO_A_ROW * rows.n_rows)
             learnt = learn(settings, inputs, labels, rows.n_rows, rng, restricted=True, least_ratio=least)
-            kernel, noise, warnings, varying = learnt
+            kernel, noise, warnings, _, varying = learnt
             gamma = choose_gamma(settings, learnt, inputs, labels)
     if isinstance(inducing, str):
         if n_inducing is None:
