@@ -6,16 +6,17 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.conformal.gamma_choice import narrowest_gamma
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.gp.covariance import covariance
-from conformal_gp.gp.factor import norm_of_lower
+from conformal_gp.gp.factor import Factor, norm_of_lower
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.maximum_likelihood import Optimum, maximise_likelihood
 from conformal_gp.gp.noise import Trend, VaryingNoise
-from conformal_gp.gp.posterior import Posterior, noise_floor
+from conformal_gp.gp.posterior import SMALLEST_CONDITION, Posterior, noise_floor
 from conformal_gp.gp.shared_lengths import MANY_INPUTS, for_each_input, variables
 from conformal_gp.kernels import is_amplitude, is_length, multiplied
 from conformal_gp.tuning.settings import Settings, check_kernel, explained, label_variance
@@ -23,6 +24,8 @@ from conformal_gp.types import Array, Rows
 
 # Most rows that the trend of varying noise is predicted from: each row's noise costs as many covariances.
 TREND_ROWS = 300
+# How much better the condition of the matrix has to be than the worst that is trusted: it is of fewer rows.
+INVERSE_MARGIN = 3.0
 
 
 class Hyperparameters(NamedTuple):
@@ -46,10 +49,12 @@ def learn(
     *,
     restricted: bool,
     least_ratio: float = 0.0,
+    low_rank: bool = False,
 ) -> Hyperparameters:
     """Maximum likelihood, for a model of ``n_rows`` rows; the best of several kernels when there are several.
 
-    Noise is at least ``least_ratio`` times the amplitude, and as much as the covariance matrix of so many rows needs.
+    Noise is at least ``least_ratio`` times the amplitude, and as much as the covariance matrix of so many rows needs;
+    in a ``low_rank`` model that matrix is not factorised.
 
     Labels are learnt from in units of their own standard deviation, and starts are at the scale of the inputs, so the
     units of neither matter, whatever starts and bounds a kernel object has for its amplitude. With many inputs,
@@ -88,6 +93,8 @@ def learn(
     best = max(optima, key=lambda optimum: optimum.log_marginal_likelihood)
     kernel = for_each_input(best.kernel, shared)
     raised = _resolved(kernel, best.noise_variance, inputs, n_rows)
+    if not low_rank:
+        raised = _inverted(kernel, raised, inputs, n_rows)
     return Hyperparameters(
         multiplied(kernel, variance), raised * variance, best.remarks, best.kernel.n_dims, best.varying
     )
@@ -134,6 +141,26 @@ def _resolved(kernel: Kernel, noise: float, inputs: Inputs, n_rows: int) -> floa
         return noise  # 0: the kernel has noise of its own
     K = inputs.pairs.lower(covariance(kernel, inputs.pairs)[0])
     return max(noise, noise_floor(norm_of_lower(K) * n_rows / K.shape[0]))
+
+
+def _inverted(kernel: Kernel, noise: float, inputs: Inputs, n_rows: int) -> float:
+    """Noise, raised where the inverse is so large that the matrix would be judged to be singular all the same.
+
+    In the 1-norm the inverse may exceed one over the noise by up to the root of the number of rows: where rows are many
+    for the rank of the matrix without noise, as of labels that are a sum of inputs. By how much is seen on the rows
+    that hyperparameters were learnt from.
+    """
+    largest = n_rows * float(kernel.diag(inputs.pairs.X).max())
+    if noise == 0.0 or noise >= np.sqrt(n_rows) * SMALLEST_CONDITION * largest:
+        return noise
+    K = inputs.pairs.lower(covariance(kernel, inputs.pairs)[0])
+    K.flat[:: K.shape[0] + 1] += noise
+    norm = norm_of_lower(K)
+    try:
+        condition = Factor(K).reciprocal_condition(norm) * K.shape[0] / n_rows
+    except LinAlgError:  # a kernel that is no covariance function: the posterior says more
+        return noise
+    return noise * max(1.0, INVERSE_MARGIN * SMALLEST_CONDITION / condition)
 
 
 def choose_gamma(settings: Settings, learnt: Hyperparameters, inputs: Inputs, y: Array) -> float:
