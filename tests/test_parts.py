@@ -10,6 +10,7 @@ from sklearn.linear_model import LinearRegression
 from conformal_gp.evaluation import (
     HeldOut,
     Judgement,
+    Part,
     accuracy,
     coverage_by_parts,
     cross_validate_intervals,
@@ -57,6 +58,13 @@ def test_where_labels_gather_outside_is_said(uneven):
     assert words.startswith("At 90% too many labels are outside where x is 0.")
     even = coverage_by_parts(found, X[:, 1:], ["z", "side"], LEVEL)
     assert "no fifth of the prediction or of an input has more labels outside" in where_it_fails(even)
+
+
+def test_other_parts_are_counted_in_words():
+    parts = [Part(name, 0.0, 1.0, LEVEL, 50, 18, 7.5, Judgement.TOO_NARROW) for name in "abcde"]
+    assert where_it_fails(parts[:3]).endswith("c is 0 to 1 (36.0% of 50).")
+    assert where_it_fails(parts[:4]).endswith(", and in 1 other part.")
+    assert where_it_fails(parts).endswith(", and in 2 other parts.")
 
 
 def test_chance_rarely_accuses_a_part():

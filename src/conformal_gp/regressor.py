@@ -98,7 +98,9 @@ class ConformalGPRegressor(ConformalRegressor):
         Candidates of your own for "augmented", instead of the descent; each counts up to a common factor of signal and
         noise. They may not come from the training rows. An error with other ways of tuning.
     length_scales : {"each", "one"}, default="each"
-        Whether named kernels have a length scale for each input or one for all; "rq" and "nn" always have one.
+        Whether named kernels have a length scale for each input or one for all; "rq" and "nn" always have one. With
+        more than 50 inputs and "holdout" or "train", inputs side by side that are the categories of one variable (of
+        which exactly one is on in each row learnt from) share theirs.
     length_scale_prior : float > 0, "auto" or None, default="auto"
         How far the logarithms of the length scales of different inputs scatter about their median, in a prior that
         keeps them alike unless the rows say otherwise. "auto" is 0.5, but none with ``tuning="train"``. None is a flat

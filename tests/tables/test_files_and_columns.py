@@ -247,6 +247,22 @@ def test_names_are_not_taken_for_categories(table):
     assert values(table(text), category_inputs="codes")[0].shape == (30, 1)
 
 
+def test_categories_may_be_many_where_each_has_many_rows(table):
+    rows = [f"country {i % 98},{i % 7}\n" for i in range(98 * 50)]
+    assert values(table("from,y\n" + "".join(rows)), target="y")[0].shape == (98 * 50, 98)
+    with pytest.raises(TableError, match=r"98 different values in 3000 rows"):
+        values(table("from,y\n" + "".join(rows[:3000])), target="y")
+
+
+def test_many_columns_of_text_are_described_in_one_line(table):
+    names = [f"column{i}" for i in range(30)]
+    rows = ["abcdefgh"[i % 8] for i in range(40)]
+    text = ",".join([*names, "mpg"]) + "\n" + "".join(",".join([cell] * 30 + ["1"]) + "\n" for cell in rows)
+    notice = Columns.learn(table(text), "mpg").notices()[0]
+    assert notice.endswith("column7 (8) and 22 more columns")
+    assert len(notice) < 250
+
+
 def test_columns_are_matched_by_name(table):
     columns = Columns.learn(table(PLAIN), "mpg")
     new = table("colour,origin,weight,mpg\nred,japan,9,\n", "new.csv")

@@ -166,7 +166,8 @@ def where_it_fails(parts: Sequence[Part]) -> str:
     if not wrong:
         return f"At {level} no fifth of the prediction or of an input has more labels outside than chance allows."
     named = [f"{p.of} is {p.where} ({percent(p.miscoverage, 1)} of {p.n_rows})" for p in wrong[:3]]
-    more = f", and in {len(wrong) - 3} other parts" if len(wrong) > 3 else ""
+    others = len(wrong) - len(named)
+    more = f", and in {others} other part{'s' if others > 1 else ''}" if others else ""
     return f"At {level} too many labels are outside where {listed(named)}{more}."
 
 

@@ -60,13 +60,17 @@ def greedy(kernel: Kernel, X: Array, n_inducing: int) -> Rows:
     left = shared_variance(kernel, X)
     least = LEAST_SHARE * left.max()
     factor = np.empty((min(n_inducing, X.shape[0]), X.shape[0]))
+    pairs = Pairs(X, X)
+    # one row after the other takes much longer, unless few are needed
+    every = covariance(kernel, pairs)[0] if 2 * factor.shape[0] >= X.shape[0] else None
     chosen: list[int] = []
     for row in factor:
         pivot = int(np.argmax(left))
         if left[pivot] <= least:
             break
         earlier = factor[: len(chosen)]
-        row[:] = covariance(kernel, Pairs(X[pivot : pivot + 1], X))[0][0] - earlier[:, pivot] @ earlier
+        known = covariance(kernel, pairs.take(np.array([pivot])))[0][0] if every is None else every[pivot]
+        row[:] = known - earlier[:, pivot] @ earlier
         row /= np.sqrt(left[pivot])
         left -= row**2
         left[pivot] = 0.0

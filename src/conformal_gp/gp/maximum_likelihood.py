@@ -3,6 +3,10 @@
 With many rows the starts are followed on some of them, which costs little. Where these searches end is then compared by
 the likelihood of all rows, and the best goes on there. Noise that may vary is constant first; another search goes on
 from there with the coefficients of :mod:`conformal_gp.gp.noise`, and counts if the rows support what it finds.
+
+With many inputs a step is dear and many are needed. Searches then end after a number of steps that the numbers of rows
+and inputs decide; with length scales that categories share (:mod:`conformal_gp.gp.shared_lengths`) most is found by
+then.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from conformal_gp.gp.inducing import shared_variance
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
 from conformal_gp.gp.noise import LARGEST_LOG_WEIGHT, VaryingNoise, is_supported, penalty
 from conformal_gp.gp.posterior import noise_floor
+from conformal_gp.gp.shared_lengths import MANY_INPUTS, entries, for_each_input
 from conformal_gp.kernels import hyperparameter_names, is_amplitude
 from conformal_gp.threads import map_threads, stopping_point
 from conformal_gp.types import Array, Rows
@@ -37,6 +42,12 @@ TOLERANCE = 1e-8
 ROWS_FOR_COARSE = 600
 COARSE_ROWS = 400
 
+# Steps of a search with many inputs: so many, or as many as these multiplications pay for, where one step of l rows and
+# d inputs is l² (l + 4 d). Up to so many inputs, and with fewer rows, searches end by themselves.
+LEAST_STEPS = 50
+AFFORDED = 1.3e10
+MOST_STEPS = 15000
+
 # Random starts are log-normal about the given start: a factor of 3 either way is within one standard deviation.
 START_SPREAD = 1.1
 
@@ -52,6 +63,7 @@ class Optimum:
     """Hyperparameters found, and what they reached."""
 
     kernel: Kernel
+    """With a length scale for each variable, if inputs share them."""
     noise_variance: float
     log_marginal_likelihood: float
     remarks: list[str] = field(default_factory=list)
@@ -76,6 +88,7 @@ def maximise_likelihood(
     least_ratio: float = 0.0,
     known: Array | None = None,
     shape: Callable[[Optimum], VaryingNoise] | None = None,
+    variables: Rows | None = None,
 ) -> Optimum:
     """Learn kernel hyperparameters and noise variance from the rows (X, y).
 
@@ -109,13 +122,15 @@ def maximise_likelihood(
         Noise variance that is known of each row; None is none.
     shape : callable or None, default=None
         How the learnt noise may vary, from what is learnt with constant noise; None is constant noise.
+    variables : ndarray of int of shape (d,) or None, default=None
+        Which of the kernel's length scales each input has; None is one for each input, or one for all.
 
     Returns
     -------
     optimum : Optimum
         The best of the starts.
     """
-    rows = _Rows(X, y, H, np.zeros(y.size) if known is None else known)
+    rows = _Rows(X, y, H, np.zeros(y.size) if known is None else known, variables)
     least_ratio = max(NOISE_RANGE[0], noise_floor(y.size), least_ratio)
     if noise_variance == 0.0 and not _has_noise(kernel, rows):
         # from usual starts a search at hardly any noise ends at length scales of next to nothing; so noise comes first
@@ -132,6 +147,7 @@ def maximise_likelihood(
             n_jobs=n_jobs,
             deviation=deviation,
             least_ratio=least_ratio,
+            variables=variables,
         )
         search = _Search(with_noise.kernel, 0.0, rows, label_variance, restricted, deviation, least_ratio)
         return search.optimum(search.climb(search.start))
@@ -181,12 +197,14 @@ class _Rows(NamedTuple):
     y: Array
     H: Array
     known: Array
+    variables: Rows | None
+    """Which length scale each input has."""
 
     def take(self, rows: Rows) -> _Rows:
         """Some of them, with a mean basis of independent columns."""
         left, singular, _ = np.linalg.svd(self.H[rows], full_matrices=False)
         H = left[:, singular > 1e-6 * singular.max(initial=0.0)]
-        return _Rows(self.X[rows], self.y[rows], H, self.known[rows])
+        return _Rows(self.X[rows], self.y[rows], H, self.known[rows], self.variables)
 
 
 class _Search:
@@ -210,7 +228,7 @@ class _Search:
         self._learn_noise = noise_variance > 0.0 or not _has_noise(kernel, rows)
         self._kernel = kernel
         self._objective = NegativeLogLikelihood(
-            kernel,
+            for_each_input(kernel, rows.variables),
             rows.X,
             rows.y,
             rows.H,
@@ -225,6 +243,8 @@ class _Search:
         self._unit = 0.0 if self._amplitude.any() else np.log(label_variance)
         # Measured in units of the labels the likelihood is free of their scale, and so is the stopping rule.
         self._offset = 0.5 * rows.y.size * np.log(label_variance)
+        self._entries = entries(kernel, rows.variables)
+        self._most_steps = most_steps(*rows.X.shape)
         self.bounds = np.asarray(kernel.bounds).reshape(-1, 2)
         self.start = kernel.theta
         if self._learn_noise:
@@ -236,11 +256,17 @@ class _Search:
         self.start = np.append(self.start, np.zeros(self._n_coefficients))
 
     def _theta(self, x: Array) -> Array:
-        """Hyperparameters that ``x`` stands for."""
-        theta, n = x.copy(), self._amplitude.size
+        """Hyperparameters that ``x`` stands for, with a length scale for each input."""
+        n = self._amplitude.size
+        others = x[n:].copy()
         if self._learn_noise:
-            theta[n] += self._amplitude @ x[:n] + self._unit
-        return theta
+            others[0] += self._amplitude @ x[:n] + self._unit
+        return np.concatenate([x[self._entries], others])
+
+    def _by_entry(self, gradient: Array) -> Array:
+        """A gradient in what is searched, from that in the hyperparameters: a shared length scale has the sum."""
+        n = self._entries.size
+        return np.concatenate([np.bincount(self._entries, gradient[:n], self._amplitude.size), gradient[n:]])
 
     def penalised(self, x: Array) -> tuple[float, Array]:
         """Minus the log of likelihood times prior, and its gradient; infinite where the matrix is singular."""
@@ -250,6 +276,7 @@ class _Search:
             value, gradient = self._objective(self._theta(x))
         except LinAlgError:
             return np.inf, np.zeros_like(x)
+        gradient = self._by_entry(gradient)
         if self._learn_noise:
             gradient[:n] += gradient[n] * self._amplitude
         of_lengths, by_lengths = self._prior(x[:n])
@@ -276,25 +303,42 @@ class _Search:
     def climb(self, start: Array) -> OptimizeResult:
         """Search from one start."""
         return minimize(
-            self.penalised, start, jac=True, method="L-BFGS-B", bounds=self.bounds, options={"ftol": TOLERANCE}
+            self.penalised,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=self.bounds,
+            options={"ftol": TOLERANCE, "maxiter": self._most_steps},
         )
 
     def optimum(self, result: OptimizeResult) -> Optimum:
         """Where a search has ended."""
-        kernel, noise_variance = self._objective.split(self._theta(result.x))
-        remarks = _remarks(self._kernel, result, self.bounds, self._learn_noise)
+        noise_variance = self._objective.split(self._theta(result.x))[1]
+        remarks = _remarks(self._kernel, result, self.bounds, self._learn_noise, self._most_steps < MOST_STEPS)
+        kernel = self._kernel.clone_with_theta(result.x[: self._amplitude.size])
         return Optimum(kernel, noise_variance, -self.value(result.x), remarks)
 
 
-def _remarks(kernel: Kernel, result: OptimizeResult, bounds: Array, learn_noise: bool) -> list[str]:
-    """Warnings about how the search ended.
+def most_steps(n_rows: int, n_inputs: int) -> int:
+    """Most steps of a search.
+
+    >>> most_steps(1000, 50), most_steps(100, 200), most_steps(1000, 300)
+    (15000, 1444, 50)
+    """
+    if n_inputs <= MANY_INPUTS:
+        return MOST_STEPS
+    return int(np.clip(AFFORDED / (n_rows**2 * (n_rows + 4.0 * n_inputs)), LEAST_STEPS, MOST_STEPS))
+
+
+def _remarks(kernel: Kernel, result: OptimizeResult, bounds: Array, learn_noise: bool, limited: bool) -> list[str]:
+    """Warnings about how the search ended; to run out of steps is one unless their number was ``limited``.
 
     There is none for a length scale on its upper bound, as of an input that does not matter, for an amplitude on its
     upper bound, as of a very smooth function, or for noise on its lower bound.
     """
     remarks = []
     # a line search that rounding ends after some steps is no failure
-    if not result.success and (result.status == OUT_OF_STEPS or result.nit == 0):
+    if not result.success and (result.nit == 0 or (result.status == OUT_OF_STEPS and not limited)):
         remarks.append(
             f"The likelihood was not maximised to tolerance ({result.message}); more n_restarts or "
             "inputs of comparable scale may help."

@@ -17,10 +17,15 @@ from conformal_gp.tables.errors import TableError, did_you_mean
 from conformal_gp.tables.table import Table
 from conformal_gp.types import Array
 
-# With more categories than this, or than half the rows, a column probably holds names, not categories.
+# With more categories than this, or than half the rows, a column probably holds names, not categories; with the second
+# number where each has so many rows on average, as countries may.
 MOST_CATEGORIES = 50
+MOST_OF_MANY_ROWS = 200
+ROWS_FOR_EACH = 50
 # Fewest rows in which whole numbers that are all different look like row numbers.
 FEWEST_NUMBERED = 10
+# With more columns of categories than this, the first of them are named, with their number of categories.
+MOST_DESCRIBED = 8
 _LIKE_AN_IDENTIFIER = re.compile(r"(?i:(^|[^a-z])(id|ids|index|no|nr|num|number|row|key|code))$|[a-z]I[dD]$")
 
 
@@ -64,6 +69,21 @@ def short(categories: Sequence[str]) -> str:
     return ", ".join(categories[:5]) + (f" and {len(categories) - 5} more" if len(categories) > 5 else "")
 
 
+def described(columns: Sequence[Column]) -> str:
+    """Columns of categories and what they hold, in a few lines at most.
+
+    >>> described([Column("origin", ("Europe", "Japan"), "Japan")])
+    'origin: Europe, Japan'
+    >>> described([Column(f"x{i}", ("a", "b"), "a") for i in range(20)])
+    'x0 (2), x1 (2), x2 (2), x3 (2), x4 (2), x5 (2), x6 (2), x7 (2) and 12 more columns'
+    """
+    if len(columns) <= MOST_DESCRIBED:
+        return "; ".join(f"{column.name}: {short(column.categories or ())}" for column in columns)
+    named = ", ".join(f"{column.name} ({len(column.categories or ())})" for column in columns[:MOST_DESCRIBED])
+    more = len(columns) - MOST_DESCRIBED
+    return f"{named} and {more} more column{'s' if more > 1 else ''}"
+
+
 def numbers_rows(table: Table) -> bool:
     """Whether the column without a name is the row number that data frames are saved with, in whatever order."""
     numbers = as_numbers(table.cells(""), table.dialect)
@@ -92,6 +112,16 @@ def names_rows(table: Table, name: str, marks: frozenset[str]) -> bool:
     steps = np.diff(numbers)
     in_order = bool((steps > 0.0).all() or (steps < 0.0).all())
     return in_order or np.ptp(numbers) == numbers.size - 1 or _LIKE_AN_IDENTIFIER.search(name) is not None
+
+
+def most_categories(n_rows: int) -> int:
+    """Most different texts in a column of so many rows that are taken for categories.
+
+    >>> [most_categories(n_rows) for n_rows in (3, 20, 100, 2000, 5000, 20000)]
+    [2, 10, 50, 50, 100, 200]
+    """
+    few = min(MOST_CATEGORIES, n_rows // 2)
+    return max(2, few, min(MOST_OF_MANY_ROWS, n_rows // ROWS_FOR_EACH))
 
 
 def learn_column(
@@ -123,7 +153,7 @@ def learn_column(
         numbers = read_numbers(table, name, marks)
         return Column(name, None, float(np.nanmedian(numbers)), bool(np.nanmax(numbers) == np.nanmin(numbers)))
     counts = Counter(map(str, present))
-    if category_inputs == "onehot" and len(counts) > max(2, min(MOST_CATEGORIES, len(present) / 2)):
+    if category_inputs == "onehot" and len(counts) > most_categories(len(present)):
         raise TableError(
             f"{table.name}: column '{name}' holds text with {len(counts)} different values in {len(present)} rows; it "
             f"looks like names rather than categories. Leave it out with --drop '{name}', or number the values "

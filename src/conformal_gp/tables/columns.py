@@ -20,12 +20,12 @@ from conformal_gp.tables.column import (
     Column,
     codes,
     count_missing,
+    described,
     learn_column,
     missing_value,
     names_rows,
     numbers_rows,
     read_numbers,
-    short,
 )
 from conformal_gp.tables.dates import ORDERS, read_dates
 from conformal_gp.tables.dialect import Dialect
@@ -306,8 +306,7 @@ class Columns:
         text = [column for column in self.columns if column.categories is not None]
         if text:
             how = "numbered in alphabetical order" if self.category_inputs == "codes" else "one 0/1 input a category"
-            kinds = "; ".join(f"{column.name}: {short(column.categories or ())}" for column in text)
-            found.append(f"text columns are categories ({how}): {kinds}")
+            found.append(f"text columns are categories ({how}): {described(text)}")
         dates = [column.name for column in self.columns if column.dates is not None]
         if dates:
             found.append(

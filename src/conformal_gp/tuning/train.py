@@ -39,7 +39,7 @@ def plan(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> 
 def _few_rows(found: Hyperparameters, inputs: Inputs, n_rows: int) -> list[str]:
     """A warning where tuning on the training rows is known to lower coverage."""
     of_noise = 1 if found.varying is None else 1 + found.varying.coefficients.size
-    learnt = found.kernel.n_dims + of_noise + inputs.H.shape[1]
+    learnt = found.n_learnt + of_noise + inputs.H.shape[1]
     share = learnt / n_rows
     if share < MEASURED_COVERAGE[0][0]:
         return []

@@ -1,0 +1,165 @@
+"""Many inputs: categories of one variable share a length scale, and searches end after some steps."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+from conformal_gp.gp import maximum_likelihood
+from conformal_gp.gp.likelihood import NegativeLogLikelihood
+from conformal_gp.gp.maximum_likelihood import maximise_likelihood
+from conformal_gp.gp.shared_lengths import entries, for_each_input, variables
+from conformal_gp.kernels import kernel_from_name
+
+
+def one_hot(codes, n=None):
+    return np.eye(codes.max() + 1 if n is None else n)[codes]
+
+
+def table(n_rows=150, n_categories=(28, 20, 9), seed=0):
+    """Two numbers and three variables of categories, of which the first matters."""
+    rng = np.random.default_rng(seed)
+    codes = [np.arange(n_rows) % k for k in n_categories]
+    for column in codes:
+        rng.shuffle(column)
+    numbers = rng.standard_normal((n_rows, 2))
+    y = np.sin(2.0 * numbers[:, 0]) + rng.standard_normal(n_categories[0])[codes[0]]
+    X = np.hstack([numbers, *(one_hot(column, k) for column, k in zip(codes, n_categories, strict=True))])
+    return X, y + 0.1 * rng.standard_normal(n_rows)
+
+
+def n_in_each_variable(lengths):
+    """Number of different length scales in each variable of the table."""
+    return [np.unique(part).size for part in np.split(lengths, [1, 2, 30, 50])]
+
+
+def test_categories_are_found_among_numbers_and_indicators():
+    rng = np.random.default_rng(1)
+    codes, others = rng.integers(0, 5, 80), rng.integers(0, 3, 80)
+    indicator = (rng.random(80) < 0.5).astype(float)
+    number = rng.standard_normal(80)
+    X = np.column_stack([number, indicator, one_hot(codes, 5), one_hot(others, 3), indicator, number])
+    expected = [0, 1, 2, 2, 2, 2, 2, 3, 3, 3, 4, 5]
+    assert variables(X).tolist() == expected
+    assert variables((X - X.mean(axis=0)) / X.std(axis=0)).tolist() == expected
+
+
+def test_a_category_that_no_row_has_goes_with_the_others():
+    codes = np.array([0, 1, 3, 0, 1, 3])
+    assert variables(one_hot(codes, 5)).tolist() == [0] * 5
+
+
+def test_categories_of_which_a_row_has_none_keep_a_length_scale_each():
+    X = one_hot(np.array([0, 1, 2, 0, 1, 2]))
+    X[3] = 0.0
+    assert variables(X).tolist() == [0, 1, 2]
+
+
+def test_a_shared_length_scale_has_the_gradient_of_all_its_inputs():
+    X, y = table(60)
+    number = variables(X)
+    assert number[-1] == 4
+    kernel = kernel_from_name("matern52", n_inputs=5, length_scale=3.0)
+    rows = maximum_likelihood._Rows(X, y, np.empty((60, 0)), np.zeros(60), number)
+    search = maximum_likelihood._Search(kernel, 0.1, rows, 1.0, False, 0.5, 1e-10)
+    x = search.start + 0.3 * np.random.default_rng(2).standard_normal(search.start.size)
+    steps = 1e-6 * np.eye(x.size)
+    slopes = [(search.penalised_value(x + step) - search.penalised_value(x - step)) / 2e-6 for step in steps]
+    np.testing.assert_allclose(search.penalised(x)[1], slopes, rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_found_is_the_likelihood_of_the_kernel_of_inputs():
+    X, y = table(60)
+    number = variables(X)
+    found = maximise_likelihood(
+        kernel_from_name("se", n_inputs=5, length_scale=3.0),
+        0.1,
+        X,
+        y,
+        np.empty((60, 0)),
+        label_variance=1.0,
+        restricted=False,
+        n_restarts=1,
+        random_state=np.random.RandomState(0),
+        n_jobs=1,
+        variables=number,
+    )
+    full = for_each_input(found.kernel, number)
+    assert full.k2.length_scale.shape == (59,)
+    np.testing.assert_array_equal(full.theta, found.kernel.theta[entries(found.kernel, number)])
+    objective = NegativeLogLikelihood(full, X, y, np.empty((60, 0)))
+    value = objective(np.append(full.theta, np.log(found.noise_variance)))[0]
+    assert found.log_marginal_likelihood == pytest.approx(-value)
+
+
+@pytest.mark.parametrize("options", [{}, {"tuning": "train"}, {"noise_variance": 0}, {"noise": "varying"}])
+def test_a_model_of_many_inputs_has_a_length_scale_for_each_variable(options):
+    X, y = table()
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # of "train": with few rows it is not exact
+        model = ConformalGPRegressor(random_state=0, n_restarts=0, **options).fit(X, y)
+    lengths = model.kernel_.k2.length_scale
+    assert lengths.shape == (59,)
+    assert n_in_each_variable(lengths) == [1] * 5
+    assert np.unique(lengths).size > 1
+    assert np.isfinite(model.predict_interval(X[:5], 0.8)).all()
+
+
+def test_up_to_fifty_inputs_each_has_its_own():
+    X, y = table(n_categories=(19, 20, 9))
+    model = ConformalGPRegressor(random_state=0, n_restarts=0).fit(X, y)
+    assert model.tuning_ == "holdout"
+    assert np.unique(model.kernel_.k2.length_scale).size > 5
+
+
+def test_kernel_objects_keep_the_length_scales_that_they_have():
+    X, y = table()
+    kernel = kernel_from_name("se", n_inputs=59)
+    lengths = ConformalGPRegressor(kernel, tuning="holdout", n_restarts=0).fit(X, y).kernel_.k2.length_scale
+    assert np.unique(lengths).size > 5
+
+
+def test_low_rank_models_share_length_scales_too():
+    X, y = table(600)
+    model = SparseConformalGPRegressor(n_inducing=50, n_restarts=0, random_state=0).fit(X, y)
+    assert n_in_each_variable(model.kernel_.k2.length_scale) == [1] * 5
+
+
+def test_nothing_of_ranked_rows_decides_about_length_scales():
+    X, y = table()
+    model = ConformalGPRegressor(random_state=0, n_restarts=1).fit(X, y)
+    ranked = np.setdiff1d(np.arange(y.size), model.design_)
+    X[ranked, 2:] = 1.0  # no longer categories of one variable
+    y[ranked] *= -3.0
+    again = ConformalGPRegressor(random_state=0, n_restarts=1).fit(X, y)
+    np.testing.assert_array_equal(again.kernel_.theta, model.kernel_.theta)
+    assert again.noise_variance_ == model.noise_variance_
+
+
+def test_searches_with_many_inputs_end_after_some_steps_without_a_warning(monkeypatch):
+    steps, climb = [], maximum_likelihood._Search.climb
+
+    def spy(search, start):
+        steps.append(climb(search, start).nit)
+        return climb(search, start)
+
+    monkeypatch.setattr(maximum_likelihood._Search, "climb", spy)
+    monkeypatch.setattr(maximum_likelihood, "AFFORDED", 0.0)
+    monkeypatch.setattr(maximum_likelihood, "LEAST_STEPS", 3)
+    X, y = table()
+    with warnings.catch_warnings(action="error"):
+        ConformalGPRegressor(random_state=0, n_restarts=1).fit(X, y)
+        assert steps == [3, 3]
+        ConformalGPRegressor(random_state=0, n_restarts=0, tuning="holdout").fit(X[:, :50], y)
+    assert steps[2] > 3
+
+
+def test_a_frame_of_text_is_fitted_as_its_encoding_is():
+    X, y = table()
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+    for name, part in zip("cde", np.split(X[:, 2:], [28, 48], axis=1), strict=True):
+        frame[name] = pd.Categorical(part.argmax(axis=1))
+    of_frame = ConformalGPRegressor(random_state=0, n_restarts=0).fit(frame, y)
+    of_array = ConformalGPRegressor(random_state=0, n_restarts=0).fit(X, y)
+    np.testing.assert_array_equal(of_frame.kernel_.theta, of_array.kernel_.theta)
