@@ -210,3 +210,15 @@ def test_holes_are_wider_than_rounding():
     assert narrowest > 1e-10
     touching = [np.array([[-np.inf, 0.8892479413911565]]), np.array([[0.8892479413911618, 1.0], [1.001, 2.0]])]
     np.testing.assert_array_equal(augmented._union(touching), [[-np.inf, 1.0], [1.001, 2.0]])
+
+
+def test_what_the_last_rows_select_is_kept_and_changes_no_answer():
+    """Intervals, then bounds of the same rows, as ``evaluate`` asks for them; and other rows in between."""
+    X, y, X_new, _ = rows(11, 29, 0.05)
+    fresh = {name: ConformalGPRegressor().fit(X, y) for name in ("interval", "bound")}
+    expected = fresh["interval"].predict_interval(X_new, 0.8), fresh["bound"].predict_bound(X_new, 0.8)
+    model = ConformalGPRegressor().fit(X, y)
+    for _ in range(2):
+        np.testing.assert_array_equal(model.predict_interval(X_new, 0.8), expected[0])
+        np.testing.assert_array_equal(model.predict_bound(X_new, 0.8), expected[1])
+        np.testing.assert_array_equal(model.predict_bound(X_new[::-1], 0.8), expected[1][::-1])

@@ -81,7 +81,7 @@ def penalty(w: Work, point: Rows) -> tuple[float, Array]:  # pragma: no cover
     return 2.0 * value, slopes
 
 
-@compiled(error_model="numpy")
+@compiled(error_model="numpy", inline="always")
 def _condition(w: Work, slot: int) -> None:  # pragma: no cover
     """Fill a slot with what is known of its point."""
     point, (l, d), p = w.points[slot, :-1], w.X.shape, w.H.shape[0]
@@ -255,7 +255,7 @@ def parts(w: Work, slot: int, row: int, aside: int) -> tuple[float, float, float
     return q, log_d, mu, s
 
 
-@compiled(error_model="numpy")
+@compiled(error_model="numpy", inline="always")
 def slopes_of(w: Work, slot: int, row: int, aside: int) -> Array:  # pragma: no cover
     """a'∂A a, a'∂A b, b'∂A b and tr(P ∂A), (4, c), see :mod:`conformal_gp.gp.slopes`.
 

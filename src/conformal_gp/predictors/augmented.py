@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from functools import partial
+from hashlib import blake2b
 from threading import RLock
 from typing import NamedTuple
 
@@ -42,6 +43,8 @@ KEPT_SCALINGS = 3
 # Weights (training rows times test rows) of the test rows that are followed at a time.
 BLOCK_ENTRIES = 2**21
 MOST_BLOCK_ROWS = 2048
+# With fewer training rows it takes longer to find out which segments need no weights than to compute them.
+PRUNED_ROWS = 200
 
 
 class Plain(NamedTuple):
@@ -61,6 +64,7 @@ class Scaled:
         self.inputs = inputs
         self.selectors = selectors
         self._reaches: dict[tuple[int, Point], Array] = {}
+        self._last: tuple[bytes, dict[tuple[int, Point], Segments]] = b"", {}
 
     def training_choice(self) -> tuple[int, Point]:
         """Number of the selector, and point, that the training rows select by themselves."""
@@ -71,9 +75,13 @@ class Scaled:
                 best = n, point
         return best
 
+    def blocks(self, X: Array) -> list[Block]:
+        """A block of test rows beside the training rows, for each selector."""
+        return [Block(selector.bag, self.inputs.new(X)) for selector in self.selectors]
+
     def select(self, X: Array, start: Segments) -> tuple[list[Block], dict[tuple[int, Point], Segments]]:
         """Which selector and point are selected on which parts of segments, for a block of test rows."""
-        blocks = [Block(selector.bag, self.inputs.new(X)) for selector in self.selectors]
+        blocks = self.blocks(X)
         ends = [selector.select(block, X, start) for selector, block in zip(self.selectors, blocks, strict=True)]
         chosen = {(0, point): parts for point, parts in ends[0].items()}
         for n, block in enumerate(blocks[1:], 1):
@@ -89,6 +97,16 @@ class Scaled:
             gathered = {key: Segments.concatenate(parts).joined() for key, parts in found.items()}
             chosen = {key: parts for key, parts in gathered.items() if parts.size}
         return blocks, chosen
+
+    def select_lines(self, X: Array) -> tuple[list[Block], dict[tuple[int, Point], Segments]]:
+        """What :meth:`select` finds for all labels, kept for the last rows: there may be more questions about them."""
+        name = blake2b(X.tobytes()).digest()
+        known, chosen = self._last
+        if known != name:
+            blocks, chosen = self.select(X, Segments.whole_lines(X.shape[0]))
+            self._last = name, chosen
+            return blocks, chosen
+        return self.blocks(X), chosen
 
     def posterior(self, key: tuple[int, Point]) -> Posterior:
         """The process with what was selected."""
@@ -279,7 +297,7 @@ class AugmentedPredictor(Predictor):
         wanted = [ranks[level] for level in levels]
         with one_blas_thread(self.n_rows):
             for rows, scaled in self._blocks(X):
-                blocks, chosen = scaled.select(X[rows], Segments.whole_lines(rows.size))
+                blocks, chosen = scaled.select_lines(X[rows])
                 parts: list[list[list[Array]]] = [[[] for _ in rows] for _ in levels]
                 for key, segments in chosen.items():
                     self._add_regions(scaled, blocks[key[0]], key, segments, wanted, parts)
@@ -298,7 +316,7 @@ class AugmentedPredictor(Predictor):
         parts: list[list[list[Array]]],
     ) -> None:
         """Parts of the regions on segments that select the same hyperparameters."""
-        if self._gamma == 2.0:
+        if self._gamma == 2.0 and self.n_rows >= PRUNED_ROWS:
             mean, variance = block.mean_and_variance(key[1], segments)
             reach = np.sqrt(variance) * scaled.reach(key, self._ranked)[min(ranks) - 1]
             segments = segments.take((segments.low <= mean + reach) & (segments.high >= mean - reach))
@@ -322,7 +340,7 @@ class AugmentedPredictor(Predictor):
         found = np.tile(np.repeat([-np.inf, np.inf], [len(below), len(above)]), (X.shape[0], 1))
         with one_blas_thread(self.n_rows):
             for rows, scaled in self._blocks(X):
-                blocks, chosen = scaled.select(X[rows], Segments.whole_lines(rows.size))
+                blocks, chosen = scaled.select_lines(X[rows])
                 parts = [self._part(scaled, blocks[key[0]], key, segments) for key, segments in chosen.items()]
                 found[rows] = outer_labels(parts, rows.size, below, above)
         return found

@@ -158,7 +158,7 @@ def _set_aside(w: Work, slot: int, segments: Parts) -> Parts:  # pragma: no cove
     return found
 
 
-@compiled(error_model="numpy")
+@compiled(error_model="numpy", inline="always")
 def _who_stands_out(w: Work, slot: int, row: int, low: Array, high: Array, found: Parts) -> Parts:  # pragma: no cover
     """Add parts of segments of one test row by the row of the bag that stands out most."""
     visit(w, slot)
