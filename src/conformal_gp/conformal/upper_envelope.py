@@ -116,7 +116,8 @@ def divide(
 def longer(values, size):  # type: ignore[no-untyped-def]  # pragma: no cover
     """The same values with more room after them."""
     longer = np.empty(size, dtype=values.dtype)
-    longer[: values.size] = values
+    for i in range(values.size):
+        longer[i] = values[i]
     return longer
 
 

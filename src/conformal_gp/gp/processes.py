@@ -34,6 +34,7 @@ from conformal_gp.gp.work import (
     VISITED,
     Work,
     hashed,
+    put,
 )
 from conformal_gp.types import Array, Rows
 
@@ -55,7 +56,7 @@ def slot_of(w: Work, point: Rows) -> int:  # pragma: no cover
     slot = w.used[0]
     w.used[0] += 1
     w.table[place] = slot
-    w.points[slot, : point.size] = point
+    put(w.points[slot], point)
     _condition(w, slot)
     return slot
 
@@ -77,7 +78,8 @@ def penalty(w: Work, point: Rows) -> tuple[float, Array]:  # pragma: no cover
     if w.precision == 0.0:
         return 0.0, slopes
     value, slope = minus_log_density(UNIT * point[:-1], w.precision)
-    slopes[:-1] = 2.0 * slope
+    for j in range(slope.size):
+        slopes[j] = 2.0 * slope[j]
     return 2.0 * value, slopes
 
 
@@ -91,7 +93,8 @@ def _condition(w: Work, slot: int) -> None:  # pragma: no cover
     numbers[QUADRATIC], numbers[LOG_DETERMINANT] = 1.0, np.inf
     scaled, columns = w.X / length_scales(w, point), vectors[N_VECTORS + p :]
     for j in range(d):
-        columns[j] = scaled[:, j]
+        for i in range(l):
+            columns[j, i] = scaled[i, j]
     L[:] = 0.0
     fill(scaled, columns, w.shape, w.scale, True, L)
     for i in range(l):
@@ -99,9 +102,11 @@ def _condition(w: Work, slot: int) -> None:  # pragma: no cover
     if not _factorise(L):
         return
     q, r, coefficients, alpha, numbers[QUADRATIC] = explain_labels(L, w.H, w.y)
-    vectors[ALPHA], vectors[N_VECTORS : N_VECTORS + p] = alpha, q
-    numbers[N_NUMBERS : N_NUMBERS + p] = coefficients
-    numbers[N_NUMBERS + p : N_NUMBERS + p + p * p] = r.ravel()
+    put(vectors[ALPHA], alpha)
+    put(numbers[N_NUMBERS:], coefficients)
+    for k in range(p):
+        put(vectors[N_VECTORS + k], q[k])
+        put(numbers[N_NUMBERS + p + p * k :], r[k])
     total = penalty(w, point)[0]
     for i in range(l):
         total += 2.0 * math.log(L[i, i])
@@ -178,7 +183,7 @@ def visit(w: Work, slot: int) -> None:  # pragma: no cover
             both[i, j] = S[i, j]
         for j in range(i + 1, n):
             both[i, j] = P[i, j]
-    w.numbers[slot, N_NUMBERS + p + p * p :] = trace
+    put(w.numbers[slot, N_NUMBERS + p + p * p :], trace)
 
 
 @compiled(error_model="numpy")
@@ -230,8 +235,11 @@ def leave(w: Work, slot: int, aside: int) -> int:  # pragma: no cover
         left = leave_out_rows(L, q, w.H, w.y, alpha, np.full(1, aside), p > 0)
         w.left_out[place] = code
         numbers, vectors = w.left_numbers[place], w.left_vectors[place]
-        numbers[0], numbers[1], numbers[2:] = left[0][0], left[1][0], left[5][0]
-        vectors[COLUMN], vectors[TARGET], vectors[LABELS] = left[2][0], left[3][0], left[4][0]
+        numbers[0], numbers[1] = left[0][0], left[1][0]
+        put(numbers[2:], left[5][0])
+        put(vectors[COLUMN], left[2][0])
+        put(vectors[TARGET], left[3][0])
+        put(vectors[LABELS], left[4][0])
     return place
 
 

@@ -121,15 +121,19 @@ def beside(
         a, b, s, i, p = alpha[e].copy(), np.zeros(n), variance[e], aside[e], P[e]
         own = 0.0
         if s < np.inf:
-            b[:] = weights[e]
+            for k in range(n):
+                b[k] = weights[e, k]
         if i >= 0:
             own = 1.0 / p[i]
             if s < np.inf:
                 s += own * b[i] ** 2
-                b -= p * (own * b[i])
+                share = own * b[i]
+                for k in range(n):
+                    b[k] -= p[k] * share
             a[i] = b[i] = 0.0
         test = 1.0 / s
-        b *= -test
+        for k in range(n):
+            b[k] *= -test
         for j in range(d):
             x = X[j]
             for k in range(n):

@@ -134,12 +134,14 @@ def leave_out_rows(
             precision[m] = 0.0
         divisor = precision[m] if precision[m] > 0.0 else 1.0
         labels[i] = y[i] - alpha[i] / divisor
-        left[m] = labels
+        for j in range(n):
+            left[m, j] = labels[j]
         for c in range(p):
             first_fit[m, c] = dot(H[c], labels, n)
         for c in range(p):
             add_to(left[m], -first_fit[m, c], H[c])
-        target[m] = left[m]
+        for j in range(n):
+            target[m, j] = left[m, j]
         whiten(L, target[m])
         off = dot(projected, target[m], n) / divisor  # what rounding left of its label
         add_to(target[m], -off, column)

@@ -153,6 +153,13 @@ def fields(rows: TrainingRows, family: Family, processes: Processes, rule: Rule,
 
 
 @compiled()
+def put(target: Any, values: Any) -> None:  # pragma: no cover
+    """Copy values into the beginning of a vector; an assignment of slices takes far longer to compile."""
+    for i in range(values.size):
+        target[i] = values[i]
+
+
+@compiled()
 def make_room(w: Work, slots: int) -> None:  # pragma: no cover
     """Give all points up if fewer than so many slots are left."""
     if w.used[0] + slots > w.points.shape[0] or w.used[1] == w.visited.shape[0]:

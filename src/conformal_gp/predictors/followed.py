@@ -26,6 +26,7 @@ from conformal_gp.gp.work import (
     Work,
     forget_rows,
     make_room,
+    put,
 )
 from conformal_gp.predictors.queue import (
     ASIDE,
@@ -129,7 +130,7 @@ def follow(
     for e in range(segments.number[0]):
         if segments.marks[e, TAG] != GONE:
             low[n], high[n], rows[n] = segments.ends[e, 0], segments.ends[e, 1], segments.marks[e, ROW]
-            points[n] = q.states[segments.marks[e, TAG], :c]
+            put(points[n], q.states[segments.marks[e, TAG], :c])
             n += 1
     return rows, low, high, points
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from conformal_gp._compiled import compiled
-from conformal_gp.gp.work import Work, hashed
+from conformal_gp.gp.work import Work, hashed, put
 from conformal_gp.predictors.segments import UNKNOWN
 from conformal_gp.types import Array, Rows
 
@@ -66,7 +66,10 @@ def add(segments: Parts, row: int, low: float, high: float, aside: int, tag: int
     n = segments.number[0]
     if n == segments.ends.shape[0]:
         more = no_parts(2 * n)
-        more.ends[:n], more.marks[:n], more.number[0] = segments.ends, segments.marks, n
+        more.number[0] = n
+        for k in range(n):
+            put(more.ends[k], segments.ends[k])
+            put(more.marks[k], segments.marks[k])
         segments = more
     segments.ends[n, 0], segments.ends[n, 1] = low, high
     marks = segments.marks[n]
@@ -113,7 +116,7 @@ def start(w: Work, point: Rows, stage: int) -> Rows:  # pragma: no cover
     """State in which a stage starts from a point; after the last stage, that in which all end."""
     c = point.size
     state = np.zeros(c + N_FIELDS, dtype=np.int64)
-    state[:c] = point
+    put(state, point)
     state[STAGE] = stage
     if stage < w.rounds.size:
         state[SIGN], state[ROUNDS] = 1, w.rounds[stage]
@@ -160,12 +163,12 @@ def skip(w: Work, state: Rows) -> Rows:  # pragma: no cover
 def upcoming(w: Work, state: Rows) -> Rows:  # pragma: no cover
     """What is tried from a point, one after the other, as long as nothing helps: one state a row."""
     found = np.empty((2 * w.steps.shape[1] + 1, state.size), dtype=np.int64)
-    found[0] = state
+    put(found[0], state)
     count = 1
     while not state[MOVED] and state[ROUNDS] > 0:
         state = skip(w, following(w, state, False))
         if state[ROUNDS] > 0:
-            found[count] = state
+            put(found[count], state)
             count += 1
     return found[:count]
 
@@ -189,7 +192,7 @@ def arrive(w: Work, q: Queue, state: Rows, row: int, low: float, high: float, as
         number = q.number[0]
         q.number[0] += 1
         q.table[place] = number
-        q.states[number, :-2] = state
+        put(q.states[number], state)
         q.states[number, FIRST] = n
     else:
         q.waiting.marks[q.states[number, LAST], NEXT] = n
@@ -219,7 +222,8 @@ def _more_room(q: Queue) -> Queue:  # pragma: no cover
     """The same with room for twice as many states."""
     n = q.states.shape[0]
     more = Queue(q.waiting, np.empty((2 * n, q.states.shape[1]), dtype=np.int64), np.full(8 * n, -1), q.number)
-    more.states[:n] = q.states
+    for number in range(q.number[0]):
+        put(more.states[number], q.states[number])
     for number in range(q.number[0]):
         more.table[_find(more, more.states[number, :-2])] = number
     return more
