@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from conformal_gp.plotting import IntervalDisplay, style
+from conformal_gp.plotting import DistributionDisplay, IntervalDisplay, style
 
 
 def luminance(rgb):
@@ -33,3 +33,22 @@ def test_missing_matplotlib_names_the_extra(monkeypatch):
 def test_import_does_not_need_matplotlib():
     code = "import sys; sys.modules['matplotlib'] = None; import conformal_gp.plotting"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_marks_and_bands_stand_out_on_light_and_on_dark_axes():
+    plt = style.pyplot()
+    for name, face in (("default", 1.0), ("dark_background", 0.0)):
+        with plt.style.context(name):
+            ink = plt.matplotlib.colors.to_rgb(style.ink())
+            steps = [luminance(tint) for tint in style.tints(style.BLUE, 3)]
+            assert abs(luminance(ink) - face) > 0.8
+            assert 0.08 < abs(luminance(style.grey(0.12)) - face) < 0.15
+        assert np.all(np.diff(np.abs(np.array(steps) - face)) > 0)  # stronger ones are farther from the axes
+        assert min(abs(step - luminance(ink)) for step in steps) > 0.25  # dots are seen on them
+
+
+@pytest.mark.parametrize("y", [0.4, [0.4], np.array([[0.4]])])
+def test_a_label_may_come_as_an_array_of_one(y):
+    assert DistributionDisplay([0.0, 1.0], y=y).y == 0.4
+    with pytest.raises(ValueError, match=r"y must be one label, got 2\."):
+        DistributionDisplay([0.0, 1.0], y=[0.4, 0.5])

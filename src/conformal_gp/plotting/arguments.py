@@ -128,3 +128,13 @@ def one_row(x: Any) -> Any:
     if np.shape(row)[0] != 1:
         raise ValueError(f"x must be one row, got {np.shape(row)[0]}.")
     return row
+
+
+def one_label(y: Any) -> float | None:
+    """A label, which may come as an array or series of one; None stays None."""
+    if y is None:
+        return None
+    label = np.ravel(np.asarray(y, dtype=float))
+    if label.size != 1:
+        raise ValueError(f"y must be one label, got {label.size}.")
+    return float(label[0])

@@ -12,7 +12,7 @@ from conformal_gp.evaluation import percent
 from conformal_gp.plotting.arguments import one_input_varied, stacked, vector
 from conformal_gp.plotting.display import Display
 from conformal_gp.plotting.infinite import arrowheads, limits_of
-from conformal_gp.plotting.style import BLUE, INK, LINES, axes_or_new, finish, nth, tints, titled
+from conformal_gp.plotting.style import BLUE, LINES, axes_or_new, finish, ink, nth, tints, titled
 from conformal_gp.types import Mask
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class RowsAlongOneInput(Display):
     def _add_rows(self, ax: Axes) -> None:
         """Draw the rows, if there are any."""
         if self.x.size:
-            ax.plot(self.x, self.y, linestyle="none", marker=".", color=INK, markersize=4, alpha=0.6, label="rows")
+            ax.plot(self.x, self.y, linestyle="none", marker=".", color=ink(), markersize=4, alpha=0.6, label="rows")
 
     def _add_arrows(self, ax: Axes, below: Mask, above: Mask, limits: tuple[float, float]) -> None:
         """Draw arrowheads where something is infinite, evenly over the grid: at all places they would touch."""
@@ -242,7 +242,7 @@ class PredictionBandDisplay(RowsAlongOneInput):
                 hatch=hatch,
                 label=titled(self.name, percent(self.levels[k])),
             )
-        (self.line_,) = ax.plot(self.grid, self.prediction, color=INK, linewidth=1.4, label="prediction")
+        (self.line_,) = ax.plot(self.grid, self.prediction, color=ink(), linewidth=1.4, label="prediction")
         self._add_rows(ax)
         endless: NDArray[np.bool_] = np.any(np.isinf(self.intervals), axis=2)
         self._add_arrows(ax, endless[:, 0], endless[:, 1], limits)

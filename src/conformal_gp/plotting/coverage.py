@@ -12,7 +12,7 @@ from conformal_gp import metrics
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import chance_range, percent
 from conformal_gp.plotting.arguments import named, stacked
-from conformal_gp.plotting.style import COLOURS, INK, LINES, MARKERS, axes_or_new, finish, nth
+from conformal_gp.plotting.style import COLOURS, LINES, MARKERS, axes_or_new, finish, grey, ink, nth
 from conformal_gp.types import Array
 
 if TYPE_CHECKING:
@@ -179,11 +179,11 @@ class CoverageDisplay:
             levels,
             low,
             high,
-            color="0.88",
+            color=grey(0.12),
             linewidth=0,
             label=f"chance: {percent(self.band)} of samples of {self.n_rows} rows",
         )
-        ax.plot(levels, levels, color=INK, linewidth=0.8, linestyle=":", label="as asked for")
+        ax.plot(levels, levels, color=ink(), linewidth=0.8, linestyle=":", label="as asked for")
         self.lines_ = {}
         for number, (name, share) in enumerate(self.coverage.items()):
             (self.lines_[name],) = ax.plot(

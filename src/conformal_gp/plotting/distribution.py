@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import percent
-from conformal_gp.plotting.arguments import one_row, vector
+from conformal_gp.plotting.arguments import one_label, one_row, vector
 from conformal_gp.plotting.display import Display
 from conformal_gp.plotting.infinite import NOTE, limits_of
-from conformal_gp.plotting.style import BLUE, COLOURS, INK, LINES, axes_or_new, finish, nth, tint
+from conformal_gp.plotting.style import BLUE, COLOURS, LINES, axes_or_new, finish, ink, nth, tint
 from conformal_gp.steps import PredictiveDistribution
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class DistributionDisplay(Display):
         self.steps = vector("steps", steps, np.size(steps))
         self.quantiles = [float(quantile) for quantile in read_levels(quantiles, "quantiles")[0]]
         self.values = PredictiveDistribution(self.steps[None]).quantile(self.quantiles)[0]
-        self.y = y
+        self.y = one_label(y)
         self.target_name = target_name
 
     @classmethod
@@ -128,7 +128,7 @@ class DistributionDisplay(Display):
             else:
                 ax.plot(edges, [quantile, quantile], label=f"{_written(quantile, value)} ({NOTE})", **style)
         if self.y is not None:
-            ax.axvline(self.y, color=INK, linewidth=1, linestyle=":", label=f"true label: {self.y:.4g}")
+            ax.axvline(self.y, color=ink(), linewidth=1, linestyle=":", label=f"true label: {self.y:.4g}")
         ax.set(xlabel=self.target_name or "label", ylabel="probability of at most this", xlim=edges, ylim=(0.0, 1.02))
         finish(ax)
         self.ax_, self.figure_ = ax, ax.figure

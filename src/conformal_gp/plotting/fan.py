@@ -12,7 +12,7 @@ from conformal_gp.evaluation import percent
 from conformal_gp.plotting.arguments import one_input_varied
 from conformal_gp.plotting.band import RowsAlongOneInput
 from conformal_gp.plotting.infinite import limits_of
-from conformal_gp.plotting.style import BLUE, INK, LINES, axes_or_new, nth, tint
+from conformal_gp.plotting.style import BLUE, LINES, axes_or_new, ink, nth, tint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -131,7 +131,7 @@ class FanDisplay(RowsAlongOneInput):
         for i in reversed(range(len(self.quantiles))):  # the highest first, as in the legend's order
             quantile, is_median = self.quantiles[i], self.quantiles[i] == 0.5
             style = nth(LINES, round(abs(np.searchsorted(self.quantiles, 0.5) - i)))
-            colour, width = (INK, 1.6) if is_median else (BLUE, 1.0)
+            colour, width = (ink(), 1.6) if is_median else (BLUE, 1.0)
             label = "median" if is_median else percent(quantile)
             self.lines_[:0] = ax.plot(
                 self.grid, shown[:, i], color=colour, linestyle=style, linewidth=width, label=label

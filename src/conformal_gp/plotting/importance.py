@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from conformal_gp.evaluation import HeldOut, importance
 from conformal_gp.evaluation.cross_validation import shuffled
 from conformal_gp.plotting.display import Display
-from conformal_gp.plotting.style import BLUE, INK, axes_or_new, finish, tint
+from conformal_gp.plotting.style import BLUE, axes_or_new, finish, ink, tint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,9 +123,9 @@ class ImportanceDisplay(Display):
         longest = max(float(values[finite].max(initial=0.0)), 0.01)
         lengths = np.where(finite, np.clip(values, 0.0, None), 1.1 * longest)
         places = np.arange(values.size)
-        self.bars_ = ax.barh(places, lengths, height=0.7, facecolor=tint(BLUE, 0.55), edgecolor=INK, linewidth=0.8)
+        self.bars_ = ax.barh(places, lengths, height=0.7, facecolor=tint(BLUE, 0.55), edgecolor=ink(), linewidth=0.8)
         texts = [f"{value:+.0%}".replace("-", "\N{MINUS SIGN}") if np.isfinite(value) else "∞" for value in values]
-        ax.bar_label(self.bars_, texts, padding=3, fontsize="small", color=INK)
+        ax.bar_label(self.bars_, texts, padding=3, fontsize="small", color=ink())
         ax.set_yticks(places, list(self.growth))
         ax.invert_yaxis()
         ax.set_xlim(0.0, 1.15 * max(lengths.max(), longest))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from conformal_gp.plotting.style import INK
+from conformal_gp.plotting.style import ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,7 @@ def arrowheads(ax: Axes, lower: ArrayLike, upper: ArrayLike, limits: tuple[float
                 np.full(x.size, edge),
                 linestyle="none",
                 marker=marker,
-                color=INK,
+                color=ink(),
                 markersize=5,
                 clip_on=False,
                 zorder=5,

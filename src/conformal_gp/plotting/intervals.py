@@ -12,7 +12,7 @@ from conformal_gp.evaluation import percent
 from conformal_gp.plotting.arguments import vector
 from conformal_gp.plotting.display import Display
 from conformal_gp.plotting.infinite import arrowheads, limits_of
-from conformal_gp.plotting.style import BLUE, INK, VERMILION, axes_or_new, finish, tint, titled
+from conformal_gp.plotting.style import BLUE, VERMILION, axes_or_new, finish, ink, tint, titled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -133,13 +133,15 @@ class IntervalDisplay(Display):
         if self.y_true is not None:
             labels = self.y_true[self.order_]
             dots: dict[str, Any] = {"linestyle": "none", "zorder": 3}
-            ax.plot(places[~missed], labels[~missed], marker=".", color=INK, markersize=4, label="label inside", **dots)
+            ax.plot(
+                places[~missed], labels[~missed], marker=".", color=ink(), markersize=4, label="label inside", **dots
+            )
             ax.plot(
                 places[missed],
                 labels[missed],
                 marker="X",
                 color=VERMILION,
-                markeredgecolor=INK,
+                markeredgecolor=ink(),
                 markeredgewidth=0.6,
                 markersize=7,
                 label="label outside",

@@ -12,7 +12,7 @@ from conformal_gp.evaluation import chance_range, percent
 from conformal_gp.metrics import pit_histogram
 from conformal_gp.plotting.arguments import named
 from conformal_gp.plotting.display import Display
-from conformal_gp.plotting.style import COLOURS, HATCHES, INK, axes_or_new, finish, nth, tint
+from conformal_gp.plotting.style import COLOURS, HATCHES, axes_or_new, finish, grey, ink, nth, tint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,8 +122,8 @@ class PITDisplay(Display):
         """
         ax = axes_or_new(ax)
         n_bins, n_methods = self.edges.size - 1, len(self.shares)
-        ax.axhspan(*self.band_, color="0.88", zorder=0, label=f"chance: {percent(self.band)} of bars")
-        ax.axhline(1.0 / n_bins, color=INK, linewidth=1, linestyle="--", label="calibrated")
+        ax.axhspan(*self.band_, color=grey(0.12), zorder=0, label=f"chance: {percent(self.band)} of bars")
+        ax.axhline(1.0 / n_bins, color=ink(), linewidth=1, linestyle="--", label="calibrated")
         width = 1.0 / n_bins / n_methods
         self.bars_ = {}
         for number, (name, shares) in enumerate(self.shares.items()):
@@ -133,7 +133,7 @@ class PITDisplay(Display):
                 width=width,
                 align="edge",
                 facecolor=(*tint(nth(COLOURS, number), 0.45), 0.75),
-                edgecolor=INK,
+                edgecolor=ink(),
                 linewidth=0.8,
                 hatch=nth(HATCHES, number),
                 label=name if n_methods > 1 else None,

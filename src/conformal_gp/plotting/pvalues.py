@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import percent
-from conformal_gp.plotting.arguments import like, one_row, vector
+from conformal_gp.plotting.arguments import like, one_label, one_row, vector
 from conformal_gp.plotting.display import Display
 from conformal_gp.plotting.infinite import NOTE, limits_of
-from conformal_gp.plotting.style import BLUE, COLOURS, INK, LINES, axes_or_new, finish, nth, tint
+from conformal_gp.plotting.style import BLUE, COLOURS, LINES, axes_or_new, finish, ink, nth, tint
 from conformal_gp.types import Array
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class PValueDisplay(Display):
         self.regions = [np.reshape(np.asarray(region, dtype=float), (-1, 2)) for region in regions]
         if len(self.regions) != len(self.levels):
             raise ValueError(f"regions must be one for each of {len(self.levels)} levels, got {len(self.regions)}.")
-        self.y = y
+        self.y = one_label(y)
         self.target_name = target_name
 
     @classmethod
@@ -180,10 +180,12 @@ class PValueDisplay(Display):
             self.bars_.append(bars)
             for end, edge, marker in ((region[:1, 0], edges[0], "<"), (region[-1:, 1], edges[1], ">")):
                 if np.isinf(end).any():
-                    ax.plot(edge, height, marker, color=INK, markersize=6, clip_on=False, linestyle="none", label=note)
+                    ax.plot(
+                        edge, height, marker, color=ink(), markersize=6, clip_on=False, linestyle="none", label=note
+                    )
                     note = None
         if self.y is not None:
-            ax.axvline(self.y, color=INK, linewidth=1, linestyle=":", label=f"true label: {self.y:.4g}")
+            ax.axvline(self.y, color=ink(), linewidth=1, linestyle=":", label=f"true label: {self.y:.4g}")
         ax.set(xlabel=self.target_name or "label", ylabel="p-value", xlim=edges, ylim=(0.0, 1.05))
         finish(ax)
         self.ax_, self.figure_ = ax, ax.figure

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 # The palette of Okabe and Ito (2008), told apart in the common kinds of colour blindness.
 BLUE, ORANGE, VERMILION, GREEN, PURPLE, SKY = "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
-INK = "#222222"
 
 # Methods side by side: each differs from the others in every one of these, so greyscale loses nothing.
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
@@ -45,11 +44,33 @@ def finish(ax: Axes, legend_at: Literal["best", "upper left"] = "best") -> None:
         ax.legend(loc=legend_at, fontsize="small", framealpha=0.85, edgecolor="none")
 
 
-def tint(colour: str, strength: float) -> tuple[float, float, float]:
-    """``colour`` mixed with white: 0 is white, 1 the colour itself."""
+def _face() -> tuple[float, float, float]:
+    """Colour of axes in the style in use."""
     from matplotlib.colors import to_rgb
 
-    red, green, blue = (1.0 - strength * (1.0 - part) for part in to_rgb(colour))
+    return to_rgb(pyplot().rcParams["axes.facecolor"])
+
+
+def is_dark() -> bool:
+    """Whether axes are dark in the style in use."""
+    return sum(_face()) < 1.5
+
+
+def ink() -> str:
+    """Colour of lines and dots, which stand out from the axes."""
+    return "#DDDDDD" if is_dark() else "#222222"
+
+
+def grey(strength: float) -> tuple[float, float, float]:
+    """A grey that stands out from the axes by so much, at most 1."""
+    return tint("white" if is_dark() else "black", strength)
+
+
+def tint(colour: str, strength: float) -> tuple[float, float, float]:
+    """``colour`` mixed with that of the axes: 0 is theirs, 1 the colour itself."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (face + strength * (part - face) for face, part in zip(_face(), to_rgb(colour), strict=True))
     return red, green, blue
 
 

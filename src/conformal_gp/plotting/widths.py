@@ -12,7 +12,7 @@ from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import percent
 from conformal_gp.plotting.arguments import named, stacked
 from conformal_gp.plotting.infinite import arrowheads, limits_of
-from conformal_gp.plotting.style import COLOURS, HATCHES, INK, axes_or_new, finish, nth, tint
+from conformal_gp.plotting.style import COLOURS, HATCHES, axes_or_new, finish, grey, ink, nth, tint
 from conformal_gp.types import Array
 
 if TYPE_CHECKING:
@@ -178,12 +178,12 @@ class WidthDisplay:
                 manage_ticks=False,
                 boxprops={
                     "facecolor": tint(nth(COLOURS, number), 0.45),
-                    "edgecolor": INK,
+                    "edgecolor": ink(),
                     "hatch": nth(HATCHES, number),
                 },
-                medianprops={"color": INK, "linewidth": 2},
-                whiskerprops={"color": INK},
-                capprops={"color": INK},
+                medianprops={"color": ink(), "linewidth": 2},
+                whiskerprops={"color": ink()},
+                capprops={"color": ink()},
             )
             self.boxes_[name] = drawn["boxes"]
             if len(self.quantiles_) > 1:
@@ -196,7 +196,7 @@ class WidthDisplay:
         ax.set_xticks(middles, [percent(level) for level in self.levels])
         ax.tick_params(axis="x", length=0)
         for border in middles[1:] - section / 2.0:
-            ax.axvline(border, color="0.8", linewidth=0.8, zorder=0)
+            ax.axvline(border, color=grey(0.2), linewidth=0.8, zorder=0)
         unit = f" of intervals for {self.target_name}" if self.target_name else " of intervals"
         ax.set(xlabel="confidence level", ylabel=f"width{unit}", xlim=(-1.0, section * len(self.levels) - 1.0))
         finish(ax)
