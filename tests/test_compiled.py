@@ -129,3 +129,19 @@ def test_options_are_numbas():
 
     assert inverse(0.0) == np.inf
     assert inverse.targetoptions["nogil"]
+
+
+def test_a_change_of_any_file_with_mathematics_makes_kept_code_void(module, tmp_path):
+    """Numba looks at the file of a function alone, though kept code holds a copy of what it calls."""
+    room = tmp_path / "gp"
+    room.mkdir()
+    other = room / "called.py"
+    other.write_text("CONSTANT = 1\n")
+    code = f"sys.path.insert(0, {str(tmp_path)!r})\nfrom doubling import double\ndouble(1.5)\n"
+    code += "print(sum(double.stats.cache_hits.values()))\n"
+    hits = []
+    for text in ("CONSTANT = 1\n", "CONSTANT = 1\n", "CONSTANT = 22\n", "CONSTANT = 22\n"):
+        if other.read_text() != text:
+            other.write_text(text)
+        hits.append(run(code, tmp_path, tmp_path).stdout)
+    assert hits == ["0\n", "1\n", "0\n", "1\n"]

@@ -3,6 +3,10 @@
 Numba keeps compiled code beside the package or in the user's own folder, and raises an error where neither can be
 written, as in many containers and for other users' notebooks. There a private folder among the temporary files takes
 its place, or else nothing is kept; either way the functions are the same.
+
+Numba takes kept code for valid as long as the file of its function has not changed. But it holds a copy of all that the
+function calls, in other files too, and of their constants. So here it is valid as long as none of the files with the
+mathematics has changed.
 """
 
 from __future__ import annotations
@@ -12,6 +16,8 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from numba import config, njit
@@ -19,6 +25,8 @@ from numba import config, njit
 __all__ = ["compiled"]
 
 _SETTING = "CACHE_DIR"  # of numba.config, which is filled when it is imported
+# Folders, beside this file, whose compiled functions call each other.
+ROOMS = ("gp", "conformal", "predictors")
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -86,8 +94,24 @@ def _cache_in(folder: str) -> Iterator[None]:
 
 
 def _forgiving(function: Any) -> Any:
-    """A compiled function whose cache may fail, as on a full disk, without the function failing."""
-    cache: Any = getattr(function, "_cache", None)
-    if hasattr(cache, "_guard_against_spurious_io_errors"):
-        cache._guard_against_spurious_io_errors = lambda: suppress(OSError)
+    """A compiled function whose cache may fail, as on a full disk, without its failing, and knows all files."""
+    kept: Any = getattr(function, "_cache", None)
+    if hasattr(kept, "_guard_against_spurious_io_errors"):
+        kept._guard_against_spurious_io_errors = lambda: suppress(OSError)
+    index: Any = getattr(kept, "_cache_file", None)
+    if hasattr(index, "_source_stamp"):
+        index._source_stamp = index._source_stamp, _stamp_of_rooms()
     return function
+
+
+@cache
+def _stamp_of_rooms() -> tuple[tuple[str, int, int], ...]:
+    """Changes when any of the files with compiled functions does."""
+    here = Path(__file__).parent
+    files = sorted(path for room in ROOMS for path in (here / room).glob("*.py"))
+    stamps = []
+    with suppress(OSError):
+        for path in files:
+            state = path.stat()
+            stamps.append((path.name, state.st_mtime_ns, state.st_size))
+    return tuple(stamps)
