@@ -22,7 +22,7 @@ help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo  ## fit to the bundled Auto-mpg data, print a table, save a picture
-	@echo "== Fitting and predicting (ten folds)"
+	@echo "== Fitting and predicting (ten folds; the very first run compiles, for about a minute)"
 	$(BIN)/python examples/auto_mpg.py
 
 test: lint  ## lint, types and the fast lane of the tests

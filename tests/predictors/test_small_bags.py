@@ -53,11 +53,11 @@ def test_the_automaton_is_that_of_the_descent():
 def test_what_is_known_of_points_may_be_given_up_at_any_time(mean, monkeypatch):
     """With room for hardly more points than one step needs, or for few test rows at a time, ends are the same."""
     answers = []
-    for slots, rows in ((128, 128), (24, 128), (24, 1)):
+    for slots, entries in ((128, 8192), (24, 8192), (24, 20)):
         monkeypatch.setattr(work, "FEWEST_SLOTS", slots)
         monkeypatch.setattr(work, "KEPT_BYTES", 0)
         monkeypatch.setattr(work, "RECENT", slots)
-        monkeypatch.setattr(small_bags, "ROWS_AT_A_TIME", rows)
+        monkeypatch.setattr(small_bags, "ENTRIES_AT_A_TIME", entries)
         bag, new = small_bag(y, mean)
         at = bag.trace(new, COARSE, {LATTICE.start: Segments.whole_lines(4)})
         answers.append(bag.refine(new, at))

@@ -25,8 +25,8 @@ from conformal_gp.predictors.followed import follow
 from conformal_gp.predictors.segments import NOTHING, At, Segments
 from conformal_gp.types import Array, Rows
 
-# Test rows that are followed together: those that go the same way share what is known of a point.
-ROWS_AT_A_TIME = 128
+# Training rows times test rows that are followed together: those that go the same way share what is known of a point.
+ENTRIES_AT_A_TIME = 8192
 
 
 class SmallBag:
@@ -96,8 +96,9 @@ class SmallBag:
     def _each_row(self, new: NewInputs, rule: Rule, at: At) -> At:
         """Follow the segments of some test rows at a time: an interrupt comes through in between."""
         found: dict[Point, list[Segments]] = {}
-        for first in range(0, new.H.shape[0], ROWS_AT_A_TIME):
-            these = slice(first, first + ROWS_AT_A_TIME)
+        n = max(1, ENTRIES_AT_A_TIME // self._rows.y.size)
+        for first in range(0, new.H.shape[0], n):
+            these = slice(first, first + n)
             X, H = np.ascontiguousarray(new.pairs.X[these]), np.ascontiguousarray(new.H[these])
             some = {point: parts.shifted(-first, H.shape[0]) for point, parts in at.items()}
             some = {point: parts for point, parts in some.items() if parts.size}
