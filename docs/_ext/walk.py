@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 from import_graph import PACKAGE, PAGE
 
+import conformal_gp
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
 
+IN_USE = Path(conformal_gp.__file__).parent  # the checkout, or an installed wheel
 START, END = "<!-- walk: start -->", "<!-- walk: end -->"
 
 WAYS: dict[str, Callable[[], Any]] = {
@@ -51,8 +53,8 @@ def files_used(way: str) -> list[str]:
 
     def note(frame: FrameType, event: str, argument: object) -> None:
         path = Path(frame.f_code.co_filename)
-        if event == "call" and path.is_relative_to(PACKAGE):
-            seen.setdefault(path.relative_to(PACKAGE).as_posix())
+        if event == "call" and path.is_relative_to(IN_USE):
+            seen.setdefault(path.relative_to(IN_USE).as_posix())
 
     use()  # compiles what is compiled
     before = sys.getprofile()
