@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -119,3 +121,16 @@ def test_eight_threads_predict_from_one_model(way):
         found = list(pool.map(lambda _: answers(model), range(16)))
     for one in found:
         assert_alike(expected, one)
+
+
+def test_the_recipe_for_mlflow_gives_the_intervals(tmp_path, monkeypatch):
+    """What the page on sharing shows: the regressor logged, and a model that returns its intervals."""
+    pytest.importorskip("mlflow", reason="mlflow is not installed: pip install mlflow")
+    page = (Path(__file__).parents[1] / "docs" / "guides" / "sharing.md").read_text()
+    blocks = re.findall(r"```(?:python|\{code-block\} python\n:class: peer\n)\n(.*?)```", page, re.DOTALL)
+    first, recipe = blocks[0], next(block for block in blocks if "import mlflow" in block)
+    monkeypatch.chdir(tmp_path)  # the recipe keeps its runs in the working folder
+    names = {"__name__": "__main__"}
+    exec(first + recipe, names)
+    assert list(names["table"].columns) == ["mean", "lower", "upper"]
+    assert (names["table"]["lower"] < names["table"]["upper"]).all()
