@@ -47,9 +47,12 @@ class SparseConformalGPRegressor(ConformalRegressor):
 
     Parameters
     ----------
-    kernel, mean, noise_variance, noise, gamma, length_scales, length_scale_prior, warp, scale_inputs, \
-        unseen_categories, n_restarts, random_state
-        As in :class:`ConformalGPRegressor`; several kernels or gammas are chosen among by the design rows.
+    kernel, gamma
+        As in :class:`ConformalGPRegressor`; several of them are chosen among by the design rows.
+    mean, noise_variance, noise, length_scales, length_scale_prior, warp, scale_inputs, unseen_categories
+        As in :class:`ConformalGPRegressor`.
+    n_restarts, random_state
+        As in :class:`ConformalGPRegressor`.
     n_inducing : int or None, default=None
         Number of inducing inputs; fewer are taken if the design rows have fewer that are independent. None takes as
         many as the number of rows affords: 2048 up to some 24,000 rows, 1000 for 100,000, at least 512; half as many
