@@ -16,7 +16,7 @@ from conformal_gp.gp.descent import (
     Descent,
     least_gain,
 )
-from conformal_gp.gp.hyperparameters import Lattice
+from conformal_gp.gp.hyperparameters import UNIT, Lattice
 from conformal_gp.gp.inputs import SymmetricScaling
 from conformal_gp.kernels import is_length
 
@@ -88,8 +88,11 @@ class Bag:
         slopes = np.concatenate([lengths, noise * np.eye(rows.size)[:, :, None]], axis=2)
         w, degrees = P @ self.y[rows], rows.size - self.H.shape[1]
         gradient = np.einsum("ij,ijk->k", P - degrees * np.outer(w, w) / (self.y[rows] @ w), slopes)
-        gradient += self.lattice.penalty_slopes(point)
-        return -self.lattice.logarithms([step])[0] @ gradient > PROMISED * least_gain(self.y.size)
+        units = UNIT * np.append(np.ones(len(point) - 1), 2.0)  # the noise is a variance
+        for j in range(len(point) - 1):  # the prior, by differences
+            up, down = (np.add(point, sign * 1e-4 * np.eye(len(point))[j]) for sign in (1, -1))
+            gradient[j] += (self.lattice.penalty(up) - self.lattice.penalty(down)) / (2e-4 * units[j])
+        return -(units * step) @ gradient > PROMISED * least_gain(self.y.size)
 
     def kept(self, point):
         """All rows but the one that stands out most."""

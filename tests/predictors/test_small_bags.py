@@ -10,6 +10,7 @@ from conformal_gp.gp.descent import COARSE, MIDDLE, Descent, Stage, State
 from conformal_gp.gp.hyperparameters import Lattice
 from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.predictors import queue, small_bags
+from conformal_gp.predictors.bag import Bag
 from conformal_gp.predictors.segments import Segments
 from conformal_gp.predictors.small_bags import SmallBag
 
@@ -22,7 +23,7 @@ LATTICE = Lattice(Matern([1.0, 1.0], nu=2.5), np.sqrt(2.0), 2, 21)
 def small_bag(labels, mean="constant"):
     """The first twenty rows, and the others as test rows."""
     inputs = Inputs(X[:20], Scaling.none(X[:20]), mean)
-    return SmallBag(LATTICE, inputs, labels[:20], np.arange(20)), inputs.new(X[20:])
+    return SmallBag(LATTICE, Bag(LATTICE, inputs, labels[:20]), np.arange(20)), inputs.new(X[20:])
 
 
 def test_the_automaton_is_that_of_the_descent():

@@ -14,7 +14,6 @@ each. Everything else has a flat prior within its bounds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
 from operator import le
@@ -268,15 +267,6 @@ class Lattice:
             return None
         kernel = self.kernel(self.start)
         return stationary_shape(*((kernel.k2, float(kernel.k1.constant_value)) if self._amplified else (kernel, 1.0)))
-
-    def penalty_slopes(self, point: Point) -> Array:
-        """Slopes of the penalty in the logarithms of the length scales and of the noise."""
-        slopes = 2.0 * self._prior(self._theta_at(point))[1][self._free]
-        return np.append(slopes, 0.0)
-
-    def logarithms(self, steps: Sequence[Point]) -> Array:
-        """Steps, (k, c), in the logarithms of the hyperparameters."""
-        return np.array(steps) * np.append(self._units, 2.0 * UNIT)
 
     def directions(self, joint: bool = False) -> list[Point]:
         """Directions to step along, in the order in which they are tried.

@@ -174,7 +174,7 @@ class Follower(Protocol):
 def _follower(lattice: Lattice, bag: Bag, ranked: Rows) -> Follower:
     """Compiled, for bags of few rows and kernels of which slopes are known; else block by block."""
     if bag.y.size < SCREENED_ROWS and lattice.shape is not None:
-        return SmallBag(lattice, bag.inputs, bag.y, ranked)
+        return SmallBag(lattice, bag, ranked)
     return Blocks(lattice, bag, ranked)
 
 

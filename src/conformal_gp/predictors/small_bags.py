@@ -18,12 +18,12 @@ import numpy as np
 
 from conformal_gp.gp.descent import FINE, GAIN_FOR_FINE_STEPS, MIDDLE, Rule, Stage, least_gain
 from conformal_gp.gp.hyperparameters import Lattice, Point
-from conformal_gp.gp.inputs import Inputs, NewInputs
-from conformal_gp.gp.whitened_basis import EXPLAINED
+from conformal_gp.gp.inputs import NewInputs
 from conformal_gp.gp.work import NewRows, Processes, TrainingRows, fields, no_processes
+from conformal_gp.predictors.bag import Bag
 from conformal_gp.predictors.followed import follow
 from conformal_gp.predictors.segments import NOTHING, At, Segments
-from conformal_gp.types import Array, Rows
+from conformal_gp.types import Rows
 
 # Training rows times test rows that are followed together: those that go the same way share what is known of a point.
 ENTRIES_AT_A_TIME = 8192
@@ -36,17 +36,16 @@ class SmallBag:
     ----------
     lattice : Lattice
         The hyperparameters, of a kernel whose slopes are known.
-    inputs : Inputs
-        Training inputs.
-    y : ndarray of shape (l,)
-        Training labels.
+    bag : Bag
+        The training rows.
     ranked : ndarray of int
         Training rows that may be set aside.
     """
 
-    def __init__(self, lattice: Lattice, inputs: Inputs, y: Array, ranked: Rows):
-        X, H = np.ascontiguousarray(inputs.pairs.X), np.ascontiguousarray(inputs.H.T)
-        self._rows = TrainingRows(X, np.ascontiguousarray(y), H, np.ascontiguousarray(ranked))
+    def __init__(self, lattice: Lattice, bag: Bag, ranked: Rows):
+        X, H = np.ascontiguousarray(bag.inputs.pairs.X), np.ascontiguousarray(bag.inputs.H.T)
+        self._rows = TrainingRows(X, np.ascontiguousarray(bag.y), H, np.ascontiguousarray(ranked))
+        self._bag = bag
         self._lattice = lattice
         self._family = lattice.family()
         self._kept: list[Processes] = []
@@ -69,7 +68,7 @@ class SmallBag:
         return self._alone(self._rule(MIDDLE, FINE), start)
 
     def _rule(self, stages: Sequence[Stage], fine: Sequence[Stage] = ()) -> Rule:
-        l, p = self._rows.y.size, self._rows.H.shape[0]
+        n_rows = self._rows.y.size + 1
         every = [*stages, *fine]
         steps = [stage.step * np.array(self._lattice.directions(stage.joint)) for stage in every]
         count = np.array([len(one) for one in steps])
@@ -82,10 +81,10 @@ class SmallBag:
             rounds=np.array([stage.rounds for stage in every]),
             fine=len(stages) if fine else -1,
             start=np.array(self._lattice.start),
-            gain=least_gain(l + 1),
-            much=GAIN_FOR_FINE_STEPS * (l + 1),
-            degrees=l - p,
-            rounding=(EXPLAINED * float(np.abs(self._rows.y).max(initial=0.0))) ** 2,
+            gain=least_gain(n_rows),
+            much=GAIN_FOR_FINE_STEPS * n_rows,
+            degrees=self._bag.degrees,
+            rounding=self._bag.rounding,
         )
 
     def _alone(self, rule: Rule, start: Point) -> Point:
