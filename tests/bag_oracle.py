@@ -36,9 +36,17 @@ def basis(X, mean):
     return {"zero": ones[:, :0], "constant": ones, "linear": np.hstack([ones, X - X.mean(axis=0)])}[mean]
 
 
+def features(X):
+    """What noise may vary with inside a bag: inputs from their rounded median in units of their scale, and squares."""
+    key = SymmetricScaling(X, stationary=False).training_key().astype(float)
+    exponent, origin = np.split(key, 2)
+    z = np.clip(X / np.sqrt(2.0) ** exponent - 0.25 * origin, -2.5, 2.5)
+    return np.hstack([z, (z**2 - 1.0) / np.sqrt(2.0)])
+
+
 def precision(kernel, noise, X, H):
-    """P of the rows X, and log |A| |H'CH|."""
-    C = np.linalg.inv(kernel(X) + noise * np.eye(len(X)))
+    """P of the rows X with their noise variances, and log |A| |H'CH|."""
+    C = np.linalg.inv(kernel(X) + np.diag(noise))
     log_determinant = -np.linalg.slogdet(C)[1]
     if H.shape[1]:
         information = H.T @ C @ H
@@ -50,16 +58,21 @@ def precision(kernel, noise, X, H):
 class Bag:
     """All rows of a bag, the test row among them."""
 
-    def __init__(self, X, y, kernel, mean="constant", scale_inputs=True, deviation=0.5):
+    def __init__(self, X, y, kernel, mean="constant", scale_inputs=True, deviation=0.5, varying=False):
         self.X, length = scaled(X, scale_inputs)
+        self.features = features(X) if varying else np.empty((len(X), 0))
         self.y, self.H = y, basis(self.X, mean)
         n, d = X.shape
-        self.lattice = Lattice(kernel, length * np.sqrt(d), d, n, True, deviation)
+        self.lattice = Lattice(kernel, length * np.sqrt(d), d, n, True, deviation, n_features=self.features.shape[1])
+
+    def noise(self, point):
+        """Noise variances of all rows."""
+        predictor = self.features @ self.lattice.noise_coefficients(point)
+        return self.lattice.noise_variance(point) * np.exp(np.log(100.0) * np.tanh(predictor / np.log(100.0)))
 
     def precision(self, point, rows):
         """P and log determinant over some rows."""
-        kernel, noise = self.lattice.kernel(point), self.lattice.noise_variance(point)
-        return precision(kernel, noise, self.X[rows], self.H[rows])
+        return precision(self.lattice.kernel(point), self.noise(point)[rows], self.X[rows], self.H[rows])
 
     def criterion(self, point, rows):
         """Minus twice the log restricted likelihood of some rows, but for constants, and the prior's part."""
@@ -82,10 +95,12 @@ class Bag:
         if self.y.size > SCREENED_ROWS or self.lattice.shape is None:
             return True
         P, _ = self.precision(point, rows)
-        kernel, noise = self.lattice.kernel(point), self.lattice.noise_variance(point)
+        kernel, noise = self.lattice.kernel(point), self.noise(point)
         _, slopes = kernel(self.X[rows], eval_gradient=True)
         lengths = slopes[:, :, is_length(kernel)]
-        slopes = np.concatenate([lengths, noise * np.eye(rows.size)[:, :, None]], axis=2)
+        bend = 1.0 - (np.log(noise / self.lattice.noise_variance(point)) / np.log(100.0)) ** 2
+        of_noise = np.column_stack([(noise * bend)[:, None] * self.features, noise])[rows]
+        slopes = np.concatenate([lengths, np.eye(rows.size)[:, :, None] * of_noise], axis=2)
         w, degrees = P @ self.y[rows], rows.size - self.H.shape[1]
         gradient = np.einsum("ij,ijk->k", P - degrees * np.outer(w, w) / (self.y[rows] @ w), slopes)
         units = UNIT * np.append(np.ones(len(point) - 1), 2.0)  # the noise is a variance

@@ -40,6 +40,8 @@ MODELS = {
     "sum": {"kernel": ConstantKernel() * RBF(1.0) + ConstantKernel() * DotProduct()},
     "own noise": {"kernel": ConstantKernel() * RBF(1.0) + WhiteKernel(0.1), "noise_variance": 0.0},
     "no prior": {"length_scale_prior": None},
+    "varying noise": {"noise": "varying"},
+    "varying noise, sum": {"kernel": RBF(1.0) + ConstantKernel() * DotProduct(), "noise": "varying"},
     "candidates": {"candidates": CANDIDATES},
     "candidates, linear mean": {"candidates": CANDIDATES, "mean": "linear"},
     "candidates, little noise": {"candidates": LITTLE_NOISE},
@@ -128,6 +130,7 @@ def exact_scores(X, y, name, first=0):
         y, predictor = y - predictor.shift(X), predictor.unshifted
     if hasattr(predictor, "posterior"):
         inputs, posterior = predictor.inputs, predictor.posterior
+        new = inputs.new(X[-1:])
     else:
         blocks = list(predictor._blocks(X[-1:]))
         if not blocks:  # the last row alone determines a coefficient: another one is the test row
@@ -137,9 +140,11 @@ def exact_scores(X, y, name, first=0):
         ((_, scaled),) = blocks
         (key,) = scaled.select(X[-1:], Segments.labels(y[-1:]))[1]
         inputs, posterior = scaled.inputs, scaled.posterior(key)
-    rows = np.vstack([inputs.pairs.X, inputs.new(X[-1:]).pairs.X])
+        new = scaled.seen(key, X[-1:])
+    rows = np.vstack([inputs.pairs.X, new.pairs.X])
+    noise = np.append(posterior.noise, new.noise.variance(posterior.noise_variance))
     with mpmath.workdps(50):
-        A = mpmath.matrix(posterior.kernel(rows).tolist()) + mpmath.mpf(posterior.noise_variance) * mpmath.eye(len(y))
+        A = mpmath.matrix(posterior.kernel(rows).tolist()) + mpmath.diag(noise.tolist())
         P = C = A**-1
         H = mpmath.matrix(independent(basis(inputs._mean, rows)).tolist())
         if H.cols:

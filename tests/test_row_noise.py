@@ -176,7 +176,7 @@ def test_wrong_noise_variances(regressor, wrong, message):
     [
         ({"tuning": "augmented"}, "noise_variance of rows is taken with tuning='holdout'"),
         ({"candidates": [(RBF(1.0), 0.1)]}, "noise_variance of rows is taken with tuning='holdout'"),
-        ({"tuning": "augmented", "noise": "varying"}, "noise='varying' is taken with tuning='holdout'"),
+        ({"candidates": [(RBF(1.0), 0.1)], "noise": "varying"}, "candidates bring their own noise"),
         ({"tuning": "fixed", "noise_variance": 0.1, "noise": "varying"}, "tuning='fixed' learns nothing"),
         ({"noise_variance": 0.0, "noise": "varying"}, "noise_variance=0 says that none is"),
         ({"warp": "sqrt"}, "got warp='sqrt', use warp=None"),
@@ -196,9 +196,12 @@ def test_known_noise_of_rows_that_are_not_in_memory(tmp_path):
 
 
 def test_automatic_tuning_takes_design_rows():
-    X, y, v = rows(18, 60)
-    assert ConformalGPRegressor(n_restarts=0).fit(X, y, noise_variance=v).tuning_ == "holdout"
-    assert ConformalGPRegressor(n_restarts=0, noise="varying").fit(X, y).tuning_ == "holdout"
+    X, y, v = rows(18, 101)
+    model = ConformalGPRegressor(n_restarts=0)
+    assert model.fit(X[:60], y[:60], noise_variance=v[:60]).tuning_ == "holdout"
+    model.set_params(noise="varying")
+    assert model.fit(X, y).tuning_ == "holdout"
+    assert model.fit(X[:100], y[:100]).tuning_ == "augmented"
 
 
 def test_metadata_routing_through_a_pipeline():

@@ -33,8 +33,10 @@ def test_varying_noise_p_values_of_a_bag_are_a_permutation(name, known, always_v
 def test_varying_noise_by_brute_force(always_varying):
     X, y = heteroscedastic(1, 40)
     X_new, y_new = heteroscedastic(2, 5)
-    model = ConformalGPRegressor("se", noise="varying", mean="zero", design=np.arange(25), n_restarts=0).fit(X, y)
-    constant = ConformalGPRegressor("se", mean="zero", design=np.arange(25), tuning="holdout", n_restarts=0).fit(X, y)
+    options = {"mean": "zero", "design": np.arange(25), "tuning": "holdout", "n_restarts": 0}
+    model, constant = (
+        ConformalGPRegressor("se", noise=noise, **options).fit(X, y) for noise in ("varying", "constant")
+    )
     varying, scaling = model._plan.varying, model._plan.scaling
     assert model.noise_coef_.size == 6
     assert model.noise_coef_[0] > 0.5  # the noise rises with the first input
@@ -59,7 +61,7 @@ def test_varying_noise_by_brute_force(always_varying):
 
 def test_noise_varies_only_where_rows_say_so():
     X, y = heteroscedastic(3, 199)
-    varying = ConformalGPRegressor(noise="varying", n_restarts=0, random_state=0).fit(X, y)
+    varying = ConformalGPRegressor(noise="varying", **HOLDOUT).fit(X, y)
     assert varying.noise_coef_[0] > 1.0
     low, high = np.diff(varying.predict_interval([[-1.5, 0.0], [1.5, 0.0]], 0.9))[:, 0]
     assert high > 3.0 * low
@@ -74,7 +76,7 @@ def test_noise_that_grows_with_the_label():
     X = np.random.default_rng(6).uniform(0, 1, (250, 1))
     signal = np.sin(8 * X[:, 0])
     y = signal + 0.05 * np.exp(1.5 * (1 + signal)) * np.random.default_rng(7).standard_normal(250)
-    model = ConformalGPRegressor(noise="varying", n_restarts=0, random_state=0).fit(X, y)
+    model = ConformalGPRegressor(noise="varying", **HOLDOUT).fit(X, y)
     assert model.noise_coef_[1] > 0.7
     peaks, dips = np.array([[np.pi / 16], [5 * np.pi / 16]]), np.array([[3 * np.pi / 16]])
     widths = [np.diff(model.predict_interval(at, 0.9)).mean() for at in (peaks, dips)]

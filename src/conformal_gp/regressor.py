@@ -294,7 +294,7 @@ class ConformalGPRegressor(ConformalRegressor):
         self.input_range_ = np.stack([inputs.min(axis=0), inputs.max(axis=0)])[:, :n_inputs]
         self.kernel_ = clone(fitted.kernel)
         self.noise_variance_ = fitted.noise_variance
-        self.noise_coef_ = plan.noise_coef
+        self.noise_coef_ = fitted.noise_coef
         self.mean_coef_ = fitted.mean_coef
         self.log_marginal_likelihood_ = fitted.log_marginal_likelihood
         self.tuning_ = tuning

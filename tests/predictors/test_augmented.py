@@ -129,7 +129,7 @@ def test_candidates_are_chosen_by_the_likelihood_of_the_bag():
             bag, labels = np.vstack([X, x]), np.append(y, label)
             values = []
             for kernel, noise in candidates:
-                P, log_determinant = bag_oracle.precision(kernel, noise, bag, bag[:, :0])
+                P, log_determinant = bag_oracle.precision(kernel, np.full(16, noise), bag, bag[:, :0])
                 values.append(16 * np.log(labels @ P @ labels) + log_determinant)
             kernel, noise = candidates[int(np.argmin(values))]
             expected = oracle.p_value(kernel, noise, X, y, x, label, 2.0)

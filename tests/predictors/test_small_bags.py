@@ -32,7 +32,7 @@ def test_the_automaton_is_that_of_the_descent():
     stage = Stage(8, 3)
     descent, rule = Descent(LATTICE, stage), bag._rule([stage])
     kept = work.no_processes(bag._rows, 3)
-    rows = work.NewRows(new.pairs.X, new.H, new.undetermined, False)
+    rows = work.NewRows(new.pairs.X, new.H, new.noise.features, new.undetermined, False)
     fields = work.fields(bag._rows, bag._family, kept, rule, rows)
 
     @compiled()

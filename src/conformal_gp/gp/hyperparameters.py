@@ -10,6 +10,10 @@ distribution with three degrees of freedom and scale :math:`\tau` about their me
 supported by the rows; but a length scale a thousand times as long as the others, for an input that does not matter,
 costs only a few nats. With few rows for each input :math:`\tau` is made smaller: there is then little to learn about
 each. Everything else has a flat prior within its bounds.
+
+Where noise may vary with the inputs, the coefficients of the logarithm of its variance are coordinates, too
+(:mod:`conformal_gp.gp.noise`). They come after those of the kernel and before that of the noise itself, and a step
+changes one of them by log 2 / 4.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern
 
 from conformal_gp._compiled import compiled
 from conformal_gp.gp.covariance import stationary_shape
+from conformal_gp.gp.noise import spiked_penalty
 from conformal_gp.gp.slopes import Shape
 from conformal_gp.kernels import hyperparameter_names, is_amplitude, is_length
 from conformal_gp.types import Array, Rows
@@ -44,6 +49,8 @@ LEAST_SHARE = 1e-13
 START_RATIO = 2.0**-7
 # The lattice ends this many steps from its start, if a kernel's own bounds do not end it before: a factor of 2^12.
 MOST_STEPS = 48
+# Coefficients of varying noise end where it differs by a factor of 16 over one unit of an input.
+MOST_NOISE_STEPS = 16
 
 DEVIATION = 0.5
 """Scale τ, found on other data than those of any table here (docs/guarantee.md)."""
@@ -156,6 +163,8 @@ class Lattice:
         Standard deviation of the prior; None is a flat prior.
     reach : float, default=0.0
         How far out rows of the bag are, but for the farthest; of interest where variances grow with inputs.
+    n_features : int, default=0
+        Number of features that the noise may vary with.
     """
 
     def __init__(
@@ -167,6 +176,7 @@ class Lattice:
         learns_noise: bool = True,
         deviation: float | None = DEVIATION,
         reach: float = 0.0,
+        n_features: int = 0,
     ):
         self._kernel = kernel
         self._n_inputs = n_inputs
@@ -186,17 +196,20 @@ class Lattice:
         self._theta = np.clip(self._theta, *np.reshape(kernel.bounds, (-1, 2)).T)
         self._units = UNIT * np.where(is_variance, 2.0, 1.0)
         self._learns_noise = learns_noise
+        self._of_noise = slice(self._free.size, self._free.size + n_features)
         self._prior = LengthScalePrior(self._at(self._theta), deviation, n_rows)
         self._variance = float(self._at(self._theta).diag(np.zeros((1, n_inputs)))[0]) or 1.0
         self._far_out = None if kernel.is_stationary() else np.full((1, n_inputs), reach / np.sqrt(n_inputs))
         self._bearable: dict[Point, bool] = {}
-        self.start: Point = (0,) * (self._free.size + learns_noise)
+        self.start: Point = (0,) * (self._free.size + n_features + learns_noise)
         self._low, self._high = self._limits(np.reshape(kernel.bounds, (-1, 2))[self._free])
 
     def _limits(self, bounds: Array) -> tuple[Point, Point]:
         """Least and largest coordinates."""
         steps = (bounds - self._theta[self._free][:, None]) / self._units[:, None]
         steps = np.clip(steps, -MOST_STEPS, MOST_STEPS)
+        n_features = self._of_noise.stop - self._of_noise.start
+        steps = np.vstack([steps, np.tile([-MOST_NOISE_STEPS, MOST_NOISE_STEPS], (n_features, 1))])
         if self._learns_noise:
             least = max(NOISE_RATIOS[0], LEAST_RATIO_A_ROW * self._n_rows)
             noise = np.log(np.array([least, NOISE_RATIOS[1]]) / START_RATIO) / (2.0 * UNIT)
@@ -241,9 +254,13 @@ class Lattice:
             return NOISE_RATIOS[0] * self._variance
         return START_RATIO * self._variance * float(np.exp(2.0 * UNIT * point[-1]))
 
+    def noise_coefficients(self, point: Point) -> Array:
+        """Coefficients of varying noise at a point; none where it is constant."""
+        return UNIT * np.array(point[self._of_noise], dtype=float)
+
     def penalty(self, point: Point) -> float:
         """Minus twice the log density of the prior, but for a constant."""
-        return 2.0 * self._prior(self._theta_at(point))[0]
+        return 2.0 * self._prior(self._theta_at(point))[0] + float(spiked_penalty(self.noise_coefficients(point))[0])
 
     def family(self) -> Family:
         """The lattice for compiled functions, of a kernel of which slopes are known."""
@@ -279,6 +296,7 @@ class Lattice:
         lengths[: self._free.size] = self._is_length
         noise = np.zeros(n, dtype=int)
         noise[-1:] = self._learns_noise
-        each = [] if joint and self._is_length.any() else [np.eye(n, dtype=int)[i] for i in range(self._free.size)]
+        alone = range(0 if joint and self._is_length.any() else self._of_noise.stop)
+        each = [np.eye(n, dtype=int)[i] for i in alone]
         found = [lengths, noise, (lengths - noise) * (lengths.any() and noise.any()), *each]
         return [direction for direction in dict.fromkeys(tuple(d.tolist()) for d in found) if any(direction)]

@@ -7,6 +7,7 @@ variance in one more column, which neither kernel nor mean function sees.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -14,7 +15,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from conformal_gp.gp.covariance import Pairs
-from conformal_gp.gp.noise import VaryingNoise
+from conformal_gp.gp.noise import VaryingNoise, input_features, weights
 from conformal_gp.types import Array, Mask, Rows
 
 OrderStatistic = Callable[[int], Array]
@@ -191,11 +192,17 @@ class RowNoise(NamedTuple):
     """(n,): w, the share of the common variance that each row has."""
     known: Array
     """(n,): v, the variance that is known of each row."""
+    features: Array
+    """(n, k): f, of which the weight is to be a function inside a bag; none where it is not."""
 
     @classmethod
     def constant(cls, n_rows: int) -> Self:
         """The same for all rows, and nothing known beforehand."""
-        return cls(np.ones(n_rows), np.zeros(n_rows))
+        return cls(np.ones(n_rows), np.zeros(n_rows), np.empty((n_rows, 0)))
+
+    def weighted(self, coefficients: Array) -> Self:
+        """With weights that coefficients of the features give."""
+        return self._replace(weight=weights(self.features, coefficients)[0])
 
     def variance(self, common: float) -> Array:
         """Noise variances of the rows, (n,)."""
@@ -203,7 +210,7 @@ class RowNoise(NamedTuple):
 
     def take(self, rows: Rows) -> Self:
         """Some of the rows."""
-        return type(self)(self.weight[rows], self.known[rows])
+        return type(self)(self.weight[rows], self.known[rows], self.features[rows])
 
 
 class NewInputs(NamedTuple):
@@ -222,6 +229,10 @@ class NewInputs(NamedTuple):
         """Some of the rows."""
         return NewInputs(self.pairs.take(rows), self.H[rows], self.undetermined[rows], self.noise.take(rows))
 
+    def weighted(self, coefficients: Array) -> NewInputs:
+        """The same rows with noise weighted by coefficients of its features."""
+        return self._replace(noise=self.noise.weighted(coefficients)) if coefficients.size else self
+
 
 class Inputs:
     """Training inputs under a scaling and a mean function.
@@ -236,6 +247,8 @@ class Inputs:
         Mean function.
     varying : VaryingNoise or None, default=None
         How the learnt noise depends on scaled inputs; None is constant noise.
+    standard : Scaling or None, default=None
+        Makes standardised inputs, of which the learnt noise is to be a function inside a bag; None is constant noise.
 
     Attributes
     ----------
@@ -249,8 +262,16 @@ class Inputs:
         The inputs as they were given.
     """
 
-    def __init__(self, X: Array, scaling: Scaling, mean: str, varying: VaryingNoise | None = None):
+    def __init__(
+        self,
+        X: Array,
+        scaling: Scaling,
+        mean: str,
+        varying: VaryingNoise | None = None,
+        standard: Scaling | None = None,
+    ):
         self.unscaled = X
+        self._standard = standard
         self._scaling = scaling
         self._mean = mean
         self._varying = varying
@@ -270,17 +291,27 @@ class Inputs:
         noise = RowNoise.constant(X.shape[0])
         if self._varying is not None:
             noise = noise._replace(weight=self._varying.weight(scaled))
+        if self._standard is not None:
+            noise = noise._replace(features=input_features(self._standard.transform(X)))
         if X.shape[1] > self._scaling.n_inputs:
             noise = noise._replace(known=X[:, -1])
         return noise
 
     def take(self, rows: Rows) -> Inputs:
         """Some of the rows by themselves, under the same scaling."""
-        return Inputs(self.unscaled[rows], self._scaling, self._mean, self._varying)
+        return Inputs(self.unscaled[rows], self._scaling, self._mean, self._varying, self._standard)
 
     def with_noise(self, varying: VaryingNoise | None) -> Inputs:
         """The same rows with learnt noise that varies."""
         return self if varying is None else Inputs(self.unscaled, self._scaling, self._mean, varying)
+
+    def weighted(self, coefficients: Array) -> Inputs:
+        """The same rows with noise weighted by coefficients of its features."""
+        if coefficients.size == 0:
+            return self
+        other = copy(self)
+        other.noise = self.noise.weighted(coefficients)
+        return other
 
     def new(self, X: Array) -> NewInputs:
         """New inputs, unscaled, as the model sees them."""

@@ -149,8 +149,10 @@ class Posterior:
         ``y' P y``, which is also ``(y - H β)' C (y - H β)``.
     log_determinant : float
         log |K + σ² I|, and with a flat prior log |H'CH| added.
+    noise : ndarray of shape (l,)
+        Noise variances of the training rows' labels.
     prior : ndarray of shape (l,)
-        Prior variances of the training rows' labels, noise included.
+        Their prior variances, noise included.
     largest_variance : float
         The largest of them.
     degrees_of_freedom : int
@@ -175,9 +177,8 @@ class Posterior:
         A = inputs.pairs.lower(covariance(kernel, inputs.pairs)[0])
         check_matrix(kernel, A)
         self._stationary = float(A[0, 0]) if kernel.is_stationary() else None
-        noise = inputs.noise.variance(noise_variance)
-        A.flat[:: A.shape[0] + 1] += noise
-        self._least_noise = float(noise.min())
+        self.noise = inputs.noise.variance(noise_variance)
+        A.flat[:: A.shape[0] + 1] += self.noise
         self.prior = A.diagonal().copy()
         self.largest_variance = float(self.prior.max())
         self._factor = trustworthy(A, SMALLEST_CONDITION, _singular) if checked else Factor(A)
@@ -245,7 +246,7 @@ class Posterior:
         By products with L^-1, or, where that is not needed otherwise or the noise is small, by solving with L.
         """
         K, _ = covariance(self.kernel, new.pairs)
-        by_root = by_root and self._least_noise > NOISE_FOR_ROOT * self.largest_variance
+        by_root = by_root and self.noise.min() > NOISE_FOR_ROOT * self.largest_variance
         mean = K @ self.alpha + new.H @ self.coefficients
         noise = new.noise.variance(self.noise_variance)
         total = self._prior_variances(new) + noise

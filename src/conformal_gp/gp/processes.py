@@ -14,6 +14,8 @@ import numpy as np
 
 from conformal_gp._compiled import compiled
 from conformal_gp.gp.hyperparameters import UNIT, minus_log_density
+from conformal_gp.gp.noise import spiked_penalty
+from conformal_gp.gp.noise import weights as noise_weights
 from conformal_gp.gp.slopes import beside, slopes_and_trace
 from conformal_gp.gp.stationary import fill
 from conformal_gp.gp.whitened_basis import ALONE, add_to, add_unexplained, dot, explain_labels, leave_out_rows, whiten
@@ -27,7 +29,9 @@ from conformal_gp.gp.work import (
     N_NUMBERS,
     N_VECTORS,
     NOISE,
+    NOISE_SLOPE,
     QUADRATIC,
+    ROW_NOISE,
     TARGET,
     TEST_ROW,
     VARIANCE,
@@ -74,13 +78,25 @@ def length_scales(w: Work, point: Rows) -> Array:  # pragma: no cover
 @compiled(error_model="numpy")
 def penalty(w: Work, point: Rows) -> tuple[float, Array]:  # pragma: no cover
     """Minus twice the log density of the prior, but for a constant, and its slopes, that of the noise included."""
-    slopes = np.zeros(point.size)
-    if w.precision == 0.0:
-        return 0.0, slopes
-    value, slope = minus_log_density(UNIT * point[:-1], w.precision)
-    for j in range(slope.size):
-        slopes[j] = 2.0 * slope[j]
-    return 2.0 * value, slopes
+    slopes, n, total = np.zeros(point.size), w.logarithms.size, 0.0
+    if w.precision > 0.0:
+        value, slope = minus_log_density(UNIT * point[:n], w.precision)
+        total += 2.0 * value
+        for j in range(n):
+            slopes[j] = 2.0 * slope[j]
+    value, slope = spiked_penalty(UNIT * point[n:-1])
+    put(slopes[n:], slope)
+    return total + value, slopes
+
+
+@compiled(error_model="numpy")
+def row_noise(w: Work, slot: int, features: Array) -> tuple[Array, Array]:  # pragma: no cover
+    """Noise variances of rows at a point, and their derivatives in c'f."""
+    variance, slope = noise_weights(features, UNIT * w.points[slot, w.logarithms.size : -2])
+    for i in range(variance.size):
+        variance[i] *= w.numbers[slot, NOISE]
+        slope[i] *= w.numbers[slot, NOISE]
+    return variance, slope
 
 
 @compiled(error_model="numpy", inline="always")
@@ -97,8 +113,11 @@ def _condition(w: Work, slot: int) -> None:  # pragma: no cover
             columns[j, i] = scaled[i, j]
     L[:] = 0.0
     fill(scaled, columns, w.shape, w.scale, True, L)
+    variance, slope = row_noise(w, slot, w.features)
+    put(vectors[ROW_NOISE], variance)
+    put(vectors[NOISE_SLOPE], slope)
     for i in range(l):
-        L[i, i] += numbers[NOISE]
+        L[i, i] += variance[i]
     if not _factorise(L):
         return
     q, r, coefficients, alpha, numbers[QUADRATIC] = explain_labels(L, w.H, w.y)
@@ -177,7 +196,8 @@ def visit(w: Work, slot: int) -> None:  # pragma: no cover
     for j in range(n):
         diagonal[j] = P[j, j] if p == 0 or P[j, j] > ALONE**2 * whole[j] else 0.0
         P[j, j] = diagonal[j]
-    S, trace = slopes_and_trace(vectors[N_VECTORS + p :], P, w.shape, w.scale, w.numbers[slot, NOISE])
+    noise, slope = vectors[ROW_NOISE], vectors[NOISE_SLOPE]
+    S, trace = slopes_and_trace(vectors[N_VECTORS + p :], P, w.shape, w.scale, noise, slope, w.features)
     for i in range(n):
         for j in range(i):
             both[i, j] = S[i, j]
@@ -195,7 +215,8 @@ def meet(w: Work, slot: int, row: int) -> int:  # pragma: no cover
         return place
     w.met[place] = code
     numbers, vectors, p, n = w.numbers[slot], w.vectors[slot], w.H.shape[0], w.y.size
-    half, noise, new = w.met_vectors[place], numbers[NOISE], w.x[row : row + 1]
+    half, new = w.met_vectors[place], w.x[row : row + 1]
+    noise = row_noise(w, slot, w.new_features[row : row + 1])[0][0]
     half[:] = 0.0
     scaled, h = new / length_scales(w, w.points[slot, :-1]), w.h[row : row + 1]
     fill(scaled, vectors[N_VECTORS + p :], w.shape, w.scale, False, half)
@@ -281,7 +302,9 @@ def slopes_of(w: Work, slot: int, row: int, aside: int) -> Array:  # pragma: no 
     n, both, diagonal = w.y.size, w.visited[w.points[slot, VISITED] - 1], vectors[DIAGONAL]
     variance, which, of_row = np.full(1, np.inf), np.full(1, -1), np.zeros((1, n))
     v, residuals, x = np.zeros((1, n)), vectors[ALPHA : ALPHA + 1].copy(), np.zeros((1, d))
+    k, own_features = w.features.shape[1], w.new_features[:1]
     if not alone:
+        own_features = w.new_features[row : row + 1]
         met = meet(w, slot, row)
         variance[0], v = w.met_numbers[met, VARIANCE], weights(w, slot, met)
         x = w.x[row : row + 1] / length_scales(w, w.points[slot, :-1])
@@ -296,10 +319,14 @@ def slopes_of(w: Work, slot: int, row: int, aside: int) -> Array:  # pragma: no 
                 residuals[0, i] += dot(both[i, rest:], labels[rest:], n - rest)
                 add_to(residuals[0, rest:], labels[i], both[i, rest:])
     trace, columns = numbers[N_NUMBERS + p + p * p :], vectors[N_VECTORS + p :]
-    every = beside(columns, of_row, residuals, both, trace, w.shape, w.scale, numbers[NOISE], x, v, variance, which)[0]
+    own_noise, own_slope = row_noise(w, slot, own_features)
+    noise = vectors[ROW_NOISE], vectors[NOISE_SLOPE], w.features
+    own = own_noise, own_slope, own_features
+    every = beside(columns, of_row, residuals, both, trace, w.shape, w.scale, noise, x, own, v, variance, which)[0]
     found[:] = 0.0
     for i in range(4):
         for j in range(d):  # one length scale for all inputs, or one for each
             found[i, j if w.logarithms.size > 1 else 0] += every[i, j]
-        found[i, -1] = every[i, d]
+        for j in range(k + 1):
+            found[i, w.logarithms.size + j] = every[i, d + j]
     return found

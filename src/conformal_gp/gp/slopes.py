@@ -12,7 +12,8 @@ to the trace. So both are quadratics in the label. A training row i is set aside
 predict: a difference would take digits from the others where it is far out.
 
 For a stationary covariance with slope :math:`S = -2\, dk / dr^2`,
-:math:`\partial A_{kl} / \partial \log \ell_j = S_{kl} (x_{kj} - x_{lj})^2 / \ell_j^2`.
+:math:`\partial A_{kl} / \partial \log \ell_j = S_{kl} (x_{kj} - x_{lj})^2 / \ell_j^2`. In the coefficients of varying
+noise (:mod:`conformal_gp.gp.noise`) and in the logarithm of the common variance, A has diagonal derivatives.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ def _slope(r2: float, shape: int) -> float:  # pragma: no cover
 
 @compiled(error_model="numpy", fastmath=_SUMS)
 def slopes_and_trace(
-    X: Array, P: Array, shape: int, scale: float, noise: float
+    X: Array, P: Array, shape: int, scale: float, noise: Array, slope: Array, features: Array
 ) -> tuple[Array, Array]:  # pragma: no cover
-    """Lower triangle of S, and tr(P ∂A) for each input's length scale and for the noise."""
-    d, n = X.shape
-    S, trace = np.zeros((n, n)), np.zeros(d + 1)
+    """Lower triangle of S, and tr(P ∂A) for each input's length scale, coefficient of varying noise, and the noise."""
+    (d, n), f = X.shape, features.shape[1]
+    S, trace = np.zeros((n, n)), np.zeros(d + f + 1)
     for k in range(n):
         for j in range(d):
             x = X[j, k]
@@ -67,7 +68,9 @@ def slopes_and_trace(
             for m in range(k):
                 total += P[k, m] * S[k, m] * (x - X[j, m]) ** 2
             trace[j] += 2.0 * total
-        trace[d] += noise * P[k, k]
+        for j in range(f):
+            trace[d + j] += slope[k] * features[k, j] * P[k, k]
+        trace[d + f] += noise[k] * P[k, k]
     return S, trace
 
 
@@ -80,8 +83,9 @@ def beside(
     trace: Array,
     shape: int,
     scale: float,
-    noise: float,
+    noise: tuple[Array, Array, Array],
     new: Array,
+    new_noise: tuple[Array, Array, Array],
     weights: Array,
     variance: Array,
     aside: Rows,
@@ -98,10 +102,14 @@ def beside(
         P times the labels, the label of the row set aside replaced by what the others predict.
     S, trace : ndarray of shape (l, l) and (d + 1,)
         From :func:`slopes_and_trace`; of S the lower triangle is read.
-    shape, scale, noise : int, float, float
-        The kernel's shape and amplitude, and the noise variance.
+    shape, scale : int, float
+        The kernel's shape and amplitude.
+    noise : tuple of ndarray of shape (l,), (l,) and (l, k)
+        Noise variances, their derivatives in what is linear in features, and these features.
     new : ndarray of shape (m, d)
         Test inputs in units of the length scales.
+    new_noise : tuple of ndarray of shape (m,), (m,) and (m, k)
+        The noise of the test rows.
     weights : ndarray of shape (m, l)
         Weights v of the training rows.
     variance : ndarray of shape (m,)
@@ -111,11 +119,12 @@ def beside(
 
     Returns
     -------
-    slopes : ndarray of shape (m, 4, d + 1)
-        a'∂A a, a'∂A b, b'∂A b and tr(P ∂A) for the logarithms of each length scale and of the noise.
+    slopes : ndarray of shape (m, 4, d + k + 1)
+        a'∂A a, a'∂A b, b'∂A b and tr(P ∂A) for the logarithm of each length scale, each coefficient of varying noise
+        and the logarithm of the common noise.
     """
-    d, n = X.shape
-    found = np.zeros((variance.size, 4, d + 1))
+    (d, n), f = X.shape, noise[2].shape[1]
+    found = np.zeros((variance.size, 4, d + f + 1))
     for e in range(variance.size):
         aa, ab, bb, tr = found[e]
         a, b, s, i, p = alpha[e].copy(), np.zeros(n), variance[e], aside[e], P[e]
@@ -157,12 +166,16 @@ def beside(
                     g = slope * (new[e, j] - X[j, k]) ** 2
                     ab[j] += g * a[k]
                     bb[j] += 2.0 * g * b[k]
-            aa[d] += noise * a[k] ** 2
-            ab[d] += noise * a[k] * b[k]
-            bb[d] += noise * b[k] ** 2
-            tr[d] -= noise * own * p[k] ** 2
-        bb[d] += noise * test**2
-        for j in range(d + 1):
+            for j in range(f + 1):
+                g = noise[1][k] * noise[2][k, j] if j < f else noise[0][k]
+                aa[d + j] += g * a[k] ** 2
+                ab[d + j] += g * a[k] * b[k]
+                bb[d + j] += g * b[k] ** 2
+                tr[d + j] -= g * own * p[k] ** 2
+        for j in range(f + 1):
+            g = new_noise[1][e] * new_noise[2][e, j] if j < f else new_noise[0][e]
+            bb[d + j] += g * test**2
+        for j in range(d + f + 1):
             tr[j] += trace[j]
             if test > 0.0:
                 tr[j] += s * bb[j]

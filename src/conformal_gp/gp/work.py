@@ -29,7 +29,7 @@ TEST_ROW = -1
 
 
 class TrainingRows(NamedTuple):
-    """Training rows, noise alike for all of them."""
+    """Training rows."""
 
     X: Array
     """(l, d): scaled inputs."""
@@ -37,6 +37,8 @@ class TrainingRows(NamedTuple):
     """(l,): labels."""
     H: Array
     """(p, l): mean basis, orthonormal."""
+    features: Array
+    """(l, k): what noise may vary with; k = 0 where it is constant."""
     ranked: Rows
     """(n,): those that may be set aside."""
 
@@ -48,6 +50,8 @@ class NewRows(NamedTuple):
     """(m, d): scaled inputs."""
     h: Array
     """(m, p): mean basis."""
+    new_features: Array
+    """(m, k): what their noise may vary with."""
     undetermined: Mask
     """(m,): whether the mean depends on a coefficient that the training rows do not determine."""
     absent: bool
@@ -64,9 +68,9 @@ class Processes(NamedTuple):
     points: Rows
     """(slots, c + 1): the point, and its number among those that were visited, from 1 on."""
     numbers: Array
-    """(slots, 3 + p + p² + d + 1): see NOISE and what follows it; coefficients, r, trace of P times derivatives."""
+    """(slots, 3 + p + p² + d + k + 1): see NOISE and what follows it; coefficients, r, trace of P times derivatives."""
     vectors: Array
-    """(slots, 2 + p + d, l): see ALPHA and what follows it; q; columns of inputs in units of the length scales."""
+    """(slots, 4 + p + d, l): see ALPHA and what follows it; q; columns of inputs in units of the length scales."""
     factors: Array
     """(slots, l, l): L, lower triangle."""
     visited: Array
@@ -90,9 +94,9 @@ class Processes(NamedTuple):
 
 
 NOISE, QUADRATIC, LOG_DETERMINANT, N_NUMBERS = range(4)
-"""Noise variance; y'Py; log |A| |H'CH| and the penalty, infinite if A is singular."""
-ALPHA, DIAGONAL, N_VECTORS = range(3)
-"""P y; diagonal of P, 0 for a row that determines a coefficient."""
+"""Common noise variance; y'Py; log |A| |H'CH| and the penalty, infinite if A is singular."""
+ALPHA, DIAGONAL, ROW_NOISE, NOISE_SLOPE, N_VECTORS = range(5)
+"""P y; diagonal of P, 0 for a row that determines a coefficient; noise variance, and its derivative in c'f."""
 COLUMN, TARGET, LABELS = range(3)
 """See :class:`~conformal_gp.gp.posterior.Without`."""
 VISITED = -1
@@ -101,13 +105,13 @@ MEAN, VARIANCE = range(2)
 
 def no_processes(rows: TrainingRows, n_coordinates: int) -> Processes:
     """Slots for training rows, none of them taken."""
-    (l, d), p = rows.X.shape, rows.H.shape[0]
+    (l, d), p, k = rows.X.shape, rows.H.shape[0], rows.features.shape[1]
     slots = max(FEWEST_SLOTS, KEPT_BYTES // (12 * l * l))
     return Processes(
         used=np.zeros(2, dtype=np.int64),
         table=np.full(4 << int(slots).bit_length(), -1),
         points=np.empty((slots, n_coordinates + 1), dtype=np.int64),
-        numbers=np.empty((slots, N_NUMBERS + p + p * p + d + 1)),
+        numbers=np.empty((slots, N_NUMBERS + p + p * p + d + k + 1)),
         vectors=np.empty((slots, N_VECTORS + p + d, l)),
         factors=np.empty((slots, l, l)),
         visited=np.empty((slots // 2, l, l)),

@@ -236,6 +236,7 @@ _CONDITIONS: dict[str, Callable[[Any], bool]] = {
     "mean": lambda value: value in MEAN_NAMES,
     "noise_variance": _is_noise,
     "scale_inputs": lambda value: isinstance(value, bool),
+    "varying_noise": lambda value: isinstance(value, bool),
     "warp": _is_warp,
 }
 """What a value must fulfil, whatever the inputs are."""

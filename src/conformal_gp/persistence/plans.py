@@ -16,7 +16,7 @@ PLANS: dict[str, type[Plan | LowRankPlan]] = {plan.__name__: plan for plan in (O
 
 WARPS: dict[str, type[BoxCox | YeoJohnson]] = {warp.__name__: warp for warp in (BoxCox, YeoJohnson)}
 """Maps of labels that a file can hold; a user's functions are code."""
-LATER = ("warp", "varying", "mean_coef")
+LATER = ("warp", "varying", "varying_noise", "mean_coef")
 """Fields that files of earlier formats have not."""
 
 

@@ -6,9 +6,10 @@ these hyperparameters; the whole region is the union.
 
 **Pruning.** At :math:`\gamma = 2` the region of rank k with hyperparameters g ends within
 :math:`\sqrt{s_g}\, \beta_g` of :math:`\mu_g`, where :math:`\beta_g` is the k-th largest
-:math:`(|\alpha_i| / P_{ii}) (\sqrt{P_{ii}} + 2 \sqrt{1/\rho_g - P_{ii}})`: an end is
-:math:`|\alpha_i| (d_i + |v_i|) / P_{ii}` with :math:`d_i^2 = s_g P_{ii} + v_i^2`, and :math:`v_i^2 \le s_g (1/\rho_g -
-P_{ii})` because no leave-one-out variance in the bag is below the noise. Segments outside need no weights.
+:math:`(|\alpha_i| / P_{ii}) (\sqrt{P_{ii}} + 2 \sqrt{1/\rho_i - P_{ii}})`: an end is
+:math:`|\alpha_i| (d_i + |v_i|) / P_{ii}` with :math:`d_i^2 = s_g P_{ii} + v_i^2`, and :math:`v_i^2 \le s_g (1/\rho_i -
+P_{ii})` because no leave-one-out variance in the bag is below the row's noise :math:`\rho_i`. Segments outside need no
+weights.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from conformal_gp.conformal.pvalues import Counts, counts
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.descent import LEAST_DIFFERENCE
 from conformal_gp.gp.hyperparameters import Point
-from conformal_gp.gp.inputs import LARGEST, Inputs, Scaling, SymmetricScaling
+from conformal_gp.gp.inputs import LARGEST, Inputs, NewInputs, Scaling, SymmetricScaling
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.predictors.base import Predictor, score_lines
 from conformal_gp.predictors.block import Block
@@ -54,6 +55,7 @@ class Plain(NamedTuple):
     noise_variance: float
     amplitude: float
     coefficients: Array
+    noise_coefficients: Array
     log_likelihood: float
 
 
@@ -112,12 +114,21 @@ class Scaled:
         """The process with what was selected."""
         return self.selectors[key[0]].bag.posterior(key[1])
 
+    def noise_coefficients(self, key: tuple[int, Point]) -> Array:
+        """Coefficients of varying noise with what was selected; none where they are 0."""
+        coefficients = self.selectors[key[0]].bag.choices.noise_coefficients(key[1])
+        return coefficients if coefficients.any() else np.empty(0)
+
+    def seen(self, key: tuple[int, Point], X: Array) -> NewInputs:
+        """Test rows as the process with what was selected sees them."""
+        return self.selectors[key[0]].bag.seen(key[1], self.inputs.new(X))
+
     def reach(self, key: tuple[int, Point], ranked: Rows) -> Array:
         """β of the module's text, for every rank, k = 1 first."""
         if key not in self._reaches:
             posterior = self.posterior(key)
             P = posterior.diagonal[ranked]
-            leverage = np.sqrt(np.maximum(1.0 / posterior.noise_variance - P, 0.0))
+            leverage = np.sqrt(np.maximum(1.0 / posterior.noise[ranked] - P, 0.0))
             with np.errstate(divide="ignore", invalid="ignore"):
                 reach = np.abs(posterior.residuals[ranked]) / P * (np.sqrt(P) + 2.0 * leverage)
             reach[P == 0.0] = np.inf  # a row that alone determines a coefficient may cover the whole line
@@ -161,7 +172,7 @@ class AugmentedPredictor(Predictor):
         self._X = X
         self._y = y
         self._scale_inputs = scale_inputs
-        self._scaling = SymmetricScaling(X, choices.is_stationary())
+        self._scaling = SymmetricScaling(X, choices.is_stationary() and not choices.varying_noise)
         self._mean = mean
         self._ranked = np.arange(y.size) if ranked is None else ranked
         self._gamma = gamma
@@ -185,7 +196,8 @@ class AugmentedPredictor(Predictor):
                 if len(others) >= KEPT_SCALINGS:
                     del self._scaled[others[0]]
                 scaling, length = self._scaling_of(key[:-1])
-                inputs, reach = Inputs(self._X, scaling, self._mean), 2.0 ** float(key[-1])
+                standard = self._scaling.scaling(key[:-1]) if self._choices.varying_noise else None
+                inputs, reach = Inputs(self._X, scaling, self._mean, standard=standard), 2.0 ** float(key[-1])
                 selectors = self._choices.selectors(inputs, self._y, self._ranked, self._coarse, length, reach)
                 self._scaled[name] = Scaled(inputs, selectors)
             return self._scaled[name]
@@ -230,6 +242,7 @@ class AugmentedPredictor(Predictor):
             posterior.noise_variance,
             amplitude,
             scaled.inputs.coefficients(posterior.coefficients),
+            scaled.noise_coefficients(self._best),
             -0.5 * float(profile),
         )
 
@@ -244,14 +257,16 @@ class AugmentedPredictor(Predictor):
         """See Predictor."""
         scaled = self._under(self._main)
         posterior = scaled.posterior(self._best)
-        blocks = self.map_blocks(lambda rows: posterior.moments(scaled.inputs.new(X[rows]))[1:3], np.arange(X.shape[0]))
+        blocks = self.map_blocks(
+            lambda rows: posterior.moments(scaled.seen(self._best, X[rows]))[1:3], np.arange(X.shape[0])
+        )
         mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return mean, variance * self.plain.amplitude
 
     def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
         """See Predictor."""
         scaled = self._under(self._main)
-        return self.mean(X), self.plain.amplitude * scaled.posterior(self._best).covariance(scaled.inputs.new(X))
+        return self.mean(X), self.plain.amplitude * scaled.posterior(self._best).covariance(scaled.seen(self._best, X))
 
     def _blocks(self, X: Array) -> Iterator[tuple[Rows, Scaled]]:
         """Test rows in blocks that share a scaling; those whose mean the training rows do not determine left out."""

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.whitened_basis import EXPLAINED
 from conformal_gp.types import Array
@@ -43,6 +43,9 @@ class Choices(Protocol):
 
     def noise_variance(self, point: Any) -> float:
         """Noise variance at a point."""
+
+    def noise_coefficients(self, point: Any) -> Array:
+        """Coefficients of varying noise there; none where it is constant."""
 
     def penalty(self, point: Any) -> float:
         """What is added to minus twice the log likelihood there."""
@@ -93,7 +96,7 @@ class Bag:
                 self._posteriors[point] = Posterior(
                     self.choices.kernel(point),
                     self.choices.noise_variance(point),
-                    self.inputs,
+                    self.inputs.weighted(self.choices.noise_coefficients(point)),
                     self.y,
                     flat_prior=True,
                     checked=False,
@@ -101,6 +104,10 @@ class Bag:
                 if len(self._posteriors) > self._most_kept:
                     self._posteriors.popitem(last=False)
             return self._posteriors[point]
+
+    def seen(self, point: Any, new: NewInputs) -> NewInputs:
+        """Test rows as the process at a point sees them: with noise that varies as it says."""
+        return new.weighted(self.choices.noise_coefficients(point))
 
     def criterion(self, point: Any) -> Criterion:
         """What of F does not depend on a test row, at a point."""

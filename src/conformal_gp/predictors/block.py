@@ -80,7 +80,7 @@ class Block:
         if missing.size:
             rows, aside = np.unique(segments.row[missing]), np.unique(segments.aside)
             posterior = self.bag.posterior(point)
-            new = self.new.take(rows)
+            new = self.bag.seen(point, self.new.take(rows))
             moments = posterior.moments(new, by_root=False)
             known.mean[rows], known.variance[rows] = moments.mean, moments.variance
             aside = aside[aside >= 0]
@@ -164,7 +164,7 @@ class Block:
 
     def predict(self, point: Any, rows: Rows) -> Prediction:
         """Weights of all training rows, means and variances, for some of the test rows."""
-        return self.bag.posterior(point).predict(self.new.take(rows))
+        return self.bag.posterior(point).predict(self.bag.seen(point, self.new.take(rows)))
 
 
 def _outstanding(

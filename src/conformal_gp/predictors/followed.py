@@ -14,7 +14,7 @@ from conformal_gp.conformal.lines import fill_lines, fill_rounding
 from conformal_gp.conformal.upper_envelope import divide
 from conformal_gp.gp.descent import PROMISED
 from conformal_gp.gp.hyperparameters import UNIT
-from conformal_gp.gp.processes import meet, parts, penalty, slopes_of, slot_of, visit, weights
+from conformal_gp.gp.processes import meet, parts, penalty, row_noise, slopes_of, slot_of, visit, weights
 from conformal_gp.gp.work import (
     ALPHA,
     DIAGONAL,
@@ -22,6 +22,7 @@ from conformal_gp.gp.work import (
     MEAN,
     NOISE,
     QUADRATIC,
+    ROW_NOISE,
     VARIANCE,
     Work,
     forget_rows,
@@ -164,12 +165,14 @@ def _who_stands_out(w: Work, slot: int, row: int, low: Array, high: Array, found
     """Add parts of segments of one test row by the row of the bag that stands out most."""
     visit(w, slot)
     met, diagonal, n, largest = meet(w, slot, row), w.vectors[slot, DIAGONAL], w.y.size, 0.0
-    prior, variance, v = w.scale + w.numbers[slot, NOISE], np.full(1, w.met_numbers[met, VARIANCE]), np.zeros((1, n))
-    alpha, silent = np.zeros(n), w.undetermined[row]
+    variance, v = np.full(1, w.met_numbers[met, VARIANCE]), np.zeros((1, n))
+    alpha, prior, silent = np.zeros(n), np.empty(n), w.undetermined[row]
     for i in range(n):
+        prior[i] = w.scale + w.vectors[slot, ROW_NOISE, i]
         if diagonal[i] > 0.0:
             alpha[i], largest = w.vectors[slot, ALPHA, i], max(largest, abs(w.y[i]))
-    mean, new_prior, of = np.full(1, w.met_numbers[met, MEAN]), np.full(1, prior), np.zeros(low.size, dtype=np.int64)
+    mean, of = np.full(1, w.met_numbers[met, MEAN]), np.zeros(low.size, dtype=np.int64)
+    new_prior = w.scale + row_noise(w, slot, w.new_features[row : row + 1])[0]
     begin, stop = low, high
     if silent:  # scores 0, also when it is a training row, and then another is set aside; so here too
         mean[0], variance[0], new_prior[0] = 0.0, 1.0 / (diagonal.max() or 1.0), 0.0
@@ -184,7 +187,7 @@ def _who_stands_out(w: Work, slot: int, row: int, low: Array, high: Array, found
         own[0, k], own_alpha[k], own_diagonal[k] = v[0, i], alpha[i], diagonal[i]
     fill_lines(own_alpha, own_diagonal, own, variance, 0.5, offset, slope)
     square, share = np.zeros((1, 3)), np.zeros(1)
-    fill_rounding(alpha, diagonal, np.full(n, prior), v, variance, new_prior, square, share)
+    fill_rounding(alpha, diagonal, prior, v, variance, new_prior, square, share)
     which, starts, stops, outstanding = divide(mean, offset, slope, square, share, largest, of, begin, stop)
     for e in range(outstanding.size):
         aside = w.ranked[outstanding[e]] if outstanding[e] >= 0 else outstanding[e]

@@ -7,7 +7,7 @@ these are does not depend on the order of rows; and coarse steps cost little, mo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
@@ -33,6 +33,7 @@ class Candidates:
     """A list of hyperparameters to choose from: pairs of kernel and noise variance."""
 
     pairs: Sequence[tuple[Kernel, float]]
+    varying_noise: bool = field(default=False, init=False)
 
     def kernel(self, point: Point) -> Kernel:
         """Kernel of a candidate."""
@@ -41,6 +42,10 @@ class Candidates:
     def noise_variance(self, point: Point) -> float:
         """Noise variance of a candidate."""
         return self.pairs[point[0]][1]
+
+    def noise_coefficients(self, point: Point) -> Array:
+        """Noise is constant."""
+        return np.empty(0)
 
     def penalty(self, point: Point) -> float:
         """None has any."""
@@ -64,6 +69,7 @@ class Descents:
     kernels: Sequence[Kernel]
     learns_noise: bool
     deviation: float | None
+    varying_noise: bool = False
 
     def is_stationary(self) -> bool:
         """Whether all kernels are."""
@@ -75,8 +81,9 @@ class Descents:
         """What selects hyperparameters for each kernel."""
         n_inputs = inputs.pairs.X.shape[1]
         start = length * float(np.sqrt(n_inputs))
+        n_features = inputs.noise.features.shape[1]
         lattices = [
-            Lattice(kernel, start, n_inputs, y.size + 1, self.learns_noise, self.deviation, reach)
+            Lattice(kernel, start, n_inputs, y.size + 1, self.learns_noise, self.deviation, reach, n_features)
             for kernel in self.kernels
         ]
         return [DescentSelector(lattice, Bag(lattice, inputs, y), ranked, coarse) for lattice in lattices]

@@ -44,7 +44,8 @@ class SmallBag:
 
     def __init__(self, lattice: Lattice, bag: Bag, ranked: Rows):
         X, H = np.ascontiguousarray(bag.inputs.pairs.X), np.ascontiguousarray(bag.inputs.H.T)
-        self._rows = TrainingRows(X, np.ascontiguousarray(bag.y), H, np.ascontiguousarray(ranked))
+        features = np.ascontiguousarray(bag.inputs.noise.features)
+        self._rows = TrainingRows(X, np.ascontiguousarray(bag.y), H, features, np.ascontiguousarray(ranked))
         self._bag = bag
         self._lattice = lattice
         self._family = lattice.family()
@@ -88,8 +89,9 @@ class SmallBag:
         )
 
     def _alone(self, rule: Rule, start: Point) -> Point:
-        (_, d), p = self._rows.X.shape, self._rows.H.shape[0]
-        none = NewRows(np.zeros((1, d)), np.zeros((1, p)), np.zeros(1, dtype=bool), True)
+        rows = self._rows
+        x, h, f = (np.zeros((1, n)) for n in (rows.X.shape[1], rows.H.shape[0], rows.features.shape[1]))
+        none = NewRows(x, h, f, np.zeros(1, dtype=bool), True)
         return next(iter(self._follow(none, rule, {start: Segments.labels(np.zeros(1))})))
 
     def _each_row(self, new: NewInputs, rule: Rule, at: At) -> At:
@@ -98,11 +100,11 @@ class SmallBag:
         n = max(1, ENTRIES_AT_A_TIME // self._rows.y.size)
         for first in range(0, new.H.shape[0], n):
             these = slice(first, first + n)
-            X, H = np.ascontiguousarray(new.pairs.X[these]), np.ascontiguousarray(new.H[these])
+            X, H, features = map(np.ascontiguousarray, (new.pairs.X[these], new.H[these], new.noise.features[these]))
             some = {point: parts.shifted(-first, H.shape[0]) for point, parts in at.items()}
             some = {point: parts for point, parts in some.items() if parts.size}
             if some:
-                ends = self._follow(NewRows(X, H, new.undetermined[these].copy(), False), rule, some)
+                ends = self._follow(NewRows(X, H, features, new.undetermined[these].copy(), False), rule, some)
                 for point, parts in ends.items():
                     found.setdefault(point, []).append(parts.shifted(first))
         return {point: Segments.concatenate(parts) for point, parts in found.items()}

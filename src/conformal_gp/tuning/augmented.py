@@ -36,6 +36,7 @@ def plan(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> 
         scale_inputs=settings.scale_inputs,
         learns_noise=settings.noise_variance != 0.0,
         deviation=settings.deviation,
+        varying_noise=settings.varying_noise,
         mean=settings.mean,
         gamma=gamma,
         guarantee=augmented_guarantee(len(candidates) or None, design.size),

@@ -61,6 +61,8 @@ class Fitted(NamedTuple):
     kernel: Kernel
     noise_variance: float
     mean_coef: Array
+    noise_coef: Array
+    """Coefficients of varying noise; empty where it is constant."""
     log_marginal_likelihood: float
 
 
@@ -114,11 +116,6 @@ class Plan(ABC):
             return 0.0
         return middle
 
-    @property
-    def noise_coef(self) -> Array:
-        """Coefficients of varying noise; empty where it is constant."""
-        return np.empty(0)
-
     @abstractmethod
     def _carry_out(self, X: Array, y: Array, n_jobs: int | None) -> Fitted:
         """The predictor of mapped labels."""
@@ -137,11 +134,6 @@ class OneModel(Plan):
     """How noise depends on scaled inputs; None is constant noise."""
     mean_coef: Array | None = None
     """Coefficients of the mean that were fixed beforehand; None where the rows have their say."""
-
-    @property
-    def noise_coef(self) -> Array:
-        """See Plan."""
-        return coefficients(self.varying)
 
     def _origin(self, y: Array) -> float:
         """See Plan."""
@@ -163,6 +155,7 @@ class OneModel(Plan):
             self.kernel,
             self.noise_variance,
             inputs.coefficients(posterior.coefficients) if self.mean_coef is None else self.mean_coef.copy(),
+            coefficients(self.varying),
             posterior.log_marginal_likelihood,
         )
 
@@ -178,13 +171,15 @@ class InsideBag(Plan):
     learns_noise: bool
     deviation: float | None
     """Standard deviation of the prior on length scales; None is a flat prior."""
+    varying_noise: bool = False
+    """Whether noise may vary with the inputs."""
 
     def _carry_out(self, X: Array, y: Array, n_jobs: int | None) -> Fitted:
         """See Plan."""
         choices = (
             Candidates(self.candidates)
             if self.candidates
-            else Descents(self.kernels, self.learns_noise, self.deviation)
+            else Descents(self.kernels, self.learns_noise, self.deviation, self.varying_noise)
         )
         predictor = AugmentedPredictor(
             choices, X, y, self.scale_inputs, self.mean, self.ranked(y.size), self.gamma, n_jobs
@@ -195,6 +190,7 @@ class InsideBag(Plan):
             multiplied(best.kernel, best.amplitude),
             best.noise_variance * best.amplitude,
             best.coefficients,
+            best.noise_coefficients,
             best.log_likelihood,
         )
 

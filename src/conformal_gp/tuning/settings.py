@@ -95,22 +95,18 @@ class Settings:
             raise ValueError("noise='varying' is learnt, and tuning='fixed' learns nothing; use noise='constant'.")
         if self.varying_noise and self.noise_variance == 0.0:
             raise ValueError("noise='varying' is for noise that is learnt, and noise_variance=0 says that none is.")
-        if tuning == "augmented" and self.rows_have_noise:
-            what = "noise='varying'" if self.varying_noise else "noise_variance of rows"
+        if self.varying_noise and self.candidates is not None:
+            raise ValueError("noise='varying' is learnt, and candidates bring their own noise; use noise='constant'.")
+        if tuning == "augmented" and self.known_noise:
             raise ValueError(
-                f"{what} is taken with tuning='holdout' (which 'auto' then is), 'train' or 'fixed', not with "
-                "tuning='augmented', which profiles the amplitude of the process out inside the bag."
+                "noise_variance of rows is taken with tuning='holdout' (which 'auto' then is), 'train' or 'fixed', not "
+                "with tuning='augmented', which profiles the amplitude of the process out inside the bag."
             )
         if self.known_noise and self.warp is not None:
             raise ValueError(
                 "noise_variance of rows is in the labels' own units, in which a map of the labels would make it depend "
                 f"on the label; got warp={self.warp!r}, use warp=None or leave noise_variance out."
             )
-
-    @property
-    def rows_have_noise(self) -> bool:
-        """Whether rows differ in their noise."""
-        return self.varying_noise or self.known_noise
 
     def n_inputs(self, X: Array) -> int:
         """Number of inputs of rows ``X``, without their column of known noise variances."""
@@ -137,9 +133,10 @@ def automatic(settings: Settings, n_rows: int, n_inputs: int) -> str:
     """The way that ``tuning="auto"`` takes: by the numbers of rows and inputs, the kind of kernel and of noise."""
     if settings.candidates is not None:
         return "augmented"
-    if settings.rows_have_noise:
+    varying, few = settings.varying_noise, n_rows <= FEW_ROWS
+    if settings.known_noise or (varying and not few):  # many rows can spare some, which then tell of the trend, too
         return "holdout"
-    most_inputs = INPUTS_WITH_FEW_ROWS if n_rows <= FEW_ROWS else INPUTS_FOR_AUGMENTED
+    most_inputs = INPUTS_WITH_FEW_ROWS if few and not varying else INPUTS_FOR_AUGMENTED
     affordable = n_inputs <= most_inputs or (settings.named and not settings.each_length_scale)
     return "augmented" if n_rows <= ROWS_FOR_AUGMENTED and affordable else "holdout"
 
