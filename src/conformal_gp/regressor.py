@@ -68,8 +68,9 @@ class ConformalGPRegressor(ConformalRegressor):
         which is then the noise. Not used where candidates bring their own.
     noise : {"constant", "varying"}, default="constant"
         Whether the learnt noise is the same for all rows, or may vary: its logarithm is then linear in the inputs, in
-        what is predicted there, and in their squares, and constant unless the rows that it is learnt from say
-        otherwise. "auto" is then "holdout"; "augmented" and "fixed" do not take it. See :doc:`/labels_and_noise`.
+        what is predicted there (not with "augmented"), and in their squares, and constant unless the rows that it is
+        learnt from say otherwise. "auto" is then "augmented" with up to 100 rows and 10 inputs, else "holdout". See
+        :doc:`/labels_and_noise`.
     gamma : float in [1, inf] or list of such, default=2.0
         Root of the leave-one-out variance by which residuals are divided. 2 divides by the standard deviation, and
         for given hyperparameters always gives one bounded interval. ``np.inf`` does not divide; 1 takes the plain
@@ -134,10 +135,11 @@ class ConformalGPRegressor(ConformalRegressor):
     noise_variance_ : float
         Learnt noise variance in use; with ``warp``, like the kernel, of mapped labels. Where it varies, about its
         geometric mean over the rows learnt from.
-    noise_coef_ : ndarray of shape (0,) or (2 * (n_features + 1),)
+    noise_coef_ : ndarray of shape (0,), (2 * (n_features + 1),) or (2 * n_features,)
         Coefficients of the logarithm of varying noise: of the inputs and of what is predicted there with constant
-        noise, standardised over the rows learnt from, then of their squares (z² - 1) / √2. Empty where the noise is
-        constant.
+        noise, standardised over the rows learnt from, then of their squares (z² - 1) / √2. With "augmented" of the
+        inputs, as the bag scales them, and their squares alone: what the training rows by themselves select. Empty
+        where the noise is constant.
     mean_coef_ : ndarray of shape (0,), (1,) or (1 + n_features,)
         Coefficients of the mean function on scaled inputs, constant first.
     log_marginal_likelihood_ : float
