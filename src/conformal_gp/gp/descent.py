@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from operator import add
 from typing import NamedTuple
 
+from conformal_gp._compiled import compiled
 from conformal_gp.gp.hyperparameters import Lattice, Point
 from conformal_gp.types import Rows
 
@@ -71,6 +72,21 @@ class State(NamedTuple):
     """Rounds left, this one included; none once the stage is over."""
 
 
+@compiled()
+def after(
+    direction: int, sign: int, moved: bool, still: int, rounds: int, n_directions: int, helped: bool
+) -> tuple[int, int, bool, int, int]:  # pragma: no cover
+    """The automaton: from the fields of a state after its point to those of the next, by the outcome of its trial."""
+    if helped:
+        return direction, sign, True, 0, rounds
+    if not moved and sign == 1:
+        return direction, -1, False, still, rounds
+    left = rounds - 1 if direction + 1 == n_directions else rounds
+    if still + 1 == n_directions or left == 0:
+        return 0, 1, False, 0, 0
+    return (direction + 1) % n_directions, 1, False, still + 1, left
+
+
 class Descent:
     """The rule for one lattice and one stage.
 
@@ -105,16 +121,7 @@ class Descent:
 
     def next(self, state: State, helped: bool) -> State:
         """Where the outcome of a trial leads."""
-        point, direction, sign, moved, still, rounds = state
-        if helped:
-            return State(self.trial(state), direction, sign, True, 0, rounds)
-        if not moved and sign == 1:
-            return State(point, direction, -1, False, still, rounds)
-        still += 1
-        rounds -= direction + 1 == self._n_directions
-        if still == self._n_directions or not rounds:
-            return State(point, 0, 1, False, 0, 0)
-        return State(point, (direction + 1) % self._n_directions, 1, False, still, rounds)
+        return State(self.trial(state) if helped else state.point, *after(*state[1:], self._n_directions, helped))
 
     def skip(self, state: State) -> State:
         """The same state or a later one, after trials outside the lattice, which fail."""

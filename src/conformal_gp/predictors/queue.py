@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from conformal_gp._compiled import compiled
+from conformal_gp.gp.descent import after
 from conformal_gp.gp.work import Work, hashed, put
 from conformal_gp.predictors.segments import UNKNOWN
 from conformal_gp.types import Array, Rows
@@ -126,23 +127,13 @@ def start(w: Work, point: Rows, stage: int) -> Rows:  # pragma: no cover
 @compiled()
 def following(w: Work, state: Rows, helped: bool) -> Rows:  # pragma: no cover
     """Where the outcome of a trial leads: :meth:`conformal_gp.gp.descent.Descent.next`."""
-    after, stage = state.copy(), state[STAGE]
+    found, stage, direction, sign = state.copy(), state[STAGE], state[DIRECTION], state[SIGN]
     if helped:
         for j in range(w.steps.shape[2]):
-            after[j] += state[SIGN] * w.steps[stage, state[DIRECTION], j]
-        after[MOVED], after[STILL] = 1, 0
-        return after
-    if not state[MOVED] and state[SIGN] == 1:
-        after[SIGN] = -1
-        return after
-    n = w.directions[stage]
-    after[SIGN], after[MOVED] = 1, 0
-    after[STILL] += 1
-    after[ROUNDS] -= state[DIRECTION] + 1 == n
-    after[DIRECTION] = (state[DIRECTION] + 1) % n
-    if after[STILL] == n or after[ROUNDS] == 0:
-        after[DIRECTION] = after[STILL] = after[ROUNDS] = 0
-    return after
+            found[j] += sign * w.steps[stage, direction, j]
+    fields = after(direction, sign, state[MOVED] != 0, state[STILL], state[ROUNDS], w.directions[stage], helped)
+    found[DIRECTION], found[SIGN], found[MOVED], found[STILL], found[ROUNDS] = fields
+    return found
 
 
 @compiled()
