@@ -82,7 +82,7 @@ bench-scale: $(VENV)/.bench  ## ten thousand to a million rows beside peers; wri
 	$(BIN)/python -m benchmarks.scale
 
 bench-real: $(VENV)/.bench-real  ## fifty real tables beside peers; writes docs/real_data/
-	@echo "== Real tables: hours on one core; an interrupted run goes on where it stopped"
+	@echo "== Real tables: half an hour on one core and more; an interrupted run goes on where it stopped"
 	$(BIN)/python -m benchmarks.real
 
 docs: $(VENV)/.docs  ## the documentation site, in build/docs; offline, warnings are errors
