@@ -2,6 +2,13 @@ r"""A block of test rows beside the training rows of a bag: on which labels one 
 
 With the notation of :mod:`conformal_gp.predictors.bag`, whether a step helps is a quadratic inequality in the label of
 a test row, and divides segments of labels. What it needs of a test row at a point is computed once and kept.
+
+Most steps that fail, fail without a look at the test rows. No label varies less than its noise, :math:`s \ge \rho`, so
+
+.. math:: F(\theta, y) \ge \nu \log Q + \log (D \rho) + \text{penalty}(\theta),
+
+which takes the training rows alone. Where that is no less than the largest F of a segment at the old point, none of its
+labels is better off.
 """
 
 from __future__ import annotations
@@ -19,6 +26,9 @@ from conformal_gp.gp.posterior import Posterior, Prediction, Without
 from conformal_gp.predictors.bag import Bag, Criterion
 from conformal_gp.predictors.segments import NOTHING, TEST_ROW, UNKNOWN, Segments, cut, difference
 from conformal_gp.types import Array, Mask, Rows
+
+# In minus twice the log likelihood: less than any decision is about, more than rounding.
+ROUNDING = 1e-6
 
 
 class AtPoint:
@@ -149,13 +159,41 @@ class Block:
             return none, segments
         if criterion_old.log_determinant == np.inf:
             return segments, none
+        at_old = beside._learn(old, segments).parts(criterion_old, segments)
+        hopeless = self._hopeless(new, criterion_new, segments, at_old, gain)
+        if hopeless.all():
+            return none, segments
+        undecided = segments.take(~hopeless)
         outcome = _compare(
-            *(segments.low, segments.high, segments.aside == NOTHING),
-            *self._learn(new, segments).parts(criterion_new, segments),
-            *beside._learn(old, segments).parts(criterion_old, segments),
+            *(undecided.low, undecided.high, undecided.aside == NOTHING),
+            *self._learn(new, undecided).parts(criterion_new, undecided),
+            *(part[~hopeless] for part in at_old),
             *(self.bag.degrees, gain, self.bag.rounding, criterion_old.largest_variance),
         )
-        return segments.divided(*outcome)
+        better, others = undecided.divided(*outcome)
+        return better, Segments.concatenate([others, segments.take(hopeless)]) if hopeless.any() else others
+
+    def _hopeless(
+        self, point: Any, criterion: Criterion, segments: Segments, at_old: tuple[Array, ...], gain: float
+    ) -> Mask:
+        """On which segments a point is no better, whatever it says of the test rows; see the module's text."""
+        q_old, log_d_old, mu_old, s_old = at_old
+        aside, place = np.unique(segments.aside, return_inverse=True)
+        q, log_d = np.full(aside.size, criterion.quadratic), np.full(aside.size, criterion.log_determinant)
+        left = np.flatnonzero(aside >= 0)
+        if left.size:
+            others = self.bag.posterior(point).without(aside[left])
+            can = others.precision > 0.0
+            q[left[can]] = others.quadratic[can]
+            log_d[left[can]] += np.log(others.precision[can])
+        noise = self.bag.seen(point, self.new).noise.variance(self.bag.choices.noise_variance(point))[segments.row]
+        degrees = self.bag.degrees + (segments.aside == NOTHING)
+        farthest = np.maximum(np.abs(segments.low - mu_old), np.abs(segments.high - mu_old))
+        with np.errstate(all="ignore"):
+            highest = degrees * np.log(q_old + farthest**2 / s_old) + log_d_old
+            # a test row that determines a coefficient at the new point has no say: log s is not in F then
+            lowest = degrees * np.log(q[place]) + log_d[place] + np.minimum(np.log(noise), 0.0)
+            return (lowest > highest - gain + ROUNDING) & np.isfinite(s_old) & (q[place] > 0.0) & (q_old > 0.0)
 
     def mean_and_variance(self, point: Any, segments: Segments) -> tuple[Array, Array]:
         """Mean and variance of the test row's label for each segment."""

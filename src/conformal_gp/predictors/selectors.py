@@ -17,6 +17,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from conformal_gp.gp.descent import COARSE, LEAST_DIFFERENCE, SCREENED_ROWS, Stage
 from conformal_gp.gp.hyperparameters import Lattice, Point
 from conformal_gp.gp.inputs import Inputs, NewInputs
+from conformal_gp.gp.posterior import Posterior
 from conformal_gp.predictors.bag import Bag
 from conformal_gp.predictors.block import Block
 from conformal_gp.predictors.segments import At, Segments
@@ -242,3 +243,80 @@ class DescentSelector(Selector):
         else:
             point = self._coarse_end(self._coarse.without)
         return follower.refined_training_end(point)
+
+
+class Scaled:
+    """The training rows under one scaling, and what selects hyperparameters for them."""
+
+    def __init__(self, inputs: Inputs, selectors: list[Selector]):
+        self.inputs = inputs
+        self.selectors = selectors
+        self._reaches: dict[tuple[int, Point], Array] = {}
+        self._last: tuple[bytes, dict[tuple[int, Point], Segments]] = b"", {}
+
+    def training_choice(self) -> tuple[int, Point]:
+        """Number of the selector, and point, that the training rows select by themselves."""
+        best = 0, self.selectors[0].training_point()
+        for n, selector in enumerate(self.selectors[1:], 1):
+            point = selector.training_point()
+            if selector.bag.helps(point, best[1], LEAST_DIFFERENCE, other=self.selectors[best[0]].bag):
+                best = n, point
+        return best
+
+    def blocks(self, X: Array) -> list[Block]:
+        """A block of test rows beside the training rows, for each selector."""
+        return [Block(selector.bag, self.inputs.new(X)) for selector in self.selectors]
+
+    def select(self, X: Array, start: Segments) -> tuple[list[Block], dict[tuple[int, Point], Segments]]:
+        """Which selector and point are selected on which parts of segments, for a block of test rows."""
+        blocks = self.blocks(X)
+        ends = [selector.select(block, X, start) for selector, block in zip(self.selectors, blocks, strict=True)]
+        chosen = {(0, point): parts for point, parts in ends[0].items()}
+        for n, block in enumerate(blocks[1:], 1):
+            found: dict[tuple[int, Point], list[Segments]] = {}
+            for (m, old), parts in chosen.items():
+                for new, others in ends[n].items():
+                    both = parts.common(others)
+                    if both.size == 0:
+                        continue
+                    better, rest = block.where_it_helps(new, old, both, LEAST_DIFFERENCE, other=blocks[m])
+                    found.setdefault((n, new), []).append(better)
+                    found.setdefault((m, old), []).append(rest)
+            gathered = {key: Segments.concatenate(parts).joined() for key, parts in found.items()}
+            chosen = {key: parts for key, parts in gathered.items() if parts.size}
+        return blocks, chosen
+
+    def select_lines(self, X: Array) -> tuple[list[Block], dict[tuple[int, Point], Segments]]:
+        """What :meth:`select` finds for all labels, kept for the last rows: there may be more questions about them."""
+        name = blake2b(X.tobytes()).digest()
+        known, chosen = self._last
+        if known != name:
+            blocks, chosen = self.select(X, Segments.whole_lines(X.shape[0]))
+            self._last = name, chosen
+            return blocks, chosen
+        return self.blocks(X), chosen
+
+    def posterior(self, key: tuple[int, Point]) -> Posterior:
+        """The process with what was selected."""
+        return self.selectors[key[0]].bag.posterior(key[1])
+
+    def noise_coefficients(self, key: tuple[int, Point]) -> Array:
+        """Coefficients of varying noise with what was selected; none where they are 0."""
+        coefficients = self.selectors[key[0]].bag.choices.noise_coefficients(key[1])
+        return coefficients if coefficients.any() else np.empty(0)
+
+    def seen(self, key: tuple[int, Point], X: Array) -> NewInputs:
+        """Test rows as the process with what was selected sees them."""
+        return self.selectors[key[0]].bag.seen(key[1], self.inputs.new(X))
+
+    def reach(self, key: tuple[int, Point], ranked: Rows) -> Array:
+        """β of :mod:`conformal_gp.predictors.augmented`, for every rank, k = 1 first."""
+        if key not in self._reaches:
+            posterior = self.posterior(key)
+            P = posterior.diagonal[ranked]
+            leverage = np.sqrt(np.maximum(1.0 / posterior.noise[ranked] - P, 0.0))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                reach = np.abs(posterior.residuals[ranked]) / P * (np.sqrt(P) + 2.0 * leverage)
+            reach[P == 0.0] = np.inf  # a row that alone determines a coefficient may cover the whole line
+            self._reaches[key] = (1.0 + 1e-6) * np.sort(reach)[::-1]  # a margin for rounding
+        return self._reaches[key]
