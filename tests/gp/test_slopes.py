@@ -21,10 +21,10 @@ def slopes(kernel, scale, noise, rows, P, x, weights, variance, aside, labels):
     """Slopes beside a test row with a training row set aside, whose label is replaced in ``labels``."""
     shape, _, lengths = stationary_shape(kernel, scale)
     columns, new = np.ascontiguousarray((rows / lengths).T), np.ascontiguousarray(x[None] / lengths)
-    noise, none = (np.full(len(rows), noise), np.zeros(len(rows)), np.empty((len(rows), 0))), np.empty((1, 0))
-    S, trace = slopes_and_trace(columns, P, shape, scale, *noise)
+    noise, none = np.full((2, len(rows)), noise), np.empty((len(rows), 0))
+    S, trace = slopes_and_trace(columns, P, shape, scale, noise, none)
     own = P[aside] if aside >= 0 else np.zeros(len(rows))
-    others = new, (noise[0][:1], np.zeros(1), none), weights[None], np.array([variance]), np.array([aside])
+    others = none, new, noise[:, 0].copy(), none[0], weights[None], np.array([variance]), np.array([aside])
     found = beside(columns, own[None], (P @ labels)[None], S, trace, shape, scale, noise, *others)[0]
     if np.ndim(lengths) == 0:  # the slope of one length scale is the sum over inputs
         return np.column_stack([found[:, :-1].sum(axis=1), found[:, -1]])

@@ -28,7 +28,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern
 
 from conformal_gp._compiled import compiled
 from conformal_gp.gp.covariance import stationary_shape
-from conformal_gp.gp.noise import spiked_penalty
+from conformal_gp.gp.noise import LARGEST_LOG_WEIGHT, spiked_penalty
 from conformal_gp.gp.slopes import Shape
 from conformal_gp.kernels import hyperparameter_names, is_amplitude, is_length
 from conformal_gp.types import Array, Rows
@@ -197,6 +197,7 @@ class Lattice:
         self._units = UNIT * np.where(is_variance, 2.0, 1.0)
         self._learns_noise = learns_noise
         self._of_noise = slice(self._free.size, self._free.size + n_features)
+        self._least_weight = float(np.exp(-LARGEST_LOG_WEIGHT)) if n_features else 1.0
         self._prior = LengthScalePrior(self._at(self._theta), deviation, n_rows)
         self._variance = float(self._at(self._theta).diag(np.zeros((1, n_inputs)))[0]) or 1.0
         self._far_out = None if kernel.is_stationary() else np.full((1, n_inputs), reach / np.sqrt(n_inputs))
@@ -211,7 +212,7 @@ class Lattice:
         n_features = self._of_noise.stop - self._of_noise.start
         steps = np.vstack([steps, np.tile([-MOST_NOISE_STEPS, MOST_NOISE_STEPS], (n_features, 1))])
         if self._learns_noise:
-            least = max(NOISE_RATIOS[0], LEAST_RATIO_A_ROW * self._n_rows)
+            least = max(NOISE_RATIOS[0], LEAST_RATIO_A_ROW * self._n_rows) / self._least_weight
             noise = np.log(np.array([least, NOISE_RATIOS[1]]) / START_RATIO) / (2.0 * UNIT)
             steps = np.vstack([steps, noise])
         low, high = np.ceil(steps[:, 0] - 1e-9).astype(int), np.floor(steps[:, 1] + 1e-9).astype(int)
@@ -236,7 +237,7 @@ class Lattice:
             return True
         if point not in self._bearable:
             largest = float(self.kernel(point).diag(self._far_out)[0])
-            self._bearable[point] = self.noise_variance(point) >= LEAST_SHARE * largest
+            self._bearable[point] = self._least_weight * self.noise_variance(point) >= LEAST_SHARE * largest
         return self._bearable[point]
 
     def kernel(self, point: Point) -> Kernel:
@@ -260,7 +261,8 @@ class Lattice:
 
     def penalty(self, point: Point) -> float:
         """Minus twice the log density of the prior, but for a constant."""
-        return 2.0 * self._prior(self._theta_at(point))[0] + float(spiked_penalty(self.noise_coefficients(point))[0])
+        of_noise = self.noise_coefficients(point)
+        return 2.0 * self._prior(self._theta_at(point))[0] + sum(spiked_penalty(c, of_noise.size)[0] for c in of_noise)
 
     def family(self) -> Family:
         """The lattice for compiled functions, of a kernel of which slopes are known."""

@@ -22,6 +22,7 @@ Inside a bag there is no trend, which would depend on labels: f(x) holds the inp
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -122,19 +123,23 @@ def input_features(z: Array) -> Array:
     return np.hstack([z, (z**2 - 1.0) / np.sqrt(2.0)])
 
 
-@compiled(error_model="numpy")
-def weights(features: Array, coefficients: Array) -> tuple[Array, Array]:  # pragma: no cover
+def weights(features: Array, coefficients: Array) -> tuple[Array, Array]:
     """w of rows of features, (n,), and its derivative with respect to c'f."""
-    n, k = features.shape
-    w, slope = np.ones(n), np.ones(n)
-    for i in range(n):
-        total = 0.0
-        for j in range(k):
-            total += features[i, j] * coefficients[j]
-        bent = np.tanh(total / LARGEST_LOG_WEIGHT)
-        w[i] = np.exp(LARGEST_LOG_WEIGHT * bent)
-        slope[i] = w[i] * (1.0 - bent**2)
-    return w, slope
+    bent = np.tanh(features @ coefficients / LARGEST_LOG_WEIGHT)
+    w = np.exp(LARGEST_LOG_WEIGHT * bent)
+    return w, w * (1.0 - bent**2)
+
+
+@compiled(error_model="numpy")
+def weight_of(total: float) -> tuple[float, float]:  # pragma: no cover
+    """w of a row with c'f given, and its derivative: :func:`weights` of one row.
+
+    >>> weight_of(0.0), round(weight_of(1e9)[0], 6)
+    ((1.0, 1.0), 100.0)
+    """
+    bent = math.tanh(total / LARGEST_LOG_WEIGHT)
+    w = math.exp(LARGEST_LOG_WEIGHT * bent)
+    return w, w * (1.0 - bent * bent)
 
 
 def coefficients(varying: VaryingNoise | None) -> Array:
@@ -153,22 +158,19 @@ def penalty(coefficients: Array) -> tuple[float, Array]:
 
 
 @compiled(error_model="numpy")
-def spiked_penalty(coefficients: Array) -> tuple[float, Array]:  # pragma: no cover
-    """Minus twice the log density of the prior inside a bag, but for a constant, and its gradient.
+def spiked_penalty(coefficient: float, n_coefficients: int) -> tuple[float, float]:  # pragma: no cover
+    """Minus twice the log density of a coefficient's prior inside a bag, but for a constant, and its derivative.
 
-    With 2 d coefficients a normal prior of variance :math:`d^{-1/2}`, and a cost for each that is not 0: what all rows
-    say of each is compared with that.
+    With 2 d coefficients each has a normal prior of variance :math:`d^{-1/2}`, and one that is not 0 costs a number
+    more, with which what all rows say of it is compared.
 
-    >>> spiked_penalty(np.array([0.0, 0.5]))
-    (6.25, array([0., 1.]))
+    >>> spiked_penalty(0.0, 2), spiked_penalty(0.5, 2)
+    ((0.0, 0.0), (6.25, 1.0))
     """
-    precision = np.sqrt(0.5 * coefficients.size)
-    value, gradient = 0.0, np.zeros(coefficients.size)
-    for j in range(coefficients.size):
-        if coefficients[j] != 0.0:
-            value += SPIKE + precision * coefficients[j] ** 2
-            gradient[j] = 2.0 * precision * coefficients[j]
-    return value, gradient
+    if coefficient == 0.0:
+        return 0.0, 0.0
+    precision = math.sqrt(0.5 * n_coefficients)
+    return SPIKE + precision * coefficient * coefficient, 2.0 * precision * coefficient
 
 
 def is_supported(gain: float, n_coefficients: int) -> bool:

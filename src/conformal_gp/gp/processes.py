@@ -14,8 +14,7 @@ import numpy as np
 
 from conformal_gp._compiled import compiled
 from conformal_gp.gp.hyperparameters import UNIT, minus_log_density
-from conformal_gp.gp.noise import spiked_penalty
-from conformal_gp.gp.noise import weights as noise_weights
+from conformal_gp.gp.noise import spiked_penalty, weight_of
 from conformal_gp.gp.slopes import beside, slopes_and_trace
 from conformal_gp.gp.stationary import fill
 from conformal_gp.gp.whitened_basis import ALONE, add_to, add_unexplained, dot, explain_labels, leave_out_rows, whiten
@@ -84,19 +83,20 @@ def penalty(w: Work, point: Rows) -> tuple[float, Array]:  # pragma: no cover
         total += 2.0 * value
         for j in range(n):
             slopes[j] = 2.0 * slope[j]
-    value, slope = spiked_penalty(UNIT * point[n:-1])
-    put(slopes[n:], slope)
-    return total + value, slopes
+    for j in range(n, point.size - 1):
+        added, slopes[j] = spiked_penalty(UNIT * point[j], w.features.shape[1])
+        total += added
+    return total, slopes
 
 
 @compiled(error_model="numpy")
-def row_noise(w: Work, slot: int, features: Array) -> tuple[Array, Array]:  # pragma: no cover
-    """Noise variances of rows at a point, and their derivatives in c'f."""
-    variance, slope = noise_weights(features, UNIT * w.points[slot, w.logarithms.size : -2])
-    for i in range(variance.size):
-        variance[i] *= w.numbers[slot, NOISE]
-        slope[i] *= w.numbers[slot, NOISE]
-    return variance, slope
+def row_noise(w: Work, slot: int, features: Array, row: int) -> tuple[float, float]:  # pragma: no cover
+    """Noise variance of a row at a point, and its derivative in c'f."""
+    total = 0.0
+    for j in range(features.shape[1]):
+        total += features[row, j] * UNIT * w.points[slot, w.logarithms.size + j]
+    weight, slope = weight_of(total)
+    return weight * w.numbers[slot, NOISE], slope * w.numbers[slot, NOISE]
 
 
 @compiled(error_model="numpy", inline="always")
@@ -113,11 +113,9 @@ def _condition(w: Work, slot: int) -> None:  # pragma: no cover
             columns[j, i] = scaled[i, j]
     L[:] = 0.0
     fill(scaled, columns, w.shape, w.scale, True, L)
-    variance, slope = row_noise(w, slot, w.features)
-    put(vectors[ROW_NOISE], variance)
-    put(vectors[NOISE_SLOPE], slope)
     for i in range(l):
-        L[i, i] += variance[i]
+        vectors[ROW_NOISE, i], vectors[NOISE_SLOPE, i] = row_noise(w, slot, w.features, i)
+        L[i, i] += vectors[ROW_NOISE, i]
     if not _factorise(L):
         return
     q, r, coefficients, alpha, numbers[QUADRATIC] = explain_labels(L, w.H, w.y)
@@ -196,8 +194,7 @@ def visit(w: Work, slot: int) -> None:  # pragma: no cover
     for j in range(n):
         diagonal[j] = P[j, j] if p == 0 or P[j, j] > ALONE**2 * whole[j] else 0.0
         P[j, j] = diagonal[j]
-    noise, slope = vectors[ROW_NOISE], vectors[NOISE_SLOPE]
-    S, trace = slopes_and_trace(vectors[N_VECTORS + p :], P, w.shape, w.scale, noise, slope, w.features)
+    S, trace = slopes_and_trace(vectors[N_VECTORS + p :], P, w.shape, w.scale, vectors[ROW_NOISE:], w.features)
     for i in range(n):
         for j in range(i):
             both[i, j] = S[i, j]
@@ -216,7 +213,7 @@ def meet(w: Work, slot: int, row: int) -> int:  # pragma: no cover
     w.met[place] = code
     numbers, vectors, p, n = w.numbers[slot], w.vectors[slot], w.H.shape[0], w.y.size
     half, new = w.met_vectors[place], w.x[row : row + 1]
-    noise = row_noise(w, slot, w.new_features[row : row + 1])[0][0]
+    noise = row_noise(w, slot, w.new_features, row)[0]
     half[:] = 0.0
     scaled, h = new / length_scales(w, w.points[slot, :-1]), w.h[row : row + 1]
     fill(scaled, vectors[N_VECTORS + p :], w.shape, w.scale, False, half)
@@ -302,9 +299,9 @@ def slopes_of(w: Work, slot: int, row: int, aside: int) -> Array:  # pragma: no 
     n, both, diagonal = w.y.size, w.visited[w.points[slot, VISITED] - 1], vectors[DIAGONAL]
     variance, which, of_row = np.full(1, np.inf), np.full(1, -1), np.zeros((1, n))
     v, residuals, x = np.zeros((1, n)), vectors[ALPHA : ALPHA + 1].copy(), np.zeros((1, d))
-    k, own_features = w.features.shape[1], w.new_features[:1]
+    k, own_noise = w.features.shape[1], np.zeros(2)
     if not alone:
-        own_features = w.new_features[row : row + 1]
+        own_noise[0], own_noise[1] = row_noise(w, slot, w.new_features, row)
         met = meet(w, slot, row)
         variance[0], v = w.met_numbers[met, VARIANCE], weights(w, slot, met)
         x = w.x[row : row + 1] / length_scales(w, w.points[slot, :-1])
@@ -319,10 +316,12 @@ def slopes_of(w: Work, slot: int, row: int, aside: int) -> Array:  # pragma: no 
                 residuals[0, i] += dot(both[i, rest:], labels[rest:], n - rest)
                 add_to(residuals[0, rest:], labels[i], both[i, rest:])
     trace, columns = numbers[N_NUMBERS + p + p * p :], vectors[N_VECTORS + p :]
-    own_noise, own_slope = row_noise(w, slot, own_features)
-    noise = vectors[ROW_NOISE], vectors[NOISE_SLOPE], w.features
-    own = own_noise, own_slope, own_features
-    every = beside(columns, of_row, residuals, both, trace, w.shape, w.scale, noise, x, own, v, variance, which)[0]
+    noise, of_new, shape, scale = vectors[ROW_NOISE:], w.new_features[0 if alone else row], w.shape, w.scale
+    rows = beside(
+        columns, of_row, residuals, both, trace, shape, scale, noise, w.features,
+        x, own_noise, of_new, v, variance, which,
+    )  # fmt: skip
+    every = rows[0]
     found[:] = 0.0
     for i in range(4):
         for j in range(d):  # one length scale for all inputs, or one for each

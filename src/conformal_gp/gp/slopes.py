@@ -51,7 +51,7 @@ def _slope(r2: float, shape: int) -> float:  # pragma: no cover
 
 @compiled(error_model="numpy", fastmath=_SUMS)
 def slopes_and_trace(
-    X: Array, P: Array, shape: int, scale: float, noise: Array, slope: Array, features: Array
+    X: Array, P: Array, shape: int, scale: float, noise: Array, features: Array
 ) -> tuple[Array, Array]:  # pragma: no cover
     """Lower triangle of S, and tr(P ∂A) for each input's length scale, coefficient of varying noise, and the noise."""
     (d, n), f = X.shape, features.shape[1]
@@ -69,8 +69,8 @@ def slopes_and_trace(
                 total += P[k, m] * S[k, m] * (x - X[j, m]) ** 2
             trace[j] += 2.0 * total
         for j in range(f):
-            trace[d + j] += slope[k] * features[k, j] * P[k, k]
-        trace[d + f] += noise[k] * P[k, k]
+            trace[d + j] += noise[1, k] * features[k, j] * P[k, k]
+        trace[d + f] += noise[0, k] * P[k, k]
     return S, trace
 
 
@@ -83,9 +83,11 @@ def beside(
     trace: Array,
     shape: int,
     scale: float,
-    noise: tuple[Array, Array, Array],
+    noise: Array,
+    features: Array,
     new: Array,
-    new_noise: tuple[Array, Array, Array],
+    new_noise: Array,
+    new_features: Array,
     weights: Array,
     variance: Array,
     aside: Rows,
@@ -104,12 +106,14 @@ def beside(
         From :func:`slopes_and_trace`; of S the lower triangle is read.
     shape, scale : int, float
         The kernel's shape and amplitude.
-    noise : tuple of ndarray of shape (l,), (l,) and (l, k)
-        Noise variances, their derivatives in what is linear in features, and these features.
+    noise : ndarray of shape (2 or more, l)
+        Noise variances, and their derivatives in what is linear in features.
+    features : ndarray of shape (l, k)
+        The features.
     new : ndarray of shape (m, d)
         Test inputs in units of the length scales.
-    new_noise : tuple of ndarray of shape (m,), (m,) and (m, k)
-        The noise of the test rows.
+    new_noise, new_features : ndarray of shape (2,) and (k,)
+        Noise of the test rows, the same for all.
     weights : ndarray of shape (m, l)
         Weights v of the training rows.
     variance : ndarray of shape (m,)
@@ -123,7 +127,7 @@ def beside(
         a'∂A a, a'∂A b, b'∂A b and tr(P ∂A) for the logarithm of each length scale, each coefficient of varying noise
         and the logarithm of the common noise.
     """
-    (d, n), f = X.shape, noise[2].shape[1]
+    (d, n), f = X.shape, features.shape[1]
     found = np.zeros((variance.size, 4, d + f + 1))
     for e in range(variance.size):
         aa, ab, bb, tr = found[e]
@@ -167,13 +171,13 @@ def beside(
                     ab[j] += g * a[k]
                     bb[j] += 2.0 * g * b[k]
             for j in range(f + 1):
-                g = noise[1][k] * noise[2][k, j] if j < f else noise[0][k]
+                g = noise[1, k] * features[k, j] if j < f else noise[0, k]
                 aa[d + j] += g * a[k] ** 2
                 ab[d + j] += g * a[k] * b[k]
                 bb[d + j] += g * b[k] ** 2
                 tr[d + j] -= g * own * p[k] ** 2
         for j in range(f + 1):
-            g = new_noise[1][e] * new_noise[2][e, j] if j < f else new_noise[0][e]
+            g = new_noise[1] * new_features[j] if j < f else new_noise[0]
             bb[d + j] += g * test**2
         for j in range(d + f + 1):
             tr[j] += trace[j]

@@ -172,7 +172,7 @@ def _who_stands_out(w: Work, slot: int, row: int, low: Array, high: Array, found
         if diagonal[i] > 0.0:
             alpha[i], largest = w.vectors[slot, ALPHA, i], max(largest, abs(w.y[i]))
     mean, of = np.full(1, w.met_numbers[met, MEAN]), np.zeros(low.size, dtype=np.int64)
-    new_prior = w.scale + row_noise(w, slot, w.new_features[row : row + 1])[0]
+    new_prior = np.full(1, w.scale + row_noise(w, slot, w.new_features, row)[0])
     begin, stop = low, high
     if silent:  # scores 0, also when it is a training row, and then another is set aside; so here too
         mean[0], variance[0], new_prior[0] = 0.0, 1.0 / (diagonal.max() or 1.0), 0.0
