@@ -141,6 +141,14 @@ class Bag:
         return point
 
 
+def labels_about(region):
+    """Labels in and around a region, and next to its ends, on both sides."""
+    span = region[-1, 1] - region[0, 0]
+    step = 1e-8 * (span + np.abs(region).max())
+    some = np.linspace(region[0, 0] - span, region[-1, 1] + span, 24)
+    return np.concatenate([some, *(region + step), *(region - step)])
+
+
 def p_value(X, y, x, label, kernel, gamma=2.0, tie=1e-9, **options):
     """p-value of a label of a test row, which comes last."""
     bag = Bag(np.vstack([X, x]), np.append(y, label), kernel, **options)
