@@ -7,9 +7,9 @@ these are does not depend on the order of rows; and coarse steps cost little, mo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -34,7 +34,7 @@ class Candidates:
     """A list of hyperparameters to choose from: pairs of kernel and noise variance."""
 
     pairs: Sequence[tuple[Kernel, float]]
-    varying_noise: bool = field(default=False, init=False)
+    varying_noise: ClassVar[bool] = False
 
     def kernel(self, point: Point) -> Kernel:
         """Kernel of a candidate."""
