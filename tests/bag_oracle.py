@@ -10,15 +10,19 @@ from conformal_gp.gp.descent import (
     COARSE,
     FINE,
     GAIN_FOR_FINE_STEPS,
+    LAST,
+    LAST_FINE,
     MIDDLE,
     PROMISED,
     SCREENED_ROWS,
     Descent,
+    descend,
     least_gain,
 )
 from conformal_gp.gp.hyperparameters import UNIT, Lattice
 from conformal_gp.gp.inputs import SymmetricScaling
 from conformal_gp.kernels import is_length
+from conformal_gp.predictors.votes import N_GROUPS, groups
 
 
 def scaled(X, scale_inputs=True):
@@ -58,7 +62,8 @@ def precision(kernel, noise, X, H):
 class Bag:
     """All rows of a bag, the test row among them."""
 
-    def __init__(self, X, y, kernel, mean="constant", scale_inputs=True, deviation=0.5, varying=False):
+    def __init__(self, X, y, kernel, mean="constant", scale_inputs=True, deviation=0.5, varying=False, votes=False):
+        self.groups = [np.flatnonzero(groups(X) == group) for group in range(N_GROUPS)] if votes else []
         self.X, length = scaled(X, scale_inputs)
         self.features = features(X) if varying else np.empty((len(X), 0))
         self.y, self.H = y, basis(self.X, mean)
@@ -128,8 +133,29 @@ class Bag:
             state = descent.skip(descent.next(state, helps))
         return state.point
 
+    def is_better(self, new, old, gain):
+        """Whether a point is better than another for two of three groups, without the row of each that stands out."""
+        votes = 0
+        for rows in self.groups:
+            P, _ = self.precision(old, rows)
+            kept = np.delete(rows, np.argmax(np.abs(P @ self.y[rows]) / np.sqrt(np.diagonal(P))))
+            penalty = self.lattice.penalty(new) - self.lattice.penalty(old)
+            change = self.criterion(new, kept) - self.criterion(old, kept) - (1 - 1 / N_GROUPS) * penalty
+            votes += change < -gain / N_GROUPS
+        return votes > 1
+
+    def voted_end(self):
+        """The hyperparameters that the bag selects, groups of its rows deciding all steps but the last."""
+        n, start = self.y.size, self.lattice.start
+        point = descend(self.lattice, COARSE + MIDDLE, start, lambda new, old: self.is_better(new, old, least_gain(n)))
+        for stage in LAST if self.is_better(start, point, -GAIN_FOR_FINE_STEPS * n) else LAST_FINE:
+            point = self.stage(stage, point)
+        return point
+
     def end(self):
         """The hyperparameters that the bag selects."""
+        if self.groups:
+            return self.voted_end()
         point = self.lattice.start
         for stage in (*COARSE, *MIDDLE):
             point = self.stage(stage, point)

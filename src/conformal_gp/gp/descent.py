@@ -54,6 +54,10 @@ class Stage(NamedTuple):
 COARSE = (Stage(8, 8),)
 MIDDLE = (Stage(4, 8), Stage(2, 8, joint=True))
 FINE = (Stage(2, 8),)
+# With very many, coarse and middle stages are decided by votes (conformal_gp.predictors.votes), and all rows go on from
+# there for a round: with steps of a factor 2, and where fine ones pay of sqrt 2 after that.
+LAST = (Stage(4, 1),)
+LAST_FINE = (Stage(4, 1), Stage(2, 1))
 
 
 class State(NamedTuple):

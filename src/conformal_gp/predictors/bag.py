@@ -72,12 +72,15 @@ class Bag:
         Training inputs.
     y : ndarray of shape (l,)
         Training labels.
+    prior_share : float, default=1.0
+        Which part of the penalty counts.
     """
 
-    def __init__(self, choices: Choices, inputs: Inputs, y: Array):
+    def __init__(self, choices: Choices, inputs: Inputs, y: Array, prior_share: float = 1.0):
         self.choices = choices
         self.inputs = inputs
         self.y = y
+        self._prior_share = prior_share
         self.degrees = y.size - inputs.H.shape[1]
         """Degrees of freedom of the training rows alone, or of as many with the test row among them."""
         self._criteria: dict[Hashable, Criterion] = {}
@@ -115,7 +118,7 @@ class Bag:
         if known is None:
             try:
                 posterior = self.posterior(point)
-                value = posterior.log_determinant + self.choices.penalty(point)
+                value = posterior.log_determinant + self._prior_share * self.choices.penalty(point)
                 known = Criterion(posterior.quadratic, value, posterior.largest_variance)
             except LinAlgError:
                 known = Criterion(1.0, np.inf, 1.0)

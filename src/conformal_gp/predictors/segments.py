@@ -17,7 +17,7 @@ NOTHING = TIED
 UNKNOWN = -3
 
 
-__all__ = ["NOTHING", "TEST_ROW", "UNKNOWN", "At", "Segments", "cut", "difference"]
+__all__ = ["NOTHING", "TEST_ROW", "UNKNOWN", "At", "Segments", "cut", "difference", "gathered", "together"]
 
 
 class Segments(NamedTuple):
@@ -125,6 +125,21 @@ class Segments(NamedTuple):
 
 At = dict[Point, Segments]
 """Segments by the point that they have come to."""
+
+
+def gathered(found: dict[Point, list[Segments]]) -> At:
+    """Segments that have come to each point, with nothing set aside any more."""
+    at = {point: Segments.concatenate(parts).forget() for point, parts in found.items() if parts}
+    return {point: parts for point, parts in at.items() if parts.size}
+
+
+def together(*several: At) -> At:
+    """Segments of all of them by the points that they have come to."""
+    found: dict[Point, list[Segments]] = {}
+    for at in several:
+        for point, parts in at.items():
+            found.setdefault(point, []).append(parts)
+    return gathered(found)
 
 
 @compiled(error_model="numpy")

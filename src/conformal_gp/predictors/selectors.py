@@ -1,7 +1,9 @@
 """What selects hyperparameters inside the bag: a list of candidates, or a descent for each kernel.
 
-**Many rows.** Coarse steps look at :data:`COARSE_ROWS` rows of the bag, those whose inputs have the least hashes. Which
-these are does not depend on the order of rows; and coarse steps cost little, most test rows having no part in them.
+**Many rows.** With more than :data:`COARSE_ROWS` rows in a bag, coarse steps look at so many of them, those whose
+inputs have the least hashes. Which these are does not depend on the order of rows; and coarse steps cost little, most
+test rows having no part in them. From :data:`VOTING_ROWS` rows on, groups of rows vote on all steps but the last
+(:mod:`conformal_gp.predictors.votes`).
 """
 
 from __future__ import annotations
@@ -14,19 +16,22 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.descent import COARSE, LEAST_DIFFERENCE, SCREENED_ROWS, Stage
+from conformal_gp.gp.descent import COARSE, LAST, LAST_FINE, LEAST_DIFFERENCE, MIDDLE, SCREENED_ROWS, Stage
 from conformal_gp.gp.hyperparameters import Lattice, Point
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.predictors.bag import Bag
 from conformal_gp.predictors.block import Block
-from conformal_gp.predictors.segments import At, Segments
+from conformal_gp.predictors.segments import At, Segments, together
 from conformal_gp.predictors.small_bags import SmallBag
 from conformal_gp.predictors.trace import Blocks, choose
+from conformal_gp.predictors.votes import N_GROUPS, Votes, groups, input_hash
 from conformal_gp.types import Array, Rows
 
 # Rows that coarse steps look at.
 COARSE_ROWS = 128
+# Rows in the bag from which on groups of them vote.
+VOTING_ROWS = 257
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ class CoarseRows(NamedTuple):
         every = np.arange(X.shape[0])
         if X.shape[0] < COARSE_ROWS:
             return cls(None, every, b"")
-        hashes = [_hash(x) for x in X]
+        hashes = [input_hash(x) for x in X]
         ordered = sorted(hashes)
         last, next_to_last = ordered[COARSE_ROWS - 1], ordered[COARSE_ROWS - 2]
         without, beside = ([i for i, h in enumerate(hashes) if h <= limit] for limit in (last, next_to_last))
@@ -117,16 +122,11 @@ class CoarseRows(NamedTuple):
         if self.without is None:
             yield np.arange(X.shape[0]), self.beside, True
             return
-        hashes = [_hash(x) for x in X]
+        hashes = [input_hash(x) for x in X]
         place = np.array([(h >= self.last) + (h > self.last) for h in hashes])
         yield np.flatnonzero(place == 0), self.beside, True
         yield np.flatnonzero(place == 1), self.without, True  # inputs that are equal to the last's
         yield np.flatnonzero(place == 2), self.without, False
-
-
-def _hash(x: Array) -> bytes:
-    """A number that depends on the inputs of a row alone."""
-    return blake2b((x + 0.0).tobytes(), digest_size=8).digest()  # + 0.0: zero has no sign
 
 
 class Selector:
@@ -187,13 +187,14 @@ def _follower(lattice: Lattice, bag: Bag, ranked: Rows) -> Follower:
 
 
 class DescentSelector(Selector):
-    """Selects by a descent: coarse steps with some rows, if there are many, then finer ones with all."""
+    """Selects by a descent: first steps with some rows or by votes, if there are many, then finer ones with all."""
 
     def __init__(self, lattice: Lattice, bag: Bag, ranked: Rows, coarse: CoarseRows):
         self.bag = bag
         self._lattice = lattice
         self._ranked = ranked
         self._coarse = coarse
+        self._votes = Votes(lattice, bag, ranked) if bag.y.size + 1 >= VOTING_ROWS else None
         self._followers = {bag.y.size: _follower(lattice, bag, ranked)}
         self._coarse_ends: dict[int, Point] = {}
 
@@ -220,24 +221,35 @@ class DescentSelector(Selector):
 
     def select(self, block: Block, X: Array, start: Segments) -> At:
         """See Selector."""
-        found: dict[Point, list[Segments]] = {}
+        if self._votes is None:
+            return self._select(block, X, start)
+        member = groups(X)
+        voting = self._votes.balanced(member)[start.row]
+        strong, weak = self._votes.trace(X, member, COARSE + MIDDLE, start.take(voting))
+        follower = self._followers[self.bag.y.size]
+        ends = [follower.trace(block.new, LAST_FINE, strong), follower.trace(block.new, LAST, weak)]
+        return together(*ends, self._select(block, X, start.take(~voting)))
+
+    def _select(self, block: Block, X: Array, start: Segments) -> At:
+        """Without votes."""
+        found: list[At] = []
         for members, rows, among in self._coarse.groups(X):
             segments = start.take(np.isin(start.row, members))
             if segments.size == 0:
                 continue
-            if not among:
-                found.setdefault(self._coarse_end(rows), []).append(segments)
-                continue
-            new = block.new if rows.size == self.bag.y.size else self.bag.inputs.take(rows).new(X)
-            at = self._follower_of(rows).trace(new, COARSE, {self._lattice.start: segments})
-            for point, parts in at.items():
-                found.setdefault(point, []).append(parts)
-        at = {point: Segments.concatenate(parts).forget() for point, parts in found.items()}
-        return self._followers[self.bag.y.size].refine(block.new, at)
+            if among:
+                new = block.new if rows.size == self.bag.y.size else self.bag.inputs.take(rows).new(X)
+                found.append(self._follower_of(rows).trace(new, COARSE, {self._lattice.start: segments}))
+            else:
+                found.append({self._coarse_end(rows): segments})
+        return self._followers[self.bag.y.size].refine(block.new, together(*found))
 
     def training_point(self) -> Point:
         """See Selector."""
         follower = self._followers[self.bag.y.size]
+        if self._votes is not None and self._votes.balanced(np.arange(N_GROUPS)).all():
+            point, strong = self._votes.training_end(COARSE + MIDDLE)
+            return follower.training_end(LAST_FINE if strong else LAST, point)
         if self._coarse.without is None:
             point = follower.training_end(COARSE, self._lattice.start)
         else:

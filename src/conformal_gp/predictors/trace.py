@@ -17,7 +17,7 @@ are not set aside: none of them could be singled out.)
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from conformal_gp.gp.descent import (
     FINE,
@@ -34,8 +34,11 @@ from conformal_gp.gp.hyperparameters import Lattice, Point
 from conformal_gp.gp.inputs import NewInputs
 from conformal_gp.predictors.bag import Bag
 from conformal_gp.predictors.block import Block
-from conformal_gp.predictors.segments import TEST_ROW, UNKNOWN, At, Segments
+from conformal_gp.predictors.segments import TEST_ROW, UNKNOWN, At, Segments, gathered, together
 from conformal_gp.types import Rows
+
+Outcome = tuple[list[Segments], list[Segments]]
+"""Parts of segments on which a trial helps, and parts on which it does not."""
 
 
 class Blocks:
@@ -76,8 +79,17 @@ class Blocks:
         return self._trace(Block(self._bag, new), stages, at)
 
     def _trace(self, block: Block, stages: Sequence[Stage], at: At) -> At:
+        gain = least_gain(self._bag.y.size + 1)
+
+        def decide(state: State, trial: Point, segments: Segments) -> Outcome:
+            here = block.set_aside(state.point, segments, self._ranked)
+            helped, failed = compare(block, state.point, trial, here, gain)
+            # what was set aside at another point than this one is no longer
+            return helped, [part.forget(UNKNOWN) for part in failed] if state.moved else failed
+
         for stage in stages:
-            at = _follow(block, Descent(self._lattice, stage), at, self._ranked)
+            start = {point: segments.forget(UNKNOWN) for point, segments in at.items()}
+            at = follow(Descent(self._lattice, stage), start, decide)
         return at
 
     def refine(self, new: NewInputs, at: At) -> At:
@@ -89,13 +101,10 @@ class Blocks:
         weak: dict[Point, list[Segments]] = {}
         for point, segments in at.items():
             here = block.set_aside(point, segments.forget(UNKNOWN), self._ranked)
-            better, others = _compare(block, self._lattice.start, point, here, gain)
+            better, others = compare(block, self._lattice.start, point, here, gain)
             strong.setdefault(point, []).extend(better)
             weak.setdefault(point, []).extend(others)
-        ends = self._trace(block, FINE, _gathered(strong))
-        for point, parts in _gathered(weak).items():
-            ends[point] = Segments.concatenate([ends[point], parts]).joined() if point in ends else parts
-        return ends
+        return together(self._trace(block, FINE, gathered(strong)), gathered(weak))
 
     def training_end(self, stages: Sequence[Stage], start: Point) -> Point:
         """Where the training rows by themselves end after some stages."""
@@ -119,19 +128,12 @@ def choose(block: Block, points: Sequence[Point], segments: Segments) -> At:
             better, others = block.where_it_helps(new, old, parts, LEAST_DIFFERENCE)
             found.setdefault(new, []).append(better)
             found.setdefault(old, []).append(others)
-        at = _gathered(found)
+        at = gathered(found)
     return at
 
 
-def _gathered(found: dict[Point, list[Segments]]) -> At:
-    """Segments that have come to each point, with nothing set aside any more."""
-    at = {point: Segments.concatenate(parts).forget() for point, parts in found.items() if parts}
-    return {point: parts for point, parts in at.items() if parts.size}
-
-
-def _follow(block: Block, descent: Descent, at: At, ranked: Rows) -> At:
-    """Where descents end after one stage."""
-    gain = least_gain(block.bag.y.size + 1)
+def follow(descent: Descent, at: At, decide: Callable[[State, Point, Segments], Outcome]) -> At:
+    """Where segments end after one stage; ``decide`` says on which parts of some a state's trial helps."""
     ends: dict[Point, list[Segments]] = {}
     waiting: OrderedDict[State, list[Segments]] = OrderedDict()
 
@@ -145,23 +147,19 @@ def _follow(block: Block, descent: Descent, at: At, ranked: Rows) -> At:
             ends.setdefault(state.point, []).extend(parts)
 
     for point, segments in at.items():
-        arrive(descent.start(point), [segments.forget(UNKNOWN)])
+        arrive(descent.start(point), [segments])
     while waiting:
         state, parts = waiting.popitem(last=False)  # those who came first: others may still join the rest
-        here = block.set_aside(state.point, Segments.concatenate(parts).joined(), ranked)
-        helped, failed = _compare(block, state.point, descent.trial(state), here, gain)
+        helped, failed = decide(state, descent.trial(state), Segments.concatenate(parts).joined())
         arrive(descent.next(state, True), helped)
-        # what was set aside at another point than this one is no longer
-        arrive(descent.next(state, False), [part.forget(UNKNOWN) for part in failed] if state.moved else failed)
-    return _gathered(ends)
+        arrive(descent.next(state, False), failed)
+    return gathered(ends)
 
 
-def _compare(
-    block: Block, old: Point, new: Point, segments: Segments, gain: float
-) -> tuple[list[Segments], list[Segments]]:
+def compare(block: Block, old: Point, new: Point, segments: Segments, gain: float) -> Outcome:
     """Parts on which a point is better than another, and parts on which it is not."""
     alone = segments.aside == TEST_ROW
-    outcomes: tuple[list[Segments], list[Segments]] = [], []
+    outcomes: Outcome = [], []
     if alone.any():  # the test row has no say
         outcomes[not block.bag.helps(new, old, gain)].append(segments.take(alone))
     if not alone.all():
