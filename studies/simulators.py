@@ -30,7 +30,7 @@ from conformal_gp import ConformalGPRegressor
 from studies.functions import FUNCTIONS, draw
 
 FIRST_SEED = 5000
-ROWS = (60, 150, 250)
+ROWS = (60, 150, 250, 500)
 NOISES = (0.0, 1e-4, 1e-2, 0.2)
 N_TEST = 50
 METHODS = ("default", "train", "kriging")

@@ -11,7 +11,7 @@ import numpy as np
 Cells = Mapping[tuple, list[dict]]
 COMMAND = "python -m studies.simulators"
 LEVELS = ("90%", "95%", "99%")
-MARKERS = {60: "o", 150: "s", 250: "^"}
+MARKERS = {60: "o", 150: "s", 250: "^", 500: "D"}
 
 
 def _mean(tasks: list[dict], what: str, level: int) -> float:
