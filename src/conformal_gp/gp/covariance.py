@@ -116,6 +116,15 @@ class Pairs:
             keep_lower(copy[rows, rows])
         return copy
 
+    def lower_in_place(self, K: Array) -> Array:
+        """The same of a matrix whose pull-back is not needed: without a copy, if it has memory of its own."""
+        if not (K.flags.owndata and K.flags.writeable):
+            return self.lower(K)
+        for rows, columns in self.blocks():
+            K[rows, columns.stop :] = 0.0
+            keep_lower(K[rows, rows])
+        return K
+
     def inner(self, Q: Array, K: Array) -> float:
         """Sum of the elementwise product, over the lower triangle if square."""
         return sum(float(np.einsum("ij,ij->", Q[block], K[block])) for block in self.blocks())

@@ -174,7 +174,7 @@ class Posterior:
         self._checked = checked
         H = inputs.H
         self._H, self.y = H, y
-        A = inputs.pairs.lower(covariance(kernel, inputs.pairs)[0])
+        A = inputs.pairs.lower_in_place(covariance(kernel, inputs.pairs)[0])
         check_matrix(kernel, A)
         self._stationary = float(A[0, 0]) if kernel.is_stationary() else None
         self.noise = inputs.noise.variance(noise_variance)
