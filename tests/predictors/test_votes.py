@@ -10,7 +10,7 @@ import bags
 from cases import contains
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.predictors import selectors, votes
-from conformal_gp.predictors.segments import Segments
+from test_permutation import selected
 
 KERNELS = {
     "each": Matern([1.0, 1.0], nu=2.5),
@@ -65,17 +65,6 @@ def test_p_values_of_a_bag_are_a_permutation(name, bag):
     rng = np.random.default_rng(sum(map(ord, name + bag.__name__)))
     X, y = bag(rng, 28)
     bags.check(X, y, bags.p_values(X, y, name), name)
-
-
-def selected(X, y, **options):
-    """What the bag selects, with each row in turn as the test row."""
-    found = []
-    for i in range(len(y)):
-        rest = np.arange(len(y)) != i
-        model = ConformalGPRegressor(**options).fit(X[rest], y[rest])
-        ((_, scaled),) = model._predictor._blocks(X[~rest])
-        found.append(tuple(scaled.select(X[~rest], Segments.labels(y[~rest]))[1]))
-    return found
 
 
 @pytest.mark.parametrize("seed", range(3))
