@@ -129,6 +129,11 @@ def test_blocks_of_rows_add_up(name):
     K, pullback = covariance(kernel, Pairs(X))
     np.testing.assert_allclose(np.tril(K), np.tril(K_expected), rtol=1e-12, atol=1e-14)
     np.testing.assert_array_equal(Pairs(X).lower(K), np.tril(K))
+    view, before = K[:], K.copy()
+    np.testing.assert_array_equal(Pairs(X).lower_in_place(view), np.tril(before))
+    np.testing.assert_array_equal(K, before)  # it is somebody else's
+    assert Pairs(X).lower_in_place(K) is K
+    np.testing.assert_array_equal(K, np.tril(before))
     Q = np.tril(np.random.default_rng(2).normal(size=(300, 300)))
     np.testing.assert_allclose(pullback(Q), np.einsum("ij,ijp->p", Q, gradient), rtol=1e-9, atol=1e-8)
 

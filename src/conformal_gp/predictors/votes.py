@@ -107,7 +107,8 @@ class Votes:
         strong: dict[Point, list[Segments]] = {}
         weak: dict[Point, list[Segments]] = {}
         for group in np.unique(member[segments.row]).tolist():
-            divide = partial(self._divide, group, self._voter(np.flatnonzero(self._member == group), X))
+            bag, ranked = self._groups[group]
+            divide = partial(self._divide, group, Voter(Block(bag, bag.inputs.new(X)), ranked))
             at = self._follow(divide, stages, segments.take(member[segments.row] == group))
             for point, parts in at.items():
                 start_is_near, start_is_far = divide(self._lattice.start, point, parts, -self._much)
@@ -135,19 +136,26 @@ class Votes:
         point = descend(self._lattice, stages, self._lattice.start, helps)
         return point, not helps(self._lattice.start, point, -self._much)
 
-    def _voter(self, rows: Rows, X: Array) -> Voter:
-        """Some of the training rows, with test rows beside them."""
+    def _some(self, rows: Rows) -> tuple[Bag, Rows]:
+        """Some of the training rows by themselves, and those of them that may be set aside."""
         bag = Bag(self._lattice, self._bag.inputs.take(rows), self._bag.y[rows], prior_share=1.0 / N_GROUPS)
-        return Voter(Block(bag, bag.inputs.new(X)), np.flatnonzero(np.isin(rows, self._ranked)))
+        return bag, np.flatnonzero(np.isin(rows, self._ranked))
+
+    @cached_property
+    def _groups(self) -> list[tuple[Bag, Rows]]:
+        """Training rows of each group; what is known of them serves all test rows."""
+        return [self._some(np.flatnonzero(self._member == group)) for group in range(N_GROUPS)]
 
     @cached_property
     def _without_test_row(self) -> list[tuple[Voter, Segments]]:
         """Each group by itself, one of its rows in the test row's place: all rows of a bag are treated alike."""
-        rows = [np.flatnonzero(self._member == group) for group in range(N_GROUPS)]
-        return [
-            (self._voter(some[:-1], self._bag.inputs.unscaled[some[-1:]]), Segments.labels(self._bag.y[some[-1:]]))
-            for some in rows
-        ]
+        found = []
+        for group in range(N_GROUPS):
+            *others, last = np.flatnonzero(self._member == group)
+            bag, ranked = self._some(np.array(others))
+            block = Block(bag, bag.inputs.new(self._bag.inputs.unscaled[[last]]))
+            found.append((Voter(block, ranked), Segments.labels(self._bag.y[[last]])))
+        return found
 
     def _vote(self, group: int, new: Point, old: Point, gain: float) -> bool:
         """Whether a point is better than another for a group without a test row."""
