@@ -13,7 +13,7 @@ from conformal_gp.predictors.segments import Segments
 from conformal_gp.predictors.shifted import ShiftedPredictor
 
 # Share of the largest score by which rounding may put others off, where the noise is next to nothing.
-NEAR_TIE = 1e-4
+NEAR_TIE = 1e-2
 
 CANDIDATES = [(RBF(length), noise) for length in (0.5, 2.0) for noise in (1e-3, 0.1)]
 LITTLE_NOISE = [(RBF(length), noise) for length in (0.5, 2.0) for noise in (1e-6, 1e-10)]

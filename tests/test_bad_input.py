@@ -301,7 +301,7 @@ def test_a_test_row_very_far_away():
 def test_a_nearly_singular_kernel_is_refused(kernel):
     X, y = make_data(12, 12, n_inputs=1)
     with pytest.raises(ValueError, match=r"singular.*noise_variance of at least"):
-        fixed_model(kernel, 1e-12).fit(X, y)
+        fixed_model(kernel, 1e-14).fit(X, y)
 
 
 def test_a_poorly_conditioned_kernel_that_is_not_refused_is_right():

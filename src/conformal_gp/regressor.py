@@ -63,7 +63,7 @@ class ConformalGPRegressor(ConformalRegressor):
     noise_variance : float >= 0 or None, default=None
         Variance of the noise on each label: its value with ``tuning="fixed"``, where it starts with "holdout" and
         "train" (None: at a tenth of the labels' variance). "augmented" has a start of its own. 0 is the deterministic
-        mode, for simulators: labels are interpolated, with the least noise that the arithmetic bears (about 1e-10 of
+        mode, for simulators: labels are interpolated, with the least noise that the arithmetic bears (about 1e-12 of
         the kernel's variance, more with many rows), and none with "fixed", or with a ``WhiteKernel`` in ``kernel``,
         which is then the noise. Not used where candidates bring their own.
     noise : {"constant", "varying"}, default="constant"

@@ -15,7 +15,7 @@ from cases import make_basis, make_data
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.gp import maximum_likelihood
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
-from conformal_gp.gp.maximum_likelihood import NOISE_RANGE, maximise_likelihood
+from conformal_gp.gp.maximum_likelihood import NOISE_RATIOS, maximise_likelihood
 from conformal_gp.gp.posterior import noise_floor
 from conformal_gp.kernels import kernel_from_name
 
@@ -89,7 +89,7 @@ def test_the_optimum_is_stationary_and_worth_what_it_says(name, mean):
     theta = np.append(optimum.kernel.theta, np.log(optimum.noise_variance))
     value, gradient = NegativeLogLikelihood(kernel, X, y, H)(theta)
     assert optimum.log_marginal_likelihood == pytest.approx(-value, rel=1e-12)
-    bounds = np.vstack([kernel.bounds, np.log(np.multiply(NOISE_RANGE, np.var(y)))])
+    bounds = np.vstack([kernel.bounds, np.log(np.multiply(NOISE_RATIOS, np.var(y)))])
     inside = np.abs(theta[:, None] - bounds).min(axis=1) > 1e-6
     assert inside.any()
     np.testing.assert_allclose(gradient[inside], 0.0, atol=0.02)
@@ -164,7 +164,7 @@ def test_inputs_that_do_not_matter_and_labels_without_noise_are_nothing_to_remar
     X, _ = make_data(9, 30)
     optimum = tune(ConstantKernel(1.0) * RBF([1.0, 1.0], (1e-3, 100.0)), X, np.sin(X[:, 0]))
     assert optimum.kernel.k2.length_scale[1] == pytest.approx(100.0)
-    least = max(NOISE_RANGE[0], noise_floor(30))
+    least = max(NOISE_RATIOS[0], noise_floor(30))
     assert optimum.noise_variance == pytest.approx(least * optimum.kernel.k1.constant_value, rel=1e-3)
     assert not any("bound" in remark for remark in optimum.remarks)
 
@@ -172,7 +172,7 @@ def test_inputs_that_do_not_matter_and_labels_without_noise_are_nothing_to_remar
 def test_noise_stays_above_what_rounding_hides_in_a_model_of_so_many_rows():
     X, _ = make_data(9, 30)
     few, many = (tune(kernel_from_name("se"), X, np.sin(X[:, 0]), least_ratio=noise_floor(n)) for n in (30, 10**5))
-    least = max(NOISE_RANGE[0], noise_floor(30))
+    least = max(NOISE_RATIOS[0], noise_floor(30))
     assert few.noise_variance / few.kernel.k1.constant_value == pytest.approx(least, rel=1e-3)
     assert many.noise_variance / many.kernel.k1.constant_value == pytest.approx(noise_floor(10**5), rel=1e-3)
     assert noise_floor(10**5) > 2 * least

@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from cases import make_data
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.gp.inputs import Inputs, Scaling
-from conformal_gp.gp.maximum_likelihood import NOISE_RANGE
+from conformal_gp.gp.maximum_likelihood import NOISE_RATIOS
 from conformal_gp.gp.posterior import noise_floor
 from conformal_gp.tuning.learning import Hyperparameters, choose_gamma, learn
 from conformal_gp.tuning.settings import Settings
@@ -63,7 +63,7 @@ def test_noise_grows_with_the_rows_of_the_model():
     y = np.sin(3 * X[:, 0])
     few, many = (learnt(X, y, n_rows=n, low_rank=True) for n in (40, 10**6))
     ratios = [found.noise_variance / found.kernel.k1.constant_value for found in (few, many)]
-    assert ratios[0] == pytest.approx(max(NOISE_RANGE[0], noise_floor(40)), rel=0.1)
+    assert ratios[0] == pytest.approx(max(NOISE_RATIOS[0], noise_floor(40)), rel=0.1)
     assert ratios[1] == pytest.approx(noise_floor(10**6), rel=0.1)
 
 

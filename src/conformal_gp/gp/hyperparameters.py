@@ -40,9 +40,9 @@ Point = tuple[int, ...]
 UNIT = np.log(2.0) / 4.0
 VARIANCES = ("constant_value", "noise_level", "sigma_0")
 # Noise variances relative to the kernel's variance. The least is more with many rows: the covariance matrix must have
-# a condition number that double precision bears.
-NOISE_RATIOS = (1e-10, 1e2)
-LEAST_RATIO_A_ROW = 1e-12
+# a condition number that double precision bears. Scores are then known to about 0.1% (tests/gp/test_precision.py).
+NOISE_RATIOS = (1.5e-12, 1e2)
+LEAST_RATIO_A_ROW = 1e-14
 # Noise variances relative to the prior variance of far-out rows, where that grows with inputs: if there are two such
 # rows, less is lost in rounding.
 LEAST_SHARE = 1e-13
@@ -180,7 +180,6 @@ class Lattice:
     ):
         self._kernel = kernel
         self._n_inputs = n_inputs
-        self._n_rows = n_rows
         self._theta = kernel.theta
         # an amplitude times a stationary shape, or such a shape: all else is left to scikit-learn
         self._amplified = isinstance(kernel, Product) and type(kernel.k1) is ConstantKernel and kernel.k1.n_dims == 1
@@ -196,6 +195,7 @@ class Lattice:
         self._theta = np.clip(self._theta, *np.reshape(kernel.bounds, (-1, 2)).T)
         self._units = UNIT * np.where(is_variance, 2.0, 1.0)
         self._learns_noise = learns_noise
+        self._least_ratio = max(NOISE_RATIOS[0], LEAST_RATIO_A_ROW * n_rows)
         self._of_noise = slice(self._free.size, self._free.size + n_features)
         self._least_weight = float(np.exp(-LARGEST_LOG_WEIGHT)) if n_features else 1.0
         self._prior = LengthScalePrior(self._at(self._theta), deviation, n_rows)
@@ -212,7 +212,7 @@ class Lattice:
         n_features = self._of_noise.stop - self._of_noise.start
         steps = np.vstack([steps, np.tile([-MOST_NOISE_STEPS, MOST_NOISE_STEPS], (n_features, 1))])
         if self._learns_noise:
-            least = max(NOISE_RATIOS[0], LEAST_RATIO_A_ROW * self._n_rows) / self._least_weight
+            least = self._least_ratio / self._least_weight
             noise = np.log(np.array([least, NOISE_RATIOS[1]]) / START_RATIO) / (2.0 * UNIT)
             steps = np.vstack([steps, noise])
         low, high = np.ceil(steps[:, 0] - 1e-9).astype(int), np.floor(steps[:, 1] + 1e-9).astype(int)
@@ -252,7 +252,7 @@ class Lattice:
     def noise_variance(self, point: Point) -> float:
         """The noise variance at a point, in units of the kernel."""
         if not self._learns_noise:
-            return NOISE_RATIOS[0] * self._variance
+            return self._least_ratio * self._variance
         return START_RATIO * self._variance * float(np.exp(2.0 * UNIT * point[-1]))
 
     def noise_coefficients(self, point: Point) -> Array:

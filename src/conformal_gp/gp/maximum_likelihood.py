@@ -20,7 +20,7 @@ from numpy.linalg import LinAlgError
 from scipy.optimize import OptimizeResult, minimize
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.hyperparameters import LengthScalePrior
+from conformal_gp.gp.hyperparameters import NOISE_RATIOS, LengthScalePrior
 from conformal_gp.gp.inducing import shared_variance
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
 from conformal_gp.gp.noise import LARGEST_LOG_WEIGHT, VaryingNoise, is_supported, penalty
@@ -29,10 +29,6 @@ from conformal_gp.gp.shared_lengths import MANY_INPUTS, entries, for_each_input
 from conformal_gp.kernels import hyperparameter_names, is_amplitude
 from conformal_gp.threads import map_threads, stopping_point
 from conformal_gp.types import Array, Rows
-
-# Noise variance that is searched, relative to the amplitude of the kernel (of the labels, if it has none). Below the
-# lower end a covariance matrix in double precision can hardly tell the noise from rounding.
-NOISE_RANGE = (1e-10, 1e2)
 
 # Relative change of the likelihood, about one nat a row, at which a search stops: some 1e-5 nats.
 TOLERANCE = 1e-8
@@ -131,7 +127,7 @@ def maximise_likelihood(
         The best of the starts.
     """
     rows = _Rows(X, y, H, np.zeros(y.size) if known is None else known, variables)
-    least_ratio = max(NOISE_RANGE[0], noise_floor(y.size), least_ratio)
+    least_ratio = max(NOISE_RATIOS[0], noise_floor(y.size), least_ratio)
     if noise_variance == 0.0 and not _has_noise(kernel, rows):
         # from usual starts a search at hardly any noise ends at length scales of next to nothing; so noise comes first
         with_noise = maximise_likelihood(
@@ -248,7 +244,7 @@ class _Search:
         self.bounds = np.asarray(kernel.bounds).reshape(-1, 2)
         self.start = kernel.theta
         if self._learn_noise:
-            ratios = np.log([least_ratio, NOISE_RANGE[1] if noise_variance > 0.0 else least_ratio])
+            ratios = np.log([least_ratio, NOISE_RATIOS[1] if noise_variance > 0.0 else least_ratio])
             self.bounds = np.vstack([self.bounds, ratios])
             ratio = np.log(noise_variance or least_ratio) - self._amplitude @ self.start - self._unit
             self.start = np.append(self.start, np.clip(ratio, *ratios))

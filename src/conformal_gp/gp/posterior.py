@@ -26,7 +26,7 @@ coefficient of the mean: a far-out input, or the only row of its category.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -47,9 +47,9 @@ from conformal_gp.gp.whitened_basis import ALONE, explain, leave_out
 from conformal_gp.types import Array, Rows
 
 # Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, that are not
-# refused. Ends of intervals are then within 1e-4 of a high-precision calculation, relative to the labels, and within
-# 1e-6 at reciprocal condition numbers from 1e-10 on (tests/gp/test_precision.py).
-SMALLEST_CONDITION = 1e-12
+# refused. Ends of intervals are then within 2e-3 of a high-precision calculation, relative to the labels, within 1e-4 at
+# reciprocal condition numbers from 1e-12 on, and within 1e-6 from 1e-10 on (tests/gp/test_precision.py).
+SMALLEST_CONDITION = 1e-14
 SMALLEST_SHARE = 1e-12
 # At less noise, relative to the largest variance, products with L^-1 are less precise than solutions with L: of a test
 # row that is equal to a training row they keep but 3 digits at a ratio of 1e-10.
@@ -92,7 +92,9 @@ class Sizes(NamedTuple):
     precision: float
     """Largest inverse leave-one-out variance."""
     residual: float
-    """Length of ``alpha``, each entry times its label's prior standard deviation."""
+    """Length of ``alpha``, each entry times its label's prior standard deviation; or, if that is more, of the labels
+    seen through L^-1 but for a first fit, of which the mean basis is taken away: as with rows that are nearly equal,
+    which an input with a coefficient of its own tells apart."""
     label: float
     """Largest label."""
 
@@ -181,7 +183,8 @@ class Posterior:
         A.flat[:: A.shape[0] + 1] += self.noise
         self.prior = A.diagonal().copy()
         self.largest_variance = float(self.prior.max())
-        self._factor = trustworthy(A, SMALLEST_CONDITION, _singular) if checked else Factor(A)
+        refusal = partial(_singular, largest=self.largest_variance)
+        self._factor = trustworthy(A, SMALLEST_CONDITION, refusal) if checked else Factor(A)
         self._flat = flat_prior and H.shape[1] > 0
         self._basis, self.coefficients, self.alpha, self.quadratic = explain(self._factor.lower, H, y)
         self.log_determinant = log_determinant(self._factor.lower)
@@ -208,10 +211,13 @@ class Posterior:
     @cached_property
     def sizes(self) -> Sizes:
         """Of what size the numbers are that scores come from."""
+        residual = float(np.linalg.norm(np.sqrt(self.prior) * self.alpha))
+        explained = self._basis.r @ (self.coefficients - self._H.T @ self.y)
+        whitened = float(np.sqrt(self.quadratic + explained @ explained))
         return Sizes(
             float((self.prior * self.diagonal).max()),
             float(self.diagonal.max()),
-            float(np.linalg.norm(np.sqrt(self.prior) * self.alpha)),
+            max(residual, whitened),
             float(np.abs(self.y).max()),
         )
 
@@ -309,10 +315,11 @@ def noise_floor(norm: float) -> float:
     return 4.0 * SMALLEST_CONDITION * norm
 
 
-def _singular(condition: float, norm: float) -> str:
+def _singular(condition: float, norm: float, largest: float) -> str:
+    enough = max(noise_floor(norm), 2.0 * SMALLEST_SHARE * largest)
     return (
         f"the covariance matrix is numerically singular (reciprocal condition {condition:.1e}): the inputs are "
-        f"too close for this kernel and noise. Give a noise_variance of at least {noise_floor(norm):.1e}, a "
+        f"too close for this kernel and noise. Give a noise_variance of at least {enough:.1e}, a "
         "shorter length scale, or drop duplicate rows."
     )
 
