@@ -47,8 +47,8 @@ from conformal_gp.gp.whitened_basis import ALONE, explain, leave_out
 from conformal_gp.types import Array, Rows
 
 # Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, that are not
-# refused. Ends of intervals are then within 2e-3 of a high-precision calculation, relative to the labels, within 1e-4 at
-# reciprocal condition numbers from 1e-12 on, and within 1e-6 from 1e-10 on (tests/gp/test_precision.py).
+# refused. Ends of intervals are then within 2e-3 of a high-precision calculation, relative to the labels; within 1e-4
+# at reciprocal condition numbers from 1e-12 on, and within 1e-6 from 1e-10 on (tests/gp/test_precision.py).
 SMALLEST_CONDITION = 1e-14
 SMALLEST_SHARE = 1e-12
 # At less noise, relative to the largest variance, products with L^-1 are less precise than solutions with L: of a test
