@@ -9,7 +9,7 @@ import numpy as np
 from conformal_gp.gp.descent import (
     COARSE,
     FINE,
-    GAIN_FOR_FINE_STEPS,
+    GAIN_OF_MUCH,
     LAST,
     LAST_FINE,
     MIDDLE,
@@ -148,7 +148,7 @@ class Bag:
         """The hyperparameters that the bag selects, groups of its rows deciding all steps but the last."""
         n, start = self.y.size, self.lattice.start
         point = descend(self.lattice, COARSE + MIDDLE, start, lambda new, old: self.is_better(new, old, least_gain(n)))
-        for stage in LAST if self.is_better(start, point, -GAIN_FOR_FINE_STEPS * n) else LAST_FINE:
+        for stage in LAST if self.is_better(start, point, -GAIN_OF_MUCH * n) else LAST_FINE:
             point = self.stage(stage, point)
         return point
 
@@ -156,14 +156,16 @@ class Bag:
         """The hyperparameters that the bag selects."""
         if self.groups:
             return self.voted_end()
-        point = self.lattice.start
-        for stage in (*COARSE, *MIDDLE):
+        point, with_prior = self.lattice.start, self.lattice
+        for stage in COARSE:
             point = self.stage(stage, point)
         rows = self.kept(point)
         gain = self.criterion(self.lattice.start, rows) - self.criterion(point, rows)
-        if gain > GAIN_FOR_FINE_STEPS * self.y.size:
-            for stage in FINE:
-                point = self.stage(stage, point)
+        much = gain > GAIN_OF_MUCH * self.y.size
+        self.lattice = with_prior.without_prior() if much else with_prior
+        for stage in MIDDLE + FINE if much else MIDDLE:
+            point = self.stage(stage, point)
+        self.lattice = with_prior
         return point
 
 

@@ -6,10 +6,10 @@ from sklearn.gaussian_process.kernels import Matern
 
 from conformal_gp._compiled import compiled
 from conformal_gp.gp import work
-from conformal_gp.gp.descent import COARSE, MIDDLE, Descent, Stage, State
+from conformal_gp.gp.descent import COARSE, FINE, MIDDLE, Descent, Stage, State
 from conformal_gp.gp.hyperparameters import Lattice
 from conformal_gp.gp.inputs import Inputs, Scaling
-from conformal_gp.predictors import queue, small_bags
+from conformal_gp.predictors import queue, small_bags, trace
 from conformal_gp.predictors.bag import Bag
 from conformal_gp.predictors.segments import Segments
 from conformal_gp.predictors.small_bags import SmallBag
@@ -61,7 +61,7 @@ def test_what_is_known_of_points_may_be_given_up_at_any_time(mean, monkeypatch):
         monkeypatch.setattr(small_bags, "ENTRIES_AT_A_TIME", entries)
         bag, new = small_bag(y, mean)
         at = bag.trace(new, COARSE, {LATTICE.start: Segments.whole_lines(4)})
-        answers.append(bag.refine(new, at))
+        answers.append(bag.trace(new, (*MIDDLE, *FINE), at))
     assert len(answers[0]) > 1
     for other in answers[1:]:
         assert set(other) == set(answers[0])
@@ -84,6 +84,25 @@ def test_a_row_that_is_set_aside_takes_no_digits_from_the_others_however_far_out
 
 def test_the_training_rows_by_themselves_end_where_a_test_row_that_stands_out_does():
     bag, new = small_bag(y)
-    point = bag.refined_training_end(bag.training_end(COARSE, LATTICE.start))
-    at = bag.trace(new, COARSE, {LATTICE.start: Segments.labels(np.full(4, 1e9))})
-    assert list(bag.refine(new, at)) == [point]
+    stages = (*COARSE, *MIDDLE, *FINE)
+    point = bag.training_end(stages, LATTICE.start)
+    assert list(bag.trace(new, stages, {LATTICE.start: Segments.labels(np.full(4, 1e9))})) == [point]
+
+
+@pytest.mark.parametrize("mean", ["zero", "constant", "linear"])
+def test_whether_rows_have_much_to_say_is_a_matter_of_the_label(mean, monkeypatch):
+    """The compiled answer is that of the other follower, for a bound that divides the line of some test rows."""
+    bag, new = small_bag(y, mean)
+    at = bag.trace(new, COARSE, {LATTICE.start: Segments.whole_lines(4)})
+    for module in (small_bags, trace):
+        monkeypatch.setattr(module, "GAIN_OF_MUCH", 0.9)
+    found = bag.much_to_say(new, at)
+    others = trace.Blocks(LATTICE, bag._bag, bag._rows.ranked).much_to_say(new, at)
+    assert all(sum(parts.size for parts in outcome.values()) for outcome in found)
+    for mine, theirs in zip(found, others, strict=True):
+        assert mine.keys() == theirs.keys()
+        for point in mine:  # slivers, where two decisions turn at the same label, are of no account
+            one, two = (parts.take(parts.high - parts.low > 1e-9) for parts in (mine[point], theirs[point]))
+            np.testing.assert_array_equal(one.row, two.row)
+            np.testing.assert_allclose(one.low, two.low, rtol=1e-7)
+            np.testing.assert_allclose(one.high, two.high, rtol=1e-7)

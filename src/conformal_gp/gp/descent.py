@@ -9,9 +9,10 @@ a descent most steps are not, and slopes cost less than trials. Along a parabola
 what its slope promises, so only steps that would gain next to nothing are missed.
 
 Steps go from coarse to fine. First factors of 4 and 2 for each length scale; then :math:`\sqrt 2` for the directions
-that concern all of them. If the criterion has come down from its start by more than :data:`GAIN_FOR_FINE_STEPS` a row,
-as it does for functions with little noise, there is something to be gained from finer steps for each length scale
-too; otherwise the rows could hardly tell such points apart.
+that concern all of them. If coarse steps have brought the criterion down by more than :data:`GAIN_OF_MUCH` a row, as
+they do for functions with little noise, the rows have much to say. Then length scales go on without the prior that
+keeps them alike (:meth:`~conformal_gp.gp.hyperparameters.Lattice.without_prior`), and finer steps for each of them
+follow, too; otherwise the rows could hardly tell such points apart.
 
 The rule is an automaton whose only input is whether each trial helped. So it is a function of the rows that make up the
 criterion, the same whatever their order, and its course can be followed for many labels at once
@@ -32,7 +33,7 @@ from conformal_gp.types import Rows
 # By how much for each row, in minus twice the log likelihood, a step must help: much more than rounding, less than
 # matters for the width of intervals.
 LEAST_GAIN_A_ROW = 0.005
-GAIN_FOR_FINE_STEPS = 1.0
+GAIN_OF_MUCH = 0.8
 # With more rows in a bag slopes cost as much as the trials that they save.
 SCREENED_ROWS = 256
 PROMISED = 2.0
@@ -55,7 +56,7 @@ COARSE = (Stage(8, 8),)
 MIDDLE = (Stage(4, 8), Stage(2, 8, joint=True))
 FINE = (Stage(2, 8),)
 # With very many, coarse and middle stages are decided by votes (conformal_gp.predictors.votes), and all rows go on from
-# there for a round: with steps of a factor 2, and where fine ones pay of sqrt 2 after that.
+# there for a round: with steps of a factor 2, and where rows have much to say of sqrt 2 after that.
 LAST = (Stage(4, 1),)
 LAST_FINE = (Stage(4, 1), Stage(2, 1))
 
@@ -143,8 +144,6 @@ class Rule(NamedTuple):
     """(stages,): number of directions, of which the last may be missing."""
     rounds: Rows
     """(stages,): most rounds."""
-    fine: int
-    """Number of the stage that is taken only where the descent has come down by much; -1 for none."""
     start: Rows
     """(c,): where it comes down from."""
     gain: float

@@ -205,6 +205,12 @@ class Lattice:
         self.start: Point = (0,) * (self._free.size + n_features + learns_noise)
         self._low, self._high = self._limits(np.reshape(kernel.bounds, (-1, 2))[self._free])
 
+    def without_prior(self) -> Lattice:
+        """The same lattice with a flat prior on length scales."""
+        found = copy(self)
+        found._prior = LengthScalePrior(self._at(self._theta), None, 1)
+        return found
+
     def _limits(self, bounds: Array) -> tuple[Point, Point]:
         """Least and largest coordinates."""
         steps = (bounds - self._theta[self._free][:, None]) / self._units[:, None]

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
+from copy import copy
 from threading import RLock
 from typing import Any, NamedTuple, Protocol
 
@@ -89,6 +90,12 @@ class Bag:
         self.rounding = (EXPLAINED * float(np.abs(y).max(initial=0.0))) ** 2
         """Square of what is rounding in a label, where the mean function explains all of them."""
         self._most_kept = max(2, KEPT_BYTES // (8 * y.size**2))
+
+    def choosing_from(self, choices: Choices) -> Bag:
+        """The same rows with another penalty on the same points."""
+        found = copy(self)
+        found.choices, found._criteria = choices, {}
+        return found
 
     def posterior(self, point: Any) -> Posterior:
         """The process at a point, given the training rows."""

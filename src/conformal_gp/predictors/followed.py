@@ -31,7 +31,6 @@ from conformal_gp.gp.work import (
 )
 from conformal_gp.predictors.queue import (
     ASIDE,
-    DECIDE,
     DIRECTION,
     FIRST,
     GONE,
@@ -53,7 +52,7 @@ from conformal_gp.predictors.queue import (
     upcoming,
 )
 from conformal_gp.predictors.segments import NOTHING, TEST_ROW, UNKNOWN, cut, difference
-from conformal_gp.types import Array, Rows
+from conformal_gp.types import Array, Mask, Rows
 
 
 @compiled(error_model="numpy")
@@ -94,12 +93,6 @@ def follow(
         make_room(w, n + 2)
         slot = slot_of(w, state[:c])
         here = _set_aside(w, slot, take(q.waiting, first, q.number[1] - 1))
-        if state[ROUNDS] == DECIDE:
-            here = _where_it_helps(w, w.much, slot, slot_of(w, w.start), here)
-            for e in range(here.number[0]):
-                after = start(w, state[:c], stage + 1 if here.marks[e, TAG] else w.rounds.size)
-                q = arrive(w, q, after, here.marks[e, ROW], here.ends[e, 0], here.ends[e, 1], unknown)
-            continue
         steps = np.empty((n, c), dtype=np.int64)
         for i in range(n):
             for j in range(c):
@@ -134,6 +127,23 @@ def follow(
             put(points[n], q.states[segments.marks[e, TAG], :c])
             n += 1
     return rows, low, high, points
+
+
+@compiled(error_model="numpy")
+def compare(
+    fields: tuple[Any, ...], rows: Rows, low: Array, high: Array, point: Rows
+) -> tuple[Rows, Array, Array, Mask]:  # pragma: no cover
+    """Whether F at a point is lower than at the start by much, on parts of segments: see :func:`follow`."""
+    w = Work(*fields)
+    forget_rows(w)
+    segments = no_parts(64)
+    for k in range(low.size):
+        segments = add(segments, rows[k], low[k], high[k], np.int64(UNKNOWN), np.int64(0))
+    make_room(w, 2)
+    slot = slot_of(w, point)
+    found = _where_it_helps(w, w.much, slot, slot_of(w, w.start), _set_aside(w, slot, segments))
+    n = found.number[0]
+    return found.marks[:n, ROW].copy(), found.ends[:n, 0].copy(), found.ends[:n, 1].copy(), found.marks[:n, TAG] == 1
 
 
 @compiled(error_model="numpy")

@@ -2,8 +2,7 @@ r"""States of a descent inside a small bag, in which segments of labels wait for
 
 A *state* is a row of whole numbers: the coordinates of a point, the five fields of
 :class:`conformal_gp.gp.descent.State` that follow the point there, and the number of the stage. Where a stage has
-ended, the next one starts. Before fine steps, which are taken only where the descent has come down by much, there is a
-state in which that is decided.
+ended, the next one starts.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from conformal_gp.types import Array, Rows
 # Columns of a state after the coordinates of its point.
 DIRECTION, SIGN, MOVED, STILL, ROUNDS, STAGE = range(-6, 0)
 N_FIELDS = 6
-# In place of rounds left: it is to be decided whether fine steps follow.
-DECIDE = -1
 # Columns of what is said about a segment.
 ROW, ASIDE, TAG, NEXT = range(4)
 GONE = -1
@@ -170,11 +167,7 @@ def arrive(w: Work, q: Queue, state: Rows, row: int, low: float, high: float, as
     state = skip(w, state)
     while state[ROUNDS] == 0 and state[STAGE] < w.rounds.size:  # a stage is over
         aside = UNKNOWN
-        if state[STAGE] + 1 == w.fine:
-            state = state.copy()
-            state[SIGN], state[ROUNDS] = 1, DECIDE
-        else:
-            state = skip(w, start(w, state[:-N_FIELDS], state[STAGE] + 1))
+        state = skip(w, start(w, state[:-N_FIELDS], state[STAGE] + 1))
     if 2 * q.number[0] + 2 > q.states.shape[0]:
         q = _more_room(q)
     place = _find(q, state)

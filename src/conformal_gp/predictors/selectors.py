@@ -16,7 +16,17 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.descent import COARSE, LAST, LAST_FINE, LEAST_DIFFERENCE, MIDDLE, SCREENED_ROWS, Stage
+from conformal_gp.gp.descent import (
+    COARSE,
+    FINE,
+    GAIN_OF_MUCH,
+    LAST,
+    LAST_FINE,
+    LEAST_DIFFERENCE,
+    MIDDLE,
+    SCREENED_ROWS,
+    Stage,
+)
 from conformal_gp.gp.hyperparameters import Lattice, Point
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.posterior import Posterior
@@ -169,14 +179,11 @@ class Follower(Protocol):
     def trace(self, new: NewInputs, stages: Sequence[Stage], at: At) -> At:
         """Where descents end that start at some points."""
 
-    def refine(self, new: NewInputs, at: At) -> At:
-        """The last stages: fine steps for each hyperparameter only where the likelihood has much to say."""
+    def much_to_say(self, new: NewInputs, at: At) -> tuple[At, At]:
+        """Labels for which F at some points is lower than at the start by much, and others."""
 
     def training_end(self, stages: Sequence[Stage], start: Point) -> Point:
         """Where the training rows by themselves end after some stages."""
-
-    def refined_training_end(self, start: Point) -> Point:
-        """Where the training rows by themselves end after the last stages."""
 
 
 def _follower(lattice: Lattice, bag: Bag, ranked: Rows) -> Follower:
@@ -196,6 +203,8 @@ class DescentSelector(Selector):
         self._coarse = coarse
         self._votes = Votes(lattice, bag, ranked) if bag.y.size + 1 >= VOTING_ROWS else None
         self._followers = {bag.y.size: _follower(lattice, bag, ranked)}
+        flat = lattice.without_prior()
+        self._without_prior = _follower(flat, bag.choosing_from(flat), ranked)
         self._coarse_ends: dict[int, Point] = {}
 
     def _follower_of(self, rows: Rows) -> Follower:
@@ -242,7 +251,11 @@ class DescentSelector(Selector):
                 found.append(self._follower_of(rows).trace(new, COARSE, {self._lattice.start: segments}))
             else:
                 found.append({self._coarse_end(rows): segments})
-        return self._followers[self.bag.y.size].refine(block.new, together(*found))
+        follower = self._followers[self.bag.y.size]
+        strong, weak = follower.much_to_say(block.new, together(*found))
+        return together(
+            self._without_prior.trace(block.new, MIDDLE + FINE, strong), follower.trace(block.new, MIDDLE, weak)
+        )
 
     def training_point(self) -> Point:
         """See Selector."""
@@ -254,7 +267,9 @@ class DescentSelector(Selector):
             point = follower.training_end(COARSE, self._lattice.start)
         else:
             point = self._coarse_end(self._coarse.without)
-        return follower.refined_training_end(point)
+        if self.bag.helps(point, self._lattice.start, GAIN_OF_MUCH * (self.bag.y.size + 1)):
+            return self._without_prior.training_end(MIDDLE + FINE, point)
+        return follower.training_end(MIDDLE, point)
 
 
 class Scaled:

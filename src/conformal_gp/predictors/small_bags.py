@@ -11,18 +11,18 @@ order in which they were reached. Segments that come to a state that waits alrea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from threading import Lock
 
 import numpy as np
 
-from conformal_gp.gp.descent import FINE, GAIN_FOR_FINE_STEPS, MIDDLE, Rule, Stage, least_gain
+from conformal_gp.gp.descent import GAIN_OF_MUCH, Rule, Stage, least_gain
 from conformal_gp.gp.hyperparameters import Lattice, Point
 from conformal_gp.gp.inputs import NewInputs
 from conformal_gp.gp.work import NewRows, Processes, TrainingRows, fields, no_processes
 from conformal_gp.predictors.bag import Bag
-from conformal_gp.predictors.followed import follow
-from conformal_gp.predictors.segments import NOTHING, At, Segments
+from conformal_gp.predictors.followed import compare, follow
+from conformal_gp.predictors.segments import NOTHING, At, Segments, gathered
 from conformal_gp.types import Rows
 
 # Training rows times test rows that are followed together: those that go the same way share what is known of a point.
@@ -54,36 +54,46 @@ class SmallBag:
 
     def trace(self, new: NewInputs, stages: Sequence[Stage], at: At) -> At:
         """Where descents end that start at some points: see :meth:`conformal_gp.predictors.trace.Blocks.trace`."""
-        return self._each_row(new, self._rule(stages), at)
+        rule, found = self._rule(stages), dict[Point, list[Segments]]()
+        for first, some, parts in self._some_rows(new, at):
+            for point, ends in self._follow(some, rule, parts).items():
+                found.setdefault(point, []).append(ends.shifted(first))
+        return {point: Segments.concatenate(parts) for point, parts in found.items()}
 
-    def refine(self, new: NewInputs, at: At) -> At:
-        """The last stages: see :meth:`conformal_gp.predictors.trace.Blocks.refine`."""
-        return self._each_row(new, self._rule(MIDDLE, FINE), at)
+    def much_to_say(self, new: NewInputs, at: At) -> tuple[At, At]:
+        """Who has much to say: see :meth:`conformal_gp.predictors.trace.Blocks.much_to_say`."""
+        rule = self._rule(())
+        found: tuple[dict[Point, list[Segments]], dict[Point, list[Segments]]] = {}, {}
+        for first, some, parts in self._some_rows(new, at):
+            for point, segments in parts.items():
+                processes = self._borrow()
+                work = fields(self._rows, self._family, processes, rule, some)
+                rows, low, high, much = compare(work, segments.row, segments.low, segments.high, np.array(point))
+                self._kept.append(processes)
+                every = Segments(rows, low, high, np.full(rows.size, NOTHING)).shifted(first)
+                for outcome, chosen in zip(found, (much, ~much), strict=True):
+                    outcome.setdefault(point, []).append(every.take(chosen))
+        strong, weak = map(gathered, found)
+        return strong, weak
 
     def training_end(self, stages: Sequence[Stage], start: Point) -> Point:
         """Where the training rows by themselves end after some stages."""
         return self._alone(self._rule(stages), start)
 
-    def refined_training_end(self, start: Point) -> Point:
-        """Where the training rows by themselves end after the last stages."""
-        return self._alone(self._rule(MIDDLE, FINE), start)
-
-    def _rule(self, stages: Sequence[Stage], fine: Sequence[Stage] = ()) -> Rule:
+    def _rule(self, stages: Sequence[Stage]) -> Rule:
         n_rows = self._rows.y.size + 1
-        every = [*stages, *fine]
-        steps = [stage.step * np.array(self._lattice.directions(stage.joint)) for stage in every]
-        count = np.array([len(one) for one in steps])
-        filled = np.zeros((len(every), count.max(), len(self._lattice.start)), dtype=np.int64)
+        steps = [stage.step * np.array(self._lattice.directions(stage.joint)) for stage in stages]
+        count = np.array([len(one) for one in steps], dtype=np.int64)
+        filled = np.zeros((len(stages), count.max(initial=0), len(self._lattice.start)), dtype=np.int64)
         for one, where in zip(steps, filled, strict=True):
             where[: len(one)] = one
         return Rule(
             steps=filled,
             directions=count,
-            rounds=np.array([stage.rounds for stage in every]),
-            fine=len(stages) if fine else -1,
+            rounds=np.array([stage.rounds for stage in stages], dtype=np.int64),
             start=np.array(self._lattice.start),
             gain=least_gain(n_rows),
-            much=GAIN_FOR_FINE_STEPS * n_rows,
+            much=GAIN_OF_MUCH * n_rows,
             degrees=self._bag.degrees,
             rounding=self._bag.rounding,
         )
@@ -94,9 +104,8 @@ class SmallBag:
         none = NewRows(x, h, f, np.zeros(1, dtype=bool), True)
         return next(iter(self._follow(none, rule, {start: Segments.labels(np.zeros(1))})))
 
-    def _each_row(self, new: NewInputs, rule: Rule, at: At) -> At:
-        """Follow the segments of some test rows at a time: an interrupt comes through in between."""
-        found: dict[Point, list[Segments]] = {}
+    def _some_rows(self, new: NewInputs, at: At) -> Iterator[tuple[int, NewRows, At]]:
+        """Some test rows at a time, with the number of the first: an interrupt comes through in between."""
         n = max(1, ENTRIES_AT_A_TIME // self._rows.y.size)
         for first in range(0, new.H.shape[0], n):
             these = slice(first, first + n)
@@ -104,10 +113,7 @@ class SmallBag:
             some = {point: parts.shifted(-first, H.shape[0]) for point, parts in at.items()}
             some = {point: parts for point, parts in some.items() if parts.size}
             if some:
-                ends = self._follow(NewRows(X, H, features, new.undetermined[these].copy(), False), rule, some)
-                for point, parts in ends.items():
-                    found.setdefault(point, []).append(parts.shifted(first))
-        return {point: Segments.concatenate(parts) for point, parts in found.items()}
+                yield first, NewRows(X, H, features, new.undetermined[these].copy(), False), some
 
     def _follow(self, new: NewRows, rule: Rule, at: At) -> At:
         """Follow all segments of test rows."""

@@ -20,10 +20,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 from conformal_gp.gp.descent import (
-    FINE,
-    GAIN_FOR_FINE_STEPS,
+    GAIN_OF_MUCH,
     LEAST_DIFFERENCE,
-    MIDDLE,
     Descent,
     Stage,
     State,
@@ -34,7 +32,7 @@ from conformal_gp.gp.hyperparameters import Lattice, Point
 from conformal_gp.gp.inputs import NewInputs
 from conformal_gp.predictors.bag import Bag
 from conformal_gp.predictors.block import Block
-from conformal_gp.predictors.segments import TEST_ROW, UNKNOWN, At, Segments, gathered, together
+from conformal_gp.predictors.segments import TEST_ROW, UNKNOWN, At, Segments, gathered
 from conformal_gp.types import Rows
 
 Outcome = tuple[list[Segments], list[Segments]]
@@ -76,10 +74,7 @@ class Blocks:
         ends : dict of Point to Segments
             The same labels, by the points at which they end.
         """
-        return self._trace(Block(self._bag, new), stages, at)
-
-    def _trace(self, block: Block, stages: Sequence[Stage], at: At) -> At:
-        gain = least_gain(self._bag.y.size + 1)
+        block, gain = Block(self._bag, new), least_gain(self._bag.y.size + 1)
 
         def decide(state: State, trial: Point, segments: Segments) -> Outcome:
             here = block.set_aside(state.point, segments, self._ranked)
@@ -92,11 +87,9 @@ class Blocks:
             at = follow(Descent(self._lattice, stage), start, decide)
         return at
 
-    def refine(self, new: NewInputs, at: At) -> At:
-        """The last stages: fine steps for each hyperparameter only where the likelihood has much to say."""
-        block = Block(self._bag, new)
-        at = self._trace(block, MIDDLE, at)
-        gain = GAIN_FOR_FINE_STEPS * (self._bag.y.size + 1)
+    def much_to_say(self, new: NewInputs, at: At) -> tuple[At, At]:
+        """Labels for which F at some points is lower than at the start by much, and others."""
+        block, gain = Block(self._bag, new), GAIN_OF_MUCH * (self._bag.y.size + 1)
         strong: dict[Point, list[Segments]] = {}
         weak: dict[Point, list[Segments]] = {}
         for point, segments in at.items():
@@ -104,19 +97,12 @@ class Blocks:
             better, others = compare(block, self._lattice.start, point, here, gain)
             strong.setdefault(point, []).extend(better)
             weak.setdefault(point, []).extend(others)
-        return together(self._trace(block, FINE, gathered(strong)), gathered(weak))
+        return gathered(strong), gathered(weak)
 
     def training_end(self, stages: Sequence[Stage], start: Point) -> Point:
         """Where the training rows by themselves end after some stages."""
         gain = least_gain(self._bag.y.size + 1)
         return descend(self._lattice, stages, start, lambda new, old: self._bag.helps(new, old, gain))
-
-    def refined_training_end(self, start: Point) -> Point:
-        """Where the training rows by themselves end after the last stages."""
-        point = self.training_end(MIDDLE, start)
-        if self._bag.helps(point, self._lattice.start, GAIN_FOR_FINE_STEPS * (self._bag.y.size + 1)):
-            point = self.training_end(FINE, point)
-        return point
 
 
 def choose(block: Block, points: Sequence[Point], segments: Segments) -> At:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conformal_gp.gp.descent import GAIN_FOR_FINE_STEPS, Descent, Stage, descend, least_gain
+from conformal_gp.gp.descent import GAIN_OF_MUCH, Descent, Stage, descend, least_gain
 from conformal_gp.gp.hyperparameters import Lattice, Point
 from conformal_gp.predictors.bag import Bag
 from conformal_gp.predictors.block import Block
@@ -73,7 +73,7 @@ class Votes:
         self._member = groups(bag.inputs.unscaled)
         n_rows = bag.y.size + 1
         self._gain = least_gain(n_rows) / N_GROUPS
-        self._much = GAIN_FOR_FINE_STEPS * n_rows / N_GROUPS
+        self._much = GAIN_OF_MUCH * n_rows / N_GROUPS
         self._known: dict[tuple[int, Point, Point, float], bool] = {}
         self._lock = RLock()
 
