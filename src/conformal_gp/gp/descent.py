@@ -33,8 +33,8 @@ from conformal_gp.types import Rows
 # By how much for each row, in minus twice the log likelihood, a step must help: much more than rounding, less than
 # matters for the width of intervals.
 LEAST_GAIN_A_ROW = 0.005
-# Without noise the first stage gains 1 to 7 a row (0.5 if the function is too rough for the rows), with noise of a fifth
-# of the signal up to 0.6.
+# Without noise the first stage gains 1 to 7 a row (0.5 if the function is too rough for the rows), with noise of a
+# fifth of the signal up to 0.6.
 GAIN_OF_MUCH = 0.8
 # With more rows in a bag slopes cost as much as the trials that they save.
 SCREENED_ROWS = 256
