@@ -104,8 +104,8 @@ class ConformalGPRegressor(ConformalRegressor):
         which exactly one is on in each row learnt from) share theirs.
     length_scale_prior : float > 0, "auto" or None, default="auto"
         How far the logarithms of the length scales of different inputs scatter about their median, in a prior that
-        keeps them alike unless the rows say otherwise. "auto" is 0.5, but none with ``tuning="train"``. None is a flat
-        prior.
+        keeps them alike unless the rows say otherwise. "auto" is 0.5, but none with ``tuning="train"``; "augmented"
+        drops it after coarse steps where the rows have much to say, and no other number. None is a flat prior.
     warp : {"log", "sqrt", "box-cox", "yeo-johnson", "auto"}, pair of functions, or None, default=None
         A map of the labels, of which the process then is; every answer is in the labels' own units. "log" is for labels
         above 0, "sqrt" for 0 and above. "box-cox" (labels above 0) and "yeo-johnson" (any) are powers whose exponent is

@@ -196,6 +196,7 @@ class Lattice:
         self._units = UNIT * np.where(is_variance, 2.0, 1.0)
         self._learns_noise = learns_noise
         self._least_ratio = max(NOISE_RATIOS[0], LEAST_RATIO_A_ROW * n_rows)
+        self._deviation = deviation
         self._of_noise = slice(self._free.size, self._free.size + n_features)
         self._least_weight = float(np.exp(-LARGEST_LOG_WEIGHT)) if n_features else 1.0
         self._prior = LengthScalePrior(self._at(self._theta), deviation, n_rows)
@@ -206,7 +207,9 @@ class Lattice:
         self._low, self._high = self._limits(np.reshape(kernel.bounds, (-1, 2))[self._free])
 
     def without_prior(self) -> Lattice:
-        """The same lattice with a flat prior on length scales."""
+        """The same lattice with a flat prior on length scales, if it has the usual one; one of the user's own stays."""
+        if self._deviation != DEVIATION:
+            return self
         found = copy(self)
         found._prior = LengthScalePrior(self._at(self._theta), None, 1)
         return found
