@@ -204,7 +204,8 @@ class DescentSelector(Selector):
         self._votes = Votes(lattice, bag, ranked) if bag.y.size + 1 >= VOTING_ROWS else None
         self._followers = {bag.y.size: _follower(lattice, bag, ranked)}
         flat = lattice.without_prior()
-        self._without_prior = _follower(flat, bag.choosing_from(flat), ranked)
+        same = flat is lattice  # then nothing is computed twice
+        self._without_prior = self._followers[bag.y.size] if same else _follower(flat, bag.choosing_from(flat), ranked)
         self._coarse_ends: dict[int, Point] = {}
 
     def _follower_of(self, rows: Rows) -> Follower:
