@@ -7,8 +7,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, RationalQuadratic
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.gp.covariance import Pairs
-from conformal_gp.gp.inputs import NewInputs, RowNoise
+from conformal_gp.gp.inputs import NewInputs
 
 INF = np.inf
 GAMMAS = [1.0, 2.0, 3.0, 8.0, INF]
@@ -59,13 +58,13 @@ def fixed_model(kernel="se", noise_variance=0.1, **options):
 def training(X, H=None):
     """Training inputs as a posterior takes them, unscaled, with any mean basis."""
     H = np.empty((len(X), 0)) if H is None else H
-    return SimpleNamespace(pairs=Pairs(X), H=H, noise=RowNoise.constant(len(X)))
+    return SimpleNamespace(X=X, H=H, known=np.zeros(len(X)))
 
 
-def new_inputs(X_new, X, H_new=None):
-    """New inputs against training inputs ``X``, unscaled."""
+def new_inputs(X_new, H_new=None):
+    """New inputs as a posterior takes them, unscaled."""
     H_new = np.empty((len(X_new), 0)) if H_new is None else H_new
-    return NewInputs(Pairs(X_new, X), H_new, np.zeros(len(X_new), dtype=bool), RowNoise.constant(len(X_new)))
+    return NewInputs(X_new, H_new, np.zeros(len(X_new), dtype=bool), np.zeros(len(X_new)))
 
 
 def make_basis(mean, X):

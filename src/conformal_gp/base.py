@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -19,19 +19,18 @@ from conformal_gp.conformal.levels import rank, read_levels, warn_where_infinite
 from conformal_gp.constraints import Interval, StrOptions
 from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.frames import UNSEEN, Encoding, encoded_inputs
-from conformal_gp.gp.inputs import MEAN_NAMES
+from conformal_gp.gp.inputs import MEAN_NAMES, Points, points
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.rows import ArrayRows
-from conformal_gp.tuning.low_rank import LowRankPlan
-from conformal_gp.tuning.plan import UNSEEN_CONDITION, Plan
-from conformal_gp.tuning.settings import LEARNT_WARPS, Settings, WarpChoice, check_warp, prior_deviation
+from conformal_gp.tuning.result import UNSEEN_CONDITION, Fitted, TuningResult
+from conformal_gp.tuning.settings import LEARNT_WARPS, Settings, WarpChoice, check_warp
 from conformal_gp.types import Array, Mask
 from conformal_gp.validation import (
     beyond,
     check_labels,
+    check_known_noise,
     warn_beyond,
-    with_known_noise,
 )
 
 # What both regressors ask of the parameters that they share, as scikit-learn writes it.
@@ -39,11 +38,9 @@ CONSTRAINTS: dict[str, list] = {
     "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel, list, tuple],
     "mean": [StrOptions({"auto", *MEAN_NAMES})],
     "noise_variance": [Interval(Real, 0, None, closed="left"), None],
-    "noise": [StrOptions({"constant", "varying"})],
     "gamma": [Interval(Real, 1, None, closed="both"), "array-like"],
     "design": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither"), "array-like", None],
     "length_scales": [StrOptions({"each", "one"})],
-    "length_scale_prior": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), None],
     "warp": [StrOptions({"log", "sqrt", *LEARNT_WARPS}), tuple, list, None],
     "scale_inputs": ["boolean"],
     "unseen_categories": [StrOptions(set(UNSEEN))],
@@ -71,9 +68,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
     kernel: str | Kernel | Sequence[str | Kernel]
     gamma: float | Sequence[float]
     noise_variance: float | None
-    noise: str
     length_scales: str
-    length_scale_prior: float | str | None
     warp: WarpChoice
     scale_inputs: bool
     n_restarts: int
@@ -82,7 +77,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
     input_range_: Array
     _predictor: Predictor
     _encoding: Encoding | None = None
-    _known_noise: bool = False
+    _knows_noise: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the predictor, which follows from plan and rows, unless these would have to be read from afar."""
@@ -92,8 +87,23 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        if "_plan" in state and "_predictor" not in state:
+        if "_result" in state and "_predictor" not in state:
             self._predictor = self._predictor_again()
+
+    def _keep(self, result: TuningResult, fitted: Fitted) -> None:
+        """Keep what tuning has decided, which makes the predictor again from a saved model, and its attributes."""
+        self._result = result
+        self._predictor = fitted.predictor
+        self.kernel_ = clone(fitted.kernel)
+        self.noise_variance_ = fitted.noise_variance
+        self.mean_coef_ = fitted.mean_coef
+        self.log_marginal_likelihood_ = fitted.log_marginal_likelihood
+        self.mean_ = result.mean
+        self.gamma_ = result.gamma
+        self.warp_ = result.warp
+        self.design_ = result.design.copy()
+        unseen = self._encoding is not None and self._encoding.unseen != "error"
+        self.guarantee_ = f"{result.guarantee} {UNSEEN_CONDITION}" if unseen else result.guarantee
 
     @abstractmethod
     def _predictor_again(self) -> Predictor:
@@ -116,7 +126,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
                 raise ValueError(f"gamma must be at least 1 (infinity is allowed), got {gamma!r}.")
         return kernels, gammas
 
-    def _common_settings(self, mean: str, tuning: str, **chosen: Any) -> Settings:
+    def _common_settings(self, mean: str, **chosen: Any) -> Settings:
         """The parameters that both regressors have as one checked value, and some that one of them has."""
         kernels, gammas = self._kernels_and_gammas()
         return Settings(
@@ -128,9 +138,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
             self.n_restarts,
             self.n_jobs,
             each_length_scale=self.length_scales == "each",
-            deviation=prior_deviation(self.length_scale_prior, tuning),
             warp=check_warp(self.warp),
-            varying_noise=self.noise == "varying",
             **chosen,
         )
 
@@ -319,15 +327,9 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         array([1.  , 0.25])
         """
         inputs = self._test_inputs(X, noise_variance)
-        labels = check_labels(y, inputs)
+        labels = check_labels(y, inputs.X)
         ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else None
         return self._predictor.p_values(inputs, labels, ties)
-
-    def _guarantee(self, plan: Plan | LowRankPlan) -> str:
-        """What a plan guarantees, and on what condition for categories that it did not see."""
-        if self._encoding is None or self._encoding.unseen == "error":
-            return plan.guarantee
-        return f"{plan.guarantee} {UNSEEN_CONDITION}"
 
     @property
     def _n_inputs(self) -> int:
@@ -370,20 +372,17 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         check_is_fitted(self)
         return encoded_inputs(self, X, reset=False)
 
-    def _test_inputs(self, X: Any, noise_variance: Any = None, needs_noise: bool = True) -> Array:
-        """Test inputs for a method that a user called; warns of those beyond the training rows."""
+    def _test_inputs(self, X: Any, noise_variance: Any = None, needs_noise: bool = True) -> Points:
+        """Test rows for a method that a user called; warns of those beyond the training rows."""
         inputs = self._checked_inputs(X)
-        if self._known_noise and noise_variance is None and needs_noise:
+        if self._knows_noise and noise_variance is None and needs_noise:
             raise ValueError(
                 "noise_variance is needed, one for each test row: fit was given those of the training rows, and test "
                 "rows must be like these."
             )
-        if noise_variance is not None and not self._known_noise:
+        if noise_variance is not None and not self._knows_noise:
             raise ValueError(
                 "noise_variance of test rows is taken if fit was given those of the training rows, and it was not."
             )
         warn_beyond(inputs, self.input_range_, self._input_names(), stacklevel=3)
-        if not self._known_noise:
-            return inputs
-        # without a need for it, any would do
-        return with_known_noise(inputs, np.ones(len(inputs)) if noise_variance is None else noise_variance)
+        return points(inputs, None if noise_variance is None else check_known_noise(noise_variance, inputs))

@@ -6,22 +6,22 @@ that dies costs the time to compute its chunks again, and changes nothing else.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from contextlib import nullcontext
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from conformal_gp.rows import BlockFunction, GatheredRows, RowTaker, slices
-from conformal_gp.tables.cells import MISSING_MARKS
-from conformal_gp.tables.dialect import Dialect
-from conformal_gp.tables.folder import scan_folder
+from conformal_gp.gp.inputs import Points, points
+from conformal_gp.rows import BlockFunction, RowTaker, slices
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.types import Array
 from conformal_gp.types import Rows as Numbers
-from conformal_gp.validation import check_finite, check_inputs, check_labels, with_known_noise
+from conformal_gp.validation import check_finite, check_inputs, check_known_noise, check_labels
 
 try:
     from dask import array
@@ -33,48 +33,10 @@ except ImportError as error:
 
 __all__ = ["read_folder"]
 
-
+# How many partial sums a task adds up.
 FAN_IN = 8
-"""How many partial sums a task adds up."""
-
-
-def dask_rows(
-    estimator: BaseEstimator, X: Any, y: Any, noise_variance: Any, block_rows: int, verbose: bool
-) -> DaskRows:
-    """Rows of Dask collections, checked as far as that can be done without reading them all.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        Learns the number and names of the inputs.
-    X : Dask array of shape (l, d), or Dask dataframe
-        Inputs, chunked by rows.
-    y : Dask array of shape (l,), Dask series, or array-like
-        Labels.
-    noise_variance : Dask array of shape (l,), Dask series, array-like, or None
-        Known noise variances, which are read as one more column of inputs.
-    block_rows : int
-        Most rows of a chunk that a task works on at a time.
-    verbose : bool
-        Whether to show progress.
-
-    Returns
-    -------
-    rows : DaskRows
-        The rows.
-    """
-    X, lengths, names = _chunks(X)
-    n_rows = sum(lengths)
-    if n_rows == 0:
-        raise ValueError("X has no rows (n_samples=0).")
-    parts = [part for part, length in zip(X, lengths, strict=True) if length]
-    lengths = [length for length in lengths if length]
-    check_inputs(estimator, delayed(_head)(parts[0]).compute(), reset=True, y=y)
-    labels = _column("y", y, n_rows, lengths)
-    noise = [None] * len(lengths)
-    if noise_variance is not None:
-        noise = _column("noise_variance", noise_variance, n_rows, lengths)
-    return DaskRows(parts, labels, noise, lengths, names, block_rows, verbose)
+# Endings of files that are read.
+ENDINGS = (".csv", ".csv.gz", ".parquet")
 
 
 def read_folder(
@@ -90,13 +52,13 @@ def read_folder(
     Parameters
     ----------
     path : str or Path
-        A file or a folder, as :func:`conformal_gp.tables.folder.scan_folder` takes it.
+        A file, or a folder of files with one ending: .csv, .csv.gz or .parquet.
     label : str
         Column of the labels; all others are inputs.
     separator, decimal : str, default=None
-        Of CSV files; None detects them.
+        Of CSV files; None is a comma between cells, and a point in numbers.
     missing_marks : iterable of str
-        Texts that mean a missing value in CSV files, besides the usual ones.
+        Texts that mean a missing value in CSV files, besides those that pandas knows.
 
     Returns
     -------
@@ -118,93 +80,102 @@ def read_folder(
     """
     from dask import dataframe
 
-    folder = scan_folder(path, separator=separator, decimal=decimal)
-    if folder.dialect is None:
-        rows = dataframe.read_parquet([str(file) for file in folder.files])
+    path = Path(path)
+    found = sorted(file for file in path.iterdir() if file.name.endswith(ENDINGS)) if path.is_dir() else [path]
+    kinds = {next((ending for ending in ENDINGS if file.name.endswith(ending)), file.suffix) for file in found}
+    if len(kinds) != 1 or not kinds <= set(ENDINGS):
+        have = ", ".join(sorted(kinds)) or "none of these"
+        raise ValueError(f"path must hold files that end in one of {', '.join(ENDINGS)}; {path} has {have}.")
+    files, kind = [str(file) for file in found], kinds.pop()
+    if kind == ".parquet":
+        rows = dataframe.read_parquet(files)
     else:
-        marks = sorted(MISSING_MARKS | frozenset(missing_marks))
-        packed = [str(file) for file in folder.files if file.suffix.lower() != ".csv"]
-        plain = [str(file) for file in folder.files if file.suffix.lower() == ".csv"]
-        # A compressed file cannot be cut into blocks.
-        parts = [_read_csv([file], folder.dialect, marks, None) for file in packed]
-        if plain:
-            parts.insert(0, _read_csv(plain, folder.dialect, marks, "default"))
-        rows = parts[0] if len(parts) == 1 else dataframe.concat(parts)
+        rows = dataframe.read_csv(
+            files,
+            sep=separator or ",",
+            decimal=decimal or ".",
+            na_values=sorted(missing_marks),
+            skipinitialspace=True,
+            assume_missing=True,  # types are guessed from the first rows, and whole numbers may be followed by others
+            blocksize=None if kind == ".csv.gz" else "default",  # a compressed file cannot be cut into blocks
+        )
     if label not in rows.columns:
         raise ValueError(f"label must be a column of {path}, got {label!r}; columns are {', '.join(rows.columns)}.")
     return rows.drop(columns=label), rows[label]
 
 
-def _read_csv(files: list[str], dialect: Dialect, marks: list[str], blocksize: str | None) -> Any:
-    from dask import dataframe
+def dask_rows(
+    estimator: BaseEstimator, X: Any, y: Any, noise_variance: Any, block_rows: int, verbose: bool
+) -> DaskRows:
+    """Rows of Dask collections, checked as far as that can be done without reading them all.
 
-    options = {
-        "sep": dialect.separator,
-        "decimal": dialect.decimal,
-        "encoding": dialect.encoding,
-        "na_values": marks,
-        "keep_default_na": False,
-        "skipinitialspace": True,
-        "blocksize": blocksize,
-    }
-    rows = dataframe.read_csv(files, **options)
-    # Types are guessed from the first rows, and whole numbers may be followed by others.
-    whole = {name: np.float64 for name, kind in rows.dtypes.items() if getattr(kind, "kind", "O") in "iu"}
-    return dataframe.read_csv(files, dtype=whole, **options) if whole else rows
+    The estimator learns the number and names of the inputs. Labels and known noise variances may also be in
+    memory.
+    """
+    if X.ndim != 2:
+        raise ValueError(f"X must be two-dimensional, one row for each sample, got shape {X.shape}.")
+    names = np.asarray(X.columns) if hasattr(X, "columns") else None
+    if names is not None:
+        check_inputs(estimator, X.head(2, npartitions=-1), reset=True, y=y)
+    inputs = _sized(X)
+    if inputs.shape[0] == 0:
+        raise ValueError("X has no rows (n_samples=0).")
+    if names is None:
+        check_inputs(estimator, inputs[:2].compute(), reset=True, y=y)
+    inputs = inputs.rechunk({0: tuple(length for length in inputs.chunks[0] if length), 1: -1})
+    columns = [_column("y", y, inputs)]
+    if noise_variance is not None:
+        columns.append(_column("noise_variance", noise_variance, inputs))
+    chunks = [inputs.to_delayed().ravel(), *(column.to_delayed() for column in columns)]
+    return DaskRows(chunks, inputs.chunks[0], names, block_rows, verbose)
+
+
+def _sized(collection: Any) -> Any:
+    """A Dask array with chunks of known sizes."""
+    if hasattr(collection, "to_dask_array"):  # a dataframe or series
+        collection = collection.to_dask_array()
+    return collection.compute_chunk_sizes() if np.isnan(collection.shape[0]) else collection
+
+
+def _column(name: str, y: Any, X: Any) -> Any:
+    """Labels, or another number for each row, in chunks that match those of the inputs."""
+    n_rows = X.shape[0]
+    if not hasattr(y, "__dask_graph__"):
+        nothing = np.empty((n_rows, 0))
+        checked = check_labels(y, nothing) if name == "y" else check_known_noise(y, nothing)
+        return array.from_array(checked, chunks=(X.chunks[0],))
+    y = _sized(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {y.shape}.")
+    if y.shape[0] != n_rows:
+        raise ValueError(f"X and {name} have inconsistent numbers of samples: {n_rows} and {y.shape[0]}.")
+    return y.rechunk((X.chunks[0],))
 
 
 class DaskRows:
-    """Rows in chunks that Dask computes.
+    """Rows in chunks of inputs, labels and known noise variances, if any, that Dask computes."""
 
-    Parameters
-    ----------
-    X, y, noise : list of Delayed or arrays
-        Chunks of inputs, of labels and of known noise variances; these may be None.
-    lengths : list of int
-        Rows of each chunk.
-    names : ndarray of str, or None
-        Names of the inputs, for messages.
-    block_rows : int
-        Most rows of a chunk that a task works on at a time.
-    verbose : bool
-        Whether to show progress.
-    """
-
-    def __init__(
-        self,
-        X: list[Any],
-        y: list[Any],
-        noise: list[Any],
-        lengths: list[int],
-        names: Any,
-        block_rows: int,
-        verbose: bool,
-    ):
+    def __init__(self, chunks: list[Any], lengths: tuple[int, ...], names: Any, block_rows: int, verbose: bool):
         self.n_rows = sum(lengths)
+        self._block_rows, self._verbose = block_rows, verbose
         self._first = np.concatenate([[0], np.cumsum(lengths)])
-        self._names = names
-        self._block_rows = block_rows
-        self._verbose = verbose
-        self._chunks = [
-            delayed(_read)(*parts, int(first), names)
-            for *parts, first in zip(X, y, noise, self._first[:-1], strict=True)
-        ]
+        first = self._first[:-1].tolist()
+        self._chunks = [delayed(_read)(start, names, *parts) for start, *parts in zip(first, *chunks, strict=True)]
 
     def total(self, function: BlockFunction[Any], label: str) -> Any:
         """See Rows; partial sums are added up in a tree."""
-        shared = delayed(function, pure=False, traverse=False)
-        parts = [delayed(_total)(shared, chunk, self._block_rows) for chunk in self._chunks]
+        parts = self._tasks(_total, function)
         while len(parts) > 1:
             parts = [delayed(_add)(*parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
         return self._compute(parts)[0]
 
     def each(self, function: BlockFunction[Array], label: str) -> Array:
         """See Rows."""
-        shared = delayed(function, pure=False, traverse=False)
-        parts = [delayed(_each)(shared, chunk, self._block_rows) for chunk in self._chunks]
-        return np.concatenate(self._compute(parts), axis=-1)
+        return np.concatenate(self._compute(self._tasks(_each, function)), axis=-1)
 
-    def take(self, numbers: Numbers) -> tuple[Array, Array]:
+    def take(self, numbers: Numbers) -> tuple[Points, Array]:
         """See Rows; only the chunks that hold some of the rows are computed."""
         order = np.argsort(numbers, kind="stable")
         edges = np.searchsorted(numbers[order], self._first)
@@ -213,110 +184,61 @@ class DaskRows:
             for chunk, first, start, stop in zip(self._chunks, self._first, edges, edges[1:], strict=False)
             if stop > start
         ]
-        X, y = (np.concatenate(part) for part in zip(*self._compute(parts), strict=True))
+        X, known, y = (np.concatenate(part) for part in zip(*self._compute(parts), strict=True))
         back = np.argsort(order, kind="stable")
-        return X[back], y[back]
+        return Points(X[back], known[back]), y[back]
 
     def gather(self, numbers: Numbers) -> RowTaker:
         """See Rows."""
-        return GatheredRows(numbers, *self.take(numbers))
+        return _GatheredRows(numbers, *self.take(numbers))
+
+    def _tasks(self, kind: Any, function: BlockFunction[Any]) -> list[Any]:
+        shared = delayed(function, pure=False, traverse=False)
+        return [delayed(kind)(shared, chunk, self._block_rows) for chunk in self._chunks]
 
     def _compute(self, tasks: list[Any]) -> list[Any]:
         """Results of tasks: by the cluster whose client is active, or else by Dask's own schedulers."""
-        client = _client()
-        if client is None:
-            with ProgressBar() if self._verbose else nullcontext():
-                return list(compute(*tasks))
-        futures = client.compute(tasks)
-        if self._verbose:
-            from distributed import progress
-
-            progress(futures, notebook=False)
-        return client.gather(futures)
+        with ProgressBar() if self._verbose else nullcontext():
+            return list(compute(*tasks))
 
 
-def _client() -> Any:
-    """The active client of a cluster, or None."""
-    try:
-        from distributed import default_client
+class _GatheredRows:
+    """Some rows of a larger set, held in memory under their numbers there."""
 
-        return default_client()
-    except (ImportError, ValueError):
-        return None
+    def __init__(self, numbers: Numbers, rows: Points, y: Array):
+        self._numbers, self._rows, self._y = numbers, rows, y
 
-
-def _chunks(X: Any) -> tuple[list[Any], list[int], Any]:
-    """Chunks of rows, their lengths, and the names of the inputs."""
-    if hasattr(X, "columns"):
-        return *_partitions(X), np.asarray(X.columns)
-    if X.ndim != 2:
-        raise ValueError(f"X must be two-dimensional, one row for each sample, got shape {X.shape}.")
-    if np.isnan(X.shape[0]):
-        X = X.compute_chunk_sizes()
-    X = X.rechunk({1: -1})
-    return list(X.to_delayed().ravel()), list(X.chunks[0]), None
+    def take(self, numbers: Numbers) -> tuple[Points, Array]:
+        """See Rows."""
+        places = np.searchsorted(self._numbers, numbers)
+        return self._rows.take(places), self._y[places]
 
 
-def _partitions(frame: Any) -> tuple[list[Any], list[int]]:
-    """Partitions of a dataframe or series, and their lengths, which have to be computed."""
-    parts = frame.to_delayed()
-    return parts, list(compute(*map(delayed(len), parts)))
-
-
-def _column(name: str, y: Any, n_rows: int, lengths: list[int]) -> list[Any]:
-    """Chunks of labels, or of another number for each row, that match those of the inputs."""
-    if not hasattr(y, "__dask_graph__"):
-        nothing = np.empty((n_rows, 0))
-        checked = check_labels(y, nothing) if name == "y" else with_known_noise(nothing, y)[:, 0]
-        return np.split(checked, np.cumsum(lengths)[:-1])
-    if hasattr(y, "npartitions") and not hasattr(y, "chunks"):
-        parts = [
-            array.from_delayed(part, (length, *y.shape[1:]), dtype=float)
-            for part, length in zip(*_partitions(y), strict=True)
-        ]
-        y = array.concatenate(parts)
-    if np.isnan(y.shape[0]):
-        y = y.compute_chunk_sizes()
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, got shape {y.shape}.")
-    if y.shape[0] != n_rows:
-        raise ValueError(f"X and {name} have inconsistent numbers of samples: {n_rows} and {y.shape[0]}.")
-    return list(y.rechunk((tuple(lengths),)).to_delayed())
-
-
-def _head(part: Any) -> Any:
-    return part[:2]
-
-
-def _read(X: Any, y: Any, noise: Any, first_row: int, names: Any) -> tuple[Array, Array]:
-    """A chunk as arrays, checked; known noise variances are the last column of inputs."""
+def _read(first_row: int, names: Any, X: Any, y: Any, noise: Any = None) -> tuple[Points, Array]:
+    """A chunk as arrays, checked."""
     inputs, labels = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     check_finite("X", inputs, names, first_row)
     check_finite("y", labels, first_row=first_row)
-    return inputs if noise is None else with_known_noise(inputs, noise, first_row), labels
+    return points(inputs, None if noise is None else check_known_noise(noise, inputs, first_row)), labels
 
 
-def _blocks(function: BlockFunction[Any], chunk: tuple[Array, Array], block_rows: int) -> list[Any]:
-    X, y = chunk
+def _blocks(function: BlockFunction[Any], chunk: tuple[Points, Array], block_rows: int) -> list[Any]:
+    rows, y = chunk
     with one_blas_thread():
-        return [function(X[block], y[block]) for block in slices(y.size, block_rows)]
+        return [function(rows.take(block), y[block]) for block in slices(y.size, block_rows)]
 
 
-def _total(function: BlockFunction[Any], chunk: tuple[Array, Array], block_rows: int) -> Any:
+def _total(function: BlockFunction[Any], chunk: tuple[Points, Array], block_rows: int) -> Any:
     return _add(*_blocks(function, chunk, block_rows))
 
 
-def _each(function: BlockFunction[Array], chunk: tuple[Array, Array], block_rows: int) -> Array:
+def _each(function: BlockFunction[Array], chunk: tuple[Points, Array], block_rows: int) -> Array:
     return np.concatenate(_blocks(function, chunk, block_rows), axis=-1)
 
 
-def _add(first: Any, *others: Any) -> Any:
-    for other in others:
-        first = first + other
-    return first
+def _add(*parts: Any) -> Any:
+    return reduce(operator.add, parts)
 
 
-def _take(chunk: tuple[Array, Array], places: Numbers) -> tuple[Array, Array]:
-    return chunk[0][places], chunk[1][places]
+def _take(chunk: tuple[Points, Array], places: Numbers) -> tuple[Array, Array, Array]:
+    return *chunk[0].take(places), chunk[1][places]

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from conformal_gp.conformal.levels import rank, read_levels, warn_where_infinite
+from conformal_gp.gp.inputs import Points
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.steps import PredictiveDistribution
 from conformal_gp.types import Array
@@ -23,7 +24,7 @@ class PredictiveDistributions:
 
     _predictor: Predictor
 
-    def _test_inputs(self, X: ArrayLike, noise_variance: ArrayLike | None = None) -> Array:
+    def _test_inputs(self, X: ArrayLike, noise_variance: ArrayLike | None = None) -> Points:
         raise NotImplementedError
 
     def sample_y(
@@ -104,14 +105,14 @@ class PredictiveDistributions:
         values = self._quantiles(inputs, wanted)
         return values[:, 0] if single else values
 
-    def _quantiles(self, inputs: Array, wanted: list[Fraction]) -> Array:
+    def _quantiles(self, inputs: Points, wanted: list[Fraction]) -> Array:
         """Quantiles in the order asked for, (m, quantiles)."""
         n = self._predictor.n_ranked
         below = [q for q in wanted if q <= HALF]
         above = [q for q in wanted if q >= HALF]
         found = self._predictor.bounds(inputs, [rank(1 - q, n) for q in below], [rank(q, n) for q in above])
         lower, upper = iter(found[:, : len(below)].T), iter(found[:, len(below) :].T)
-        values = np.empty((inputs.shape[0], len(wanted)))
+        values = np.empty((len(inputs.X), len(wanted)))
         for column, q in enumerate(wanted):
             values[:, column] = next(upper if q > HALF else lower)
             if q == HALF:
@@ -206,7 +207,7 @@ class PredictiveDistributions:
         array([0.125, 0.625, 0.875])
         """
         inputs = self._test_inputs(X, noise_variance)
-        labels = check_labels(y, inputs)
+        labels = check_labels(y, inputs.X)
         half = np.full(labels.size, 0.5)
         ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else half
         return self._predictor.cumulative(inputs, labels, ties)

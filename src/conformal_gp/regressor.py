@@ -8,38 +8,31 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context, clone
+from sklearn.base import _fit_context
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 
 from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing
 from conformal_gp.constraints import StrOptions
 from conformal_gp.frames import encoded_inputs
+from conformal_gp.gp.inputs import points
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.tuning import augmented, fixed, holdout, train
-from conformal_gp.tuning.plan import Plan
+from conformal_gp.tuning.design import automatic
+from conformal_gp.tuning.methods import METHODS
+from conformal_gp.tuning.result import TuningResult
 from conformal_gp.tuning.settings import (
     Settings,
     WarpChoice,
-    automatic,
     check_candidates,
     check_design,
     resolved_mean,
 )
 from conformal_gp.tuning.warping import check_domain
 from conformal_gp.types import Array
-from conformal_gp.validation import check_labels, with_known_noise
+from conformal_gp.validation import check_known_noise, check_labels
 
 __all__ = ["ConformalGPRegressor"]
-
-WAYS: dict[str, Callable[..., Plan]] = {
-    "fixed": fixed.plan,
-    "train": train.plan,
-    "holdout": holdout.plan,
-    "augmented": augmented.plan,
-}
-
 
 class ConformalGPRegressor(ConformalRegressor):
     r"""Gaussian process regression whose prediction intervals have guaranteed coverage.
@@ -184,7 +177,7 @@ class ConformalGPRegressor(ConformalRegressor):
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
         **CONSTRAINTS,
-        "tuning": [StrOptions({"auto", *WAYS})],
+        "tuning": [StrOptions({"auto", *METHODS})],
         "candidates": [list, tuple, None],
     }
 
@@ -194,13 +187,11 @@ class ConformalGPRegressor(ConformalRegressor):
         *,
         mean: str = "auto",
         noise_variance: float | None = None,
-        noise: str = "constant",
         gamma: float | Sequence[float] = 2.0,
         tuning: str = "auto",
         design: int | float | ArrayLike | None = None,
         candidates: Sequence[tuple[Kernel, float]] | None = None,
         length_scales: str = "each",
-        length_scale_prior: float | str | None = "auto",
         warp: WarpChoice = None,
         scale_inputs: bool = True,
         unseen_categories: str = "error",
@@ -211,13 +202,11 @@ class ConformalGPRegressor(ConformalRegressor):
         self.kernel = kernel
         self.mean = mean
         self.noise_variance = noise_variance
-        self.noise = noise
         self.gamma = gamma
         self.tuning = tuning
         self.design = design
         self.candidates = candidates
         self.length_scales = length_scales
-        self.length_scale_prior = length_scale_prior
         self.warp = warp
         self.scale_inputs = scale_inputs
         self.unseen_categories = unseen_categories
@@ -259,59 +248,37 @@ class ConformalGPRegressor(ConformalRegressor):
                 warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
         return self
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, noise_variance: ArrayLike | None) -> Plan:
-        """Check the rows, choose a way, and follow it."""
+    def _fit(self, X: ArrayLike, y: ArrayLike, noise_variance: ArrayLike | None) -> TuningResult:
+        """Check the rows, choose a tuning method, and follow it."""
         inputs = encoded_inputs(self, X, reset=True, y=y).copy()  # kept: the caller may change theirs
         labels = check_labels(y, inputs).copy()
         n_rows, n_inputs = inputs.shape
-        known_noise = noise_variance is not None
-        if known_noise:
-            inputs = with_known_noise(inputs, noise_variance)
-        tuning = self.tuning
-        if tuning == "auto":
-            tuning = automatic(self._settings(n_rows, n_inputs, known_noise=known_noise), n_rows, n_inputs)
-        settings = self._settings(n_rows, n_inputs, tuning, known_noise)
+        known = None if noise_variance is None else check_known_noise(noise_variance, inputs)
+        settings = self._settings(n_rows, n_inputs, known is not None)
+        tuning = automatic(settings, n_rows, n_inputs) if self.tuning == "auto" else self.tuning
         settings.check_used(tuning)
         if self.warp is not None:
             check_domain(settings, labels)
-        with one_blas_thread(rows=labels.size):
-            plan = WAYS[tuning](settings, inputs, labels, check_random_state(self.random_state))
-            self._carry_out(plan, tuning, inputs, labels)
-        return plan
+        with one_blas_thread(rows=n_rows):
+            rows = points(inputs, known)
+            result = METHODS[tuning](settings, rows, labels, check_random_state(self.random_state))
+            self._training_rows = inputs, labels
+            self._training_noise, self._knows_noise = known, known is not None
+            self.tuning_ = tuning
+            self.input_range_ = np.stack([inputs.min(axis=0), inputs.max(axis=0)])
+            self._keep(result, result.fitted(rows, labels, self.n_jobs))
+        return result
 
     def _predictor_again(self) -> Predictor:
         """See ConformalRegressor."""
         inputs, labels = self._training_rows
         with one_blas_thread(rows=labels.size):
-            return self._plan.carry_out(inputs, labels, self.n_jobs).predictor
+            return self._result.fitted(points(inputs, self._training_noise), labels, self.n_jobs).predictor
 
-    def _carry_out(self, plan: Plan, tuning: str, inputs: Array, labels: Array) -> Self:
-        """Make the predictor; plan and rows are kept for :mod:`conformal_gp.persistence`."""
-        fitted = plan.carry_out(inputs, labels, self.n_jobs)
-        self._training_rows = inputs, labels
-        self._plan = plan
-        self._predictor = fitted.predictor
-        n_inputs = self._n_inputs
-        self._known_noise = inputs.shape[1] > n_inputs
-        self.input_range_ = np.stack([inputs.min(axis=0), inputs.max(axis=0)])[:, :n_inputs]
-        self.kernel_ = clone(fitted.kernel)
-        self.noise_variance_ = fitted.noise_variance
-        self.noise_coef_ = fitted.noise_coef
-        self.mean_coef_ = fitted.mean_coef
-        self.log_marginal_likelihood_ = fitted.log_marginal_likelihood
-        self.tuning_ = tuning
-        self.mean_ = plan.mean
-        self.gamma_ = plan.gamma
-        self.warp_ = plan.warp
-        self.design_ = plan.design.copy()
-        self.guarantee_ = self._guarantee(plan)
-        return self
-
-    def _settings(self, n_rows: int, n_inputs: int, tuning: str = "augmented", known_noise: bool = False) -> Settings:
+    def _settings(self, n_rows: int, n_inputs: int, known_noise: bool) -> Settings:
         """Parameters as one checked value."""
         return self._common_settings(
             resolved_mean(self.mean, n_rows, n_inputs),
-            tuning,
             design=check_design(self.design, n_rows),
             candidates=check_candidates(self.candidates),
             known_noise=known_noise,

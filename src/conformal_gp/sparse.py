@@ -18,16 +18,17 @@ from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing
 from conformal_gp.constraints import Interval, StrOptions
 from conformal_gp.frames import encoded_inputs
 from conformal_gp.gp.inducing import SELECTIONS
+from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.lowrank import APPROXIMATIONS
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.rows import ArrayRows, Rows
-from conformal_gp.tuning.design import draw
-from conformal_gp.tuning.low_rank import DESIGN_ROWS, DESIGN_SHARE, LowRankPlan, plan
+from conformal_gp.tuning.design import drawn
+from conformal_gp.tuning.low_rank import DESIGN_ROWS, DESIGN_SHARE, LowRankModel, low_rank
 from conformal_gp.tuning.settings import WarpChoice, check_design, resolved_mean
 from conformal_gp.tuning.warping import check_domain
 from conformal_gp.types import Array
 from conformal_gp.types import Rows as Numbers
-from conformal_gp.validation import check_inputs, check_labels, check_squares, check_unmasked, with_known_noise
+from conformal_gp.validation import check_inputs, check_known_noise, check_labels, check_squares, check_unmasked
 
 __all__ = ["SparseConformalGPRegressor"]
 
@@ -49,7 +50,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
     ----------
     kernel, gamma
         As in :class:`ConformalGPRegressor`; several of them are chosen among by the design rows.
-    mean, noise_variance, noise, length_scales, length_scale_prior, warp, scale_inputs, unseen_categories
+    mean, noise_variance, length_scales, warp, scale_inputs, unseen_categories
         As in :class:`ConformalGPRegressor`.
     n_restarts, random_state
         As in :class:`ConformalGPRegressor`.
@@ -76,7 +77,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
 
     Attributes
     ----------
-    kernel_, noise_variance_, noise_coef_, mean_, mean_coef_, log_marginal_likelihood_, gamma_, warp_
+    kernel_, noise_variance_, mean_, mean_coef_, log_marginal_likelihood_, gamma_, warp_
         As in :class:`ConformalGPRegressor`; the likelihood is that of the low-rank model.
     design_, guarantee_, input_range_, n_features_in_, feature_names_in_
         As in :class:`ConformalGPRegressor`.
@@ -124,12 +125,10 @@ class SparseConformalGPRegressor(ConformalRegressor):
         approximation: str = "fitc",
         mean: str = "auto",
         noise_variance: float | None = None,
-        noise: str = "constant",
         gamma: float | Sequence[float] = 2.0,
         tuning: str = "holdout",
         design: int | float | ArrayLike | None = None,
         length_scales: str = "each",
-        length_scale_prior: float | str | None = "auto",
         warp: WarpChoice = None,
         scale_inputs: bool = True,
         unseen_categories: str = "error",
@@ -145,12 +144,10 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self.approximation = approximation
         self.mean = mean
         self.noise_variance = noise_variance
-        self.noise = noise
         self.gamma = gamma
         self.tuning = tuning
         self.design = design
         self.length_scales = length_scales
-        self.length_scale_prior = length_scale_prior
         self.warp = warp
         self.scale_inputs = scale_inputs
         self.unseen_categories = unseen_categories
@@ -171,8 +168,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         y : array-like, Dask array or Dask series of shape (n_samples,)
             Labels.
         noise_variance : array-like of shape (n_samples,) or None, default=None
-            As in :meth:`ConformalGPRegressor.fit`; with a Dask collection of inputs also a Dask array or series. Rows
-            in a memory map do not take it.
+            As in :meth:`ConformalGPRegressor.fit`; with a Dask collection of inputs also a Dask array or series.
 
         Returns
         -------
@@ -193,7 +189,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
                 warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
         return self
 
-    def _fit(self, X: Any, y: Any, noise_variance: ArrayLike | None) -> LowRankPlan:
+    def _fit(self, X: Any, y: Any, noise_variance: ArrayLike | None) -> LowRankModel:
         """Check the rows, learn from design rows, and make the predictor."""
         rows = self._rows(X, y, noise_variance)
         rng = check_random_state(self.random_state)
@@ -206,52 +202,35 @@ class SparseConformalGPRegressor(ConformalRegressor):
             check_unmasked("inducing", inducing)
             inducing = validate_data(self, inducing, reset=False, dtype=np.float64)
             check_squares("inducing", inducing)
-        settings = self._common_settings(mean, self.tuning, known_noise=noise_variance is not None)
+        settings = self._common_settings(mean, known_noise=noise_variance is not None)
         settings.check_used(self.tuning)
         if isinstance(rows, ArrayRows):
             check_domain(settings, rows.y)
-        made = plan(settings, rows, design, self.tuning, inducing, self.n_inducing, self.approximation, rng)
-        self._carry_out(made, rows)
-        return made
-
-    def _rebuild(self, made: LowRankPlan, X: Array, y: Array) -> Self:
-        """Carry out a plan on its training rows, held in memory; nothing is learnt."""
-        return self._carry_out(made, self._array_rows(X, y))
+        result = low_rank(
+            settings,
+            rows,
+            design,
+            rng,
+            tuning=self.tuning,
+            inducing=inducing,
+            n_inducing=self.n_inducing,
+            approximation=self.approximation,
+        )
+        self._training_rows = rows
+        low, high = rows.each(_extremes, "ranges of inputs")
+        self.input_range_ = np.stack([low.min(axis=1), high.max(axis=1)])
+        self.inducing_ = result.inducing.copy()
+        self._keep(result, result.fitted_to(rows, self.n_jobs))
+        return result
 
     def _predictor_again(self) -> Predictor:
         """See ConformalRegressor."""
-        return self._plan.carry_out(self._training_rows, self.n_jobs).predictor
-
-    def _carry_out(self, made: LowRankPlan, rows: Rows) -> Self:
-        """Make the predictor; plan and rows are kept for :mod:`conformal_gp.persistence`."""
-        fitted = made.carry_out(rows, self.n_jobs)
-        self._predictor = fitted.predictor
-        self._plan = made
-        self._training_rows = rows
-        low, high = rows.each(_extremes, "ranges of inputs")
-        n_inputs = self._n_inputs
-        self._known_noise = low.shape[0] > n_inputs
-        self.input_range_ = np.stack([low.min(axis=1), high.max(axis=1)])[:, :n_inputs]
-        self.kernel_ = clone(made.kernel)
-        self.noise_variance_ = made.noise_variance
-        self.noise_coef_ = made.noise_coef
-        self.mean_coef_ = fitted.mean_coef
-        self.log_marginal_likelihood_ = fitted.log_marginal_likelihood
-        self.mean_ = made.mean
-        self.gamma_ = made.gamma
-        self.warp_ = made.warp
-        self.design_ = made.design.copy()
-        self.inducing_ = made.inducing.copy()
-        self.guarantee_ = self._guarantee(made)
-        return self
+        return self._result.fitted_to(self._training_rows, self.n_jobs).predictor
 
     def _rows(self, X: Any, y: Any, noise_variance: ArrayLike | None) -> Rows:
         """Training rows as something that is read in blocks."""
         self._encoding = None
-        if noise_variance is not None and isinstance(X, np.memmap):
-            raise ValueError(
-                "noise_variance of rows is not taken with X in a memory map; give np.array(X), or a Dask array of it."
-            )
+        self._knows_noise = noise_variance is not None
         if _is_dask(X):
             from conformal_gp.dask_rows import dask_rows
 
@@ -261,13 +240,10 @@ class SparseConformalGPRegressor(ConformalRegressor):
             inputs: NDArray[Any] = X
         else:
             inputs = encoded_inputs(self, X, reset=True, y=y).copy()
-        if noise_variance is not None:
-            inputs = with_known_noise(inputs, noise_variance)
-        return self._array_rows(inputs, check_labels(y, inputs).copy())
-
-    def _array_rows(self, X: NDArray[Any], y: Array) -> ArrayRows:
+        known = None if noise_variance is None else check_known_noise(noise_variance, inputs)
         names = getattr(self, "feature_names_in_", None)
-        return ArrayRows(X, y, self.block_rows, self.n_jobs, bool(self.verbose), names)
+        labels = check_labels(y, inputs).copy()
+        return ArrayRows(inputs, labels, known, self.block_rows, self.n_jobs, bool(self.verbose), names)
 
     def _design_rows(self, mean: str, n_rows: int, rng: np.random.RandomState) -> Numbers:
         """Design rows: given, or at random."""
@@ -276,16 +252,16 @@ class SparseConformalGPRegressor(ConformalRegressor):
             return design
         if design is None:
             design = min(DESIGN_ROWS, int(np.ceil(DESIGN_SHARE * n_rows)))
-        return draw(mean, design, n_rows, self._n_inputs, rng)
+        return drawn(mean, design, n_rows, self._n_inputs, rng)
 
     def _checked_inputs(self, X: Any) -> Array:
         check_is_fitted(self)
         return encoded_inputs(self, X.compute() if _is_dask(X) else X, reset=False)
 
 
-def _extremes(X: Array, y: Array) -> Array:
+def _extremes(rows: Points, y: Array) -> Array:
     """Least and greatest value of each input, (2, d, 1)."""
-    return np.stack([X.min(axis=0), X.max(axis=0)])[:, :, None]
+    return np.stack([rows.X.min(axis=0), rows.X.max(axis=0)])[:, :, None]
 
 
 def _is_dask(X: Any) -> bool:

@@ -187,12 +187,8 @@ def warn_beyond(X: Array, ends: Array, feature_names: NDArray[Any] | None, stack
     )
 
 
-def with_known_noise(X: Array, noise_variance: Any, first_row: int = 0) -> Array:
-    """Rows with their known noise variances in one more column, (n, d + 1).
-
-    >>> with_known_noise(np.array([[1.0], [2.0]]), [0.5, 0.0]).tolist()
-    [[1.0, 0.5], [2.0, 0.0]]
-    """
+def check_known_noise(noise_variance: Any, X: Array, first_row: int = 0) -> Array:
+    """``noise_variance`` as one finite variance for each row of ``X``."""
     check_unmasked("noise_variance", noise_variance)
     if np.ndim(noise_variance) != 1 or len(noise_variance) != len(X):
         raise ValueError(
@@ -206,7 +202,7 @@ def with_known_noise(X: Array, noise_variance: Any, first_row: int = 0) -> Array
         raise ValueError(
             f"noise_variance is {variances[row]} in row {first_row + row}; variances must not be negative."
         )
-    return np.column_stack([X, variances])
+    return variances
 
 
 def check_labels(y: Any, X: Array) -> Array:

@@ -19,7 +19,7 @@ they tie up to rounding. A Cholesky factorisation solves :math:`(A + E) \alpha =
     \epsilon\, (\sqrt{r}\, |D \alpha| + \sqrt{c}\, \max |y|), \qquad r = \max A_{ii} P_{ii}, \quad c = \max P_{ii},
 
 where the last term is for the labels' own rounding. It is a function of the bag, the same whichever row is the test
-row; :func:`rounding` bounds it by a line in the label, :func:`bag_rounding` is it. A row of large prior variance, such
+row; :func:`rounding` bounds it by a line in the label. A row of large prior variance, such
 as a far-out input where variances grow with inputs, does not make others less exact. Measured on rows that are equal,
 at noise from 1e-1 to 1e-11 of the signal and 10 to 500 rows, scores are off by at most 5.4 times as much, and typically
 by a third of it (tests/test_ties.py).
@@ -38,7 +38,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conformal_gp._compiled import compiled
 from conformal_gp.types import Array, Rows
 
 # Slope of rows, their offsets zero, where nothing is known of a label: they cover every candidate. It stands for
@@ -92,6 +91,11 @@ class Slack(NamedTuple):
         share = np.full(centre.size, TIE + LABEL_ROUNDING)
         return cls(*(WIDENING * part for part in (LABEL_ROUNDING * np.abs(centre), share, more, steeper, most + none)))
 
+    @classmethod
+    def none(cls, centre: Array) -> Slack:
+        """Ends stay where they are."""
+        return cls(*np.zeros((5, centre.size)))
+
     def put_out(self, reach: Array) -> Array:
         """Ends at some distances, (m, levels), put out; a negative one is on the other side of the centre."""
         floor, share, more, steeper, most = (part[:, None] for part in self)
@@ -118,6 +122,14 @@ class Lines(NamedTuple):
     """(m, n): q, its slope, in units of the test row's."""
     rounding: Rounding | None = None
     """How far the arithmetic that they come from puts scores off; None where that is less than counts as a tie."""
+
+    @classmethod
+    def concatenate(cls, parts: list[Lines]) -> Lines:
+        """Lines of all test rows of several blocks, which all have their rounding."""
+        known = [part.rounding for part in parts if part.rounding is not None]
+        floor, share = (np.concatenate([getattr(part, name) for part in known]) for name in ("floor", "share"))
+        arrays = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        return cls(*arrays, Rounding(floor, share, known[0].most))
 
     def take(self, rows: Rows) -> Lines:
         """Lines of some of the test rows."""
@@ -179,9 +191,26 @@ def normalised_residual_lines(
     lines : Lines
         The centred lines.
     """
-    offset = np.empty(weights.shape)
-    slope = np.empty(weights.shape)
-    fill_lines(alpha, diagonal, weights, variance, 1.0 - 1.0 / gamma, offset, slope)
+    unknown = np.isinf(variance)
+    s = np.where(unknown, 1.0, variance)[:, None]
+    slope = weights * weights
+    slope += s * diagonal
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if gamma == 2.0:  # 1 / d
+            np.divide(1.0, np.sqrt(slope, out=slope), out=slope)
+        else:
+            np.power(slope, 1.0 / gamma - 1.0, out=slope)
+        offset = slope * alpha
+        offset *= s
+        slope *= weights
+        np.negative(slope, out=slope)
+    alone = diagonal == 0.0
+    if alone.any():
+        zero = alone & (np.abs(weights) < NO_WEIGHT)
+        offset[zero] = slope[zero] = 0.0
+    if unknown.any():  # the test row scores 0, as each row does that determines a coefficient by itself
+        offset[unknown] = 0.0
+        slope[unknown] = np.where(alone, 1.0, COVERS_ALL)
     return Lines(mean, offset, slope)
 
 
@@ -221,114 +250,3 @@ def rounding(
     floor = by_matrix * residual + unit * np.sqrt(np.maximum(s * precision, 1.0)) * label
     share = by_matrix * (np.sqrt(prior) + weight) / s
     return Rounding(np.where(known, floor, 0.0), np.where(known, share, 0.0), MOST_WIDENING * label)
-
-
-class BagRounding(NamedTuple):
-    """Error of scores in units of the label, at distance t from the mean: alike whichever row is the test row.
-
-    It is ``sqrt(square[0] + square[1] t + square[2] t²) + share * largest label of the bag``.
-    """
-
-    square: Array
-    """(m, 3)"""
-    share: Array
-    """(m,)"""
-    label: float
-    """Largest label of the training rows."""
-
-
-def bag_rounding(
-    alpha: Array, diagonal: Array, prior: Array, y: Array, weights: Array, variance: Array, new_prior: Array
-) -> BagRounding:
-    """Error of the scores of all rows of a bag, for each of some test rows, up to rounding.
-
-    Rows that determine a coefficient of the mean by themselves score 0, without any error, and have no part in it.
-
-    Parameters
-    ----------
-    alpha, diagonal, prior, y : ndarray of shape (l,)
-        Weighted residuals, inverse leave-one-out variances, prior variances and labels of the training rows.
-    weights : ndarray of shape (m, l)
-        Weight of each training row's label in each test row's mean.
-    variance, new_prior : ndarray of shape (m,)
-        Variance of each test row's label, and its prior variance.
-
-    Returns
-    -------
-    rounding : BagRounding
-        For each test row.
-    """
-    square, share = np.zeros((variance.size, 3)), np.zeros(variance.size)
-    fill_rounding(alpha, diagonal, prior, weights, variance, new_prior, square, share)
-    return BagRounding(square, share, float(np.abs(y[diagonal > 0.0]).max(initial=0.0)))
-
-
-@compiled(error_model="numpy")
-def fill_rounding(
-    alpha: Array,
-    diagonal: Array,
-    prior: Array,
-    weights: Array,
-    variance: Array,
-    new_prior: Array,
-    square: Array,
-    share: Array,
-) -> None:  # pragma: no cover
-    """See :func:`bag_rounding`; the last two are filled."""
-    unit = SAFETY * np.finfo(np.float64).eps
-    for j in range(variance.size):
-        s, v = variance[j], weights[j]
-        if s == np.inf:
-            continue
-        relative, precision = new_prior[j] / s, 1.0 / s
-        constant, linear, quadratic = 0.0, 0.0, new_prior[j] / s**2
-        for i in range(alpha.size):
-            if diagonal[i] == 0.0 and abs(v[i]) < NO_WEIGHT:
-                continue
-            inverse = diagonal[i] + v[i] ** 2 / s
-            relative, precision = max(relative, prior[i] * inverse), max(precision, inverse)
-            constant += prior[i] * alpha[i] ** 2
-            linear -= 2.0 * prior[i] * alpha[i] * v[i] / s
-            quadratic += prior[i] * (v[i] / s) ** 2
-        square[j, 0], square[j, 1], square[j, 2] = constant, linear, quadratic
-        square[j] *= unit**2 * relative * s
-        share[j] = unit * np.sqrt(precision * s)
-
-
-@compiled(error_model="numpy")
-def fill_lines(
-    alpha: Array,
-    diagonal: Array,
-    weights: Array,
-    variance: Array,
-    power: float,
-    offset: Array,
-    slope: Array,
-) -> None:  # pragma: no cover
-    """See :func:`normalised_residual_lines`, whose power is 1 - 1/γ; the last two are filled."""
-    n = alpha.size
-    for j in range(variance.size):
-        s = variance[j]
-        v, p, q = weights[j], offset[j], slope[j]
-        if s == np.inf:
-            p[:] = 0.0
-            for i in range(n):  # the test row scores 0, as each row does that determines a coefficient by itself
-                q[i] = COVERS_ALL if diagonal[i] > 0.0 else 1.0
-        elif power == 0.5:
-            for i in range(n):
-                r = 1.0 / np.sqrt(s * diagonal[i] + v[i] * v[i])
-                p[i] = s * alpha[i] * r
-                q[i] = -v[i] * r
-        elif power == 0.0:
-            for i in range(n):
-                p[i] = s * alpha[i]
-                q[i] = -v[i]
-        else:
-            for i in range(n):
-                r = (s * diagonal[i] + v[i] * v[i]) ** -power
-                p[i] = s * alpha[i] * r
-                q[i] = -v[i] * r
-    for alone in np.flatnonzero(diagonal == 0.0):
-        for j in range(variance.size):
-            if abs(weights[j, alone]) < NO_WEIGHT and variance[j] < np.inf:
-                offset[j, alone] = slope[j, alone] = 0.0

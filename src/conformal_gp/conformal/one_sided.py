@@ -71,7 +71,9 @@ def bounds(lines: Lines, below: Sequence[int], above: Sequence[int]) -> Array:
     return np.concatenate(found, axis=1)
 
 
-def upper_bounds(lines: Lines, ranks: Sequence[int], limit: Array | None = None) -> Array:
+def upper_bounds(
+    lines: Lines, ranks: Sequence[int], limit: Array | None = None, widened: bool = True
+) -> Array:
     """Suprema of the upper regions of several ranks.
 
     Parameters
@@ -82,6 +84,8 @@ def upper_bounds(lines: Lines, ranks: Sequence[int], limit: Array | None = None)
         For each bound, how many rows must score at least as high as the test row, from 0 to n.
     limit : ndarray of shape (m,), default=None
         Labels above which nothing counts; None counts all.
+    widened : bool, default=True
+        Whether bounds are put out by what counts as a tie.
 
     Returns
     -------
@@ -93,7 +97,7 @@ def upper_bounds(lines: Lines, ranks: Sequence[int], limit: Array | None = None)
     wanted = np.asarray(ranks, dtype=np.int64)
     with np.errstate(divide="ignore", invalid="ignore"):
         thresholds = lines.offset / (1.0 - lines.slope)
-    slack = Slack.of(lines.centre, lines.rounding)
+    slack = Slack.of(lines.centre, lines.rounding) if widened else Slack.none(lines.centre)
     general = np.flatnonzero(((lines.slope > 1.0 - SLOPE_TIE) | (lines.slope < -1.0)).any(axis=1))
     unsorted = thresholds[general]
     reached = np.where(np.isfinite(unsorted), np.abs(unsorted), 0.0)

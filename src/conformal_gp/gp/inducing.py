@@ -5,33 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Exponentiation, Kernel, Product, Sum, WhiteKernel
+from sklearn.gaussian_process.kernels import Kernel
 from threadpoolctl import threadpool_limits
 
-from conformal_gp.gp.covariance import Pairs, covariance
+from conformal_gp.gp.covariance import covariance, shared_variance
 from conformal_gp.types import Array, Rows
 
 # An input whose variance given those chosen before is below this share of the largest variance adds nothing but
 # rounding; the covariance matrix of the chosen ones then needs no jitter.
 LEAST_SHARE = 1e-8
-
-
-def shared_variance(kernel: Kernel, X: Array) -> Array:
-    """Variance at each row of ``X`` without white noise: the covariance of two labels at the same input.
-
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> shared_variance(RBF() + WhiteKernel(0.5), np.zeros((2, 1)))
-    array([1., 1.])
-    """
-    if isinstance(kernel, WhiteKernel):
-        return np.zeros(X.shape[0])
-    if isinstance(kernel, Sum):
-        return shared_variance(kernel.k1, X) + shared_variance(kernel.k2, X)
-    if isinstance(kernel, Product):
-        return shared_variance(kernel.k1, X) * shared_variance(kernel.k2, X)
-    if isinstance(kernel, Exponentiation):
-        return shared_variance(kernel.kernel, X) ** kernel.exponent
-    return kernel.diag(X)
 
 
 def greedy(kernel: Kernel, X: Array, n_inducing: int) -> Rows:
@@ -60,16 +42,15 @@ def greedy(kernel: Kernel, X: Array, n_inducing: int) -> Rows:
     left = shared_variance(kernel, X)
     least = LEAST_SHARE * left.max()
     factor = np.empty((min(n_inducing, X.shape[0]), X.shape[0]))
-    pairs = Pairs(X, X)
     # one row after the other takes much longer, unless few are needed
-    every = covariance(kernel, pairs)[0] if 2 * factor.shape[0] >= X.shape[0] else None
+    every = covariance(kernel, X, X)[0] if 2 * factor.shape[0] >= X.shape[0] else None
     chosen: list[int] = []
     for row in factor:
         pivot = int(np.argmax(left))
         if left[pivot] <= least:
             break
         earlier = factor[: len(chosen)]
-        known = covariance(kernel, pairs.take(np.array([pivot])))[0][0] if every is None else every[pivot]
+        known = covariance(kernel, X[[pivot]], X)[0][0] if every is None else every[pivot]
         row[:] = known - earlier[:, pivot] @ earlier
         row /= np.sqrt(left[pivot])
         left -= row**2

@@ -1,28 +1,25 @@
-"""Inputs as a model sees them: scaled, paired with the training inputs, and with the basis of the mean function.
+"""Inputs as a model sees them: scaled, and with the basis of the mean function.
 
-Scaling is none, by training rows, or symmetric in training rows and test row. Rows whose noise is known bring its
-variance in one more column, which neither kernel nor mean function sees.
+Scaling is none, by training rows, or symmetric in training rows and test row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from conformal_gp.gp.covariance import Pairs
-from conformal_gp.gp.noise import VaryingNoise, input_features, weights
 from conformal_gp.types import Array, Mask, Rows
 
 OrderStatistic = Callable[[int], Array]
 
 # Symmetric scales are powers of this. Coarser, and nearly all test rows share the scales of the training rows; finer,
 # and inputs are closer to unit standard deviation.
-STEP = np.sqrt(2.0)
+import os
+STEP = float(os.environ.get('CGP_STEP','2.0'))
 # Shares of the rows below and above the range that gives a scale; the first range that is not a single value counts.
 TAILS = (1 / 4, 1 / 10, 1 / 40, 0)
 # Half of the rows of a uniform distribution lie within 1.73 standard deviations, of a normal one within 1.35.
@@ -50,14 +47,9 @@ class Scaling:
         scaler = StandardScaler().fit(X)
         return cls(scaler.mean_, scaler.scale_)
 
-    @property
-    def n_inputs(self) -> int:
-        """Number of inputs; a column beyond these holds known noise variances."""
-        return self.location.size
-
     def transform(self, X: Array) -> Array:
-        """Scaled inputs, without the column of known noise variances."""
-        return (X[:, : self.n_inputs] - self.location) / self.scale
+        """Scaled inputs."""
+        return (X - self.location) / self.scale
 
 
 class SymmetricScaling:
@@ -185,53 +177,35 @@ class IndependentColumns:
 LARGEST = 1e152
 
 
-class RowNoise(NamedTuple):
-    """Noise of n rows, but for the variance that is common to all of them: see :mod:`conformal_gp.gp.noise`."""
+class Points(NamedTuple):
+    """Inputs of n rows as they were given, and the known variance of the noise on their labels."""
 
-    weight: Array
-    """(n,): w, the share of the common variance that each row has."""
+    X: Array
+    """(n, d): inputs, unscaled."""
     known: Array
-    """(n,): v, the variance that is known of each row."""
-    features: Array
-    """(n, k): f, of which the weight is to be a function inside a bag; none where it is not."""
+    """(n,): known noise variances, 0 where nothing is known."""
 
-    @classmethod
-    def constant(cls, n_rows: int) -> Self:
-        """The same for all rows, and nothing known beforehand."""
-        return cls(np.ones(n_rows), np.zeros(n_rows), np.empty((n_rows, 0)))
-
-    def weighted(self, coefficients: Array) -> Self:
-        """With weights that coefficients of the features give."""
-        return self._replace(weight=weights(self.features, coefficients)[0])
-
-    def variance(self, common: float) -> Array:
-        """Noise variances of the rows, (n,)."""
-        return common * self.weight + self.known
-
-    def take(self, rows: Rows) -> Self:
+    def take(self, rows: Rows | slice) -> Points:
         """Some of the rows."""
-        return type(self)(self.weight[rows], self.known[rows], self.features[rows])
+        return Points(self.X[rows], self.known[rows])
+
+
+def points(X: Array, known: Array | None = None) -> Points:
+    """Inputs with their known noise variances, if there are any."""
+    return Points(X, np.zeros(X.shape[0]) if known is None else known)
 
 
 class NewInputs(NamedTuple):
-    """A block of m new inputs."""
+    """A block of m new inputs as the model sees them."""
 
-    pairs: Pairs
-    """New rows against training rows, scaled."""
+    X: Array
+    """(m, d): scaled inputs."""
     H: Array
     """(m, p): mean basis."""
     undetermined: Mask
     """(m,): whether the mean there depends on a coefficient that the training rows do not determine."""
-    noise: RowNoise
-    """Their noise."""
-
-    def take(self, rows: Rows) -> NewInputs:
-        """Some of the rows."""
-        return NewInputs(self.pairs.take(rows), self.H[rows], self.undetermined[rows], self.noise.take(rows))
-
-    def weighted(self, coefficients: Array) -> NewInputs:
-        """The same rows with noise weighted by coefficients of its features."""
-        return self._replace(noise=self.noise.weighted(coefficients)) if coefficients.size else self
+    known: Array
+    """(m,): known noise variances."""
 
 
 class Inputs:
@@ -239,86 +213,42 @@ class Inputs:
 
     Parameters
     ----------
-    X : ndarray of shape (l, d) or (l, d + 1)
-        Training inputs, unscaled, and known noise variances if there are any.
+    rows : Points
+        Training inputs.
     scaling : Scaling
-        How to scale them; it says what d is.
+        How to scale them.
     mean : {"zero", "constant", "linear"}
         Mean function.
-    varying : VaryingNoise or None, default=None
-        How the learnt noise depends on scaled inputs; None is constant noise.
-    standard : Scaling or None, default=None
-        Makes standardised inputs, of which the learnt noise is to be a function inside a bag; None is constant noise.
 
     Attributes
     ----------
-    pairs : Pairs
-        Scaled training rows against themselves.
+    X : ndarray of shape (l, d)
+        Scaled training inputs.
     H : ndarray of shape (l, p)
         Mean basis, orthonormal columns.
-    noise : RowNoise
-        Noise of the rows.
-    unscaled : ndarray of shape (l, d) or (l, d + 1)
-        The inputs as they were given.
+    known : ndarray of shape (l,)
+        Known noise variances.
     """
 
-    def __init__(
-        self,
-        X: Array,
-        scaling: Scaling,
-        mean: str,
-        varying: VaryingNoise | None = None,
-        standard: Scaling | None = None,
-    ):
-        self.unscaled = X
-        self._standard = standard
+    def __init__(self, rows: Points, scaling: Scaling, mean: str):
         self._scaling = scaling
-        self._mean = mean
-        self._varying = varying
-        scaled = _scaled(scaling, X)
-        H = basis(mean, scaled)
+        self.mean = mean
+        self.X = _scaled(scaling, rows.X)
+        self.known = rows.known
+        H = basis(mean, self.X)
         self._columns = IndependentColumns(H)
-        if H.shape[1] and self._columns.rank >= X.shape[0]:
+        if H.shape[1] and self._columns.rank >= H.shape[0]:
             raise ValueError(
-                f"mean={mean!r} has {H.shape[1]} coefficients, too many for n_samples={X.shape[0]} rows; use "
+                f"mean={mean!r} has {H.shape[1]} coefficients, too many for n_samples={H.shape[0]} rows; use "
                 "mean='constant' (at least 2 rows) or mean='zero'."
             )
-        self.pairs = Pairs(scaled)
         self.H = self._columns.reduce(H)
-        self.noise = self._noise(X, scaled)
 
-    def _noise(self, X: Array, scaled: Array) -> RowNoise:
-        noise = RowNoise.constant(X.shape[0])
-        if self._varying is not None:
-            noise = noise._replace(weight=self._varying.weight(scaled))
-        if self._standard is not None:
-            noise = noise._replace(features=input_features(self._standard.transform(X)))
-        if X.shape[1] > self._scaling.n_inputs:
-            noise = noise._replace(known=X[:, -1])
-        return noise
-
-    def take(self, rows: Rows) -> Inputs:
-        """Some of the rows by themselves, under the same scaling."""
-        return Inputs(self.unscaled[rows], self._scaling, self._mean, self._varying, self._standard)
-
-    def with_noise(self, varying: VaryingNoise | None) -> Inputs:
-        """The same rows with learnt noise that varies."""
-        return self if varying is None else Inputs(self.unscaled, self._scaling, self._mean, varying)
-
-    def weighted(self, coefficients: Array) -> Inputs:
-        """The same rows with noise weighted by coefficients of its features."""
-        if coefficients.size == 0:
-            return self
-        other = copy(self)
-        other.noise = self.noise.weighted(coefficients)
-        return other
-
-    def new(self, X: Array) -> NewInputs:
-        """New inputs, unscaled, as the model sees them."""
-        scaled = _scaled(self._scaling, X)
-        H = basis(self._mean, scaled)
-        noise = self._noise(X, scaled)
-        return NewInputs(Pairs(scaled, self.pairs.X), self._columns.reduce(H), self._columns.leaves(H), noise)
+    def new(self, rows: Points) -> NewInputs:
+        """New inputs as the model sees them."""
+        scaled = _scaled(self._scaling, rows.X)
+        H = basis(self.mean, scaled)
+        return NewInputs(scaled, self._columns.reduce(H), self._columns.leaves(H), rows.known)
 
     def coefficients(self, reduced: Array) -> Array:
         """Coefficients on the columns of the mean function, from those on the orthonormal basis."""

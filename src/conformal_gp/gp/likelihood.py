@@ -20,17 +20,9 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.covariance import Pairs, covariance, keep_lower
-from conformal_gp.gp.factor import Factor
-from conformal_gp.gp.noise import weights
+from conformal_gp.gp.cholesky import Cholesky
+from conformal_gp.gp.covariance import covariance
 from conformal_gp.types import Array
-
-
-def generalised_least_squares(H: Array, CH: Array, y: Array) -> Array:
-    """Coefficients β = (H'CH)^-1 H'C y; none when H has no columns."""
-    if H.shape[1] == 0:
-        return np.empty(0)
-    return cho_solve(cho_factor(H.T @ CH), CH.T @ y)
 
 
 class NegativeLogLikelihood:
@@ -46,15 +38,12 @@ class NegativeLogLikelihood:
         Labels.
     H : ndarray of shape (l, p)
         Mean basis with independent columns.
-    noise_variance : float or None
-        A fixed noise variance; None when its logarithm is the entry of theta after the kernel's.
+    noise_variance : float or None, default=None
+        A fixed noise variance; None when its logarithm is the last entry of theta.
     restricted : bool, default=False
         Whether to integrate the coefficients of the mean out instead of maximising over them.
-    known : ndarray of shape (l,) or None, default=None
-        Noise variance that is known of each row; None is none.
-    features : ndarray of shape (l, q) or None, default=None
-        Of which the logarithm of the learnt noise is a linear function; its coefficients are the last entries of
-        theta. None is constant noise.
+    known : ndarray of shape (l,) or float, default=0.0
+        Known noise variance of each row.
     """
 
     def __init__(
@@ -65,17 +54,15 @@ class NegativeLogLikelihood:
         H: Array,
         noise_variance: float | None = None,
         restricted: bool = False,
-        known: Array | None = None,
-        features: Array | None = None,
+        known: Array | float = 0.0,
     ):
         self._kernel = kernel
-        self._pairs = Pairs(X)
+        self._X = X
         self._y = y
         self._H = H
         self._noise_variance = noise_variance
         self._restricted = restricted and H.shape[1] > 0
-        self._known = np.zeros(y.size) if known is None else known
-        self._features = np.empty((y.size, 0)) if features is None else features
+        self._known = known
 
     def split(self, theta: Array) -> tuple[Kernel, float]:
         """Kernel and noise variance that ``theta`` stands for."""
@@ -89,8 +76,7 @@ class NegativeLogLikelihood:
         Parameters
         ----------
         theta : ndarray of shape (p,)
-            ``kernel.theta``, followed by the log noise variance when that is learnt, and by coefficients when it
-            varies.
+            ``kernel.theta``, followed by the log noise variance when that is learnt.
 
         Returns
         -------
@@ -105,33 +91,28 @@ class NegativeLogLikelihood:
             When the covariance matrix is not numerically positive definite.
         """
         kernel, noise = self.split(theta)
-        K, pullback = covariance(kernel, self._pairs)
-        A = self._pairs.lower(K)
-        weight, slope = weights(self._features, theta[theta.size - self._features.shape[1] :])
-        A.flat[:: A.shape[0] + 1] += noise * weight + self._known
-        factor = Factor(A)
-        log_determinant = factor.log_determinant()
+        K, product = covariance(kernel, self._X)
+        A = np.array(K.T, order="F")  # K is symmetric: in this order LAPACK works in place
+        l, p = self._H.shape
+        A.flat[:: l + 1] += noise + self._known
+        factor = Cholesky(A)
+        value = 0.5 * (factor.log_determinant() + l * np.log(2.0 * np.pi))
 
         solved = factor.solve(np.column_stack([self._H, self._y]))
-        CH, Cy = solved[:, :-1], solved[:, -1]
-        beta = generalised_least_squares(self._H, CH, self._y)
-        alpha = Cy - CH @ beta
-        residual = self._y - self._H @ beta
+        CH, alpha, residual = solved[:, :-1], solved[:, -1], self._y
+        left, right = np.empty((l, 1 + p * self._restricted)), np.empty((l, 1 + p * self._restricted))
+        if p:
+            information = cho_factor(self._H.T @ CH)
+            beta = cho_solve(information, CH.T @ self._y)
+            alpha, residual = alpha - CH @ beta, residual - self._H @ beta
+            if self._restricted:
+                value += float(np.log(np.diagonal(information[0])).sum()) - 0.5 * p * np.log(2.0 * np.pi)
+                left[:, 1:], right[:, 1:] = CH, cho_solve(information, CH.T).T
+        left[:, 0] = right[:, 0] = alpha
+        value += 0.5 * float(residual @ alpha)
 
-        l = self._y.shape[0]
-        value = 0.5 * (residual @ alpha + log_determinant + l * np.log(2.0 * np.pi))
-
-        Q = factor.lower_inverse()
-        left, right = alpha[:, None], alpha[None, :]
-        if self._restricted:
-            R, lower = cho_factor(self._H.T @ CH)
-            value += float(np.log(np.diagonal(R)).sum()) - 0.5 * R.shape[0] * np.log(2.0 * np.pi)
-            left, right = np.hstack([left, CH]), np.vstack([right, cho_solve((R, lower), CH.T)])
-        for rows, columns in self._pairs.blocks():
-            Q[rows, columns] -= left[rows] @ right[:, columns]
-            keep_lower(Q[rows, rows])
-        # Entries off the diagonal stand for two, and each sum is halved.
-        Q.flat[:: l + 1] *= 0.5
-        by_row = noise * np.diagonal(Q)  # the pull-back may use up Q
-        by_noise = [] if self._noise_variance is not None else [by_row @ weight]
-        return value, np.concatenate([pullback(Q), by_noise, (by_row * slope) @ self._features])
+        W = factor.lower_inverse().T  # the upper triangle, in C order as K is
+        W -= np.triu(right @ left.T)
+        W.flat[:: l + 1] *= 0.5  # entries off the diagonal stand for two, and each sum is halved
+        by_noise = [] if self._noise_variance is not None else [noise * np.trace(W)]
+        return value, np.append(product(W), by_noise)

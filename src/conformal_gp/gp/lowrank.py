@@ -5,8 +5,8 @@ Inducing inputs Z give each input features :math:`\phi(x) = L^{-1} k(Z, x)` with
 .. math:: y_i = h_i' \beta + \phi_i' u + \epsilon_i, \qquad u \sim N(0, I), \quad \epsilon_i \sim N(0, \lambda_i),
 
 where :math:`\lambda_i = \sigma^2` (DTC), or :math:`\sigma^2 + k(x_i, x_i) - |\phi_i|^2` (FITC), which keeps the
-variance of every label what it is under the kernel. Rows with noise of their own (:mod:`conformal_gp.gp.noise`) have
-its variance in place of :math:`\sigma^2`. White noise inside the kernel counts as noise. The coefficients
+variance of every label what it is under the kernel. Rows of known noise have it added to
+:math:`\sigma^2`. White noise inside the kernel counts as noise. The coefficients
 :math:`\beta` of the mean have a flat prior: they are features too, of prior precision zero. With
 :math:`f_i = (\phi_i, h_i)` and E the diagonal prior precision (ones, then zeros), let
 
@@ -36,10 +36,9 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.covariance import Pairs, covariance
-from conformal_gp.gp.factor import Factor, multiply_triangle, trustworthy
-from conformal_gp.gp.inducing import shared_variance
-from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.cholesky import Cholesky, well_conditioned
+from conformal_gp.gp.covariance import covariance, shared_variance
+from conformal_gp.gp.inputs import Inputs, Points
 from conformal_gp.types import Array
 
 APPROXIMATIONS = ("fitc", "dtc")
@@ -94,9 +93,9 @@ class LowRankPrior:
     kernel : sklearn.gaussian_process.kernels.Kernel
         Covariance function.
     noise_variance : float
-        Noise variance of each label, times its row's weight and besides what is known.
+        Noise variance of each label besides what is known.
     inputs : Inputs
-        Design rows: they bring the scaling, the mean basis and how noise varies.
+        Design rows: they bring the scaling and the mean basis.
     y : ndarray of shape (n_design,)
         Their labels, to which the mean is fitted first, only to reduce rounding.
     Z : ndarray of shape (m, d)
@@ -112,21 +111,20 @@ class LowRankPrior:
         self._first_fit = inputs.H.T @ y  # least squares: H has orthonormal columns
         self._Z = Z
         self._fitc = approximation == "fitc"
-        self._root = Factor(np.tril(covariance(kernel, Pairs(Z, Z))[0])).inverse_root()
+        self._root = Cholesky(covariance(kernel, Z, Z)[0]).inverse_root()
 
     @property
     def n_inducing(self) -> int:
         """Number m of inducing inputs."""
         return self._Z.shape[0]
 
-    def features(self, X: Array) -> Features:
-        """Features and noise of rows ``X``, unscaled."""
-        new = self._inputs.new(X)
-        scaled = new.pairs.X
-        phi = np.ascontiguousarray(covariance(self._kernel, Pairs(scaled, self._Z))[0])
-        multiply_triangle(self._root, phi, transposed=False)
+    def features(self, rows: Points) -> Features:
+        """Features and noise of rows."""
+        new = self._inputs.new(rows)
+        scaled = new.X
+        phi = covariance(self._kernel, scaled, self._Z)[0] @ self._root.T
         shared = shared_variance(self._kernel, scaled)
-        noise = new.noise.variance(self._noise_variance) + self._kernel.diag(scaled) - shared
+        noise = self._noise_variance + new.known + self._kernel.diag(scaled) - shared
         if self._fitc:
             noise += np.maximum(shared - np.einsum("ij,ij->i", phi, phi), 0.0)
         if not (noise > 0.0).all():
@@ -135,9 +133,9 @@ class LowRankPrior:
             )
         return Features(np.hstack([phi, new.H]), noise)
 
-    def sums(self, X: Array, y: Array) -> Sums:
+    def sums(self, rows: Points, y: Array) -> Sums:
         """Sums over a block of rows."""
-        F, noise = self.features(X)
+        F, noise = self.features(rows)
         H = F[:, self.n_inducing :]
         gram = H.T @ H
         residual = self.residual(F, y) / np.sqrt(noise)
@@ -222,7 +220,7 @@ class LowRankPosterior:
         B.flat[: m * B.shape[0] : B.shape[0] + 1] += 1.0
         # Scaled to a diagonal of ones, B is as well conditioned as scaling can make it.
         scale = 1.0 / np.sqrt(np.diagonal(B))
-        factor = trustworthy(np.tril(B * scale * scale[:, None]), _SMALLEST_CONDITION, _singular)
+        factor = well_conditioned(np.tril(B * scale * scale[:, None]), _SMALLEST_CONDITION, _singular)
         log_determinant = factor.log_determinant() - 2.0 * float(np.log(scale).sum())
         self._root = factor.inverse_root() * scale
         whitened = self._root @ sums.moment
@@ -234,32 +232,32 @@ class LowRankPosterior:
             quadratic + log_determinant + (sums.n_rows - p) * float(np.log(2.0 * np.pi))
         )
 
-    def mean(self, X: Array) -> Array:
+    def mean(self, rows: Points) -> Array:
         """Means of new labels."""
-        return self._mean(self._prior.features(X).F)
+        return self._mean(self._prior.features(rows).F)
 
     def _mean(self, F: Array) -> Array:
         return self._prior.first_fit(F) + F @ self._theta
 
-    def new(self, X: Array) -> NewRows:
-        """New inputs ``X``, unscaled."""
-        F, noise = self._prior.features(X)
+    def new(self, rows: Points) -> NewRows:
+        """New inputs."""
+        F, noise = self._prior.features(rows)
         mean = self._mean(F)
-        multiply_triangle(self._root, F, transposed=False)
+        F = F @ self._root.T
         return NewRows(F, mean, noise + np.einsum("ij,ij->i", F, F))
 
-    def rows(self, X: Array, y: Array) -> RowState:
-        """State of training rows, unscaled, that are among the sums."""
-        F, noise = self._prior.features(X)
+    def rows(self, rows: Points, y: Array) -> RowState:
+        """State of training rows that are among the sums."""
+        F, noise = self._prior.features(rows)
         alpha = (self._prior.residual(F, y) - F @ self._theta) / noise
-        multiply_triangle(self._root, F, transposed=False)
+        F = F @ self._root.T
         # nothing is left of a design row that determines a coefficient of the mean by itself
         left = np.maximum(1.0 - np.einsum("ij,ij->i", F, F) / noise, LEAST_LEFT)
         return RowState(alpha, left / noise, noise, F)
 
-    def summary(self, X: Array, y: Array) -> Array:
+    def summary(self, rows: Points, y: Array) -> Array:
         """(4, n): alpha, diagonal, bound and size of the label of training rows."""
-        state = self.rows(X, y)
+        state = self.rows(rows, y)
         return np.stack([state.alpha, state.diagonal, state.bound, np.abs(y)])
 
 

@@ -1,9 +1,8 @@
 r"""A Gaussian process given its training rows: everything that a prediction needs, for many test inputs at once.
 
 Notation: :math:`C = (K + \sigma^2 I)^{-1}` over the l training rows; for a test input x, :math:`k = k(X, x)`,
-weights :math:`v = C k`, mean :math:`\mu`, and variance of a new label :math:`s = k(x, x) + \sigma^2 - k'v`. Where rows
-have noise of their own (:mod:`conformal_gp.gp.noise`), the diagonal of their variances stands for :math:`\sigma^2 I`,
-and the test row's for :math:`\sigma^2` in s.
+weights :math:`v = C k`, mean :math:`\mu`, and variance of a new label :math:`s = k(x, x) + \sigma^2 - k'v`. Where the
+noise of rows is known, its variances are added to :math:`\sigma^2 I`, and the test row's to :math:`\sigma^2` in s.
 
 A mean function h(x)'β enters in one of two ways. With *given* coefficients it is subtracted from the labels. With a
 *flat prior* on its coefficients (universal kriging) C becomes
@@ -31,44 +30,26 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
+from scipy.linalg import solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.covariance import Pairs, covariance
-from conformal_gp.gp.factor import (
-    Factor,
-    check_matrix,
-    check_variances,
-    log_determinant,
-    multiply_triangle,
-    trustworthy,
-)
+from conformal_gp.gp.cholesky import Cholesky, check_matrix, check_variances, well_conditioned
+from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.inputs import Inputs, NewInputs
-from conformal_gp.gp.whitened_basis import ALONE, explain, leave_out
-from conformal_gp.types import Array, Rows
+from conformal_gp.types import Array
 
 # Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, that are not
 # refused. Ends of intervals are then within 2e-3 of a high-precision calculation, relative to the labels; within 1e-4
 # at reciprocal condition numbers from 1e-12 on, and within 1e-6 from 1e-10 on (tests/gp/test_precision.py).
 SMALLEST_CONDITION = 1e-14
 SMALLEST_SHARE = 1e-12
-# At less noise, relative to the largest variance, products with L^-1 are less precise than solutions with L: of a test
-# row that is equal to a training row they keep but 3 digits at a ratio of 1e-10.
-NOISE_FOR_ROOT = 1e-5
-
-
-class Moments(NamedTuple):
-    """Prediction for a block of m test inputs, but for the second half of its cost, the weights."""
-
-    half: Array
-    """(m, l): u + q g, from which the weights are L^-T (u + q g)."""
-    mean: Array
-    """(m,): mean of a new label."""
-    variance: Array
-    """(m,): variance s of a new label, noise included; infinite where its mean is not determined."""
-    square: Array
-    """(m,): squared length of ``half``."""
-    prior: Array
-    """(m,): prior variance of a new label, noise included."""
+# At less noise, relative to the largest variance, weights come from solutions with L: products with P are less precise.
+NOISE_FOR_PRODUCTS = 1e-3
+# Residuals below this share of the labels are rounding: the mean function explains them.
+EXPLAINED = 1e-13
+# A row whose inverse leave-one-out standard deviation the flat prior reduces to less than this share determines a
+# coefficient by itself, up to rounding: left out, its label could be anything.
+ALONE = 1e-11
 
 
 class Prediction(NamedTuple):
@@ -79,45 +60,24 @@ class Prediction(NamedTuple):
     mean: Array
     """(m,): mean of a new label."""
     variance: Array
-    """(m,): variance s of a new label, noise included."""
+    """(m,): variance s of a new label, noise included; infinite where its mean is not determined."""
     prior: Array
-    """(m,): its prior variance."""
+    """(m,): its prior variance, noise included."""
 
 
 class Sizes(NamedTuple):
-    """Of what size the numbers are from which scores come: rounding errors are in proportion."""
+    """Magnitudes of the numbers from which scores come: rounding errors are in proportion."""
 
     relative: float
     """Largest ratio of a label's prior variance to its leave-one-out variance."""
     precision: float
     """Largest inverse leave-one-out variance."""
     residual: float
-    """Length of ``alpha``, each entry times its label's prior standard deviation; or, if that is more, of the labels
-    seen through L^-1 but for a first fit, of which the mean basis is taken away: as with rows that are nearly equal,
-    which an input with a coefficient of its own tells apart."""
+    """Length of ``alpha``, each entry times its label's prior standard deviation; or, if that is more, of the whitened
+    labels but for a first fit, of which the mean basis is taken away: as with rows that are nearly equal, which an
+    input with a coefficient of its own tells apart."""
     label: float
     """Largest label."""
-
-
-class Without(NamedTuple):
-    """The training rows but for one of them, for each of k rows to leave out.
-
-    Its label is replaced by what the others predict: then it has no say, and takes no digits from them if it is far
-    out, as differences of quadratic forms would.
-    """
-
-    precision: Array
-    """(k,): its P_ii; 0 if it determines a coefficient by itself, and then it cannot be left out."""
-    quadratic: Array
-    """(k,): y'Py of the others."""
-    columns: Array
-    """(k, l): its column of L^-1, whose product with ``Moments.half`` is its weight."""
-    target: Array
-    """(k, l): whose product with ``Moments.half`` is the mean that the others give, less the first fit."""
-    labels: Array
-    """(k, l): whose product with the weights is the same."""
-    first_fit: Array
-    """(k, p): coefficients of the mean basis."""
 
 
 class Posterior:
@@ -128,21 +88,18 @@ class Posterior:
     kernel : sklearn.gaussian_process.kernels.Kernel
         Covariance function.
     noise_variance : float
-        Variance of the noise that each label carries, times its row's weight and besides what is known.
+        Variance of the noise that each label carries besides what is known.
     inputs : Inputs
-        Training inputs, their mean basis and their noise.
+        Training inputs, their mean basis and their known noise.
     y : ndarray of shape (l,)
         Training labels.
-    flat_prior : bool
+    flat_prior : bool, default=True
         Whether the coefficients of the mean have a flat prior, or are taken as given at their estimate.
     checked : bool, default=True
         Whether to refuse a matrix that is numerically singular, and test rows whose variance is lost in rounding.
-        Tuning keeps away from these by itself.
 
     Attributes
     ----------
-    y : ndarray of shape (l,)
-        Training labels.
     alpha : ndarray of shape (l,)
         Weighted residuals, ``P y`` or ``C (y - H β)``.
     coefficients : ndarray of shape (p,)
@@ -155,8 +112,6 @@ class Posterior:
         Noise variances of the training rows' labels.
     prior : ndarray of shape (l,)
         Their prior variances, noise included.
-    largest_variance : float
-        The largest of them.
     degrees_of_freedom : int
         l, less the number of coefficients with a flat prior.
     """
@@ -168,51 +123,78 @@ class Posterior:
         inputs: Inputs,
         y: Array,
         *,
-        flat_prior: bool = False,
+        flat_prior: bool = True,
         checked: bool = True,
     ):
         self.kernel = kernel
         self.noise_variance = noise_variance
         self._checked = checked
-        H = inputs.H
-        self._H, self.y = H, y
-        A = inputs.pairs.lower_in_place(covariance(kernel, inputs.pairs)[0])
+        self._X, self._H, self.y = inputs.X, inputs.H, y
+        self._flat = flat_prior and self._H.shape[1] > 0
+        A = np.asfortranarray(np.tril(covariance(kernel, self._X)[0]))
         check_matrix(kernel, A)
         self._stationary = float(A[0, 0]) if kernel.is_stationary() else None
-        self.noise = inputs.noise.variance(noise_variance)
-        A.flat[:: A.shape[0] + 1] += self.noise
+        self.noise = noise_variance + inputs.known
+        A.flat[:: y.size + 1] += self.noise
         self.prior = A.diagonal().copy()
-        self.largest_variance = float(self.prior.max())
-        refusal = partial(_singular, largest=self.largest_variance)
-        self._factor = trustworthy(A, SMALLEST_CONDITION, refusal) if checked else Factor(A)
-        self._flat = flat_prior and H.shape[1] > 0
-        self._basis, self.coefficients, self.alpha, self.quadratic = explain(self._factor.lower, H, y)
-        self.log_determinant = log_determinant(self._factor.lower)
+        refusal = partial(_singular, largest=float(self.prior.max()))
+        self._factor = well_conditioned(A, SMALLEST_CONDITION, refusal) if checked else Cholesky(A)
+        self.log_determinant = self._factor.log_determinant()
         self.degrees_of_freedom = y.size
+        self._explain_labels()
         if self._flat:
-            self.log_determinant += log_determinant(self._basis.r)
-            self.degrees_of_freedom -= H.shape[1]
+            self.log_determinant += 2.0 * float(np.log(np.abs(np.diagonal(self._r))).sum())
+            self.degrees_of_freedom -= self._H.shape[1]
+
+    def _explain_labels(self) -> None:
+        """Generalised least squares; a flat prior does not notice a first fit, but rounding does."""
+        first_fit = self._H.T @ self.y  # H has orthonormal columns
+        labels = self.y - self._H @ first_fit
+        self._q, self._r = np.linalg.qr(self._factor.half_solve(np.array(self._H, order="F")))
+        error = self._factor.half_solve(labels)
+        target = np.zeros(first_fit.size)
+        for _ in range(2):  # twice, so that what is left is orthogonal to the basis up to rounding
+            part = self._q.T @ error
+            error = error - self._q @ part
+            target += part
+        target = solve_triangular(self._r, target) if target.size else target
+        left = np.abs(labels - self._H @ target).max()
+        if left <= EXPLAINED * np.abs(self.y).max():
+            error[:] = 0.0
+        self.coefficients = first_fit + target
+        self.quadratic = float(error @ error)
+        self.alpha = self._factor.half_solve(error, transposed=True)
 
     @cached_property
-    def root(self) -> Array:
-        """L^-1, lower triangular, in Fortran's order, (l, l)."""
-        return np.asfortranarray(self._factor.inverse_root())
+    def _root(self) -> Array:
+        """(I - q q') L^-1, of which P is the product with itself; without a flat prior L^-1."""
+        root = self._factor.inverse_root()
+        return root - self._q @ (self._q.T @ root) if self._flat else root
 
     @cached_property
     def diagonal(self) -> Array:
         """Diagonal of P or C, (l,): inverse leave-one-out variances; 0 for a row that determines a coefficient."""
-        diagonal = np.einsum("ij,ij->j", self.root, self.root)
-        if self._flat:
-            left = self._projected(self.root)
-            projected = np.einsum("ij,ij->j", left, left)
-            diagonal = np.where(projected <= ALONE**2 * diagonal, 0.0, projected)
-        return diagonal
+        projected = np.einsum("ij,ij->j", self._root, self._root)
+        if not self._flat:
+            return projected
+        whole = projected + np.sum(self._explained_weights**2, axis=1)
+        return np.where(projected <= ALONE**2 * whole, 0.0, projected)
+
+    @cached_property
+    def _explained_weights(self) -> Array:
+        """L^-T q, (l, p)."""
+        return self._factor.half_solve(np.array(self._q, order="F"), transposed=True)
+
+    @cached_property
+    def _precision(self) -> Array:
+        """P or C, (l, l)."""
+        return self._root.T @ self._root
 
     @cached_property
     def sizes(self) -> Sizes:
-        """Of what size the numbers are that scores come from."""
+        """Magnitudes of the numbers that scores come from."""
         residual = float(np.linalg.norm(np.sqrt(self.prior) * self.alpha))
-        explained = self._basis.r @ (self.coefficients - self._H.T @ self.y)
+        explained = self._r @ (self.coefficients - self._H.T @ self.y)
         whitened = float(np.sqrt(self.quadratic + explained @ explained))
         return Sizes(
             float((self.prior * self.diagonal).max()),
@@ -226,88 +208,78 @@ class Posterior:
         """``alpha``, but 0 for a row that by itself determines a coefficient, (l,)."""
         return np.where(self.diagonal > 0.0, self.alpha, 0.0)
 
-    def _projected(self, columns: Array) -> Array:
-        """(I - q q') of whitened columns."""
-        return columns - self._basis.q.T @ (self._basis.q @ columns) if self._flat else columns
-
     @property
     def log_marginal_likelihood(self) -> float:
         """Log density of the labels; with a flat prior, the restricted one, in the basis given."""
         return -0.5 * (self.quadratic + self.log_determinant + self.degrees_of_freedom * np.log(2.0 * np.pi))
 
-    def precision(self, rows: Rows) -> Array:
-        """Block of P or C among some of the training rows: the inverse of their covariance given the others."""
-        columns = self._projected(self.root[:, rows])
-        block = columns.T @ columns
-        block.flat[:: rows.size + 1] = self.diagonal[rows]
-        return block
+    def mean(self, new: NewInputs) -> Array:
+        """Means; cheaper than :meth:`moments` by a factor of the training rows."""
+        return covariance(self.kernel, new.X, self._X)[0] @ self.alpha + new.H @ self.coefficients
 
-    def without(self, rows: Rows) -> Without:
-        """The training rows but for one of them, for each of some rows."""
-        return Without(*leave_out(self._factor.lower, self._basis, self._H, self.y, self.alpha, rows, self._flat))
+    def moments(self, new: NewInputs) -> tuple[Array, Array]:
+        """Means and variances of new labels, (m,) each."""
+        mean, variance, *_ = self._half(new)
+        return mean, variance
 
-    def moments(self, new: NewInputs, by_root: bool = True) -> Moments:
-        """Means and variances of the labels of new inputs, and what weights are made from.
-
-        By products with L^-1, or, where that is not needed otherwise or the noise is small, by solving with L.
-        """
-        K, _ = covariance(self.kernel, new.pairs)
-        by_root = by_root and self.noise.min() > NOISE_FOR_ROOT * self.largest_variance
-        mean = K @ self.alpha + new.H @ self.coefficients
-        noise = new.noise.variance(self.noise_variance)
-        total = self._prior_variances(new) + noise
-        if by_root:
-            multiply_triangle(self.root, K, transposed=False)
-        else:
-            self._factor.solve_root_in_place(K)
-        half = K
-        square = np.einsum("ij,ij->i", half, half)
-        check_variances(self.kernel, total - noise - square, total)
-        variance = np.maximum(total - square, noise)  # no label varies less than its noise
-        if self._checked:
-            check_resolved(variance, total)
+    def predict(self, new: NewInputs) -> Prediction:
+        """Weights, means and variances of new labels."""
+        if self.noise.min() < NOISE_FOR_PRODUCTS * self.prior.max():
+            mean, variance, half, prior = self._half(new)
+            return Prediction(self._factor.half_solve(half, transposed=True).T, mean, variance, prior)
+        K = covariance(self.kernel, new.X, self._X)[0]
+        weights = K @ self._precision
+        square = np.einsum("ij,ij->i", weights, K)
+        mean, known = K @ self.alpha + new.H @ self.coefficients, new.H
+        explained = np.empty((0, K.shape[0]))
         if self._flat:
-            spread = self._basis.add_unexplained(half, new.H, square)
+            explained = (K @ self._explained_weights).T
+            known = solve_triangular(self._r, new.H.T, trans="T").T
+            weights += known @ self._explained_weights.T
+            square += np.einsum("ij,ij->j", explained, explained)
+        variance, prior = self._variances(new, square, known.T - explained if self._flat else explained)
+        return Prediction(weights, mean, variance, prior)
+
+    def _half(self, new: NewInputs) -> tuple[Array, Array, Array, Array]:
+        """Means, variances, u + q g, (l, m), and prior variances."""
+        K = covariance(self.kernel, new.X, self._X)[0]
+        mean = K @ self.alpha + new.H @ self.coefficients
+        half = self._factor.half_solve(K.T)
+        square = np.einsum("ij,ij->j", half, half)
+        gap = np.empty((0, mean.size))
+        if self._flat:
+            gap = solve_triangular(self._r, new.H.T, trans="T") - self._q.T @ half
+            half = half + self._q @ gap
+        variance, prior = self._variances(new, square, gap)
+        return mean, variance, half, prior
+
+    def _variances(self, new: NewInputs, square: Array, gap: Array) -> tuple[Array, Array]:
+        """Variances of new labels from u'u and g, (p, m), and their prior variances."""
+        noise = self.noise_variance + new.known
+        prior = noise + (self.kernel.diag(new.X) if self._stationary is None else self._stationary)
+        check_variances(self.kernel, prior - noise - square, prior)
+        variance = np.maximum(prior - square, noise)  # no label varies less than its noise
+        if self._checked:
+            check_resolved(variance, prior)
+        if self._flat:
+            spread = np.einsum("ij,ij->j", gap, gap)
             # A flat prior says nothing where the training rows determine no coefficient, or only by rounding.
             undetermined = new.undetermined | (variance <= ALONE**2 * spread)
-            variance += spread
-            variance[undetermined] = np.inf
-        return Moments(half, mean, variance, square, total)
+            variance = np.where(undetermined, np.inf, variance + spread)
+        return variance, prior
 
     def covariance(self, new: NewInputs) -> Array:
         """Covariances of the labels of new inputs with each other, noise included, (m, m).
 
         With errors :math:`f(x) - v'y` of predictions, :math:`k(x, x_2) - v'k_2 - v_2'k + v' C^{-1} v_2`; the first
-        three terms, and the last, are products of ``Moments.half`` and u.
+        three terms, and the last, are products of u + q g and u.
         """
-        u, _ = covariance(self.kernel, new.pairs)
-        self._factor.solve_root_in_place(u)
-        moments = self.moments(new, by_root=False)
-        half = moments.half
-        both = half @ u.T
-        found = covariance(self.kernel, Pairs(new.pairs.X, new.pairs.X))[0] - both - both.T + half @ half.T
-        np.fill_diagonal(found, moments.variance)
+        _, variance, half, _ = self._half(new)
+        u = self._factor.half_solve(covariance(self.kernel, new.X, self._X)[0].T)
+        both = half.T @ u
+        found = covariance(self.kernel, new.X, new.X)[0] - both - both.T + half.T @ half
+        np.fill_diagonal(found, variance)
         return found
-
-    def _prior_variances(self, new: NewInputs) -> Array:
-        """Prior variances at new inputs, without noise."""
-        if self._stationary is None:
-            return self.kernel.diag(new.pairs.X)
-        return np.full(new.pairs.shape[0], self._stationary)
-
-    def weights(self, moments: Moments) -> Array:
-        """Weights v of the training labels in the means, (m, l); ``moments.half`` is used up."""
-        multiply_triangle(self.root, moments.half, transposed=True)
-        return moments.half
-
-    def predict(self, new: NewInputs) -> Prediction:
-        """Weights, means and variances of the labels of new inputs."""
-        moments = self.moments(new)
-        return Prediction(self.weights(moments), moments.mean, moments.variance, moments.prior)
-
-    def mean(self, new: NewInputs) -> Array:
-        """Means; cheaper than :meth:`moments` by a factor of the training rows."""
-        return covariance(self.kernel, new.pairs)[0] @ self.alpha + new.H @ self.coefficients
 
 
 def noise_floor(norm: float) -> float:

@@ -1,143 +1,358 @@
-r"""Training rows and one test row: the restricted likelihood of all of them, at any hyperparameters and label.
+r"""Full conformal prediction with hyperparameters chosen inside the bag of training rows and test row.
 
-At hyperparameters :math:`\theta` the process has covariance :math:`a (K_\theta + \rho_\theta I)` with the amplitude a
-profiled out. Of n rows with a mean basis of p columns, minus twice its restricted log likelihood is, but for
-constants, :math:`\nu \log (y'Py) + \log D` with :math:`\nu = n - p` and :math:`D = |K + \rho I| |H'CH|`. By the block
-form of the inverse, adding a test row with label y to training rows with quadratic form Q and determinant D gives
+Each label of a test row chooses from a list of candidates, by the restricted likelihood of all l + 1 rows. At candidate
+g the process has covariance :math:`a (K_g + \rho_g I)` with the amplitude a profiled out. Of n rows with a mean basis
+of p columns, minus twice its restricted log likelihood is, but for constants, :math:`\nu \log (y'Py) + \log D` with
+:math:`\nu = n - p` and :math:`D = |K + \rho I| |H'CH|`. By the block form of the inverse, a test row with label y turns
+the training rows' Q and D into :math:`Q + (y - \mu)^2 / s` and :math:`D s`. So g is chosen where
 
-.. math:: F(\theta, y) = \nu \log \left( Q + (y - \mu)^2 / s \right) + \log (D s) + \text{penalty}(\theta),
+.. math:: (D_g s_g)^{1/\nu} \left( Q_g + (y - \mu_g)^2 / s_g \right)
 
-where :math:`\mu` and s are mean and variance of the test row's label. Setting training row i aside turns Q, D, μ and s
-into :math:`Q - \alpha_i^2 / P_{ii}, D P_{ii}, \mu - v_i \alpha_i / P_{ii}` and :math:`s + v_i^2 / P_{ii}`.
+is least: **a parabola in y**, and the choice is the lower envelope of parabolas. Where noise is known, the amplitude is
+part of the candidate, and :math:`Q_g + (y - \mu_g)^2 / s_g + \log (D_g s_g)` is a parabola again. On each segment of
+labels that choose the same candidate the region is the fixed-hyperparameter one; the whole region is the union.
 
-So :math:`F(\theta', y) < F(\theta, y) - g` is a comparison of two parabolas in y: a quadratic inequality. And so is
-:math:`u' \nabla F(\theta, y) < - g`, which says what a step u promises to first order
-(:mod:`conformal_gp.gp.slopes`).
+The list may not depend on the rows that are ranked, and inputs are scaled alike for all rows of the bag
+(:class:`~conformal_gp.gp.inputs.SymmetricScaling`), so that no row is treated differently.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable
-from copy import copy
-from threading import RLock
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.inputs import Inputs, NewInputs
-from conformal_gp.gp.posterior import Posterior
-from conformal_gp.gp.whitened_basis import EXPLAINED
-from conformal_gp.types import Array
+from conformal_gp.conformal.lines import Lines
+from conformal_gp.conformal.one_sided import mirrored, upper_bounds
+from conformal_gp.conformal.pvalues import Counts, counts
+from conformal_gp.conformal.regions import SLOPE_TIE, hulls, regions, widened
+from conformal_gp.gp.inputs import Inputs, NewInputs, Points, Scaling, SymmetricScaling
+from conformal_gp.gp.posterior import EXPLAINED, Posterior
+from conformal_gp.gp.spectrum import Spectrum
+from conformal_gp.predictors.base import Part, Predictor, score_lines
+from conformal_gp.predictors.envelope import Parabolas, Segments, lower_envelope
+from conformal_gp.types import Array, Rows
 
-# Factorisations that are kept, in bytes; others are computed again when they are needed.
-KEPT_BYTES = 2**29
-
-
-class Choices(Protocol):
-    """Hyperparameters to choose from: a lattice, or a list."""
-
-    def kernel(self, point: Any) -> Kernel:
-        """Kernel at a point."""
-
-    def noise_variance(self, point: Any) -> float:
-        """Noise variance at a point."""
-
-    def noise_coefficients(self, point: Any) -> Array:
-        """Coefficients of varying noise there; none where it is constant."""
-
-    def penalty(self, point: Any) -> float:
-        """What is added to minus twice the log likelihood there."""
+# Scalings of which factorisations are kept.
+KEPT_SCALINGS = 4
+# A candidate is chosen only if its noise is at least this share of the largest prior variance in the bag: with less,
+# rounding decides. Prior variances grow with far-out inputs where kernels are not stationary.
+LEAST_NOISE = 1e-13
 
 
-class Criterion(NamedTuple):
-    """What of F does not depend on a test row."""
+class Candidate(NamedTuple):
+    """One setting of the hyperparameters; up to a common factor of signal and noise, unless noise is known."""
 
-    quadratic: float
-    log_determinant: float
-    """Penalty included; infinite where the covariance matrix is numerically singular."""
-    largest_variance: float
-    """Largest prior variance of a training row's label, noise included."""
+    kernel: Kernel
+    noise_variance: float
 
 
-class Bag:
-    """Training rows under one scaling of their inputs, and the process at any point.
+class Chosen(NamedTuple):
+    """What the training rows choose by themselves, in units of the labels."""
+
+    candidate: Candidate
+    amplitude: float
+    coefficients: Array
+    log_likelihood: float
+
+
+class BagPredictor(Predictor):
+    """Answers with a list of candidates inside the bag.
 
     Parameters
     ----------
-    choices : Choices
-        The hyperparameters.
-    inputs : Inputs
+    candidates : list of Candidate
+        The list.
+    rows : Points
         Training inputs.
     y : ndarray of shape (l,)
         Training labels.
-    prior_share : float, default=1.0
-        Which part of the penalty counts.
+    scale_inputs : bool
+        Whether inputs are scaled.
+    mean : {"zero", "constant", "linear"}
+        Mean function.
+    ranked : ndarray of int, or None
+        Rows that are ranked against the test row; None ranks all.
+    gamma : float
+        Normalisation exponent.
+    n_jobs : int or None
+        Threads over blocks of test rows.
     """
 
-    def __init__(self, choices: Choices, inputs: Inputs, y: Array, prior_share: float = 1.0):
-        self.choices = choices
-        self.inputs = inputs
-        self.y = y
-        self._prior_share = prior_share
-        self.degrees = y.size - inputs.H.shape[1]
-        """Degrees of freedom of the training rows alone, or of as many with the test row among them."""
-        self._criteria: dict[Hashable, Criterion] = {}
-        self._posteriors: OrderedDict[Hashable, Posterior] = OrderedDict()
-        self._lock = RLock()
-        self.rounding = (EXPLAINED * float(np.abs(y).max(initial=0.0))) ** 2
-        """Square of what is rounding in a label, where the mean function explains all of them."""
-        self._most_kept = max(2, KEPT_BYTES // (8 * y.size**2))
+    def __init__(
+        self,
+        candidates: list[Candidate],
+        rows: Points,
+        y: Array,
+        scale_inputs: bool,
+        mean: str,
+        ranked: Rows | None,
+        gamma: float,
+        n_jobs: int | None,
+    ):
+        self._candidates = candidates
+        self._rows = rows
+        self._y = y
+        self._mean = mean
+        self._gamma = gamma
+        self._ranked: Rows | slice = slice(None) if ranked is None else ranked
+        self.n_jobs = n_jobs
+        self.n_rows = y.size
+        self.n_ranked = y.size if ranked is None else ranked.size
+        stationary = all(candidate.kernel.is_stationary() for candidate in candidates)
+        self._scaling = SymmetricScaling(rows.X, stationary) if scale_inputs else None
+        self._scaled = lru_cache(KEPT_SCALINGS)(self._make_scaled)
+        self._plain = self._scaled(() if self._scaling is None else tuple(self._scaling.training_key()))
 
-    def choosing_from(self, choices: Choices) -> Bag:
-        """The same rows with another penalty on the same points."""
-        found = copy(self)
-        found.choices, found._criteria = choices, {}
+    def _make_scaled(self, key: tuple[int, ...]) -> _ScaledBag:
+        """The training rows under a scaling."""
+        scaling = Scaling.none(self._rows.X) if self._scaling is None else self._scaling.scaling(np.array(key))
+        return _ScaledBag(self._candidates, Inputs(self._rows, scaling, self._mean), self._y)
+
+    @property
+    def chosen(self) -> Chosen:
+        """What the training rows choose by themselves."""
+        bag = self._plain
+        posterior = bag.posterior(bag.chosen)
+        amplitude = posterior.quadratic / posterior.degrees_of_freedom if bag.profiled else 1.0
+        freedom = posterior.degrees_of_freedom
+        log_likelihood = posterior.log_marginal_likelihood
+        if bag.profiled and amplitude > 0.0:
+            log_likelihood = -0.5 * (freedom * np.log(2.0 * np.pi * np.e * amplitude) + posterior.log_determinant)
+        coefficients = bag.inputs.coefficients(posterior.coefficients)
+        return Chosen(self._candidates[bag.chosen], amplitude, coefficients, log_likelihood)
+
+    def mean(self, new: Points) -> Array:
+        """See Predictor: with what the training rows choose by themselves."""
+        bag = self._plain
+        posterior = bag.posterior(bag.chosen)
+        return np.concatenate(
+            self.map_blocks(lambda block: posterior.mean(bag.inputs.new(new.take(block))), len(new.X))
+        )
+
+    def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
+        """See Predictor."""
+        bag, amplitude = self._plain, self.chosen.amplitude
+        posterior = bag.posterior(bag.chosen)
+        blocks = self.map_blocks(lambda block: posterior.moments(bag.inputs.new(new.take(block))), len(new.X))
+        mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        return mean, amplitude * variance
+
+    def mean_and_covariance(self, new: Points) -> tuple[Array, Array]:
+        """See Predictor."""
+        bag = self._plain
+        covariance = bag.posterior(bag.chosen).covariance(bag.inputs.new(new))
+        return self.mean(new), self.chosen.amplitude * covariance
+
+    def hulls(self, new: Points, ranks: Sequence[int]) -> Array:
+        """See Predictor; both ends are the mean where the region is empty."""
+        ends = np.tile(np.nan, (len(new.X), 2, len(ranks)))
+
+        def extend(lines: Lines, segments: Segments) -> None:
+            exact, wide = _hulls_within(lines, ranks, segments)
+            low, high = segments.low[:, None], segments.high[:, None]
+            there = (exact[:, 0] < high) & (exact[:, 1] >= low)
+            np.fmin.at(ends[:, 0], segments.row, np.where(there, np.maximum(wide[:, 0], low), np.nan))
+            np.fmax.at(ends[:, 1], segments.row, np.where(there, np.minimum(wide[:, 1], high), np.nan))
+
+        self._for_segments(new, extend)
+        empty = np.isnan(ends)
+        return np.where(empty, self.mean(new)[:, None, None], ends) if empty.any() else ends
+
+    def regions(self, new: Points, rank: int) -> list[Array]:
+        """See Predictor."""
+        found: list[list[Array]] = [[] for _ in new.X]
+
+        def extend(lines: Lines, segments: Segments) -> None:
+            exact, wide = regions(lines, rank, widened=False), regions(lines, rank)
+            for own, outer, row, low, high in zip(exact, wide, segments.row, segments.low, segments.high, strict=True):
+                if own.shape == outer.shape:  # widening has joined none
+                    outer = outer[(own[:, 0] < high) & (own[:, 1] >= low)]
+                outer = outer[(outer[:, 0] < high) & (outer[:, 1] >= low)]
+                found[row].append(np.clip(outer, low, high))
+
+        self._for_segments(new, extend)
+        return [_union(np.concatenate(pieces)) for pieces in found]
+
+    def bounds(self, new: Points, below: Sequence[int], above: Sequence[int]) -> Array:
+        """See Predictor."""
+        found = np.full((len(new.X), len(below) + len(above)), -np.inf)
+
+        def extend(lines: Lines, segments: Segments) -> None:
+            sides = (
+                (mirrored(lines), below, -segments.high, -segments.low, slice(0, len(below))),
+                (lines, above, segments.low, segments.high, slice(len(below), None)),
+            )
+            for seen, ranks, low, high, columns in sides:
+                exact = upper_bounds(seen, ranks, high, widened=False)
+                reached = np.where(exact > low[:, None], upper_bounds(seen, ranks, high), -np.inf)
+                np.maximum.at(found[:, columns], segments.row, reached)
+
+        self._for_segments(new, extend)
+        found[:, : len(below)] *= -1.0
         return found
 
-    def posterior(self, point: Any) -> Posterior:
-        """The process at a point, given the training rows."""
-        with self._lock:
-            if point in self._posteriors:
-                self._posteriors.move_to_end(point)
-            else:
-                self._posteriors[point] = Posterior(
-                    self.choices.kernel(point),
-                    self.choices.noise_variance(point),
-                    self.inputs.weighted(self.choices.noise_coefficients(point)),
-                    self.y,
-                    flat_prior=True,
-                    checked=False,
-                )
-                if len(self._posteriors) > self._most_kept:
-                    self._posteriors.popitem(last=False)
-            return self._posteriors[point]
+    def counts(self, new: Points, y: Array, signed: bool) -> tuple[Counts, Counts]:
+        """See Predictor."""
+        found = np.empty((2, y.size), dtype=np.int64)
 
-    def seen(self, point: Any, new: NewInputs) -> NewInputs:
-        """Test rows as the process at a point sees them: with noise that varies as it says."""
-        return new.weighted(self.choices.noise_coefficients(point))
+        def fill(block: Rows) -> None:
+            for rows, bag, seen in self._bags(new, block):
+                chosen = bag.parabolas(seen).least_at(y[rows])
+                members, lines = bag.lines(np.arange(rows.size), chosen, seen, self._ranked, self._gamma)
+                found[:, rows[members]] = counts(lines, y[rows[members]], signed)
 
-    def criterion(self, point: Any) -> Criterion:
-        """What of F does not depend on a test row, at a point."""
-        known = self._criteria.get(point)
-        if known is None:
-            try:
-                posterior = self.posterior(point)
-                value = posterior.log_determinant + self._prior_share * self.choices.penalty(point)
-                known = Criterion(posterior.quadratic, value, posterior.largest_variance)
-            except LinAlgError:
-                known = Criterion(1.0, np.inf, 1.0)
-            self._criteria[point] = known
-        return known
+        self._map_rows(fill, len(new.X))
+        at_least, greater = found
+        return at_least, greater
 
-    def helps(self, new: Any, old: Any, gain: float, other: Bag | None = None) -> bool:
-        """Whether the training rows by themselves are likelier at a point than at another, by some gain in F.
+    def _map_rows(self, function: Callable[[Rows], Part], n_new: int) -> list[Part]:
+        return self.map_blocks(lambda block: function(np.arange(block.start, block.stop)), n_new)
 
-        The old point may be one of ``other``: the same rows with other hyperparameters to choose from.
+    def _bags(self, new: Points, block: Rows) -> Iterator[tuple[Rows, _ScaledBag, NewInputs]]:
+        """Test rows of a block that share a scaling, the training rows under it, and how it sees the test rows."""
+        if self._scaling is None:
+            yield block, self._plain, self._plain.inputs.new(new.take(block))
+            return
+        keys, member = np.unique(self._scaling.keys(new.X[block]), axis=0, return_inverse=True)
+        for number, key in enumerate(keys):
+            rows = block[member.ravel() == number]
+            bag = self._scaled(tuple(key))
+            yield rows, bag, bag.inputs.new(new.take(rows))
+
+    def _for_segments(self, new: Points, function: Callable[[Lines, Segments], None]) -> None:
+        """Call ``function`` with segments of labels and with the lines of the candidate that each chooses."""
+
+        def work(block: Rows) -> None:
+            for rows, bag, seen in self._bags(new, block):
+                segments = lower_envelope(bag.parabolas(seen))
+                order, lines = bag.lines(segments.row, segments.candidate, seen, self._ranked, self._gamma)
+                own = segments.take(order)
+                function(lines, own._replace(row=rows[own.row]))
+
+        self._map_rows(work, len(new.X))
+
+
+class _ScaledBag:
+    """Training rows under one scaling of their inputs, and the process of each candidate."""
+
+    def __init__(self, candidates: list[Candidate], inputs: Inputs, y: Array):
+        self.inputs = inputs
+        self._candidates = candidates
+        self._y = y
+        self.profiled = not inputs.known.any()
+        self._spectra, self._order = _spectra(candidates, inputs, y)
+        self._noise = np.array([candidate.noise_variance for candidate in candidates])
+        self._largest = self._each([np.full(s.quadratic.size, s.largest) for s in self._spectra])
+        self._log_determinant = self._each([spectrum.log_determinant for spectrum in self._spectra])
+        self._quadratic = self._each([spectrum.quadratic for spectrum in self._spectra])
+        self._degrees = y.size - inputs.H.shape[1]
+        # what is rounding in labels that the mean function explains
+        self._rounding = (EXPLAINED * float(np.abs(y).max())) ** 2
+        alone = self._criteria(np.zeros((1, self._noise.size)), np.ones((1, 1)), self._largest, self._degrees)
+        self.chosen = int(alone.least_at(np.zeros(1))[0])
+        self.posterior = lru_cache(None)(self._posterior)
+
+    def _each(self, parts: list[Array]) -> Array:
+        """Values of all candidates along the last axis, from those of the spectra."""
+        return np.concatenate(parts, axis=-1)[..., self._order]
+
+    def _posterior(self, candidate: int) -> Posterior:
+        return Posterior(*self._candidates[candidate], self.inputs, self._y, checked=False)
+
+    def _criteria(self, mean: Array, s: Array, largest: Array, degrees: Array | int) -> Parabolas:
+        """Criteria of all candidates, (m, G), of means and variances of the test rows' labels.
+
+        ``largest`` is the largest prior variance in the bag, without noise.
         """
-        (q_new, d_new, _), (q_old, d_old, _) = self.criterion(new), (other or self).criterion(old)
-        if not (np.isfinite(d_new) and q_new > 0.0 and q_old > 0.0):
-            return False
-        return bool(self.degrees * np.log(q_new / q_old) + d_new < d_old - gain)
+        usable = self._noise >= LEAST_NOISE * largest if self.profiled else np.ones(largest.shape, dtype=bool)
+        if not usable.any(axis=-1).all():
+            raise LinAlgError(
+                "no candidate has noise enough for inputs that are as far out as these; scale inputs, or leave "
+                "far-out rows out."
+            )
+        log_determinant = self._log_determinant + np.log(s)
+        level, steepness = self._quadratic + log_determinant, 1.0 / s + np.zeros(mean.shape)
+        if self.profiled:
+            exponent = np.where(usable, log_determinant, np.inf) / degrees
+            factor = np.exp(exponent - exponent.min(axis=1, keepdims=True))
+            level, steepness = factor * (self._quadratic + self._rounding), factor / s
+        return Parabolas(mean, np.where(usable, steepness, np.inf), np.where(usable, level, np.inf))
+
+    def parabolas(self, new: NewInputs) -> Parabolas:
+        """Criteria of all candidates for some test rows."""
+        moments = [spectrum.moments(new) for spectrum in self._spectra]
+        mean, s = (self._each(list(part)) for part in zip(*moments, strict=True))
+        # a row whose mean is not determined adds a coefficient of its own, and nothing to the likelihood
+        silent = np.isinf(s)
+        degrees = self._degrees + 1 - silent.any(axis=1, keepdims=True)
+        largest = np.maximum(self._largest, self._prior(new))
+        found = self._criteria(mean, np.where(silent, 1.0, s), largest, degrees)
+        return found._replace(steepness=np.where(silent, np.finfo(float).tiny, found.steepness))
+
+    def _prior(self, new: NewInputs) -> Array:
+        """Prior variances of new labels with all candidates, without noise, (m, G)."""
+        parts = [
+            np.repeat(spectrum.prior(new)[:, None], spectrum.quadratic.size, axis=1) for spectrum in self._spectra
+        ]
+        return self._each(parts)
+
+    def lines(
+        self, rows: Rows, candidates: Rows, new: NewInputs, ranked: Rows | slice, gamma: float
+    ) -> tuple[Rows, Lines]:
+        """Scores of test rows, each with a candidate: in which order, and their lines."""
+        order, found = [], []
+        for candidate in np.unique(candidates):
+            members = np.flatnonzero(candidates == candidate)
+            seen = NewInputs(*(part[rows[members]] for part in new))
+            posterior = self.posterior(int(candidate))
+            found.append(score_lines(posterior, ranked, posterior.predict(seen), gamma))
+            order.append(members)
+        return np.concatenate(order), Lines.concatenate(found)
+
+
+def _spectra(candidates: list[Candidate], inputs: Inputs, y: Array) -> tuple[list[Spectrum], Rows]:
+    """Processes of candidates, those of one kernel together, and where each candidate is among them."""
+    known = inputs.known.any()
+    groups: dict[int, list[int]] = {}
+    for number, candidate in enumerate(candidates):
+        groups.setdefault(number if known else id(candidate.kernel), []).append(number)
+    spectra = [
+        Spectrum(candidates[numbers[0]].kernel, np.array([candidates[k].noise_variance for k in numbers]), inputs, y)
+        for numbers in groups.values()
+    ]
+    return spectra, np.argsort(np.concatenate(list(groups.values())), kind="stable")
+
+
+def _hulls_within(lines: Lines, ranks: Sequence[int], segments: Segments) -> tuple[Array, Array]:
+    """Hulls of the parts of regions that lie within segments, exact and widened; wrong way round where there is none."""
+    exact = hulls(lines, ranks, widened=False)
+    if np.abs(lines.slope).max(initial=0.0) < 1.0 - SLOPE_TIE:  # intervals
+        return exact, widened(lines, exact)
+    found = []
+    for ends in (False, True):
+        both = np.tile([[np.inf], [-np.inf]], (segments.row.size, 1, len(ranks)))
+        for level, rank in enumerate(ranks):
+            for j, pieces in enumerate(regions(lines, rank, ends)):
+                inside = pieces[(pieces[:, 0] < segments.high[j]) & (pieces[:, 1] >= segments.low[j])]
+                if inside.size:
+                    both[j, :, level] = inside[0, 0], inside[-1, 1]
+        found.append(both)
+    return found[0], found[1]
+
+
+def _union(pieces: Array) -> Array:
+    """Pieces, sorted, those that touch made one.
+
+    >>> _union(np.array([[2.0, 3.0], [0.0, 1.0], [1.0, 1.5]]))
+    array([[0. , 1.5],
+           [2. , 3. ]])
+    """
+    pieces = pieces[np.argsort(pieces[:, 0])]
+    reached = np.maximum.accumulate(pieces[:, 1])
+    begins = np.append(True, pieces[1:, 0] > reached[:-1])[: len(pieces)]
+    return np.column_stack([pieces[begins, 0], reached[np.append(begins[1:], True)[: len(pieces)]]])

@@ -1,4 +1,4 @@
-"""What predictors share: their interface, whichever way hyperparameters were chosen, and scores beside test rows."""
+"""What predictors share: their interface, whichever way hyperparameters were chosen, and scores of one process."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ import numpy as np
 
 from conformal_gp.conformal.lines import Lines, normalised_residual_lines, rounding
 from conformal_gp.conformal.pvalues import Counts, shares
+from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.posterior import Posterior, Prediction
+from conformal_gp.rows import slices
 from conformal_gp.threads import map_threads
 from conformal_gp.types import Array, Rows
 
 Part = TypeVar("Part")
 
-# Test rows are taken in blocks: large enough for the matrix product, small enough for the cache. Memory does not grow
-# with the number of test rows.
-BLOCK_ROWS = 512
-BLOCK_ENTRIES = 2**18
+# Test rows are taken in blocks that stay in the cache: so many covariances with training rows, but at least and at
+# most so many rows. Memory does not grow with the number of test rows.
+BLOCK_ENTRIES = 2**17
+BLOCK_ROWS = (64, 512)
 
 
 class Predictor(ABC):
-    """Answers for any number of checked test inputs, in blocks."""
+    """Answers for any number of checked test rows."""
 
     n_rows: int
     """Training rows."""
@@ -32,60 +34,59 @@ class Predictor(ABC):
     n_jobs: int | None
     """Threads over blocks of test rows."""
 
-    def map_blocks(self, function: Callable[[Rows], Part], rows: Rows) -> list[Part]:
-        """Apply ``function`` to blocks of the indices ``rows``, in threads."""
-        most = max(BLOCK_ROWS, BLOCK_ENTRIES // self.n_rows)
-        blocks = np.array_split(rows, max(1, -(-rows.size // most)))
-        return list(map_threads(function, blocks, self.n_jobs))
+    def map_blocks(self, function: Callable[[slice], Part], n_new: int) -> list[Part]:
+        """Apply ``function`` to blocks of test rows, in threads."""
+        step = int(np.clip(BLOCK_ENTRIES // self.n_rows, *BLOCK_ROWS))
+        return list(map_threads(function, slices(n_new, step), self.n_jobs))
 
     @abstractmethod
-    def mean(self, X: Array) -> Array:
+    def mean(self, new: Points) -> Array:
         """Plain Gaussian process means."""
 
     @abstractmethod
-    def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
+    def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
         """Plain Gaussian process means, and variances of new labels."""
 
     @abstractmethod
-    def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
+    def mean_and_covariance(self, new: Points) -> tuple[Array, Array]:
         """Means of new labels, (m,), and their covariances, noise included, (m, m): one block, whatever m."""
 
-    def draw(self, X: Array, n_samples: int, rng: np.random.RandomState) -> Array:
+    def draw(self, new: Points, n_samples: int, rng: np.random.RandomState) -> Array:
         """Draws of new labels under the plain Gaussian process, one a column."""
-        mean, covariance = self.mean_and_covariance(X)
+        mean, covariance = self.mean_and_covariance(new)
         if not np.isfinite(covariance).all():
             row = int(np.argmin(np.isfinite(np.diagonal(covariance))))
             raise ValueError(f"the training rows do not determine the mean at row {row} of X: nothing can be drawn.")
         return rng.multivariate_normal(mean, covariance, n_samples).T
 
     @abstractmethod
-    def hulls(self, X: Array, ranks: Sequence[int]) -> Array:
+    def hulls(self, new: Points, ranks: Sequence[int]) -> Array:
         """Convex hulls of the regions of several ranks, (m, 2, levels)."""
 
     @abstractmethod
-    def regions(self, X: Array, rank: int) -> list[Array]:
+    def regions(self, new: Points, rank: int) -> list[Array]:
         """Exact regions of one rank, each (pieces, 2)."""
 
     @abstractmethod
-    def bounds(self, X: Array, below: Sequence[int], above: Sequence[int]) -> Array:
+    def bounds(self, new: Points, below: Sequence[int], above: Sequence[int]) -> Array:
         """Lower bounds of some ranks, then upper bounds of others, (m, len(below) + len(above))."""
 
     @abstractmethod
-    def counts(self, X: Array, y: Array, signed: bool) -> tuple[Counts, Counts]:
+    def counts(self, new: Points, y: Array, signed: bool) -> tuple[Counts, Counts]:
         """How many rows score at least as high as each test row with its label, and how many higher."""
 
-    def p_values(self, X: Array, y: Array, tie_breaks: Array | None) -> Array:
+    def p_values(self, new: Points, y: Array, tie_breaks: Array | None) -> Array:
         """p-values of one label for each test row."""
-        return shares(*self.counts(X, y, signed=False), self.n_ranked, tie_breaks)
+        return shares(*self.counts(new, y, signed=False), self.n_ranked, tie_breaks)
 
-    def cumulative(self, X: Array, y: Array, tie_breaks: Array) -> Array:
+    def cumulative(self, new: Points, y: Array, tie_breaks: Array) -> Array:
         """Values of the predictive distribution function at one label for each test row."""
-        at_least, greater = self.counts(X, y, signed=True)
+        at_least, greater = self.counts(new, y, signed=True)
         return shares(self.n_ranked - greater, self.n_ranked - at_least, self.n_ranked, tie_breaks)
 
 
 def score_lines(posterior: Posterior, ranked: Rows | slice, prediction: Prediction, gamma: float) -> Lines:
-    """Lines of the ranked rows for a block of test rows.
+    """Lines of the ranked rows for a block of test rows: eq. 21 of the paper, centred.
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ def score_lines(posterior: Posterior, ranked: Rows | slice, prediction: Predicti
     prediction : Prediction
         Of m test rows.
     gamma : float
-        Root of the variance in the nonconformity measure.
+        Normalisation exponent, eq. 19 of the paper.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def score_lines(posterior: Posterior, ranked: Rows | slice, prediction: Predicti
     weights, mean, variance, prior = prediction
     diagonal, ranked_weights = posterior.diagonal[ranked], weights[:, ranked]
     lines = normalised_residual_lines(posterior.residuals[ranked], diagonal, ranked_weights, mean, variance, gamma)
-    length = np.sqrt(np.einsum("ij,ij,j->i", weights, weights, posterior.prior))
+    length = np.sqrt(weights**2 @ posterior.prior)
     unequal = 1.0 if gamma == 2.0 else _unequal(diagonal, ranked_weights, variance, gamma)
     return lines._replace(rounding=rounding(posterior.sizes, length, variance, prior, unequal))
 

@@ -14,6 +14,7 @@ from conformal_gp.conformal.lines import LABEL_ROUNDING, Lines, Rounding, normal
 from conformal_gp.conformal.one_sided import mirrored, upper_bounds
 from conformal_gp.conformal.pvalues import Counts, counts
 from conformal_gp.conformal.regions import hulls, regions
+from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.lowrank import LowRankPosterior, NewRows
 from conformal_gp.predictors.base import Part, Predictor
 from conformal_gp.rows import Rows, RowTaker, slices
@@ -100,19 +101,19 @@ class LowRankPredictor(Predictor):
         alpha, diagonal, bound, _ = self._scores
         return Ranking(alpha, diagonal, bound, self._gamma, sign)
 
-    def mean(self, X: Array) -> Array:
+    def mean(self, new: Points) -> Array:
         """See Predictor."""
-        return np.concatenate(self._map(lambda block: self._posterior.mean(X[block]), X.shape[0]))
+        return np.concatenate(self._map(lambda block: self._posterior.mean(new.take(block)), len(new.X)))
 
-    def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
+    def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
         """See Predictor."""
-        blocks = self._map(lambda block: self._posterior.new(X[block])[1:], X.shape[0])
+        blocks = self._map(lambda block: self._posterior.new(new.take(block))[1:], len(new.X))
         mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return mean, variance
 
-    def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
+    def mean_and_covariance(self, new: Points) -> tuple[Array, Array]:
         """See Predictor."""
-        W, mean, variance = self._new(X)
+        W, mean, variance = self._new(new)
         covariance = W @ W.T
         np.fill_diagonal(covariance, variance)
         return mean, covariance
@@ -120,9 +121,9 @@ class LowRankPredictor(Predictor):
     def _map(self, function: Callable[[slice], Part], n_rows: int) -> list[Part]:
         return list(map_threads(function, slices(n_rows, CHUNK_ROWS), self.n_jobs))
 
-    def hulls(self, X: Array, ranks: Sequence[int]) -> Array:
+    def hulls(self, new: Points, ranks: Sequence[int]) -> Array:
         """See Predictor."""
-        ends = np.tile([[-np.inf], [np.inf]], (X.shape[0], 1, len(ranks)))
+        ends = np.tile([[-np.inf], [np.inf]], (len(new.X), 1, len(ranks)))
         finite = _finite(ranks)
 
         def fill(members: Numbers, comparison: Comparison) -> None:
@@ -131,29 +132,29 @@ class LowRankPredictor(Predictor):
                 comparison.lines, [ranks[level] - comparison.above for level in levels]
             ).transpose(0, 2, 1)
 
-        self._answer(X, partial(self._for_ranks, [ranks[level] for level in finite]), fill)
+        self._answer(new, partial(self._for_ranks, [ranks[level] for level in finite]), fill)
         return ends
 
-    def regions(self, X: Array, rank: int) -> list[Array]:
+    def regions(self, new: Points, rank: int) -> list[Array]:
         """See Predictor."""
-        found = [np.array([[-np.inf, np.inf]])] * X.shape[0]
+        found = [np.array([[-np.inf, np.inf]])] * len(new.X)
 
         def fill(members: Numbers, comparison: Comparison) -> None:
             for member, region in zip(members, regions(comparison.lines, rank - comparison.above), strict=True):
                 found[member] = region
 
         if rank > 0:
-            self._answer(X, partial(self._for_ranks, [rank]), fill)
+            self._answer(new, partial(self._for_ranks, [rank]), fill)
         return found
 
-    def bounds(self, X: Array, below: Sequence[int], above: Sequence[int]) -> Array:
+    def bounds(self, new: Points, below: Sequence[int], above: Sequence[int]) -> Array:
         """See Predictor."""
-        lower = -self._ranked_by(-1)._upper_bounds(X, below, mirrored)
-        return np.concatenate([lower, self._ranked_by(1)._upper_bounds(X, above, lambda lines: lines)], axis=1)
+        lower = -self._ranked_by(-1)._upper_bounds(new, below, mirrored)
+        return np.concatenate([lower, self._ranked_by(1)._upper_bounds(new, above, lambda lines: lines)], axis=1)
 
-    def _upper_bounds(self, X: Array, ranks: Sequence[int], seen_as: Callable[[Lines], Lines]) -> Array:
+    def _upper_bounds(self, new: Points, ranks: Sequence[int], seen_as: Callable[[Lines], Lines]) -> Array:
         """Upper bounds of labels with the sign by which rows are ranked."""
-        found = np.full((X.shape[0], len(ranks)), np.inf)
+        found = np.full((len(new.X), len(ranks)), np.inf)
         finite = _finite(ranks)
 
         def fill(members: Numbers, comparison: Comparison) -> None:
@@ -162,7 +163,7 @@ class LowRankPredictor(Predictor):
                 seen_as(comparison.lines), [ranks[level] - comparison.above for level in levels]
             )
 
-        self._answer(X, partial(self._for_ranks, [ranks[level] for level in finite]), fill)
+        self._answer(new, partial(self._for_ranks, [ranks[level] for level in finite]), fill)
         return found
 
     def _ranked_by(self, sign: int) -> LowRankPredictor:
@@ -173,7 +174,7 @@ class LowRankPredictor(Predictor):
             self._by_sign[sign] = other  # complete before another thread can see it
         return self._by_sign[sign]
 
-    def counts(self, X: Array, y: Array, signed: bool) -> tuple[Counts, Counts]:
+    def counts(self, new: Points, y: Array, signed: bool) -> tuple[Counts, Counts]:
         """See Predictor."""
         at_least, greater = np.empty((2, y.size), dtype=np.int64)
         predictor = self._ranked_by(1) if signed else self
@@ -185,10 +186,10 @@ class LowRankPredictor(Predictor):
             found = counts(lines, y[members], signed)
             at_least[members], greater[members] = (comparison.above + part for part in found)
 
-        def for_labels(new: NewRows, batch: slice) -> list[Windows]:
-            return [predictor._ranking.for_label(y[batch], new.mean, new.variance, new.size, largest)]
+        def for_labels(seen: NewRows, batch: slice) -> list[Windows]:
+            return [predictor._ranking.for_label(y[batch], seen.mean, seen.variance, seen.size, largest)]
 
-        predictor._answer(X, for_labels, fill)
+        predictor._answer(new, for_labels, fill)
         return at_least, greater
 
     def _for_ranks(self, ranks: list[int], new: NewRows, batch: slice) -> list[Windows]:
@@ -196,23 +197,23 @@ class LowRankPredictor(Predictor):
 
     def _answer(
         self,
-        X: Array,
+        new: Points,
         windows: Callable[[NewRows, slice], list[Windows]],
         fill: Callable[[Numbers, Comparison], None],
     ) -> None:
         """Compare each test row with the rows in its windows; ``fill`` gets test rows and each comparison."""
-        for batch in slices(X.shape[0], BATCH_ROWS):
-            new = self._new(X[batch])
-            found = windows(new, batch)
+        for batch in slices(len(new.X), BATCH_ROWS):
+            seen = self._new(new.take(batch))
+            found = windows(seen, batch)
             if not found:
                 continue
             for run in self._runs(self._groups(found)):
                 rows = self._gathered(run)
                 for group in run:
-                    self._compare(new, batch.start, group, rows, fill)
+                    self._compare(seen, batch.start, group, rows, fill)
 
-    def _new(self, X: Array) -> NewRows:
-        blocks = self._map(lambda block: self._posterior.new(X[block]), X.shape[0])
+    def _new(self, new: Points) -> NewRows:
+        blocks = self._map(lambda block: self._posterior.new(new.take(block)), len(new.X))
         return NewRows(*(np.concatenate(part) for part in zip(*blocks, strict=True)))
 
     def _groups(self, windows: list[Windows]) -> Iterator[Group]:

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.inducing import independent, select
-from conformal_gp.gp.inputs import Inputs, Scaling
+from conformal_gp.gp.inputs import Inputs, Points, Scaling
 from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior
-from conformal_gp.gp.noise import VaryingNoise, coefficients
-from conformal_gp.gp.warps import Warp
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.predictors.lowrank import LowRankPredictor
-from conformal_gp.predictors.warped import WarpedPredictor
-from conformal_gp.rows import MappedRows
+from conformal_gp.predictors.transformed import WarpedPredictor
+from conformal_gp.rows import ArrayRows, MappedRows
 from conformal_gp.rows import Rows as Source
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.tuning import fixed
 from conformal_gp.tuning.learning import choose_gamma, learn
-from conformal_gp.tuning.plan import low_rank_guarantee, mapped
+from conformal_gp.tuning.methods import fixed
+from conformal_gp.tuning.result import PROMISE, Fitted, TuningResult, mapped
 from conformal_gp.tuning.settings import Settings
 from conformal_gp.tuning.warping import warp_for
 from conformal_gp.types import Array, Rows
 
+# Rows that are read at a time, where all are in memory.
+BLOCK_ROWS = 8192
 # Default number of design rows, and how many of them the likelihood is of (measured: docs/scale.md).
 DESIGN_ROWS = 8000
 DESIGN_SHARE = 1 / 2
@@ -43,92 +42,76 @@ LEAST_RATIO = 1e-7
 LEAST_RATIO_A_ROW = 2e-10
 
 
-class LowRankFitted(NamedTuple):
-    """A plan carried out."""
-
-    predictor: Predictor
-    mean_coef: Array
-    log_marginal_likelihood: float
-
-
 @dataclass(frozen=True, kw_only=True)
-class LowRankPlan:
-    """What design rows have decided: with the training rows, all that the predictor is made of."""
+class LowRankModel(TuningResult):
+    """What design rows have decided about a low-rank model."""
 
     kernel: Kernel
     noise_variance: float
     scaling: Scaling
-    mean: str
-    gamma: float
     inducing: Array
     """Inducing inputs, scaled."""
     approximation: str
-    design: Rows
-    """Rows that are not ranked."""
-    guarantee: str
-    warp: Warp | None = None
-    """Map of the labels."""
-    varying: VaryingNoise | None = None
-    """How noise depends on scaled inputs; None is constant noise."""
-    warnings: tuple[str, ...] = ()
 
-    @property
-    def noise_coef(self) -> Array:
-        """Coefficients of varying noise; empty where it is constant."""
-        return coefficients(self.varying)
+    def _fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
+        """See TuningResult."""
+        return self.fitted_to(ArrayRows(rows.X, y, rows.known, BLOCK_ROWS, n_jobs), n_jobs)
 
-    def carry_out(self, rows: Source, n_jobs: int | None) -> LowRankFitted:
-        """Make the predictor; nothing is learnt."""
+    def fitted_to(self, rows: Source, n_jobs: int | None) -> Fitted:
+        """Make the predictor of rows that are read in blocks; nothing is learnt."""
         if self.warp is not None:
             rows = MappedRows(rows, self.warp.forward)
-        X_design, y_design = rows.take(self.design)
-        inputs = Inputs(X_design, self.scaling, self.mean, self.varying)
-        prior = LowRankPrior(self.kernel, self.noise_variance, inputs, y_design, self.inducing, self.approximation)
+        own, y = rows.take(self.design)
+        inputs = Inputs(own, self.scaling, self.mean)
+        prior = LowRankPrior(self.kernel, self.noise_variance, inputs, y, self.inducing, self.approximation)
         posterior = LowRankPosterior(prior, rows.total(prior.sums, "fit"))
         predictor: Predictor = LowRankPredictor(posterior, rows, self.design, self.gamma, n_jobs)
         if self.warp is not None:
             predictor = WarpedPredictor(predictor, self.warp)
-        return LowRankFitted(predictor, posterior.mean_coef, posterior.log_marginal_likelihood)
+        return Fitted(
+            predictor, self.kernel, self.noise_variance, posterior.mean_coef, posterior.log_marginal_likelihood
+        )
 
 
-def plan(
+def low_rank(
     settings: Settings,
     rows: Source,
     design: Rows,
-    tuning: str,
-    inducing: str | Array,
-    n_inducing: int | None,
-    approximation: str,
     rng: np.random.RandomState,
-) -> LowRankPlan:
+    *,
+    tuning: str = "holdout",
+    inducing: str | Array = "kmeans",
+    n_inducing: int | None = None,
+    approximation: str = "fitc",
+) -> LowRankModel:
     """Hyperparameters and inducing inputs from the design rows; inducing inputs may be given, unscaled."""
-    X, y = rows.take(design)
+    own, y = rows.take(design)
+    warnings: list[str] = []
     if tuning == "fixed":
-        given = fixed.plan(settings, X, y, rng)
-        kernel, noise, scaling, gamma = given.kernel, given.noise_variance, given.scaling, given.gamma
-        warp, varying = given.warp, given.varying
-        warnings: list[str] = []
+        given = fixed(settings, own, y, rng)
+        kernel, noise, scaling, gamma, warp = given.kernel, given.noise_variance, given.scaling, given.gamma, given.warp
     else:
         some = rng.permutation(y.size)[:LEARNING_ROWS]
-        scaling = settings.scaling(X[some])
-        inputs = Inputs(X[some], scaling, settings.mean)
+        learning, labels = own.take(some), y[some]
+        scaling = settings.scaling(learning.X)
+        inputs = Inputs(learning, scaling, settings.mean)
         with one_blas_thread():
-            warp = warp_for(settings, X[some], y[some], rng) if settings.warp else None
-            labels = mapped(warp, y[some])
+            warp = warp_for(settings, learning, labels, rng) if settings.warp else None
+            labels = mapped(warp, labels)
             least = max(LEAST_RATIO, LEAST_RATIO_A_ROW * rows.n_rows)
-            learnt = learn(
-                settings, inputs, labels, rows.n_rows, rng, restricted=True, least_ratio=least, low_rank=True
-            )
-            kernel, noise, warnings, _, varying = learnt
+            learnt = learn(settings, inputs, labels, rows.n_rows, rng, least_ratio=least, low_rank=True)
+            kernel, noise, warnings, _ = learnt
             gamma = choose_gamma(settings, learnt, inputs, labels)
     if isinstance(inducing, str):
         if n_inducing is None:
-            little = noise < LITTLE_NOISE * float(kernel.diag(scaling.transform(X[:1]))[0])
+            little = noise < LITTLE_NOISE * float(kernel.diag(scaling.transform(own.X[:1]))[0])
             n_inducing = int((1.5 if little else 1.0) * np.clip(np.sqrt(AFFORDED / rows.n_rows), *INDUCING))
-        Z = select(inducing, kernel, scaling.transform(X), n_inducing, rng)
+        Z = select(inducing, kernel, scaling.transform(own.X), n_inducing, rng)
+        condition = ""
     else:
         Z = independent(kernel, scaling.transform(inducing))
-    return LowRankPlan(
+        condition = ", if the inducing inputs given do not come from the latter"
+    return LowRankModel(
         kernel=kernel,
         noise_variance=noise,
         scaling=scaling,
@@ -137,8 +120,10 @@ def plan(
         inducing=Z,
         approximation=approximation,
         design=design,
-        guarantee=low_rank_guarantee(design.size, rows.n_rows - design.size, not isinstance(inducing, str)),
+        guarantee=(
+            f"Exact: everything that was learnt comes from {design.size} design rows and the other "
+            f"{rows.n_rows - design.size} are ranked, so {PROMISE}{condition}."
+        ),
         warp=warp,
-        varying=varying,
-        warnings=tuple(warnings),
+        warnings=warnings,
     )

@@ -11,11 +11,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Hyperparameter, Kernel
 
-from conformal_gp.gp.covariance import Pairs, covariance
-from conformal_gp.gp.hyperparameters import DEVIATION
+from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.kernels import kernel_from_name
-from conformal_gp.tuning.plan import Candidate
+from conformal_gp.predictors.bag import Candidate
 from conformal_gp.types import Array, Rows
 
 T = TypeVar("T")
@@ -23,15 +22,9 @@ WarpChoice = str | tuple[Callable[[Array], Any], Callable[[Array], Any]] | None
 
 # Rows for each coefficient from which on mean="auto" is linear.
 ROWS_FOR_LINEAR_MEAN = 20
-# Most rows, and most inputs, with which "auto" tunes inside the bag; beyond, a design set costs less and loses little.
-# With few rows, of which none can be spared, more inputs are taken.
-ROWS_FOR_AUGMENTED = 1000
-INPUTS_FOR_AUGMENTED = 10
-FEW_ROWS = 100
-INPUTS_WITH_FEW_ROWS = 15
 # Maps of labels that are learnt from rows.
 LEARNT_WARPS = ("box-cox", "yeo-johnson", "auto")
-# Ways of tuning that use a setting which is None where it is not given.
+# Tuning methods that use a setting which is None where it is not given.
 USED_BY = {"design": ("augmented", "holdout"), "candidates": ("augmented",)}
 
 
@@ -51,14 +44,10 @@ class Settings:
     candidates: list[Candidate] | None = None
     each_length_scale: bool = True
     """Whether named kernels have a length scale for each input."""
-    deviation: float | None = None
-    """Standard deviation of the prior on length scales; None is a flat prior."""
     warp: WarpChoice = None
-    """Map of the labels: by name, or a pair of functions."""
-    varying_noise: bool = False
-    """Whether learnt noise may vary with the inputs and the trend."""
+    """Monotone transformation of the labels: by name, or a pair of functions."""
     known_noise: bool = False
-    """Whether rows have a last column of known noise variances."""
+    """Whether the noise of each row is known."""
 
     @property
     def learns_warp(self) -> bool:
@@ -78,44 +67,28 @@ class Settings:
         return clone(given)
 
     def only(self, values: list[T], name: str, tuning: str) -> T:
-        """The single value in a list, for a way of tuning that does not choose."""
+        """The single value in a list, for a tuning method that does not choose."""
         if len(values) > 1:
             raise ValueError(f"{name} must be a single value with tuning={tuning!r}, got {len(values)} to choose from.")
         return values[0]
 
     def check_used(self, tuning: str) -> None:
-        """Raise a ValueError if something is given that a way of tuning would leave out."""
+        """Raise a ValueError if something is given that a tuning method would leave out."""
         for name, ways in USED_BY.items():
             if getattr(self, name) is not None and tuning not in ways:
                 raise ValueError(
                     f"{name} is used with tuning={' or '.join(map(repr, ways))}, not with tuning={tuning!r}; "
                     "leave it at None."
                 )
-        if self.varying_noise and tuning == "fixed":
-            raise ValueError("noise='varying' is learnt, and tuning='fixed' learns nothing; use noise='constant'.")
-        if self.varying_noise and self.noise_variance == 0.0:
-            raise ValueError("noise='varying' is for noise that is learnt, and noise_variance=0 says that none is.")
-        if self.varying_noise and self.candidates is not None:
-            raise ValueError("noise='varying' is learnt, and candidates bring their own noise; use noise='constant'.")
-        if tuning == "augmented" and self.known_noise:
-            raise ValueError(
-                "noise_variance of rows is taken with tuning='holdout' (which 'auto' then is), 'train' or 'fixed', not "
-                "with tuning='augmented', which profiles the amplitude of the process out inside the bag."
-            )
         if self.known_noise and self.warp is not None:
             raise ValueError(
                 "noise_variance of rows is in the labels' own units, in which a map of the labels would make it depend "
                 f"on the label; got warp={self.warp!r}, use warp=None or leave noise_variance out."
             )
 
-    def n_inputs(self, X: Array) -> int:
-        """Number of inputs of rows ``X``, without their column of known noise variances."""
-        return X.shape[1] - self.known_noise
-
     def scaling(self, X: Array) -> Scaling:
         """Scaling by some rows, if inputs are to be scaled."""
-        inputs = X[:, : self.n_inputs(X)]
-        return Scaling.standard(inputs) if self.scale_inputs else Scaling.none(inputs)
+        return Scaling.standard(X) if self.scale_inputs else Scaling.none(X)
 
 
 def resolved_mean(mean: str, n_rows: int, n_inputs: int) -> str:
@@ -127,25 +100,6 @@ def resolved_mean(mean: str, n_rows: int, n_inputs: int) -> str:
     if mean != "auto":
         return mean
     return "linear" if n_rows >= ROWS_FOR_LINEAR_MEAN * (n_inputs + 1) else "constant"
-
-
-def automatic(settings: Settings, n_rows: int, n_inputs: int) -> str:
-    """The way that ``tuning="auto"`` takes: by the numbers of rows and inputs, the kind of kernel and of noise."""
-    if settings.candidates is not None:
-        return "augmented"
-    varying, few = settings.varying_noise, n_rows <= FEW_ROWS
-    if settings.known_noise or (varying and not few):  # many rows can spare some, which then tell of the trend, too
-        return "holdout"
-    most_inputs = INPUTS_WITH_FEW_ROWS if few and not varying else INPUTS_FOR_AUGMENTED
-    affordable = n_inputs <= most_inputs or (settings.named and not settings.each_length_scale)
-    return "augmented" if n_rows <= ROWS_FOR_AUGMENTED and affordable else "holdout"
-
-
-def prior_deviation(given: float | str | None, tuning: str) -> float | None:
-    """Standard deviation of the prior on length scales: "auto" has one except where the paper has none."""
-    if given == "auto":
-        return None if tuning == "train" else DEVIATION
-    return None if given is None else float(given)
 
 
 def check_design(design: Any, n_rows: int) -> int | Rows | None:
@@ -230,7 +184,7 @@ def check_kernel(kernel: Kernel, X: Array) -> None:
     try:
         with np.errstate(all="ignore"):
             kernel(X[:1])
-            values = covariance(kernel, Pairs(X[:3], X[:3]))[0]
+            values = covariance(kernel, X[:3], X[:3])[0]
     except ArithmeticError:
         values = np.array(np.nan)
     except ValueError as error:

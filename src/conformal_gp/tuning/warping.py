@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from conformal_gp.conformal.levels import rank, read_levels
-from conformal_gp.gp.inputs import Inputs
+from conformal_gp.gp.inputs import Inputs, Points
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.warps import BoxCox, Functions, Warp, YeoJohnson
 from conformal_gp.tuning.learning import learn
-from conformal_gp.tuning.plan import mapped
+from conformal_gp.tuning.result import mapped
 from conformal_gp.tuning.settings import Settings, label_variance
 from conformal_gp.types import Array
 
@@ -36,8 +36,8 @@ def check_domain(settings: Settings, y: Array) -> None:
         Functions(settings.warp, y)
 
 
-def warp_for(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Warp | None:
-    """The map of labels that is asked for; rows (X, y) choose it where it is to be learnt."""
+def warp_for(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> Warp | None:
+    """The map of labels that is asked for; the rows choose it where it is to be learnt."""
     if not (settings.warp is None or isinstance(settings.warp, str)):
         return Functions(settings.warp, y)
     if settings.warp in ("log", "sqrt"):
@@ -53,7 +53,7 @@ def warp_for(settings: Settings, X: Array, y: Array, rng: np.random.RandomState)
     if len(maps) == 1:
         return maps[0]
     some = rng.permutation(y.size)[:CHOOSING_ROWS]
-    scores = np.array([interval_scores(settings, warp, X[some], y[some], rng) for warp in maps])
+    scores = np.array([interval_scores(settings, warp, rows.take(some), y[some], rng) for warp in maps])
     best = int(np.argmin(scores.mean(axis=1)))
     return maps[best] if settings.warp != "auto" or _clearly_lower(scores[best], scores[0]) else None
 
@@ -76,7 +76,9 @@ def _clearly_lower(scores: Array, others: Array) -> bool:
     return bool(gain.mean() > max(LEAST_GAIN * others.mean(), STANDARD_ERRORS * error))
 
 
-def interval_scores(settings: Settings, warp: Warp | None, X: Array, y: Array, rng: np.random.RandomState) -> Array:
+def interval_scores(
+    settings: Settings, warp: Warp | None, rows: Points, y: Array, rng: np.random.RandomState
+) -> Array:
     r"""Scores of leave-one-out intervals of labels under a map, in the labels' units, (n,), averaged over levels.
 
     With hyperparameters learnt from all n rows, row i's mapped label has leave-one-out mean
@@ -85,12 +87,11 @@ def interval_scores(settings: Settings, warp: Warp | None, X: Array, y: Array, r
     back. The score of an interval is its width, and :math:`2 / \delta` times how far the label is outside.
     """
     z = mapped(warp, y)
-    inputs = Inputs(X, settings.scaling(X), settings.mean)
+    inputs = Inputs(rows, settings.scaling(rows.X), settings.mean)
     if label_variance(inputs, z) == 0.0:
         return np.zeros(y.size)
-    learnt = learn(replace(settings, n_restarts=0), inputs, z, y.size, rng, restricted=True)
-    inputs = inputs.with_noise(learnt.varying)
-    posterior = Posterior(learnt.kernel, learnt.noise_variance, inputs, z, flat_prior=True)
+    learnt = learn(replace(settings, n_restarts=0), inputs, z, y.size, rng)
+    posterior = Posterior(learnt.kernel, learnt.noise_variance, inputs, z)
     alone = posterior.diagonal == 0.0  # rows that determine a coefficient: nothing is left to predict their labels
     deviation = np.where(alone, 1.0, posterior.diagonal) ** -0.5
     mean = z - posterior.residuals * deviation**2

@@ -1,0 +1,143 @@
+"""Answers about labels, of a predictor of transformed labels: shifted by a mean function, or mapped by a warp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from conformal_gp.conformal.pvalues import Counts
+from conformal_gp.gp.inputs import Points
+from conformal_gp.gp.warps import Warp
+from conformal_gp.predictors.base import Predictor
+from conformal_gp.types import Array
+
+
+class ShiftedPredictor(Predictor):
+    """A predictor of y - m(x), as one of y.
+
+    The mean function m is fixed beforehand, or comes from rows that are not ranked: labels of training rows and the
+    candidate label are shifted by the same function of their inputs, so no row is treated differently. Or it is any
+    constant, where the predictor has a mean function with a constant in it, which takes up whatever that is.
+
+    A label is in a region if, shifted, it is in the predictor's. So ends are rounded inwards: the numbers of floating
+    point between them are those that are in the region, also where labels are much larger than their differences.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        Of labels less the mean function.
+    shift : callable
+        m, from inputs (n, d) to (n,).
+    """
+
+    def __init__(self, predictor: Predictor, shift: Callable[[Array], Array]):
+        self.unshifted = predictor
+        self.shift = shift
+        self.n_rows, self.n_ranked, self.n_jobs = predictor.n_rows, predictor.n_ranked, predictor.n_jobs
+
+    def mean(self, new: Points) -> Array:
+        """See Predictor."""
+        return self.unshifted.mean(new) + self.shift(new.X)
+
+    def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
+        """See Predictor."""
+        mean, variance = self.unshifted.mean_and_variance(new)
+        return mean + self.shift(new.X), variance
+
+    def mean_and_covariance(self, new: Points) -> tuple[Array, Array]:
+        """See Predictor."""
+        mean, covariance = self.unshifted.mean_and_covariance(new)
+        return mean + self.shift(new.X), covariance
+
+    def hulls(self, new: Points, ranks: Sequence[int]) -> Array:
+        """See Predictor."""
+        ends, by = self.unshifted.hulls(new, ranks), self.shift(new.X)[:, None]
+        return np.stack(_shifted(ends[:, 0], ends[:, 1], by), axis=1)
+
+    def regions(self, new: Points, rank: int) -> list[Array]:
+        """See Predictor."""
+        regions = zip(self.unshifted.regions(new, rank), self.shift(new.X), strict=True)
+        return [np.stack(_shifted(region[:, 0], region[:, 1], by), axis=1) for region, by in regions]
+
+    def bounds(self, new: Points, below: Sequence[int], above: Sequence[int]) -> Array:
+        """See Predictor."""
+        found, by, n = self.unshifted.bounds(new, below, above), self.shift(new.X)[:, None], len(below)
+        return np.concatenate([_rounded(found[:, :n], by, np.inf), _rounded(found[:, n:], by, -np.inf)], axis=1)
+
+    def counts(self, new: Points, y: Array, signed: bool) -> tuple[Counts, Counts]:
+        """See Predictor."""
+        return self.unshifted.counts(new, y - self.shift(new.X), signed)
+
+
+def _rounded(ends: Array, by: Array | float, towards: float) -> Array:
+    """Ends of regions, shifted, and rounded to the side on which the region is."""
+    shifted = ends + by
+    off = shifted - by
+    return np.where(off < ends if towards > 0.0 else off > ends, np.nextafter(shifted, towards), shifted)
+
+
+def _shifted(low: Array, high: Array, by: Array | float) -> tuple[Array, Array]:
+    """Both ends of regions, shifted; where there is no number between them, that which is nearest."""
+    first, last = _rounded(low, by, np.inf), _rounded(high, by, -np.inf)
+    narrow = first > last
+    return np.where(narrow, low + by, first), np.where(narrow, high + by, last)
+
+
+class WarpedPredictor(Predictor):
+    """A predictor seen through an increasing map of labels.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        Of mapped labels.
+    warp : Warp
+        The map.
+    """
+
+    def __init__(self, predictor: Predictor, warp: Warp):
+        self._predictor = predictor
+        self._warp = warp
+        self.n_rows, self.n_ranked, self.n_jobs = predictor.n_rows, predictor.n_ranked, predictor.n_jobs
+
+    def mean(self, new: Points) -> Array:
+        """Medians: the mean of the mapped label is its median too, and a median stays one under the map."""
+        return self._warp.backward(self._predictor.mean(new))
+
+    def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
+        """Medians, and squares of half the length of what is within a standard deviation of the mapped label's mean."""
+        mean, variance = self._predictor.mean_and_variance(new)
+        below, above = (self._warp.backward(mean + sign * np.sqrt(variance)) for sign in (-1.0, 1.0))
+        return self._warp.backward(mean), (0.5 * (above - below)) ** 2
+
+    def mean_and_covariance(self, new: Points) -> tuple[Array, Array]:
+        """Of mapped labels: what a map makes of covariances is no matter of two moments."""
+        return self._predictor.mean_and_covariance(new)
+
+    def draw(self, new: Points, n_samples: int, rng: np.random.RandomState) -> Array:
+        """Draws of mapped labels, mapped back."""
+        return self._warp.backward(self._predictor.draw(new, n_samples, rng))
+
+    def hulls(self, new: Points, ranks: Sequence[int]) -> Array:
+        """See Predictor."""
+        return self._warp.backward(self._predictor.hulls(new, ranks))
+
+    def regions(self, new: Points, rank: int) -> list[Array]:
+        """See Predictor; pieces where there are no labels are left out."""
+        return [self._region(pieces) for pieces in self._predictor.regions(new, rank)]
+
+    def _region(self, pieces: Array) -> Array:
+        mapped = self._warp.backward(pieces)
+        return mapped[(mapped[:, 0] < mapped[:, 1]) | (pieces[:, 0] == pieces[:, 1])]
+
+    def bounds(self, new: Points, below: Sequence[int], above: Sequence[int]) -> Array:
+        """See Predictor."""
+        return self._warp.backward(self._predictor.bounds(new, below, above))
+
+    def counts(self, new: Points, y: Array, signed: bool) -> tuple[Counts, Counts]:
+        """See Predictor; labels outside the map's domain score higher than all rows, or, with signs, lower."""
+        z = self._warp.extended(y)
+        outside = np.isinf(z)
+        at_least, greater = self._predictor.counts(new, np.where(outside, 0.0, z), signed)
+        everyone = np.where(signed & (z < 0.0), self.n_ranked, 0)
+        return np.where(outside, everyone, at_least), np.where(outside, everyone, greater)

@@ -1,0 +1,168 @@
+"""The tuning methods: checked settings and rows in, what is decided out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import clone
+
+from conformal_gp.gp.inputs import Inputs, Points
+from conformal_gp.predictors.bag import Candidate
+from conformal_gp.tuning.candidates import lattice
+from conformal_gp.tuning.design import design_rows
+from conformal_gp.tuning.learning import Hyperparameters, choose_gamma, learn
+from conformal_gp.tuning.result import (
+    FIXED_GUARANTEE,
+    PROMISE,
+    SCALED_GUARANTEE,
+    TRAIN_GUARANTEE,
+    InsideBag,
+    OneModel,
+    TuningResult,
+    mapped,
+)
+from conformal_gp.tuning.settings import Settings, check_kernel, explained
+from conformal_gp.tuning.warping import warp_for
+from conformal_gp.types import Array, Rows
+
+# Numbers learnt from the training rows, as a share of these, and coverage measured at nominal 90% with tuning="train"
+# (python -m reproduction.coverage).
+MEASURED_COVERAGE = ((0.1, 0.88), (0.2, 0.84), (0.33, 0.74), (0.5, 0.66), (0.68, 0.54))
+
+
+def fixed(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> OneModel:
+    """Kernel and noise as given; only the scaling comes from the rows."""
+    given, gamma = settings.only(settings.kernels, "kernel", "fixed"), settings.only(settings.gammas, "gamma", "fixed")
+    if settings.noise_variance is None:
+        raise ValueError(
+            "noise_variance must be a number with tuning='fixed', got None (0 if the kernel has its own noise)."
+        )
+    if settings.learns_warp:
+        raise ValueError(
+            f"warp={settings.warp!r} is learnt, and tuning='fixed' learns nothing; give 'log', 'sqrt' or a "
+            "pair of functions."
+        )
+    warp = warp_for(settings, rows, y, rng) if settings.warp else None
+    scaling = settings.scaling(rows.X)
+    inputs = Inputs(rows, scaling, settings.mean)
+    kernel = settings.kernel(given, rows.X.shape[1])
+    check_kernel(kernel, inputs.X)
+    return OneModel(
+        kernel=kernel,
+        noise_variance=settings.noise_variance,
+        scaling=scaling,
+        mean=settings.mean,
+        gamma=gamma,
+        guarantee=SCALED_GUARANTEE if settings.scale_inputs else FIXED_GUARANTEE,
+        warp=warp,
+        warnings=explained(inputs, mapped(warp, y), settings.mean),
+    )
+
+
+def train(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> OneModel:
+    """Everything by maximum likelihood on the training rows, the coefficients of the mean included: the paper's way."""
+    gamma = settings.only(settings.gammas, "gamma", "train")
+    scaling = settings.scaling(rows.X)
+    inputs = Inputs(rows, scaling, settings.mean)
+    warp = warp_for(settings, rows, y, rng) if settings.warp else None
+    learnt = learn(settings, inputs, mapped(warp, y), y.size, rng, exact=False)
+    return OneModel(
+        kernel=learnt.kernel,
+        noise_variance=learnt.noise_variance,
+        scaling=scaling,
+        mean=settings.mean,
+        gamma=gamma,
+        guarantee=TRAIN_GUARANTEE,
+        flat_prior=False,
+        warp=warp,
+        warnings=[*learnt.warnings, *_few_rows(learnt, inputs, y.size)],
+    )
+
+
+def _few_rows(found: Hyperparameters, inputs: Inputs, n_rows: int) -> list[str]:
+    """A warning where tuning on the training rows is known to lower coverage."""
+    learnt = found.n_learnt + 1 + inputs.H.shape[1]
+    share = learnt / n_rows
+    if share < MEASURED_COVERAGE[0][0]:
+        return []
+    shares, coverages = np.transpose(MEASURED_COVERAGE)
+    expected = float(np.interp(share, shares, coverages))
+    return [
+        f"tuning='train' learns {learnt} numbers from {n_rows} rows; with such a share, intervals of nominal 90% "
+        f"held about {expected:.0%} of the labels in simulations (docs/theory.md). tuning='auto' keeps the level."
+    ]
+
+
+def holdout(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> OneModel:
+    """Everything by maximum restricted likelihood on design rows; all rows predict, the others are ranked."""
+    design = design_rows(settings, *rows.X.shape, rng)
+    own, labels = rows.take(design), y[design]
+    scaling = settings.scaling(own.X)
+    inputs = Inputs(own, scaling, settings.mean)
+    warp = warp_for(settings, own, labels, rng) if settings.warp else None
+    labels = mapped(warp, labels)
+    learnt = learn(settings, inputs, labels, y.size, rng)
+    return OneModel(
+        kernel=learnt.kernel,
+        noise_variance=learnt.noise_variance,
+        scaling=scaling,
+        mean=settings.mean,
+        gamma=choose_gamma(settings, learnt, inputs, labels),
+        guarantee=(
+            f"Exact: scaling and hyperparameters were learnt from {design.size} design rows and the other "
+            f"{y.size - design.size} are ranked, so {PROMISE}."
+        ),
+        design=design,
+        warp=warp,
+        warnings=learnt.warnings,
+    )
+
+
+def augmented(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> InsideBag:
+    """A list inside the bag; design rows only choose among several gammas or maps of labels."""
+    design: Rows = np.empty(0, dtype=np.int64)
+    gamma = settings.gammas[0]
+    if settings.design is not None or len(settings.gammas) > 1 or settings.learns_warp:
+        given = replace(settings, design=-(-y.size // 5)) if settings.design is None else settings
+        design = design_rows(given, *rows.X.shape, rng)
+    choosing = design if settings.learns_warp else slice(None)
+    warp = warp_for(settings, rows.take(choosing), y[choosing], rng) if settings.warp else None
+    labels = mapped(warp, y)
+    if len(settings.gammas) > 1:
+        own = rows.take(design)
+        design_inputs = Inputs(own, settings.scaling(own.X), settings.mean)
+        learnt = learn(settings, design_inputs, labels[design], y.size, rng)
+        gamma = choose_gamma(settings, learnt, design_inputs, labels[design])
+    inputs = Inputs(rows, settings.scaling(rows.X), settings.mean)
+    if settings.candidates is not None:
+        candidates = [Candidate(clone(kernel), noise) for kernel, noise in settings.candidates]
+    else:
+        n_inputs = rows.X.shape[1]
+        kernels = [settings.kernel(kernel, n_inputs) for kernel in settings.kernels]
+        candidates = [c for kernel in kernels for c in lattice(kernel, n_inputs, settings.noise_variance != 0.0)]
+    for candidate in candidates:
+        check_kernel(candidate.kernel, inputs.X)
+    unranked = f" ({design.size} design rows, which chose gamma or the map of labels, are not ranked)"
+    return InsideBag(
+        candidates=candidates,
+        scale_inputs=settings.scale_inputs,
+        mean=settings.mean,
+        gamma=gamma,
+        guarantee=(
+            f"Exact: hyperparameters are chosen inside the bag from {len(candidates)} candidates fixed beforehand"
+            f"{unranked if design.size else ''}, so {PROMISE}."
+        ),
+        design=design,
+        warp=warp,
+        warnings=explained(inputs, labels, settings.mean),
+    )
+
+
+METHODS: dict[str, Callable[[Settings, Points, Array, np.random.RandomState], TuningResult]] = {
+    "fixed": fixed,
+    "train": train,
+    "holdout": holdout,
+    "augmented": augmented,
+}
