@@ -1,105 +1,43 @@
-"""Where labels lie outside: coverage by fifths of the prediction and of each input.
+"""Where labels lie outside: coverage by fifths of the prediction and of each column, or by its categories.
 
-A guarantee is over all rows together, and misses may gather in one kind of row. Each part of the rows is held against
-the same promise. Many parts are looked at, and some would stand out by chance. So for m parts, one is in doubt only
-beyond the central :math:`1 - 0.05 / m` of the binomial distribution, and too narrow or too wide only beyond the central
-:math:`1 - 0.01 / m`. By chance alone that happens to any of them in at most 1 of 40, and 1 of 100, tables.
+A guarantee is over all rows together, and misses may gather in one kind of row. Many parts are looked at, and some
+would stand out by chance, so the judgement on each of m parts is by :math:`1 / m` of the usual error probability.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
 from conformal_gp.conformal.levels import read_level
-from conformal_gp.evaluation.cross_validation import HeldOut
-from conformal_gp.evaluation.judgement import LIKELY, NEARLY_ALL, Judgement, Level, chance_range
-from conformal_gp.evaluation.words import listed, number, percent
-from conformal_gp.types import Array, Mask
+from conformal_gp.evaluation.findings import Finding, Level
+from conformal_gp.evaluation.words import number
+from conformal_gp.types import Mask
+from conformal_gp.validation import holds_categories, is_frame
 
 N_PARTS = 5
-PREDICTION = "prediction"
 
 
-@dataclass(frozen=True)
-class Part:
-    """Coverage among some of the rows.
-
-    Parameters
-    ----------
-    of : str
-        "prediction", or the name of an input.
-    low, high : float
-        Least and greatest value of it among these rows.
-    level : Fraction
-        Confidence level.
-    n_rows, n_outside : int
-        Number of rows, and of labels outside their intervals.
-    mean_width : float
-        Mean width of their intervals.
-    judgement : Judgement
-        "kept", "in doubt", "too narrow", "too wide" or "infinite"; allows for the number of parts that are looked at.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> from conformal_gp.evaluation import Judgement, Part
-    >>> part = Part("weight", 3.5, 5.1, Fraction(9, 10), 50, 18, 7.5, Judgement.TOO_NARROW)
-    >>> part.where, part.miscoverage
-    ('3.5 to 5.1', 0.36)
-    """
-
-    of: str
-    low: float
-    high: float
-    level: Fraction
-    n_rows: int
-    n_outside: int
-    mean_width: float
-    judgement: Judgement
-
-    @property
-    def miscoverage(self) -> float:
-        """Share of labels outside."""
-        return self.n_outside / self.n_rows
-
-    @property
-    def where(self) -> str:
-        """The values of these rows, in words."""
-        return number(self.low) if self.low == self.high else f"{number(self.low)} to {number(self.high)}"
-
-
-def coverage_by_parts(
-    held_out: HeldOut,
-    X: ArrayLike,
-    names: Sequence[str],
-    confidence_level: Level,
-    method: str | None = None,
-) -> list[Part]:
-    """Labels outside by fifths of the prediction and of each input.
+def coverage_by_parts(held_out: Any, X: Any, confidence_level: Level) -> list[Finding]:
+    """Labels outside by fifths of the first method's prediction and of each column; by category where it has some.
 
     Parameters
     ----------
     held_out : HeldOut
         Cross-validated intervals.
-    X : array-like of shape (n_samples, n_features)
-        Inputs of these rows.
-    names : sequence of str
-        Names of the inputs.
+    X : array-like or data frame of shape (n_samples, n_features), or None
+        Inputs of these rows; None looks at the prediction alone.
     confidence_level : float
         One of the levels of ``held_out``.
-    method : str or None, default=None
-        Which method; None is the first.
 
     Returns
     -------
-    parts : list of Part
-        Fifths of the prediction, then of each input, ascending. Values that are equal stay together, so there may be
-        fewer than five; an input that is the same in all rows has none.
+    parts : list of Finding
+        ``among`` says which rows. Equal values stay together, so a column may have fewer than five parts; one that is
+        the same in all rows has none.
 
     Examples
     --------
@@ -113,84 +51,46 @@ def coverage_by_parts(
     >>> y = 3 * x * rng.standard_normal(500)
     >>> ends = {"a": np.tile([[-3.0], [3.0]], (500, 1, 1))}
     >>> held_out = HeldOut(y, [Fraction(9, 10)], {"a": np.zeros(500)}, ends)
-    >>> for part in coverage_by_parts(held_out, x[:, None], ["x"], 0.9):
-    ...     print(part.of, part.where, f"{part.miscoverage:.0%}", part.judgement.value)
-    x 0.0003007 to 0.2253 0% too wide
-    x 0.2259 to 0.4428 0% too wide
-    x 0.4503 to 0.6341 4% kept
-    x 0.6363 to 0.8227 19% in doubt
-    x 0.8228 to 0.9972 25% too narrow
+    >>> for part in coverage_by_parts(held_out, x[:, None], 0.9):
+    ...     print(part.among, f"{part.miscoverage:.0%}", part.judgement.value)
+    x0 is 0.0003007 to 0.2253 0% too wide
+    x0 is 0.2259 to 0.4428 0% too wide
+    x0 is 0.4503 to 0.6341 4% kept
+    x0 is 0.6363 to 0.8227 19% in doubt
+    x0 is 0.8228 to 0.9972 25% too narrow
     """
-    name = next(iter(held_out.intervals)) if method is None else method
     level = read_level(confidence_level)
-    ends = held_out.intervals[name][:, :, held_out.levels.index(level)]
-    outside = (held_out.y < ends[:, 0]) | (held_out.y > ends[:, 1])
-    columns = zip((PREDICTION, *names), (held_out.prediction[name], *np.asarray(X, dtype=float).T), strict=True)
-    found = [(of, values, rows) for of, values in columns for rows in _fifths(values)]
-    parts = []
-    for of, values, rows in found:
-        part = values[rows]
-        n_rows, n_outside = int(rows.sum()), int(outside[rows].sum())
-        widths = ends[rows, 1] - ends[rows, 0]
-        judgement = _judged(level, n_rows, n_outside, bool(np.isinf(widths).all()), len(found))
-        parts.append(Part(of, part.min(), part.max(), level, n_rows, n_outside, float(widths.mean()), judgement))
-    return parts
+    (name, ends), *_ = held_out.intervals.items()
+    ends = ends[:, :, held_out.levels.index(level)]
+    columns = {"prediction": held_out.prediction[name]} | ({} if X is None else columns_of(X))
+    parts = [(f"{column} is {where}", rows) for column, values in columns.items() for where, rows in _parts(values)]
+    return [Finding.of(name, level, held_out.y[rows], ends[rows], among, len(parts)) for among, rows in parts]
 
 
-def where_it_fails(parts: Sequence[Part]) -> str:
-    """Which parts have more labels outside than chance allows, in a sentence.
-
-    Parameters
-    ----------
-    parts : sequence of Part
-        Of one level.
-
-    Returns
-    -------
-    sentence : str
-        It names the worst parts.
-
-    Examples
-    --------
-    >>> from fractions import Fraction
-    >>> from conformal_gp.evaluation import Judgement, Part, where_it_fails
-    >>> part = Part("weight", 3.5, 5.1, Fraction(9, 10), 50, 18, 7.5, Judgement.TOO_NARROW)
-    >>> print(where_it_fails([part]))
-    At 90% too many labels are outside where weight is 3.5 to 5.1 (36.0% of 50).
-    """
-    if not parts:
-        return ""
-    level = percent(parts[0].level)
-    suspect = (Judgement.TOO_NARROW, Judgement.IN_DOUBT)
-    wrong = sorted((p for p in parts if p.judgement in suspect), key=lambda p: -p.miscoverage)
-    if not wrong:
-        return f"At {level} no fifth of the prediction or of an input has more labels outside than chance allows."
-    named = [f"{p.of} is {p.where} ({percent(p.miscoverage, 1)} of {p.n_rows})" for p in wrong[:3]]
-    others = len(wrong) - len(named)
-    more = f", and in {others} other part{'s' if others > 1 else ''}" if others else ""
-    return f"At {level} too many labels are outside where {listed(named)}{more}."
+def columns_of(X: Any) -> dict[str, NDArray[Any]]:
+    """Columns of an array or data frame by name: numbers as floats, categories and booleans as text."""
+    if not is_frame(X):
+        return {f"x{j}": column for j, column in enumerate(np.asarray(X, dtype=np.float64).T)}
+    texts = [holds_categories(dtype) or "bool" in str(dtype).lower() for dtype in X.dtypes]
+    return {
+        str(name): np.asarray(X[name]).astype(str if text else np.float64)
+        for name, text in zip(X.columns, texts, strict=True)
+    }
 
 
-def _fifths(values: Array) -> Iterator[Mask]:
-    """Rows with the lowest fifth of values, the next, and so on; equal values stay together."""
+def _parts(values: NDArray[Any]) -> Iterator[tuple[str, Mask]]:
+    """Rows of each category, or of each fifth of the values, and what they are called."""
     distinct = np.unique(values)
-    if distinct.size <= N_PARTS:
-        edges = distinct
-    else:
+    if distinct.size == 1:
+        return
+    if values.dtype.kind == "U":
+        for value in distinct:
+            yield str(value), values == value
+        return
+    edges = distinct
+    if distinct.size > N_PARTS:
         edges = np.unique(np.quantile(values, np.linspace(0.0, 1.0, N_PARTS + 1)[1:], method="inverted_cdf"))
-    part = np.searchsorted(edges, values)
-    for k in range(edges.size):
-        if edges.size > 1 and (part == k).any():
-            yield part == k
-
-
-def _judged(level: Fraction, n_rows: int, n_outside: int, infinite: bool, n_parts: int) -> Judgement:
-    if infinite:
-        return Judgement.INFINITE
-    low, high = chance_range(level, n_rows, 1.0 - (1.0 - NEARLY_ALL) / n_parts)
-    inside = (n_rows - n_outside) / n_rows
-    if inside < low:
-        return Judgement.TOO_NARROW
-    if inside < chance_range(level, n_rows, 1.0 - (1.0 - LIKELY) / n_parts)[0]:
-        return Judgement.IN_DOUBT
-    return Judgement.TOO_WIDE if inside > high else Judgement.KEPT
+    fifth = np.searchsorted(edges, values)
+    for k in np.unique(fifth):
+        low, high = number(values[fifth == k].min()), number(values[fifth == k].max())
+        yield (low if low == high else f"{low} to {high}"), fifth == k

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
-import numpy as np
-
-from conformal_gp.evaluation.judgement import Finding, Judgement
+from conformal_gp.evaluation.findings import Finding, Judgement
 
 
 def percent(share: float | Fraction, decimals: int | None = None) -> str:
-    """A share in percent.
-
-    Parameters
-    ----------
-    share : float or Fraction
-        The share; 1 is 100%.
-    decimals : int or None, default=None
-        Digits after the point. None writes as many as the share has.
-
-    Returns
-    -------
-    text : str
-        The number and the sign.
+    """A share in percent, with so many digits after the point, or as many as it has.
 
     Examples
     --------
@@ -46,87 +32,25 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def verdict(findings: Sequence[Finding]) -> list[str]:
-    """The findings in plain words.
-
-    Parameters
-    ----------
-    findings : sequence of Finding
-        Of one method or several.
-
-    Returns
-    -------
-    sentences : list of str
-        A sentence for each method, what is wrong first; also where labels on one side are more than half of what is
-        promised allows. With two methods or more, another on how wide the intervals of the first are beside those of
-        the second.
+    """A sentence on each method: what was found at each level, and what chance allows where that is needed.
 
     Examples
     --------
     >>> from fractions import Fraction
     >>> from conformal_gp.evaluation import Finding, verdict
-    >>> print(*verdict([Finding("plain GPR", Fraction(99, 100), 392, 2, 10, 13.3, 13.1, 0)]))
-    plain GPR: too narrow at 99% (3.1% of labels outside, 3.1 times the 1% promised); too many above at 99% (2.6%).
+    >>> print(*verdict([Finding("plain", Fraction(99, 100), 392, 2, 10, 13.3, 13.1, 0)]))
+    plain: 99% too narrow (3.1% outside; chance allows 0.3 to 2.0%).
+    >>> print(*verdict([Finding("mine", Fraction(9, 10), 45, 5, 4, 2.5, 2.5, 0)]))
+    mine: 90% too few rows to tell (20.0% outside; chance allows 2.2 to 20.0%).
     """
-    methods = list(dict.fromkeys(finding.method for finding in findings))
-    sentences = [_on_method([finding for finding in findings if finding.method == name]) for name in methods]
-    return [*sentences, *_price(findings, methods)]
+    methods = dict.fromkeys(finding.method for finding in findings)
+    return [f"{name}: {'; '.join(_found(f) for f in findings if f.method == name)}." for name in methods]
 
 
-def _on_method(findings: Sequence[Finding]) -> str:
-    def found(judgement: Judgement, describe: Callable[[Finding], str]) -> str:
-        return listed([describe(finding) for finding in findings if finding.judgement == judgement])
-
-    sides = [(f.judgement_below == Judgement.TOO_NARROW, f.judgement_above == Judgement.TOO_NARROW) for f in findings]
-    below = [_one_side(f, f.n_below) for f, side in zip(findings, sides, strict=True) if side == (True, False)]
-    above = [_one_side(f, f.n_above) for f, side in zip(findings, sides, strict=True) if side == (False, True)]
-
-    parts = [
-        ("too narrow at", found(Judgement.TOO_NARROW, _excess)),
-        ("in doubt, perhaps too narrow, at", found(Judgement.IN_DOUBT, _excess)),
-        ("wider than they need be at", found(Judgement.TOO_WIDE, _excess)),
-        ("infinite, for want of rows, at", found(Judgement.INFINITE, _level)),
-        ("kept the promise at", found(Judgement.KEPT, _level)),
-        ("too many below at", listed(below)),
-        ("too many above at", listed(above)),
-    ]
-    return f"{findings[0].method}: {'; '.join(f'{words} {levels}' for words, levels in parts if levels)}."
-
-
-def _level(finding: Finding) -> str:
-    return percent(finding.level)
-
-
-def _one_side(finding: Finding, n_beyond: int) -> str:
-    return f"{percent(finding.level)} ({percent(n_beyond / finding.n_rows, 1)})"
-
-
-def _excess(finding: Finding) -> str:
-    times = finding.miscoverage / float(1 - finding.level)
-    digits = 1 if abs(times - 1) >= 0.1 else 2  # with many rows a small excess is told from none
-    return (
-        f"{percent(finding.level)} ({percent(finding.miscoverage, 1)} of labels outside, {times:.{digits}f} times the "
-        f"{percent(1 - finding.level)} promised)"
-    )
-
-
-def _price(findings: Sequence[Finding], methods: Sequence[str]) -> list[str]:
-    """How much wider the first method's intervals are than the second's, where both are finite."""
-    if len(methods) < 2:
-        return []
-    first, second = methods[:2]
-    widths = {(finding.method, finding.level): finding.mean_width for finding in findings}
-    found = [
-        f"{width / widths[second, level] - 1:+.0%} at {percent(level)}"
-        for (method, level), width in widths.items()
-        if method == first and np.isfinite(width) and 0.0 < widths[second, level] < np.inf
-    ]
-    return [f"Mean width of {first}, beside {second}: {', '.join(found)}."] if found else []
-
-
-def listed(words: Sequence[str]) -> str:
-    """Words as people list them.
-
-    >>> listed(["a", "b", "c"]), listed(["a"]), listed([])
-    ('a, b and c', 'a', '')
-    """
-    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+def _found(finding: Finding) -> str:
+    level, judgement = percent(finding.level), finding.judgement
+    if judgement == Judgement.INFINITE:
+        return f"{level} infinite, for want of rows"
+    low, high = finding.chance()
+    chance = "" if judgement == Judgement.KEPT else f"; chance allows {100 * low:.1f} to {percent(high, 1)}"
+    return f"{level} {judgement} ({percent(finding.miscoverage, 1)} outside{chance})"

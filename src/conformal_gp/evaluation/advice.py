@@ -1,0 +1,68 @@
+"""What would help most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import binomtest, norm
+
+from conformal_gp.conformal.levels import rows_needed
+from conformal_gp.evaluation.cross_validation import HeldOut
+from conformal_gp.evaluation.findings import USUAL, Judgement, chance_range
+from conformal_gp.evaluation.parts import columns_of, coverage_by_parts
+from conformal_gp.evaluation.words import percent
+
+# Misses on one side are no chance below this p-value; intervals of a high level are wide if they are so many times as
+# much wider than those of a usual level as a normal distribution makes them.
+ONE_SIDED, WIDE = 0.01, 2.0
+
+
+def advice(held_out: HeldOut, X: Any = None) -> str:
+    """What would help the first method most, in a sentence, as far as the figures show it; else nothing.
+
+    It looks, in this order, for a column that numbers the rows, too few rows for a level, errors that differ between
+    parts of the rows, labels outside on one side, a level that is dearly paid for, and too few rows for a verdict.
+    ``X`` holds the inputs of the held-out rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fractions import Fraction
+    >>> from conformal_gp.evaluation import HeldOut, advice
+    >>> ends = {"mine": np.tile([[-np.inf], [np.inf]], (40, 1, 1))}
+    >>> advice(HeldOut(np.zeros(40), [Fraction(99, 100)], {"mine": np.zeros(40)}, ends))
+    'More rows, or a lower level: 99% takes at least 99 rows to be ranked.'
+    """
+    columns = {} if X is None else columns_of(X)
+    order = held_out.rows if held_out.rows.size else np.arange(held_out.y.size)
+    for name, values in columns.items():
+        if len(columns) > 1 and values.dtype.kind == "f" and np.array_equal(values - values[0], order - order[0]):
+            return f"Leave out '{name}', which numbers the rows, unless their order matters."
+    method = next(iter(held_out.intervals))
+    findings = [finding for finding in held_out.findings() if finding.method == method]
+    infinite = [finding.level for finding in findings if finding.judgement == Judgement.INFINITE]
+    if infinite:
+        needed = f"{percent(min(infinite))} takes at least {rows_needed(min(infinite))} rows to be ranked."
+        return f"More rows, or a lower level: {needed}"
+    usual = min(findings, key=lambda finding: abs(finding.level - USUAL[0]))
+    parts = [p for p in coverage_by_parts(held_out, X, usual.level) if p.judgement == Judgement.TOO_NARROW]
+    if parts:
+        worst = max(parts, key=lambda part: part.miscoverage)
+        share = f"{percent(worst.miscoverage, 1)} outside at {percent(usual.level)}"
+        return f"A difficulty (difficulty=): errors are larger where {worst.among} ({share}), and widths do not follow."
+    if usual.n_outside and binomtest(usual.n_above, usual.n_outside).pvalue < ONE_SIDED:
+        warp = "log" if held_out.y.min() > 0.0 else "yeo-johnson"
+        sides = f"{usual.n_above} labels lie above their intervals and {usual.n_below} below"
+        return f"A map of the labels (warp='{warp}'): {sides} at {percent(usual.level)}."
+    highest = max(findings, key=lambda finding: finding.level)
+    ratio = highest.mean_width / usual.mean_width if usual.mean_width > 0.0 else 1.0
+    if ratio > WIDE * norm.ppf((1 + float(highest.level)) / 2) / norm.ppf((1 + float(usual.level)) / 2):
+        dear, cheap = percent(highest.level), percent(usual.level)
+        return f"{cheap} where that is enough: intervals of {dear} are {ratio:.1f} times as wide."
+    if usual.judgement == Judgement.TOO_FEW:
+        delta, enough = float(1 - usual.level), usual.n_rows
+        while 1.0 - chance_range(usual.level, enough)[0] >= 2.0 * delta - 1e-12:
+            enough += 1
+        return f"More rows: from about {enough} on, a verdict on {percent(usual.level)} can be told from chance."
+    return ""

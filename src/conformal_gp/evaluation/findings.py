@@ -1,0 +1,139 @@
+"""How many labels lie outside, and whether chance explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import binom
+
+from conformal_gp.conformal.levels import read_level, read_levels, rows_needed
+from conformal_gp.types import Array
+
+Level = float | Fraction
+
+# Central parts of the binomial distribution: beyond the first, intervals are in doubt; beyond the second, wrong.
+LIKELY, NEARLY_ALL = 0.95, 0.99
+# Levels where nothing else is asked for, and those of data with too few rows for them.
+USUAL, LOWER = (Fraction(9, 10), Fraction(19, 20), Fraction(99, 100)), (Fraction(4, 5), Fraction(1, 2))
+
+
+def chance_range(confidence_level: Level | Iterable[Level], n_rows: int, probability: float = LIKELY) -> Array:
+    """Least and greatest share of labels inside that chance allows: the central part of a binomial distribution.
+
+    Parameters
+    ----------
+    confidence_level : float or sequence of floats
+        Probability that a label is inside.
+    n_rows : int
+        Number of labels.
+    probability : float in (0, 1), default=0.95
+        Probability of the range.
+
+    Returns
+    -------
+    ends : ndarray of shape (2,) or (n_levels, 2)
+        Two-dimensional when a sequence of levels is given.
+
+    Examples
+    --------
+    >>> from conformal_gp.evaluation import chance_range
+    >>> chance_range(0.95, 392).round(3)
+    array([0.929, 0.969])
+    """
+    if not 0.0 < probability < 1.0:
+        raise ValueError(f"probability must lie strictly between 0 and 1, got {probability!r}.")
+    levels, single = read_levels(confidence_level)
+    ends = np.stack(binom.interval(probability, n_rows, [float(level) for level in levels]), axis=1) / n_rows
+    return ends[0] if single else ends
+
+
+def supported_levels(n_ranked: int) -> list[Fraction]:
+    """Those of 90, 95 and 99% at which so many ranked rows give finite intervals; where none does, 80 or 50%.
+
+    Examples
+    --------
+    >>> from conformal_gp.evaluation import supported_levels
+    >>> [float(level) for level in supported_levels(40)], [float(level) for level in supported_levels(6)]
+    ([0.9, 0.95], [0.8])
+    """
+    usual = [level for level in USUAL if rows_needed(level) <= n_ranked]
+    return usual or [next((level for level in LOWER if rows_needed(level) <= n_ranked), LOWER[-1])]
+
+
+class Judgement(StrEnum):
+    """Whether intervals kept their promise; the text of :mod:`conformal_gp.evaluation` says how it is decided."""
+
+    KEPT = "kept"
+    TOO_FEW = "too few rows to tell"
+    IN_DOUBT = "in doubt"
+    TOO_NARROW = "too narrow"
+    TOO_WIDE = "too wide"
+    INFINITE = "infinite"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How the intervals of one method and one level did, among all rows or a part of them.
+
+    Examples
+    --------
+    >>> from conformal_gp.evaluation import Finding
+    >>> finding = Finding.of("mine", 0.9, [1.0] * 150, [[2.0, 3.0]] * 40 + [[0.0, 3.0]] * 110)
+    >>> finding.n_below, finding.judgement.value
+    (40, 'too narrow')
+    """
+
+    method: str
+    level: Fraction
+    n_rows: int
+    n_below: int
+    n_above: int
+    mean_width: float
+    median_width: float
+    n_infinite: int
+    among: str = ""
+    """Which rows, in words; empty for all."""
+    n_parts: int = 1
+    """How many such parts are looked at; the judgement allows for it by Bonferroni's correction."""
+
+    @classmethod
+    def of(cls, method: str, level: Level, y_true: ArrayLike, intervals: ArrayLike, *part: str | int) -> Finding:
+        """Count labels (n,) outside intervals (n, 2), and measure widths."""
+        y, ends = np.asarray(y_true, dtype=np.float64), np.asarray(intervals, dtype=np.float64)
+        widths = ends[:, 1] - ends[:, 0]
+        outside = int((y < ends[:, 0]).sum()), int((y > ends[:, 1]).sum())
+        size = float(widths.mean()), float(np.median(widths)), int(np.isinf(widths).sum())
+        return cls(method, read_level(level), y.size, *outside, *size, *part)  # type: ignore[arg-type]
+
+    @property
+    def n_outside(self) -> int:
+        """Labels outside their intervals."""
+        return self.n_below + self.n_above
+
+    @property
+    def miscoverage(self) -> float:
+        """Share of labels outside."""
+        return self.n_outside / self.n_rows
+
+    def chance(self, probability: float = LIKELY) -> tuple[float, float]:
+        """Least and greatest share of labels outside that chance allows."""
+        low, high = chance_range(self.level, self.n_rows, 1.0 - (1.0 - probability) / self.n_parts)
+        return 1.0 - float(high), 1.0 - float(low)
+
+    @property
+    def judgement(self) -> Judgement:
+        """Whether the intervals kept their promise."""
+        if self.n_infinite == self.n_rows:
+            return Judgement.INFINITE
+        (_, likely), (least, most) = self.chance(), self.chance(NEARLY_ALL)
+        rounding = 1e-12
+        if not least - rounding <= self.miscoverage <= most + rounding:
+            return Judgement.TOO_WIDE if self.miscoverage < least else Judgement.TOO_NARROW
+        if self.miscoverage > likely + rounding:
+            return Judgement.IN_DOUBT
+        return Judgement.KEPT if likely < 2 * (1 - self.level) - rounding else Judgement.TOO_FEW
