@@ -7,102 +7,52 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing
 
+from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import percent
-from conformal_gp.plotting.arguments import one_input_varied, stacked, vector
-from conformal_gp.plotting.display import Display
-from conformal_gp.plotting.infinite import arrowheads, limits_of
-from conformal_gp.plotting.style import BLUE, LINES, axes_or_new, finish, ink, nth, tints, titled
-from conformal_gp.types import Mask
+from conformal_gp.evaluation.parts import columns_of
+from conformal_gp.plotting.frame import Display, accent, arrowheads, axes_or_new, ink, limits_of, stacked, tint, vector
+from conformal_gp.validation import is_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 ARROWS = 12  # along a band without a finite end
+NEAR = 0.2  # share of the rows that is drawn in full: those nearest in the other inputs
+MOST_HELD = 5  # inputs whose values are named below the picture
 
 
-class RowsAlongOneInput(Display):
-    """What displays over one input share: the rows as dots, arrowheads for infinite ends, names of axes."""
-
-    def __init__(
-        self,
-        grid: ArrayLike,
-        n_points: int,
-        *,
-        x: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        feature_name: str | None = None,
-        target_name: str | None = None,
-    ):
-        if (x is None) != (y is None):
-            raise ValueError("x and y must be given together, got one of them.")
-        self.grid = vector("grid", grid, n_points)
-        self.x = np.empty(0) if x is None else np.ravel(np.asarray(x, dtype=float))
-        self.y = np.empty(0) if y is None else vector("y", y, self.x.size)
-        self.feature_name = feature_name
-        self.target_name = target_name
-
-    def _add_rows(self, ax: Axes) -> None:
-        """Draw the rows, if there are any."""
-        if self.x.size:
-            ax.plot(self.x, self.y, linestyle="none", marker=".", color=ink(), markersize=4, alpha=0.6, label="rows")
-
-    def _add_arrows(self, ax: Axes, below: Mask, above: Mask, limits: tuple[float, float]) -> None:
-        """Draw arrowheads where something is infinite, evenly over the grid: at all places they would touch."""
-        if below.any() or above.any():
-            apart = max(1, self.grid.size // ARROWS)
-            arrowheads(ax, self.grid[below][::apart], self.grid[above][::apart], limits)
-
-    def _finished(self, ax: Axes) -> Self:
-        """Name the axes and keep them."""
-        ax.set(xlabel=self.feature_name or "", ylabel=self.target_name or "")
-        finish(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-
-class PredictionBandDisplay(RowsAlongOneInput):
-    """Prediction intervals along one input, the other inputs held: a band for each level.
-
-    Made by :meth:`from_estimator` or :meth:`from_predictions`.
+class PredictionBandDisplay(Display):
+    """Prediction intervals along one input, the other inputs held: a band for each level, or bars over categories.
 
     Parameters
     ----------
-    grid : ndarray of shape (n_points,)
-        Values of the input, ascending.
-    prediction : ndarray of shape (n_points,)
+    grid : array-like of shape (n_points,)
+        Values of the input, ascending; of an input of categories their numbers, 0, 1 and so on.
+    prediction : array-like of shape (n_points,)
         Predicted labels there.
-    intervals : ndarray of shape (n_points, 2, n_levels)
+    intervals : array-like of shape (n_points, 2, n_levels) or (n_points, 2)
         Lower and upper ends.
     confidence_level : float or sequence of floats
         Their level or levels, kept as the list ``levels``.
-    x, y : ndarray of shape (n_samples,) or None, default=None
+    x, y : array-like of shape (n_samples,) or None, default=None
         Rows to draw as dots.
+    near : array-like of bool of shape (n_samples,) or None, default=None
+        Rows like those of the band in the other inputs; the others fade. None draws all alike.
+    categories : sequence of str or None, default=None
+        Names of the places of ``grid``, where the input has categories.
     feature_name, target_name : str or None, default=None
         What the axes are called.
-    name : str or None, default=None
-        What the bands are called in the legend.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
-    bands_ : list of matplotlib PolyCollection
+    bands_ : list of matplotlib artists
         The bands, in the order of ``levels``.
     line_ : matplotlib Line2D
         The predictions.
-
-    Examples
-    --------
-    >>> from conformal_gp import ConformalGPRegressor
-    >>> from conformal_gp.datasets import load_auto_mpg
-    >>> from conformal_gp.plotting import PredictionBandDisplay
-    >>> X, y = load_auto_mpg(return_X_y=True)
-    >>> model = ConformalGPRegressor(tuning="holdout", length_scales="one", random_state=0).fit(X[:100], y[:100])
-    >>> display = PredictionBandDisplay.from_estimator(model, X, feature=3, target_name="miles per gallon")
-    >>> display.ax_.get_ylabel()
-    'miles per gallon'
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
     """
 
     def __init__(
@@ -112,13 +62,23 @@ class PredictionBandDisplay(RowsAlongOneInput):
         intervals: ArrayLike,
         *,
         confidence_level: float | ArrayLike,
-        name: str | None = None,
-        **described: Any,
+        x: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        near: ArrayLike | None = None,
+        categories: list[str] | None = None,
+        feature_name: str | None = None,
+        target_name: str | None = None,
     ):
-        self.intervals, self.levels = stacked(intervals, confidence_level)
-        super().__init__(grid, len(self.intervals), **described)
+        if (x is None) != (y is None):
+            raise ValueError("x and y must be given together, got one of them.")
+        self.levels = [float(level) for level in read_levels(confidence_level)[0]]
+        self.intervals = stacked(intervals, self.levels)
+        self.grid = vector("grid", grid, len(self.intervals))
         self.prediction = vector("prediction", prediction, len(self.intervals))
-        self.name = name
+        self.x = np.empty(0) if x is None else np.ravel(np.asarray(x, dtype=float))
+        self.y = np.empty(0) if y is None else vector("y", y, self.x.size)
+        self.near = np.ones(self.x.size, bool) if near is None or x is None else np.asarray(near, dtype=bool)
+        self.categories, self.feature_name, self.target_name = categories, feature_name, target_name
 
     @classmethod
     def from_estimator(
@@ -128,10 +88,9 @@ class PredictionBandDisplay(RowsAlongOneInput):
         y: ArrayLike | None = None,
         *,
         feature: int | str = 0,
-        fixed: Mapping[int | str, float] | None = None,
+        fixed: Mapping[int | str, Any] | None = None,
         confidence_level: float | ArrayLike = (0.5, 0.8, 0.95),
         n_points: int = 200,
-        name: str | None = None,
         target_name: str | None = None,
         ax: Axes | None = None,
     ) -> Self:
@@ -142,28 +101,20 @@ class PredictionBandDisplay(RowsAlongOneInput):
         estimator : fitted regressor with ``predict_interval``
             The model.
         X : array-like or data frame of shape (n_samples, n_features)
-            Rows that give the range of the input and the medians of the others.
+            Rows that give the range of the input, and medians or most frequent categories of the others.
         y : array-like of shape (n_samples,) or None, default=None
-            Labels of ``X``, to draw the rows as dots. With more than one input the bands are not those of these rows,
-            whose other inputs differ from the medians.
+            Labels of ``X``, to draw the rows as dots: in full the fifth whose other inputs are nearest to those of the
+            band, the rest faded.
         feature : int or str, default=0
             Number or name of the input that varies.
-        fixed : mapping of int or str to float, or None, default=None
-            Values of other inputs, in place of their medians. Give it for categories that are 0/1 inputs: at the
-            medians a row may belong to no category.
+        fixed : mapping of int or str to values, or None, default=None
+            Values of other inputs, in place of medians and most frequent categories.
         confidence_level : float or sequence of floats, default=(0.5, 0.8, 0.95)
             Level of each band.
         n_points : int, default=200
-            Points along the input.
-        name, target_name : str or None, default=None
-            What to call the bands and the label.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : PredictionBandDisplay
-            The display.
+            Points along an input of numbers.
+        target_name, ax
+            What to call the label; where to draw, None makes a figure.
 
         Examples
         --------
@@ -174,76 +125,100 @@ class PredictionBandDisplay(RowsAlongOneInput):
         >>> display.grid, display.intervals.shape
         (array([0., 1., 2.]), (3, 2, 1))
         """
-        rows, grid, x, feature_name = one_input_varied(X, feature, fixed, n_points)
+        rows, described = _along(X, feature, fixed or {}, n_points)
+        described |= {"confidence_level": confidence_level, "y": y, "target_name": target_name, "ax": ax}
+        if y is None:
+            del described["x"]
         return cls.from_predictions(
-            grid,
-            estimator.predict(rows),
-            estimator.predict_interval(rows, confidence_level),
-            confidence_level=confidence_level,
-            x=None if y is None else x,
-            y=y,
-            feature_name=feature_name,
-            target_name=target_name,
-            name=name,
-            ax=ax,
+            prediction=estimator.predict(rows),
+            intervals=estimator.predict_interval(rows, confidence_level),
+            **described,
         )
 
-    def limits(self) -> tuple[float, float]:
-        """Vertical limits that show all that is finite.
-
-        Examples
-        --------
-        >>> from conformal_gp.plotting import PredictionBandDisplay
-        >>> display = PredictionBandDisplay([0, 1], [1, 1], [[0, 2], [0, float("inf")]], confidence_level=0.9)
-        >>> low, high = display.limits()
-        >>> low < 0 < 2 < high < 3
-        True
-        """
-        return limits_of(self.intervals, self.prediction, self.y)
-
-    def plot(self, ax: Axes | None = None, *, color: str = BLUE, hatch: str | None = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Where; None makes a figure.
-        color : str, default=blue
-            Colour of the edges; the bands are filled with tints of it.
-        hatch : str or None, default=None
-            Matplotlib's hatch for the bands.
-
-        Returns
-        -------
-        self : PredictionBandDisplay
-            The display.
-
-        Examples
-        --------
-        >>> from conformal_gp.plotting import PredictionBandDisplay
-        >>> display = PredictionBandDisplay([0, 1], [1, 1], [[0, 2], [0, 2]], confidence_level=0.9, name="mine")
-        >>> display.plot(color="#009e73").bands_[0].get_label()
-        'mine 90%'
-        """
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw into ``ax``, or into a new figure."""
         ax = axes_or_new(ax)
-        limits = self.limits()
+        limits = limits_of(self.intervals, self.prediction, self.y)
         shown = np.clip(self.intervals, *limits)
-        fills = tints(color, len(self.levels))
         self.bands_: list[Any] = [None] * len(self.levels)
         for step, k in enumerate(np.argsort(self.levels)[::-1]):  # the widest lies below the others
-            self.bands_[k] = ax.fill_between(
-                self.grid,
-                shown[:, 0, k],
-                shown[:, 1, k],
-                facecolor=fills[step],
-                edgecolor=color,
-                linestyle=nth(LINES, step),
-                linewidth=0.8,
-                hatch=hatch,
-                label=titled(self.name, percent(self.levels[k])),
-            )
-        (self.line_,) = ax.plot(self.grid, self.prediction, color=ink(), linewidth=1.4, label="prediction")
-        self._add_rows(ax)
-        endless: NDArray[np.bool_] = np.any(np.isinf(self.intervals), axis=2)
-        self._add_arrows(ax, endless[:, 0], endless[:, 1], limits)
-        return self._finished(ax)
+            low, high = shown[:, :, k].T
+            style: dict[str, Any] = {"facecolor": tint(accent(), 0.2 + 0.45 * step / max(len(self.levels) - 1, 1))}
+            style |= {"edgecolor": accent(), "linewidth": 0.8, "label": percent(self.levels[k])}
+            if self.categories is None:
+                self.bands_[k] = ax.fill_between(self.grid, low, high, **style)
+            else:
+                self.bands_[k] = ax.bar(self.grid, high - low, bottom=low, width=0.6 - 0.12 * step, **style)
+        line: dict[str, Any] = {"linestyle": "-"} if self.categories is None else {"linestyle": "none", "marker": "_"}
+        (self.line_,) = ax.plot(self.grid, self.prediction, color=ink(), linewidth=1.4, label="prediction", **line)
+        aside = 0.0 if self.categories is None else np.random.default_rng(0).uniform(-0.15, 0.15, self.x.size)
+        for which, alpha, label in ((~self.near, 0.15, "other rows"), (self.near, 0.8, "rows near the held values")):
+            if which.any():
+                dots: dict[str, Any] = {"linestyle": "none", "marker": ".", "color": ink(), "markersize": 5}
+                label = "rows" if self.near.all() else label
+                ax.plot((self.x + aside)[which], self.y[which], alpha=alpha, label=label, **dots)
+        some = slice(None, None, max(1, self.grid.size // ARROWS))
+        widest = self.intervals[:, :, int(np.argmax(self.levels))]
+        arrowheads(ax, self.grid[some], widest[some], limits)
+        if self.categories is not None:
+            turned = max(map(len, self.categories)) * len(self.categories) > 60
+            ax.set_xticks(self.grid, self.categories, rotation=30 if turned else 0, ha="right" if turned else "center")
+        return self._finish(ax, xlabel=self.feature_name or "", ylabel=self.target_name or "label")
+
+
+def _along(X: Any, feature: int | str, fixed: Mapping[int | str, Any], n_points: int) -> tuple[Any, dict[str, Any]]:
+    """Rows of the kind of ``X`` in which one input varies and the others are held, and parameters of their display."""
+    columns = columns_of(X)
+    names = list(columns)
+    varied = _name(names, feature, "feature")
+    given = {_name(names, key, "fixed"): value for key, value in fixed.items()}
+    if n_points < 2:
+        raise ValueError(f"n_points must be at least 2, got {n_points}.")
+    values = columns[varied]
+    categories = list(np.unique(values)) if values.dtype.kind == "U" else None
+    count = n_points if categories is None else len(categories)
+    grid = np.linspace(values.min(), values.max(), count) if categories is None else np.arange(float(count))
+    rows: dict[str, Any] = {}
+    held: list[str] = []
+    distance = np.zeros(len(values))
+    for name, column in columns.items():
+        texts = column.dtype.kind == "U"
+        if name == varied:
+            at: Any = categories if texts else grid
+        else:
+            at = given.get(name, _most_frequent(column) if texts else np.median(column))
+            distance += column != str(at) if texts else ((column - at) / (column.std() or 1.0)) ** 2
+            held.append(f"{name} {at}" if texts else f"{name} {at:.4g}")
+        rows[name] = _taken(X, name, column, np.broadcast_to(at, count)) if texts else np.broadcast_to(at, count)
+    made = type(X)(rows) if is_frame(X) else np.column_stack(list(rows.values()))
+    more = f" and {len(held) - MOST_HELD} more" if len(held) > MOST_HELD else ""
+    return made, {
+        "grid": grid,
+        "x": values if categories is None else np.searchsorted(categories, values).astype(float),
+        "near": distance <= np.quantile(distance, NEAR),
+        "categories": categories,
+        "feature_name": varied + (f"\nothers held at {', '.join(held[:MOST_HELD])}{more}" if held else ""),
+    }
+
+
+def _name(names: list[str], key: int | str, argument: str) -> str:
+    """Name of a column that is given by its number or name."""
+    if isinstance(key, str) and key in names:
+        return key
+    if isinstance(key, int | np.integer) and not isinstance(key, bool) and 0 <= key < len(names):
+        return names[key]
+    raise ValueError(f"{argument} must be a column: 0 to {len(names) - 1}, or {', '.join(names)}; got {key!r}.")
+
+
+def _most_frequent(column: NDArray[Any]) -> str:
+    values, counts = np.unique(column, return_counts=True)
+    return str(values[np.argmax(counts)])
+
+
+def _taken(X: Any, name: str, column: NDArray[Any], wanted: NDArray[Any]) -> Any:
+    """Values of a column of categories, taken from rows that have them, so that they keep their type."""
+    unknown = [value for value in wanted if str(value) not in column]
+    if unknown:
+        raise ValueError(f"fixed must hold a category of {name!r}: {', '.join(np.unique(column))}; got {unknown[0]!r}.")
+    taken = _safe_indexing(X[name], [int(np.argmax(column == str(value))) for value in wanted])
+    return getattr(taken, "array", taken)  # of pandas: without its index

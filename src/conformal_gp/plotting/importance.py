@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from conformal_gp.evaluation import HeldOut, importance
-from conformal_gp.evaluation.cross_validation import shuffled
-from conformal_gp.plotting.display import Display
-from conformal_gp.plotting.style import BLUE, axes_or_new, finish, ink, tint
+from conformal_gp.evaluation.cross_validation import added_squares, growth_of_error
+from conformal_gp.evaluation.parts import columns_of
+from conformal_gp.plotting.frame import Display, accent, axes_or_new, ink, tint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,12 +22,11 @@ class ImportanceDisplay(Display):
     An input that the model does not use has no bar. Inputs that tell the same can stand in for each other, and each of
     them then seems to matter less than both do together.
 
-    Made by :meth:`from_estimator`, or by :meth:`from_predictions` from :func:`conformal_gp.evaluation.importance`.
-
     Parameters
     ----------
     growth : mapping of str to float
-        Growth of the root mean squared error for each input: 0.5 is 50% more. Infinite where there was no error.
+        Growth of the root mean squared error for each input, 0.5 is 50% more: ``importance`` of
+        :class:`conformal_gp.evaluation.HeldOut`.
     max_inputs : int, default=20
         How many are drawn, of those with the greatest growth.
     target_name : str or None, default=None
@@ -52,43 +50,26 @@ class ImportanceDisplay(Display):
     def __init__(self, growth: Mapping[str, float], *, max_inputs: int = 20, target_name: str | None = None):
         if not growth or max_inputs < 1:
             raise ValueError(f"growth must hold an input and max_inputs be at least 1, got {growth} and {max_inputs}.")
-        ordered = sorted(growth.items(), key=lambda item: -item[1])
-        self.growth = dict(ordered[:max_inputs])
-        self.n_inputs = len(growth)
+        self.growth = dict(sorted(growth.items(), key=lambda item: -item[1])[:max_inputs])
+        self.n_left_out = len(growth) - len(self.growth)
         self.target_name = target_name
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        random_state: int | None = 0,
-        ax: Axes | None = None,
-        **described: Any,
+        cls, estimator: Any, X: Any, y: ArrayLike, *, random_state: int | None = 0, **described: Any
     ) -> Self:
-        """Predict test rows as they are and with each input shuffled, and draw.
+        """Shuffle each column of test rows in turn, by scikit-learn's ``permutation_importance``, and draw.
 
         Parameters
         ----------
         estimator : fitted regressor
             The model.
-        X : array-like or data frame of shape (n_samples, n_features)
-            Inputs of rows that the model has not seen. A column of categories is shuffled as a whole.
-        y : array-like of shape (n_samples,)
-            Their labels.
+        X, y : array-like or data frame of shape (n_samples, n_features), array-like of shape (n_samples,)
+            Rows that the model has not seen. A column of categories is shuffled as a whole.
         random_state : int or None, default=0
             Seed of the order.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
         **described
-            ``max_inputs`` and ``target_name``, as in the class.
-
-        Returns
-        -------
-        display : ImportanceDisplay
-            The display.
+            ``max_inputs`` and ``target_name``, as in the class, and ``ax``, where to draw; None makes a figure.
 
         Examples
         --------
@@ -97,33 +78,23 @@ class ImportanceDisplay(Display):
         >>> from conformal_gp.plotting import ImportanceDisplay
         >>> X = np.random.default_rng(0).uniform(size=(60, 2))
         >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit(X[:40], X[:40, 0])
-        >>> display = ImportanceDisplay.from_estimator(model, X[40:], X[40:, 0])
-        >>> list(display.growth)
+        >>> list(ImportanceDisplay.from_estimator(model, X[40:], X[40:, 0]).growth)
         ['x0', 'x1']
         """
-        rows = X if hasattr(X, "iloc") else np.asarray(X)
-        names = [str(name) for name in getattr(X, "columns", [f"x{j}" for j in range(rows.shape[1])])]
-        order = np.random.default_rng(random_state).permutation(len(rows))
-        mixed = {name: estimator.predict(shuffled(rows, [j], order)) for j, name in enumerate(names)}
-        held_out = HeldOut(np.asarray(y, dtype=float), [], {"": estimator.predict(X)}, {}, shuffled=mixed)
-        return cls.from_predictions(importance(held_out), ax=ax, **described)
+        labels = np.asarray(y, dtype=float)
+        error = float(np.mean((labels - estimator.predict(X)) ** 2))
+        added = added_squares(estimator, X, labels, random_state)
+        return cls.from_predictions(growth_of_error(columns_of(X), error, added), **described)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw into ``ax``, or into a new figure.
-
-        Examples
-        --------
-        >>> from conformal_gp.plotting import ImportanceDisplay
-        >>> len(ImportanceDisplay({"a": 0.5, "b": 0.1}).plot().bars_)
-        2
-        """
+        """Draw into ``ax``, or into a new figure."""
         ax = axes_or_new(ax, (6.4, max(1.2 + 0.32 * len(self.growth), 2.4)))
-        values = np.array(list(self.growth.values()))
-        finite = np.isfinite(values)
-        longest = max(float(values[finite].max(initial=0.0)), 0.01)
-        lengths = np.where(finite, np.clip(values, 0.0, None), 1.1 * longest)
-        places = np.arange(values.size)
-        self.bars_ = ax.barh(places, lengths, height=0.7, facecolor=tint(BLUE, 0.55), edgecolor=ink(), linewidth=0.8)
+        values, places = np.array(list(self.growth.values())), np.arange(len(self.growth))
+        longest = max(float(values[np.isfinite(values)].max(initial=0.0)), 0.01)
+        lengths = np.where(np.isfinite(values), np.clip(values, 0.0, None), 1.1 * longest)
+        self.bars_ = ax.barh(
+            places, lengths, height=0.7, facecolor=tint(accent(), 0.55), edgecolor=ink(), linewidth=0.8
+        )
         texts = [f"{value:+.0%}".replace("-", "\N{MINUS SIGN}") if np.isfinite(value) else "∞" for value in values]
         ax.bar_label(self.bars_, texts, padding=3, fontsize="small", color=ink())
         ax.set_yticks(places, list(self.growth))
@@ -131,9 +102,5 @@ class ImportanceDisplay(Display):
         ax.set_xlim(0.0, 1.15 * max(lengths.max(), longest))
         ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         of = "" if self.target_name is None else f" of {self.target_name}"
-        left = self.n_inputs - values.size
-        more = f" ({left} more inputs below these)" if left else ""
-        ax.set_xlabel(f"growth of the prediction error{of} when the input is shuffled{more}")
-        finish(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        more = f"\n({self.n_left_out} more inputs below these)" if self.n_left_out else ""
+        return self._finish(ax, xlabel=f"growth of the prediction error{of} when the input is shuffled{more}")

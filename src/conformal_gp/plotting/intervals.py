@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -9,32 +10,32 @@ from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.evaluation import percent
-from conformal_gp.plotting.arguments import vector
-from conformal_gp.plotting.display import Display
-from conformal_gp.plotting.infinite import arrowheads, limits_of
-from conformal_gp.plotting.style import BLUE, VERMILION, axes_or_new, finish, ink, tint, titled
+from conformal_gp.plotting.frame import VERMILION, Display, accent, arrowheads, axes_or_new, ink, limits_of, vector
+from conformal_gp.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MOST_TRAINING_ROWS = 1000
+
 
 class IntervalDisplay(Display):
-    """The intervals of rows, sorted by prediction, with labels outside marked.
-
-    Made by :meth:`from_estimator` or :meth:`from_predictions`.
+    """The intervals of rows, sorted by prediction; labels, where they are known, and training rows beneath.
 
     Parameters
     ----------
-    y_true : ndarray of shape (n_samples,) or None
-        Labels; None where they are not known.
-    prediction : ndarray of shape (n_samples,)
+    y_true : array-like of shape (n_samples,) or None
+        Labels, those outside are marked; None where they are not known.
+    prediction : array-like of shape (n_samples,)
         Predicted labels.
-    intervals : ndarray of shape (n_samples, 2)
+    intervals : array-like of shape (n_samples, 2)
         Lower and upper ends.
+    training : pair of array-like of shape (n_train,) or None, default=None
+        Predictions and labels of training rows, which are drawn where their predictions belong.
     confidence_level : float or None, default=None
-        Their level, kept as ``level``.
-    name, target_name : str or None, default=None
-        What to call the method and the label.
+        The level, kept as ``level``.
+    target_name : str or None, default=None
+        What the label is called.
 
     Attributes
     ----------
@@ -61,8 +62,8 @@ class IntervalDisplay(Display):
         prediction: ArrayLike,
         intervals: ArrayLike,
         *,
+        training: tuple[ArrayLike, ArrayLike] | None = None,
         confidence_level: float | None = None,
-        name: str | None = None,
         target_name: str | None = None,
     ):
         self.intervals = np.asarray(intervals, dtype=float)
@@ -70,95 +71,98 @@ class IntervalDisplay(Display):
             raise ValueError(f"intervals must have shape (n, 2), got {self.intervals.shape}.")
         self.prediction = vector("prediction", prediction, len(self.intervals))
         self.y_true = None if y_true is None else vector("y_true", y_true, len(self.intervals))
-        self.level = None if confidence_level is None else float(read_level(confidence_level))
-        self.name = name
+        size = 0 if training is None else np.size(training[0])
+        self.training = None if training is None else tuple(vector("training", part, size) for part in training)
+        self.level = None if confidence_level is None else read_level(confidence_level)
         self.target_name = target_name
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike | None = None, *, confidence_level: float = 0.95, **described: Any
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        confidence_level: float = 0.9,
+        train: tuple[Any, ArrayLike] | str | None = "auto",
+        **described: Any,
     ) -> Self:
-        """Predict test rows and draw their intervals.
+        """Predict rows and draw their intervals; labels are not needed.
 
         Parameters
         ----------
-        estimator, X, y
-            A fitted regressor with ``predict_interval``, test inputs, and their labels, if known.
-        confidence_level : float, default=0.95
+        estimator : fitted regressor with ``predict_interval``
+            The model.
+        X : array-like or data frame of shape (n_samples, n_features)
+            New rows.
+        y : array-like of shape (n_samples,) or None, default=None
+            Their labels, where they are known.
+        confidence_level : float, default=0.9
             One level.
+        train : pair (X, y), "auto" or None, default="auto"
+            Training rows to draw beneath; "auto" takes the model's own, unless they have categories; None leaves them
+            out.
         **described
-            ``name`` and ``target_name``, as in the class, and ``ax``, where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : IntervalDisplay
-            The display.
+            ``target_name``, as in the class, and ``ax``, where to draw; None makes a figure.
 
         Examples
         --------
         >>> from conformal_gp import ConformalGPRegressor
         >>> from conformal_gp.plotting import IntervalDisplay
         >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
-        >>> display = IntervalDisplay.from_estimator(model, [[0.5], [1.5]], [0.5, 9.0], confidence_level=0.5)
-        >>> display.missed_
-        array([False,  True])
+        >>> IntervalDisplay.from_estimator(model, [[0.9], [0.1]], confidence_level=0.5).order_
+        array([1, 0])
         """
         level = float(read_level(confidence_level))
-        return cls.from_predictions(
-            y, estimator.predict(X), estimator.predict_interval(X, level), confidence_level=level, **described
-        )
+        rows = _own_rows(estimator) if isinstance(train, str) else train
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # own rows are arrays without names
+            training = None if rows is None else (estimator.predict(rows[0]), np.asarray(rows[1], dtype=float))
+        prediction, intervals = estimator.predict(X), estimator.predict_interval(X, level)
+        return cls.from_predictions(y, prediction, intervals, training=training, confidence_level=level, **described)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw into ``ax``, or into a new figure.
-
-        Examples
-        --------
-        >>> from conformal_gp.plotting import IntervalDisplay
-        >>> IntervalDisplay(None, [3, 1, 2], [[2, 4], [0, 2], [1, 3]]).plot().order_
-        array([1, 2, 0])
-        """
+        """Draw into ``ax``, or into a new figure."""
         ax = axes_or_new(ax)
         self.order_ = np.argsort(self.prediction, kind="stable")
         low, high = self.intervals.T
         self.missed_ = np.zeros(low.size, bool) if self.y_true is None else (self.y_true < low) | (self.y_true > high)
-
-        places = np.arange(low.size)
-        missed = self.missed_[self.order_]
-        limits = limits_of(self.intervals, self.prediction, self.y_true)
+        places, prediction, missed = np.arange(low.size), self.prediction[self.order_], self.missed_[self.order_]
+        limits = limits_of(self.intervals, prediction, self.y_true, None if self.training is None else self.training[1])
+        what = "interval" if self.level is None else f"{percent(self.level)} interval"
+        dots: dict[str, Any] = {"linestyle": "none", "color": ink()}
+        if self.training is not None:
+            between = np.interp(self.training[0], prediction, places)
+            ax.plot(between, self.training[1], marker=".", markersize=3, alpha=0.35, label="training rows", **dots)
+        # in points, so that neighbours do not touch
+        thick = min(5.0, 0.6 * ax.get_window_extent().width / ax.figure.dpi * 72.0 / max(low.size, 1))
         bars = np.clip(self.intervals[self.order_], *limits)
-        thick = min(5.0, max(0.6, 250.0 / max(low.size, 1)))  # in points, so that neighbours do not touch
-        label = titled(None if self.level is None else percent(self.level), "interval")
-        ax.vlines(places, *bars.T, color=tint(BLUE, 0.45), linewidth=thick, label=label)
-        ax.plot(places, self.prediction[self.order_], color=BLUE, linewidth=1, linestyle="--", label="prediction")
+        ax.vlines(places, *bars.T, color=accent(), alpha=0.45, linewidth=thick, label=what)
+        ax.plot(
+            places,
+            prediction,
+            linestyle="none",
+            marker="_",
+            markersize=max(thick, 3),
+            color=accent(),
+            label="prediction",
+        )
         if self.y_true is not None:
-            labels = self.y_true[self.order_]
-            dots: dict[str, Any] = {"linestyle": "none", "zorder": 3}
+            inside, outside = np.where(missed, np.nan, self.y_true[self.order_]), places[missed]
+            ax.plot(places, inside, marker=".", markersize=5, zorder=3, label="label inside", **dots)
+            cross: dict[str, Any] = {"marker": "X", "markersize": 7, "color": VERMILION, "markeredgecolor": ink()}
             ax.plot(
-                places[~missed], labels[~missed], marker=".", color=ink(), markersize=4, label="label inside", **dots
+                outside, self.y_true[self.order_][missed], linestyle="none", zorder=3, label="label outside", **cross
             )
-            ax.plot(
-                places[missed],
-                labels[missed],
-                marker="X",
-                color=VERMILION,
-                markeredgecolor=ink(),
-                markeredgewidth=0.6,
-                markersize=7,
-                label="label outside",
-                **dots,
-            )
-        if np.isinf(self.intervals).any():
-            endless = np.isinf(self.intervals[self.order_])
-            arrowheads(ax, places[endless[:, 0]], places[endless[:, 1]], limits)
-        ax.set(xlabel="rows, by prediction", ylabel=self.target_name or "")
-        ax.set_title(self._title(), loc="left", fontsize="medium")
-        finish(ax, "upper left")  # predictions grow to the right
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+            share = f"{(~missed).sum()} of {missed.size} labels inside ({1 - missed.mean():.1%})"
+            ax.set_title(f"{what}s: {share}", loc="left", fontsize="medium")
+        arrowheads(ax, places, self.intervals[self.order_], limits)
+        return self._finish(ax, xlabel="rows, by prediction", ylabel=self.target_name or "label")
 
-    def _title(self) -> str:
-        what = titled(self.name, None if self.level is None else percent(self.level), "intervals")
-        if self.y_true is None:
-            return what
-        inside = int((~self.missed_).sum())
-        return f"{what}: {inside} of {self.missed_.size} labels inside ({inside / self.missed_.size:.1%})"
+
+def _own_rows(estimator: Any) -> tuple[Array, Array] | None:
+    """Inputs and labels that a model was fitted to, at most a thousand, where it has them as numbers."""
+    rows = getattr(estimator, "_training_rows", None)
+    if not isinstance(rows, tuple) or estimator._encoding is not None or rows[0].shape[1] != estimator.n_features_in_:
+        return None
+    some = slice(None, None, -(-len(rows[0]) // MOST_TRAINING_ROWS))
+    return rows[0][some], rows[1][some]

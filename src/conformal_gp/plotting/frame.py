@@ -1,0 +1,146 @@
+"""What displays share: axes, colours that follow the style in use, a legend above the data, infinite ends."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from conformal_gp.types import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# The palette of Okabe and Ito (2008), told apart in the common kinds of colour blindness. Lines and markers differ too.
+BLUE, ORANGE, VERMILION, GREEN, PURPLE, SKY = "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
+LINES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+
+
+class Display(ABC):
+    """A display whose parameters are what it draws."""
+
+    @classmethod
+    def from_predictions(cls, *predictions: Any, ax: Axes | None = None, **described: Any) -> Self:
+        """Draw given predictions: the parameters of the class, and ``ax``, where to draw (None makes a figure).
+
+        Examples
+        --------
+        >>> from conformal_gp.plotting import DistributionDisplay
+        >>> DistributionDisplay.from_predictions([1.0, 2.0, 4.0], target_name="weight").ax_.get_xlabel()
+        'weight'
+        """
+        return cls(*predictions, **described).plot(ax)
+
+    @abstractmethod
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw into ``ax``, or into a new figure."""
+
+    def _finish(self, ax: Axes, **labels: Any) -> Self:
+        """Name the axes, add the legend, and keep the axes."""
+        room = int(ax.get_window_extent().width / ax.figure.dpi * 72.0 / 5.5)  # letters on a line, of 10 points
+        lines = [part for line in labels.get("xlabel", "").split("\n") for part in wrap(line, room)]
+        ax.set(**labels | {"xlabel": "\n".join(lines)})
+        ax.spines[["top", "right"]].set_visible(False)
+        if ax.get_legend_handles_labels()[0]:
+            _legend_above(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def axes_or_new(ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
+    """``ax``, or the axes of a new figure, of a size in inches."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "Pictures need Matplotlib, which is not installed: pip install 'conformal-gp[plot]'"
+        ) from error
+    return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+
+
+def _legend_above(ax: Axes) -> None:
+    """A legend above the axes, where no data is, in as many columns as they are wide; titles go above it."""
+    for n_columns in range(len(ax.get_legend_handles_labels()[0]), 0, -1):
+        options: dict[str, Any] = {"fontsize": "small", "frameon": False, "columnspacing": 1.2, "handlelength": 1.6}
+        legend = ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.1, ncols=n_columns, **options)
+        if legend.get_window_extent().width <= ax.get_window_extent().width:
+            break
+    # Matplotlib puts titles above inset axes: this one is empty and lies where the legend does.
+    inset = ax.inset_axes((0.0, 1.0, 1.0, 0.1))
+    inset.set_axis_off()
+    inset.set_axes_locator(
+        lambda _, renderer: legend.get_window_extent(renderer).transformed(ax.figure.transSubfigure.inverted())
+    )
+
+
+def _face() -> Array:
+    """Colour of axes in the style in use."""
+    import matplotlib as mpl
+
+    return np.array(mpl.colors.to_rgb(mpl.rcParams["axes.facecolor"]))
+
+
+def ink() -> str:
+    """Colour of lines and dots, which stand out from the axes."""
+    return "#DDDDDD" if _face().sum() < 1.5 else "#222222"
+
+
+def accent() -> str:
+    """The blue of intervals, which stands out from the axes."""
+    return SKY if _face().sum() < 1.5 else BLUE
+
+
+def tint(colour: str, strength: float) -> Any:
+    """``colour`` mixed with that of the axes: 0 is theirs, 1 the colour itself."""
+    from matplotlib.colors import to_rgb
+
+    return tuple(_face() + strength * (np.array(to_rgb(colour)) - _face()))
+
+
+def limits_of(*values: ArrayLike | None, margin: float = 0.05) -> tuple[float, float]:
+    """Limits that show all finite values, with a margin on both sides.
+
+    >>> limits_of([0.0, np.inf], [10.0], None, margin=0.1)
+    (-1.0, 11.0)
+    """
+    everything = np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in values if part is not None])
+    finite = everything[np.isfinite(everything)]
+    if finite.size == 0:
+        return -1.0, 1.0
+    room = margin * float(np.ptp(finite)) or 1.0
+    return float(finite.min()) - room, float(finite.max()) + room
+
+
+def arrowheads(ax: Axes, x: Array, intervals: Array, limits: tuple[float, float]) -> None:
+    """Arrowheads at the edges of the axes where intervals (n, 2) at places x (n,) have no finite end."""
+    label: str | None = "no finite end"
+    for side, marker in ((0, "v"), (1, "^")):
+        places = x[np.isinf(intervals[:, side])]
+        if places.size:
+            style: dict[str, Any] = {"color": ink(), "markersize": 5, "clip_on": False, "zorder": 5}
+            ax.plot(places, np.full(places.size, limits[side]), linestyle="none", marker=marker, label=label, **style)
+            ax.set_ylim(limits)
+            label = None
+
+
+def vector(name: str, values: ArrayLike, size: int) -> Array:
+    """``values`` as a vector of ``size`` numbers."""
+    array = np.asarray(values, dtype=float)
+    if array.shape != (size,):
+        raise ValueError(f"{name} must have shape ({size},), got {array.shape}.")
+    return array
+
+
+def stacked(intervals: ArrayLike, levels: Sequence[float]) -> Array:
+    """Intervals as (n, 2, levels); raises if the number of levels differs."""
+    ends = np.asarray(intervals, dtype=float)
+    ends = ends[:, :, None] if ends.ndim == 2 else ends
+    if ends.ndim != 3 or ends.shape[1:] != (2, len(levels)):
+        raise ValueError(f"intervals must have shape (n, 2, {len(levels)}), or (n, 2) for one level; got {ends.shape}.")
+    return ends
