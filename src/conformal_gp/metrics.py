@@ -1,4 +1,4 @@
-"""Measures of prediction intervals (coverage, width, a score of both), their scorers; of quantiles, distributions."""
+"""Measures of prediction intervals, coverage, width and a score of both, and scorers made of them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from conformal_gp.conformal.levels import read_level, read_levels
-from conformal_gp.conformal.steps import pinball_losses, step_scores
+from conformal_gp.conformal.levels import read_level
 from conformal_gp.pipeline import predict_interval
 from conformal_gp.types import Array
 
 __all__ = [
     "coverage",
     "coverage_scorer",
-    "crps",
     "interval_score",
     "interval_scorer",
     "mean_width",
     "miscoverage",
-    "pinball_loss",
-    "pit_histogram",
     "width_scorer",
 ]
 
@@ -219,101 +215,6 @@ def width_scorer(confidence_level: float = 0.9) -> Callable[..., float]:
 
 def _scorer(measure: str, confidence_level: float) -> _Scorer:
     return _Scorer(measure, float(read_level(confidence_level)))
-
-
-def crps(y_true: ArrayLike, steps: ArrayLike) -> float:
-    r"""Mean continuous ranked probability score of step functions, computed exactly; lower is better.
-
-    .. math:: \int (F(x) - 1\{y \le x\})^2 dx
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,)
-        Labels.
-    steps : array-like of shape (n_samples, n_steps)
-        Labels at which each row's distribution function rises, by equal steps; say ``predict_distribution(X).steps``.
-
-    Returns
-    -------
-    score : float
-        Mean over the rows, in units of the labels.
-
-    Examples
-    --------
-    >>> from conformal_gp.metrics import crps
-    >>> crps([0.0, 3.0], [[0.0, 2.0], [0.0, 2.0]])
-    1.0
-    """
-    return float(step_scores(*_labels_and_values(y_true, np.sort(np.asarray(steps, dtype=np.float64), axis=-1))).mean())
-
-
-def pinball_loss(y_true: ArrayLike, values: ArrayLike, quantiles: float | ArrayLike) -> Any:
-    """Mean pinball loss of predicted quantiles; lower is better.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,)
-        Labels.
-    values : array-like of shape (n_samples,) or (n_samples, n_quantiles)
-        Predicted quantiles.
-    quantiles : float or sequence of floats
-        Which quantiles they are, each strictly between 0 and 1.
-
-    Returns
-    -------
-    loss : float or ndarray of shape (n_quantiles,)
-        Mean over the rows.
-
-    Examples
-    --------
-    >>> from conformal_gp.metrics import pinball_loss
-    >>> float(pinball_loss([0.0, 3.0], [1.0, 1.0], 0.75))
-    0.875
-    """
-    levels, single = read_levels(quantiles, "quantiles")
-    columns = np.asarray(values, dtype=np.float64)
-    y, found = _labels_and_values(y_true, columns[:, None] if single and columns.ndim == 1 else columns)
-    if found.shape[1] != len(levels):
-        raise ValueError(f"quantiles must have one for each of the {found.shape[1]} columns of values.")
-    losses = pinball_losses(y, found, np.array([float(level) for level in levels])).mean(axis=0)
-    return losses[0] if single else losses
-
-
-def pit_histogram(values: ArrayLike, n_bins: int = 10) -> tuple[Array, Array]:
-    """Shares of values of distribution functions at true labels in bins of equal width: even if calibrated.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_samples,)
-        Of ``predict_cdf``, best with ``smoothing=True``.
-    n_bins : int, default=10
-        Number of bins between 0 and 1.
-
-    Returns
-    -------
-    shares : ndarray of shape (n_bins,)
-        Share of the values in each bin.
-    edges : ndarray of shape (n_bins + 1,)
-        Ends of the bins.
-
-    Examples
-    --------
-    >>> from conformal_gp.metrics import pit_histogram
-    >>> pit_histogram([0.1, 0.3, 0.8, 1.0], n_bins=2)
-    (array([0.5, 0.5]), array([0. , 0.5, 1. ]))
-    """
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1 or found.size == 0 or not ((found >= 0.0) & (found <= 1.0)).all():
-        raise ValueError("values must be numbers between 0 and 1, one for each row, and at least one.")
-    counts, edges = np.histogram(found, bins=n_bins, range=(0.0, 1.0))
-    return counts / found.size, edges
-
-
-def _labels_and_values(y_true: ArrayLike, values: Array) -> tuple[Array, Array]:
-    y = np.asarray(y_true, dtype=np.float64)
-    if values.ndim != 2 or y.shape != values.shape[:1]:
-        raise ValueError(f"there must be one row of values for each label, got shapes {values.shape} and {y.shape}.")
-    return y, values
 
 
 def _like(y: Array, ends: Array) -> Array:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from conformal_gp.conformal.levels import read_levels
-from conformal_gp.conformal.steps import step_scores
 from conformal_gp.types import Array
 from conformal_gp.validation import check_labels
 
@@ -118,7 +115,10 @@ class PredictiveDistribution:
         return 0.5 * (less + at_most + 1.0) / (self.steps.shape[1] + 1.0)
 
     def crps(self, y: ArrayLike) -> Array:
-        """Continuous ranked probability score of each label, (n_samples,); lower is better.
+        r"""Continuous ranked probability score of each label, (n_samples,); lower is better.
+
+        With n equal steps :math:`\int (F(x) - 1\{y \le x\})^2 dx` is
+        :math:`\frac{2}{n} \sum_i \left( 1\{y < x_i\} - \frac{i - 1/2}{n} \right) (x_i - y)` (Laio and Tamea, 2007).
 
         Examples
         --------
@@ -128,23 +128,8 @@ class PredictiveDistribution:
         >>> distribution.crps([2.0, 20.0]).round(2)
         array([0.22, 5.56])
         """
-        return step_scores(check_labels(y, self.steps), self.steps)
-
-    def plot(self, row: int = 0, ax: Any = None, **described: Any) -> Any:
-        """Draw one row's distribution function, with ``quantiles``, ``y`` and ``target_name`` as in the display.
-
-        Returns a :class:`~conformal_gp.plotting.DistributionDisplay`. Needs Matplotlib.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from conformal_gp.steps import PredictiveDistribution
-        >>> distribution = PredictiveDistribution(np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 60.0]]))
-        >>> distribution.plot(1, target_name="weight").ax_.get_xlabel()
-        'weight'
-        """
-        displays = import_module("conformal_gp.plotting")  # loaded where a picture is asked for, not with every model
-        return displays.DistributionDisplay.from_predictions(self.steps[row], ax=ax, **described)
+        labels, n = check_labels(y, self.steps)[:, None], self.steps.shape[1]
+        return 2.0 * (((labels < self.steps) - (np.arange(n) + 0.5) / n) * (self.steps - labels)).mean(axis=1)
 
     def sample(self, n: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
         """Labels drawn from each row's steps, (n_samples, n).

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import warnings
-from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -14,26 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
-from conformal_gp.evaluation import cross_validate_intervals, folds
+from conformal_gp.evaluation import cross_validate_intervals
 from conformal_gp.evaluation.cross_validation import Progress
-from conformal_gp.frames import encoded_inputs
 from conformal_gp.regressor import ConformalGPRegressor
-from conformal_gp.report.chart import as_json, chart_data
-from conformal_gp.report.numbers import CONFORMAL, LEVELS, PLAIN, QUANTILES
-from conformal_gp.report.tables import coverage_table, data_table, guarantee, in_short, model_table, width_table
-from conformal_gp.report.where import importance_section, parts_section, rows_beyond
-from conformal_gp.validation import check_labels
-
-MODEL_METHODS = ("fit", "predict", "predict_interval", "predict_p", "predict_quantiles")
+from conformal_gp.report import tables
+from conformal_gp.report.chart import CONFORMAL, LEVELS, PLAIN, as_json, chart_data
 
 
 def build_report(
     X: Any,
     y: ArrayLike,
     *,
-    feature_names: Sequence[str] | None = None,
-    groups: Mapping[str, Sequence[int]] | None = None,
     target_name: str = "y",
     row_numbers: ArrayLike | None = None,
     title: str | None = None,
@@ -53,14 +45,9 @@ def build_report(
     Parameters
     ----------
     X : array-like or data frame of shape (n_samples, n_features)
-        Inputs.
+        Inputs; columns are called as in the data frame, or x0, x1 and so on.
     y : array-like of shape (n_samples,)
         Labels.
-    feature_names : sequence of str or None, default=None
-        Names of the inputs. None takes the columns of a data frame, or x0, x1 and so on.
-    groups : mapping of str to sequence of int, or None, default=None
-        Inputs that belong together, as those of one column of categories do, by name: which inputs matter is found for
-        each group. None takes each input by itself, and each column of a data frame.
     target_name : str, default="y"
         Name of the label.
     row_numbers : array-like of int of shape (n_samples,), or None, default=None
@@ -70,14 +57,12 @@ def build_report(
     model : ConformalGPRegressor or None, default=None
         Model to report on; it is cloned for every fit. None is ``ConformalGPRegressor(random_state=random_state)``.
     cv : int or splitter, default=10
-        Number of shuffled folds, or a scikit-learn splitter that holds out every row once, or some rows once
-        (``ShuffleSplit(1, test_size=2000)``), which are then the rows that the page is about.
+        Number of shuffled folds, or a scikit-learn splitter that holds out rows at most once
+        (``ShuffleSplit(1, test_size=2000)``); the page is about these.
     max_chart_rows : int, default=200
         Number of rows in the chart, drawn at random. Coverage and widths are over all held-out rows.
-    label_range : pair of floats, default=(-inf, inf)
-        Least and greatest possible label; intervals are cut off there.
-    noise_variance : array-like of shape (n_samples,) or None, default=None
-        Known variance of the noise on each label, as ``fit`` of the model takes it.
+    label_range, noise_variance
+        As in :func:`conformal_gp.evaluation.cross_validate_intervals`.
     random_state : int or None, default=0
         Seed of the folds, of the rows in the chart, and of the default model.
     progress : callable or None, default=None
@@ -99,59 +84,46 @@ def build_report(
     >>> page.startswith("<!doctype html>"), "rise time" in page
     (True, True)
     """
-    if model is None:
-        model = ConformalGPRegressor(random_state=random_state)
-    missing = [method for method in MODEL_METHODS if not hasattr(model, method)]
-    if missing:
-        raise ValueError(f"model must be a ConformalGPRegressor, got {type(model).__name__} without {missing[0]}.")
+    model = ConformalGPRegressor(random_state=random_state) if model is None else model
+    if not hasattr(model, "predict_interval"):
+        raise ValueError(f"model must have predict_interval, as ConformalGPRegressor has; got {type(model).__name__}.")
     if max_chart_rows < 1:
         raise ValueError(f"max_chart_rows must be at least 1, got {max_chart_rows}.")
-    fitted = clone(model)
-    inputs = encoded_inputs(fitted, X, reset=True, y=y)
-    labels = check_labels(y, inputs)
-    names = _names(feature_names, fitted, inputs.shape[1])
-    numbers = np.arange(1, labels.size + 1) if row_numbers is None else np.asarray(row_numbers)
-    if numbers.shape != labels.shape:
-        raise ValueError(f"row_numbers must have one number for each of {labels.size} rows, got {numbers.shape}.")
-    n_folds = folds(cv, labels.size, random_state).get_n_splits(inputs, labels)
+    noise = {} if noise_variance is None else {"noise_variance": noise_variance}
+    fitted = clone(model).fit(X, y, **noise)
+    numbers = np.arange(1, np.size(y) + 1) if row_numbers is None else np.asarray(row_numbers)
+    if numbers.shape != np.shape(y):
+        raise ValueError(f"row_numbers must have one number for each of {np.size(y)} rows, got {numbers.shape}.")
+    fits = 0
 
-    def done(fits: int, _: int) -> None:
+    def done(n_done: int, n_fits: int) -> None:
+        nonlocal fits
+        fits = n_fits
         if progress is not None:
-            progress(fits, n_folds + 1)
+            progress(n_done + 1, n_fits + 1)
 
     with warnings.catch_warnings():  # the page says where intervals are infinite
-        warnings.filterwarnings("ignore", message="(confidence_level|quantile)=", category=UserWarning)
+        warnings.filterwarnings("ignore", message="confidence_level=", category=UserWarning)
         held_out = cross_validate_intervals(
             {CONFORMAL: model},
-            inputs,
-            labels,
+            X,
+            y,
             LEVELS,
             cv=cv,
             random_state=random_state,
             plain=PLAIN,
-            p_values=True,
-            quantiles=QUANTILES,
-            groups=_groups(fitted, names) if groups is None else groups,
-            partial=True,
+            importance=True,
             label_range=label_range,
             noise_variance=noise_variance,
             progress=done,
         )
-    fitted.fit(X, y, **({} if noise_variance is None else {"noise_variance": noise_variance}))
-    done(n_folds + 1, 0)
-
-    rows = held_out.rows
-    chart = chart_data(
-        inputs[rows],
-        held_out,
-        names,
-        target_name,
-        numbers[rows],
-        max_rows=max_chart_rows,
-        random_state=random_state,
+    rows = _safe_indexing(X, held_out.rows)
+    chart = chart_data(rows, held_out, target_name, numbers[held_out.rows], max_chart_rows, random_state)
+    style, script, page = (
+        files("conformal_gp.report").joinpath(name).read_text(encoding="utf-8")
+        for name in ("style.css", "script.js", "page.html")
     )
-    style, script = _part("style.css"), _part("script.js")
-    return Template(_part("page.html")).substitute(
+    return Template(page).substitute(
         title=escape(title or f"Prediction intervals for {target_name}"),
         target=escape(target_name),
         policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; "
@@ -159,51 +131,18 @@ def build_report(
         style=style,
         script=script,
         json=as_json(chart),
-        n_held_out=rows.size,
+        n_held_out=held_out.y.size,
         n_chart=len(chart["rows"]),
         last_row=len(chart["rows"]) - 1,
         middle_row=len(chart["rows"]) // 2,
-        held_out=_how(rows.size, labels.size, n_folds),
-        verdict=in_short(held_out),
-        guarantee=guarantee(fitted),
-        beyond=rows_beyond(held_out),
-        coverage_table=coverage_table(held_out),
-        width_table=width_table(held_out),
-        parts=parts_section(held_out, inputs[rows], names),
-        importance=importance_section(held_out),
-        data_table=data_table(inputs, labels, names, target_name),
-        model_table=model_table(fitted, names),
+        in_short=tables.in_short(held_out, rows, np.size(y), fits),
+        guarantee=tables.guarantee(fitted),
+        coverage=tables.coverage_table(held_out),
+        parts=tables.parts(held_out, rows),
+        importance=tables.importance(held_out),
+        model=tables.model_table(fitted, X),
+        data=tables.data_table(X, np.asarray(y, dtype=float), target_name),
     )
-
-
-def _how(n_held_out: int, n_rows: int, n_folds: int) -> str:
-    """How rows were held out."""
-    if n_held_out == n_rows:
-        how = f"({n_folds}-fold cross-validation)"
-        return f"Each of the {n_rows} rows was predicted by a model that had not seen it {how}."
-    return f"{n_held_out} of the {n_rows} rows were held out, and predicted by a model that had not seen them."
-
-
-def _names(given: Sequence[str] | None, fitted: Any, n_features: int) -> list[str]:
-    """Names of the inputs: as given, as in the data frame, or numbered."""
-    known = getattr(fitted, "feature_names_in_", [f"x{j}" for j in range(fitted.n_features_in_)])
-    if fitted._encoding is not None:
-        known = fitted._encoding.names(known)
-    names = [str(name) for name in (known if given is None else given)]
-    if len(names) != n_features:
-        raise ValueError(f"feature_names must have one name for each of {n_features} inputs, got {len(names)}.")
-    return names
-
-
-def _groups(fitted: Any, names: Sequence[str]) -> dict[str, list[int]]:
-    """The inputs that each column of a frame became, or each input by itself."""
-    if fitted._encoding is None:
-        return {name: [j] for j, name in enumerate(names)}
-    return dict(fitted._encoding.groups(fitted.feature_names_in_))
-
-
-def _part(name: str) -> str:
-    return files("conformal_gp.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:

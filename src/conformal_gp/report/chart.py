@@ -1,62 +1,66 @@
-"""Data of the interactive chart, as JSON inside the page."""
+"""Data of the interactive chart, as JSON inside the page; numbers to a thousandth of the labels' standard deviation."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.evaluation import HeldOut, chance_range, percent
+from conformal_gp.evaluation.parts import columns_of
+from conformal_gp.evaluation.words import number
 from conformal_gp.metrics import coverage, mean_width
-from conformal_gp.report.numbers import CONFORMAL, LEVELS, PERCENTS, PLAIN, QUANTILE_PERCENTS, Rounding, general
 from conformal_gp.types import Array
 
+CONFORMAL, PLAIN = "conformal intervals", "plain Gaussian process"
+PERCENTS = tuple(range(50, 100))
+LEVELS = tuple(Fraction(percents, 100) for percents in PERCENTS)
 INPUTS_SHOWN = 8
 
 
 def chart_data(
-    X: Array,
-    held_out: HeldOut,
-    names: Sequence[str],
-    target_name: str,
-    row_numbers: NDArray[np.int64],
-    *,
-    max_rows: int,
-    random_state: int | None,
+    X: Any, held_out: HeldOut, target_name: str, row_numbers: NDArray[Any], max_rows: int, random_state: int | None
 ) -> dict[str, Any]:
-    """Intervals and quantiles of some rows, and the texts of coverage and mean width over all rows."""
-    rounding = Rounding.of(held_out.y)
-    chosen = np.random.default_rng(random_state).permutation(held_out.y.size)[:max_rows]
+    """Intervals of some rows at every level, and coverage and mean width over all rows."""
     y, prediction, intervals = held_out.y, held_out.prediction[CONFORMAL], held_out.intervals[CONFORMAL]
+    digits = decimals(y)
+    chosen = np.random.default_rng(random_state).permutation(y.size)[:max_rows]
     chosen = chosen[np.argsort(prediction[chosen], kind="stable")]
-    inside = inside_from(y, intervals)
+    inputs = dict(list(columns_of(X).items())[:INPUTS_SHOWN])
+
+    def plain(value: float) -> float | None:
+        return round(float(value), digits) if math.isfinite(value) else None
+
+    def summary(ends: Array) -> dict[str, Any]:
+        shares, widths = coverage(y, ends), mean_width(ends)
+        inside = [percent(share, 1) for share in shares]
+        return {"coverage": shares.round(6).tolist(), "inside": inside, "width": [text(w, digits) for w in widths]}
+
     return {
         "target": target_name,
-        "inputs": list(names[:INPUTS_SHOWN]),
-        "decimals": rounding.decimals,
+        "inputs": list(inputs),
+        "decimals": digits,
         "levels": PERCENTS,
-        "quantiles": QUANTILE_PERCENTS,
-        "view": view(y, prediction, intervals, rounding),
+        "view": [plain(end) for end in view(y, prediction, intervals, 10.0**-digits)],
         "chance": chance_range(LEVELS, y.size).round(4).tolist(),
-        "conformal": _summary(y, intervals, rounding),
-        "plain": _summary(y, held_out.intervals[PLAIN], rounding),
+        "conformal": summary(intervals),
+        "plain": summary(held_out.intervals[PLAIN]),
         "rows": [
             {
                 "row": int(row_numbers[i]),
-                "x": [general(value) for value in X[i, :INPUTS_SHOWN]],
-                "y": rounding.plain(y[i]),
-                "prediction": rounding.plain(prediction[i]),
-                "p": round(float(held_out.p_values[CONFORMAL][i]), 4),
-                "insideFrom": int(inside[i]),
+                "x": [written(values[i]) for values in inputs.values()],
+                "y": plain(y[i]),
+                "prediction": plain(prediction[i]),
+                "insideFrom": int(inside),
                 "beyond": bool(held_out.beyond[i]),
-                "low": [rounding.plain(end) for end in intervals[i, 0]],
-                "high": [rounding.plain(end) for end in intervals[i, 1]],
-                "steps": rounding.differences(held_out.quantiles[CONFORMAL][i]),
+                "low": [plain(end) for end in intervals[i, 0]],
+                "high": [plain(end) for end in intervals[i, 1]],
             }
-            for i in chosen
+            for i, inside in zip(chosen, inside_from(y, intervals)[chosen], strict=True)
         ],
     }
 
@@ -69,13 +73,12 @@ def inside_from(y: Array, intervals: Array) -> NDArray[np.int64]:
     >>> inside_from(np.array([0.5, 2.0]), ends)
     array([ 80, 100])
     """
-    labels = y[:, None]
-    outside = (labels < intervals[:, 0]) | (labels > intervals[:, 1])
+    outside = (y[:, None] < intervals[:, 0]) | (y[:, None] > intervals[:, 1])
     last_outside = outside.shape[1] - np.argmax(outside[:, ::-1], axis=1)
     return PERCENTS[0] + np.where(outside.any(axis=1), last_outside, 0)
 
 
-def view(y: Array, prediction: Array, intervals: Array, rounding: Rounding) -> list[float | None]:
+def view(y: Array, prediction: Array, intervals: Array, least_room: float) -> tuple[float, float]:
     """Vertical limits of the chart, the same at all levels so that one can see intervals grow.
 
     They include all labels and predictions, and 90% of the intervals at the highest level where all are finite.
@@ -86,19 +89,35 @@ def view(y: Array, prediction: Array, intervals: Array, rounding: Rounding) -> l
     if finite.size:
         low_ends, high_ends = intervals[:, :, finite[-1]].T
         values += [np.quantile(low_ends, [0.05]), np.quantile(high_ends, [0.95])]
-    everything = np.concatenate(values)
-    low, high = float(everything.min()), float(everything.max())
-    room = max(0.04 * (high - low), 10.0**-rounding.decimals)
-    return [rounding.plain(low - room), rounding.plain(high + room)]
+    low, high = float(np.concatenate(values).min()), float(np.concatenate(values).max())
+    room = max(0.04 * (high - low), least_room)
+    return low - room, high + room
 
 
-def _summary(y: Array, intervals: Array, rounding: Rounding) -> dict[str, Any]:
-    shares = coverage(y, intervals)
-    return {
-        "coverage": shares.round(6).tolist(),
-        "inside": [percent(share, 1) for share in shares],
-        "width": [rounding.text(width) for width in mean_width(intervals)],
-    }
+def decimals(labels: Array) -> int:
+    """Decimals down to a thousandth of the standard deviation of ``labels``; none if that is above 1.
+
+    >>> decimals(np.array([10.0, 30.0])), decimals(np.array([0.0, 1e6])), decimals(np.full(3, 0.1))
+    (2, 0, 3)
+    """
+    spread = float(np.std(labels))
+    if spread <= 1e-12 * float(np.abs(labels).max()):  # constant up to rounding
+        return 3
+    return max(0, 3 - math.floor(math.log10(spread)))
+
+
+def text(value: float, digits: int) -> str:
+    """A number with so many decimals, with signs for minus and infinity.
+
+    >>> text(3.14159, 2), text(-np.inf, 2)
+    ('3.14', '−∞')
+    """
+    return f"{value:.{digits}f}".replace("inf", "∞").replace("-", "\N{MINUS SIGN}")
+
+
+def written(value: Any) -> str:
+    """A value of a column: a category, or a number of unknown size."""
+    return str(value) if isinstance(value, str) else number(float(value), 6)
 
 
 def as_json(data: dict[str, Any]) -> str:
@@ -107,5 +126,4 @@ def as_json(data: dict[str, Any]) -> str:
     >>> as_json({"a": "</script>"})
     '{"a":"\\u003c/script>"}'
     """
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return text.replace("<", "\\u003c")
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")

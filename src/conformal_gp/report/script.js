@@ -104,12 +104,10 @@ function showRow() {
   const level = data.levels.indexOf(percent);
   const inside = percent >= row.insideFrom ? "inside" : "outside";
   const interval = `${written(row.low[level], "\u2212\u221e")} to ${written(row.high[level], "\u221e")}`;
-  const values = quantiles(row);
   const lines = [
     `Row ${row.row}: ${data.target} ${written(row.y)}, predicted ${written(row.prediction)}`,
     `${percent}% interval: ${interval}, label ${inside}`,
-    `p-value of the label: ${row.p}`,
-    `5%, 50% and 95% quantiles: ${[5, 50, 95].map((q) => quantile(values, q)).join(", ")}`,
+    row.insideFrom < 100 ? `Inside from ${row.insideFrom}% on` : "Outside at every level up to 99%",
     ...(row.beyond ? ["Beyond the rows it was predicted from: the guarantee does not reach it"] : []),
     data.inputs.map((name, j) => `${name} ${row.x[j]}`).join(" \u00b7 "),
   ];
@@ -122,7 +120,6 @@ function showRow() {
   rowSlider.setAttribute("aria-valuetext", lines.slice(0, 3).join("; "));
   chart.bars.forEach((path, k) => path.setAttribute("class", k === i ? "bar chosen" : "bar"));
   chart.guide.setAttribute("d", `M${chart.x(i)} ${chart.top}V${chart.bottom}`);
-  showDistribution(row, values);
 }
 
 function rowAt(event) {
@@ -130,47 +127,6 @@ function rowAt(event) {
   const x = ((event.clientX - box.left) / box.width) * chart.svg.viewBox.baseVal.width;
   rowSlider.value = Math.max(0, Math.min(rows.length - 1, Math.floor((x - chart.left) / chart.gap)));
   showRow();
-}
-
-// ---- the distribution of the chosen row
-const distribution = { svg: byId("distribution"), curve: null, label: null };
-
-// Quantiles are whole multiples of the last decimal, each as its difference to the one before; null is infinity.
-function quantiles(row) {
-  let sum = 0;
-  return row.steps.map((step) => (step === null ? null : (sum += step) / 10 ** data.decimals));
-}
-
-const quantile = (values, percent) =>
-  written(values[data.quantiles.indexOf(percent)], percent < 50 ? "\u2212\u221e" : "\u221e");
-
-function layOutDistribution() {
-  const height = 170;
-  const width = Math.min(frame(distribution.svg, height), 640);
-  const [top, bottom, left, right] = [8, height - 22, 48, width - 12];
-  const within = (value) => Math.max(low, Math.min(high, value));
-  const x = (value) => left + ((within(value) - low) / (high - low)) * (right - left);
-  const y = (percent) => bottom - (percent / 100) * (bottom - top);
-  for (const percent of [0, 50, 100]) {
-    draw(distribution.svg, "path", { class: "grid", d: `M${left} ${y(percent)}H${right}` });
-    const text = draw(distribution.svg, "text", { x: left - 6, y: y(percent) + 4, "text-anchor": "end" });
-    text.textContent = `${percent}%`;
-  }
-  for (const mark of ticks(low, high, width / 90)) {
-    const text = draw(distribution.svg, "text", { x: x(mark), y: bottom + 16, "text-anchor": "middle" });
-    text.textContent = String(mark).replace("-", "\u2212");
-  }
-  distribution.label = draw(distribution.svg, "path", { class: "label", d: "" });
-  distribution.curve = draw(distribution.svg, "path", { class: "conformal", d: "" });
-  Object.assign(distribution, { x, y, top, bottom });
-}
-
-function showDistribution(row, values) {
-  const { x, y, top, bottom } = distribution;
-  const points = values.map((value, k) => (value === null ? null : `${x(value)} ${y(data.quantiles[k])}`));
-  const finite = points.filter((point) => point !== null);
-  distribution.curve.setAttribute("d", finite.length ? `M${finite.join("L")}` : "");
-  distribution.label.setAttribute("d", `M${x(row.y)} ${top}V${bottom}`);
 }
 
 // ---- coverage against level
@@ -209,7 +165,6 @@ function layOutCalibration() {
 // ---- events
 function layOut() {
   layOutChart();
-  layOutDistribution();
   layOutCalibration();
   showLevel();
 }

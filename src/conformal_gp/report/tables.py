@@ -8,16 +8,18 @@ from html import escape
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import r2_score
 
 from conformal_gp import __version__
-from conformal_gp.evaluation import Finding, HeldOut, chance_range, percent, verdict
-from conformal_gp.model_words import guarantee_in_words, kernel_in_words
-from conformal_gp.report.numbers import CONFORMAL, PERCENTS, PLAIN, Rounding, general
+from conformal_gp.evaluation import Finding, HeldOut, Judgement, advice, coverage_by_parts, percent, verdict
+from conformal_gp.evaluation.parts import columns_of
+from conformal_gp.model_words import TUNING, guarantee_in_words, kernel_in_words
+from conformal_gp.report.chart import CONFORMAL, PERCENTS, PLAIN, decimals, text, written
 from conformal_gp.types import Array
 
-TABLE_LEVELS = (Fraction(1, 2), Fraction(4, 5), Fraction(9, 10), Fraction(19, 20), Fraction(99, 100))
-VERDICT_LEVELS = TABLE_LEVELS[2:]
-COLUMNS_SHOWN = 200
+LEVELS = tuple(Fraction(percents, 100) for percents in (50, 80, 90, 95, 99))
+PART_LEVEL = Fraction(9, 10)
+ROWS_SHOWN = 200
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, kind: str = "numbers") -> str:
@@ -33,114 +35,127 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, k
     )
 
 
-def data_table(X: Array, y: Array, names: Sequence[str], target_name: str) -> str:
-    """Least, middle and greatest value of the label and of each input."""
-    columns = [(f"{target_name} (label)", y), *zip(names, X.T, strict=True)]
-    rows = [
-        (name, general(values.min()), general(np.median(values)), general(values.max()), str(np.unique(values).size))
-        for name, values in columns[: COLUMNS_SHOWN + 1]
+def in_short(held_out: HeldOut, X: Any, n_rows: int, n_fits: int) -> str:
+    """How rows were held out, the verdict, where intervals are infinite, and what would help."""
+    n_held_out = held_out.y.size
+    how = f"Each of the {n_rows} rows was predicted by a model that had not seen it ({n_fits}-fold cross-validation)."
+    if n_held_out < n_rows:
+        how = f"{n_held_out} of the {n_rows} rows were held out, and predicted by a model that had not seen them."
+    endless = np.isinf(held_out.intervals[CONFORMAL]).any(axis=1).mean(axis=0)
+    finite = [level for level in LEVELS if endless[PERCENTS.index(round(100 * level))] < 1.0] or [LEVELS[0]]
+    findings = held_out.findings([level for level in finite if level >= PART_LEVEL] or finite[-1:])
+    far = int(held_out.beyond.sum())
+    said = [
+        how,
+        *verdict(findings),
+        f"From {PERCENTS[int(np.argmax(endless > 0))]}% on, intervals have no finite ends: there are too few rows to "
+        "rule any label out at these levels. More rows make them finite."
+        if endless[-1] > 0
+        else "",
+        f"{far} rows lie beyond the rows that they were predicted from; their intervals rest on the model alone."
+        if far
+        else "",
     ]
-    left = len(columns) - len(rows)
-    caption = f"{y.size} rows, {len(names)} inputs" + (f"; {left} more inputs not listed" if left else "")
-    return table(("column", "least", "median", "greatest", "different values"), rows, caption=caption)
+    help_most = advice(HeldOut(held_out.y, finite, *_at(held_out, finite), {}, held_out.beyond, held_out.rows), X)
+    said.append(f"What would help most: {help_most[0].lower()}{help_most[1:]}" if help_most else "")
+    return "".join(f"<p>{escape(line[0].upper() + line[1:])}</p>" for line in said if line)
 
 
-def model_table(model: Any, names: Sequence[str]) -> str:
-    """Settings and learnt values of the fitted model."""
-    facts = [
-        ("method", type(model).__name__),
-        ("kernel", kernel_in_words(model.kernel_, model.noise_variance_, names) if hasattr(model, "kernel_") else None),
-        ("known noise", "a variance of each row" if getattr(model, "_known_noise", False) else None),
-        ("mean function", getattr(model, "mean", None)),
-        ("gamma", _maybe(general, getattr(model, "gamma_", None))),
-        ("tuning", getattr(model, "tuning_", None)),
-        ("inputs standardised", _maybe({True: "yes", False: "no"}.get, getattr(model, "scale_inputs", None))),
-        ("log marginal likelihood", _maybe(general, getattr(model, "log_marginal_likelihood_", None))),
-        ("made by", f"conformal-gp {__version__}"),
-    ]
-    rows = [(name, str(value)) for name, value in facts if value is not None]
-    return table(("setting", "value"), rows, caption="The model, fitted to all rows", kind="words")
-
-
-def coverage_table(held_out: HeldOut) -> str:
-    """Labels inside at some levels, beside what chance allows."""
-    rows = [
-        (
-            percent(conformal.level),
-            percent(1 - conformal.miscoverage, 1),
-            percent(1 - plain.miscoverage, 1),
-            " to ".join(percent(end, 1) for end in chance_range(conformal.level, conformal.n_rows)),
-        )
-        for conformal, plain in _pairs(held_out)
-    ]
-    return table(
-        ("level", "conformal", "Gaussian process", "chance allows"), rows, caption="Labels inside their intervals"
-    )
-
-
-def width_table(held_out: HeldOut) -> str:
-    """Mean and median widths at some levels."""
-    write = Rounding.of(held_out.y).text
-    rows = [
-        (
-            percent(conformal.level),
-            *(write(width) for found in (conformal, plain) for width in (found.mean_width, found.median_width)),
-        )
-        for conformal, plain in _pairs(held_out)
-    ]
-    head = ("level", "conformal, mean", "median", "Gaussian process, mean", "median")
-    return table(head, rows, caption="Widths of intervals")
-
-
-def in_short(held_out: HeldOut) -> str:
-    """The verdict in plain words, and the levels at which intervals are infinite."""
-    sentences = [*verdict(held_out.findings(VERDICT_LEVELS)), _infinite(held_out.intervals[CONFORMAL])]
-    return "".join(f"<p>{escape(sentence[0].upper() + sentence[1:])}</p>" for sentence in sentences if sentence)
+def _at(held_out: HeldOut, levels: Sequence[Fraction]) -> tuple[dict[str, Array], dict[str, Array]]:
+    places = [held_out.levels.index(level) for level in levels]
+    return held_out.prediction, {name: ends[:, :, places] for name, ends in held_out.intervals.items()}
 
 
 def guarantee(model: Any) -> str:
     """The model's guarantee, in plain words and in its own."""
-    text = guarantee_in_words(str(model.guarantee_))
-    if text.startswith("Exact"):
+    said = guarantee_in_words(str(model.guarantee_))
+    opening = "These intervals are not exactly guaranteed."
+    meaning = (
+        "Ask for 95%, and of new rows like these about 95 in 100 should have their label inside, but it can be fewer. "
+        "Other ways of tuning give the full guarantee: the default is one of them."
+    )
+    if said.startswith("Exact"):
         opening = "These intervals are guaranteed."
         meaning = (
             "Ask for 95%, and of new rows like these at least 95 in 100 have their label inside, on average over data "
             "sets and rows. It does not matter whether the model is right: a poor model gives wide intervals, not "
             "false ones."
         )
-    else:
-        opening = "These intervals are not exactly guaranteed."
-        meaning = (
-            "Ask for 95%, and of new rows like these about 95 in 100 should have their label inside, but it can be "
-            "fewer. Other ways of tuning give the full guarantee: the default is one of them."
+    return f"<p><strong>{opening}</strong> {meaning}</p><p>In the words of the fitted model: <q>{escape(said)}</q></p>"
+
+
+def coverage_table(held_out: HeldOut) -> str:
+    """Labels inside and widths at some levels, beside what chance allows."""
+    digits = decimals(held_out.y)
+    found = {(finding.method, finding.level): finding for finding in held_out.findings(LEVELS)}
+    rows = []
+    for level in LEVELS:
+        conformal, plain = found[CONFORMAL, level], found[PLAIN, level]
+        low, high = (1.0 - share for share in reversed(conformal.chance()))
+        chance = f"{percent(low, 1)} to {percent(high, 1)}"
+        cells = [(percent(1 - f.miscoverage, 1), text(f.mean_width, digits)) for f in (conformal, plain)]
+        rows.append((percent(level), *cells[0], chance, conformal.judgement.value, *cells[1], plain.judgement.value))
+    head = ("level", "labels inside", "mean width", "chance allows", "promise")
+    return table((*head, "Gaussian process: inside", "mean width", "promise"), rows, caption="Coverage and width")
+
+
+def parts(held_out: HeldOut, X: Any) -> str:
+    """Labels outside by fifths of the prediction, and of the columns behind a button that unfolds them."""
+    digits = decimals(held_out.y)
+
+    def shown(found: Sequence[Finding], caption: str) -> str:
+        marks = {Judgement.TOO_NARROW: "✕ too many outside", Judgement.IN_DOUBT: "perhaps too many outside"}
+        rows = [
+            (p.among, str(p.n_rows), percent(p.miscoverage, 1), text(p.mean_width, digits), marks.get(p.judgement, ""))
+            for p in found[: 5 * ROWS_SHOWN]
+        ]
+        return table(("rows where", "rows", "labels outside", "mean width", ""), rows, caption=caption)
+
+    by_prediction = coverage_by_parts(held_out, None, PART_LEVEL)
+    by_column = coverage_by_parts(held_out, X, PART_LEVEL)[len(by_prediction) :]
+    first = shown(by_prediction, "By fifths of the prediction, at 90%")
+    return f"{first}<details><summary>By each input</summary>{shown(by_column, 'By each input, at 90%')}</details>"
+
+
+def importance(held_out: HeldOut) -> str:
+    """Growth of the error when each column is shuffled, and how good predictions are."""
+    prediction, spread = held_out.prediction[CONFORMAL], float(np.std(held_out.y))
+    error = float(np.sqrt(np.mean((held_out.y - prediction) ** 2)))
+    explained = f"; R² {r2_score(held_out.y, prediction):.3f}" if spread > 0.0 else ""
+    quality = f"Root mean squared error {written(error)}; labels scatter by {written(spread)}{explained}."
+    rows = [(name, f"{share:+.0%}".replace("-", "\N{MINUS SIGN}")) for name, share in held_out.importance.items()]
+    caption = "Error when an input is shuffled"
+    return f"<p>{quality}</p>{table(('input', 'growth of the error'), rows[:ROWS_SHOWN], caption=caption)}"
+
+
+def model_table(model: Any, X: Any) -> str:
+    """Settings and learnt values of the fitted model."""
+    names = list(columns_of(X))
+    if getattr(model, "_encoding", None) is not None:
+        names = model._encoding.names(names)
+    facts = {
+        "method": type(model).__name__,
+        "kernel": kernel_in_words(model.kernel_, model.noise_variance_, names, model.scale_inputs),
+        "mean function": getattr(model, "mean_", getattr(model, "mean", "")),
+        "settings": TUNING.get(getattr(model, "tuning_", ""), ""),
+        "map of labels": str(getattr(model, "warp_", None) or "none"),
+        "made by": f"conformal-gp {__version__}",
+    }
+    rows = [(name, str(value)) for name, value in facts.items() if value]
+    return table(("setting", "value"), rows, caption="The model, fitted to all rows", kind="words")
+
+
+def data_table(X: Any, y: Array, target_name: str) -> str:
+    """Least, middle and greatest value of the label and of each column; categories by their number."""
+    columns = [(f"{target_name} (label)", y), *columns_of(X).items()]
+    rows = [
+        (
+            name,
+            *(["", "", ""] if values.dtype.kind == "U" else map(written, np.quantile(values, [0.0, 0.5, 1.0]))),
+            str(np.unique(values).size),
         )
-    words = f"<p><strong>{opening}</strong> {meaning}</p>"
-    return f"{words}<p>In the words of the fitted model: <q>{escape(text)}</q></p>"
-
-
-def _infinite(intervals: Array) -> str:
-    """Levels at which intervals are infinite, and why."""
-    endless = np.isinf(intervals).any(axis=1)
-    sentences = []
-    all_rows, some_rows = endless.all(axis=0), endless.any(axis=0)
-    if some_rows.any() and not np.array_equal(all_rows, some_rows):
-        sentences.append(
-            f"From {PERCENTS[int(np.argmax(some_rows))]}% on, the intervals of some rows have no finite ends: "
-            "there are too few rows, or gamma is not 2."
-        )
-    if all_rows.any():
-        sentences.append(
-            f"From {PERCENTS[int(np.argmax(all_rows))]}% on, no interval has finite ends: there are too few rows to "
-            "rule any label out at these levels. More rows make them finite."
-        )
-    return " ".join(sentences)
-
-
-def _pairs(held_out: HeldOut) -> list[tuple[Finding, Finding]]:
-    """The conformal and the plain finding of each level of the tables."""
-    found = {(finding.method, finding.level): finding for finding in held_out.findings(TABLE_LEVELS)}
-    return [(found[CONFORMAL, level], found[PLAIN, level]) for level in TABLE_LEVELS]
-
-
-def _maybe(write: Any, value: Any) -> Any:
-    return None if value is None else write(value)
+        for name, values in columns[: ROWS_SHOWN + 1]
+    ]
+    left = len(columns) - len(rows)
+    caption = f"{y.size} rows, {len(columns) - 1} inputs" + (f"; {left} more inputs not listed" if left else "")
+    return table(("column", "least", "median", "greatest", "different values"), rows, caption=caption)
