@@ -10,7 +10,10 @@ from cases import fixed_model
 from conformal_gp.evaluation import percent
 from conformal_gp.metrics import coverage, mean_width
 from conformal_gp.report import build_report
-from conformal_gp.report.numbers import PERCENTS, Rounding
+from conformal_gp.report.chart import PERCENTS, decimals
+from conformal_gp.report.chart import text as written
+
+from .conftest import NAMES, TARGET
 
 pytestmark = pytest.mark.skipif(
     chromium.find() is None, reason="needs Chromium (Debian: apt install chromium), or its path in CHROMIUM"
@@ -57,22 +60,22 @@ def middle(browser, name):
 
 
 def test_page_numbers_are_the_library_s_at_every_level(opened, report):
-    shares, plain = coverage(report.y, report.held_out.intervals), coverage(report.y, report.held_out.plain)
-    widths, plain_widths = mean_width(report.held_out.intervals), mean_width(report.held_out.plain)
-    write = Rounding.of(report.y).text
+    shares, plain = coverage(report.y, report.intervals), coverage(report.y, report.plain)
+    widths, plain_widths = mean_width(report.intervals), mean_width(report.plain)
+    digits = decimals(report.y)
     for k, level in enumerate(PERCENTS):
         set_slider(opened, "level", level)
         assert text(opened, "level-text") == f"{level}%"
         assert text(opened, "coverage") == percent(shares[k], 1)
-        assert text(opened, "width") == write(widths[k])
+        assert text(opened, "width") == written(widths[k], digits)
         assert text(opened, "plain-coverage") == percent(plain[k], 1)
-        assert text(opened, "plain-width") == write(plain_widths[k])
+        assert text(opened, "plain-width") == written(plain_widths[k], digits)
         missed = opened.run("document.querySelectorAll('#chart .out').length")
         assert missed == round(90 * (1 - shares[k]))  # all 90 rows are in the chart
 
 
 def test_slider_moves_the_intervals(opened, report):
-    order = np.argsort(report.held_out.prediction, kind="stable")
+    order = np.argsort(report.prediction, kind="stable")
     drawn = {}
     for level in (50, 80):
         set_slider(opened, "level", level)
@@ -80,7 +83,7 @@ def test_slider_moves_the_intervals(opened, report):
     assert (drawn[80][:, 0] <= drawn[50][:, 0] + 1e-6).all()
     assert (drawn[80][:, 1] >= drawn[50][:, 1] - 1e-6).all()
     for level, pixels in drawn.items():
-        low, high = report.held_out.intervals[order, :, PERCENTS.index(level)].T
+        low, high = report.intervals[order, :, PERCENTS.index(level)].T
         heights = pixels[:, 1] - pixels[:, 0]
         scale = np.median(heights / (high - low))
         cut = np.abs(heights - scale * (high - low)) > 0.5  # beyond the chart: an arrow
@@ -97,28 +100,20 @@ def test_infinite_intervals_reach_both_edges(opened):
 
 
 def test_detail_of_a_row(opened, report):
-    order = np.argsort(report.held_out.prediction, kind="stable")
-    write = Rounding.of(report.y).text
+    order = np.argsort(report.prediction, kind="stable")
+    digits = decimals(report.y)
     set_slider(opened, "level", 90)
     set_slider(opened, "row", 17)
     i = order[17]
-    low, high = report.held_out.intervals[i, :, PERCENTS.index(90)]
-    found = report.held_out.prediction[i]
+    low, high = report.intervals[i, :, PERCENTS.index(90)]
+    found = report.prediction[i]
     side = "inside" if low <= report.y[i] <= high else "outside"
     detail = opened.run("[...document.querySelectorAll('#detail p')].map((line) => line.textContent)")
-    assert detail[0] == f"Row {i + 1}: {report.target} {write(report.y[i])}, predicted {write(found)}"
-    assert detail[1] == f"90% interval: {write(low)} to {write(high)}, label {side}"
-    assert detail[2] == f"p-value of the label: {report.held_out.p_values[i]:.4g}"
-    values = report.held_out.quantiles[i]
-    assert detail[3] == f"5%, 50% and 95% quantiles: {', '.join(write(values[k]) for k in (0, 9, 18))}"
-    curve = opened.run("document.querySelector('#distribution .conformal').getAttribute('d')")
-    points = np.array([[float(number) for number in point.split()] for point in curve[1:].split("L")])
-    assert (np.diff(points[:, 1]) < 0).all()  # upwards
-    inside = slice(1, -1)  # the outermost may be beyond the chart
-    scale = np.polyfit(values[inside], points[inside, 0], 1)
-    np.testing.assert_allclose(np.polyval(scale, values[inside]), points[inside, 0], atol=0.5)
-    label = opened.run("document.querySelector('#distribution .label').getAttribute('d')")
-    assert float(re.match(r"M(\S+) ", label)[1]) == pytest.approx(np.polyval(scale, report.y[i]), abs=0.5)
+    assert detail[0] == f"Row {i + 1}: {TARGET} {written(report.y[i], digits)}, predicted {written(found, digits)}"
+    assert detail[1] == f"90% interval: {written(low, digits)} to {written(high, digits)}, label {side}"
+    ends = report.intervals[i]
+    held = [percent for k, percent in enumerate(PERCENTS) if ends[0, k] <= report.y[i] <= ends[1, k]]
+    assert detail[2] == f"Inside from {held[0]}% on"
     assert opened.run("document.getElementById('row').getAttribute('aria-valuetext')").startswith(f"Row {i + 1}:")
 
 
@@ -153,8 +148,8 @@ def test_pointer_and_touch(opened, tmp_path):
 
 def test_names_stay_text_and_nothing_is_asked_for(opened, report):
     assert opened.run("window.broken === undefined")
-    assert text(opened, "detail").count(report.names[0]) == 1
-    assert report.names[2] in opened.run("document.body.innerText")
+    assert text(opened, "detail").count(NAMES[0]) == 1
+    assert NAMES[2] in opened.run("document.body.innerText")
     assert opened.run("document.images.length") == 0
     opened.run("document.getElementById('theme').click()")
     assert len(opened.requests()) == 1

@@ -5,7 +5,7 @@ does with probability :math:`\delta`, their number is binomial; the verdict (:cl
 central 95% and 99% of that distribution (:func:`chance_range`):
 
 - "kept": not more outside than the 95% range allows, nor fewer than the 99% range;
-- "too few rows to tell": the same, but the 95% range reaches twice :math:`\delta`, so that it would hardly notice;
+- "too few rows to tell": the same, but fewer than 10 labels are to be expected outside: chance allows nearly anything;
 - "in doubt": more outside than the 95% range allows, but not more than the 99% range;
 - "too narrow", "too wide": more, or fewer, outside than the 99% range allows;
 - "infinite": no interval is finite, so nothing was promised.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.stats import binomtest, norm
 
 from conformal_gp.conformal.levels import rows_needed
 from conformal_gp.evaluation.cross_validation import HeldOut
-from conformal_gp.evaluation.findings import USUAL, Judgement, chance_range
+from conformal_gp.evaluation.findings import EXPECTED_OUTSIDE, USUAL, Judgement
 from conformal_gp.evaluation.parts import columns_of, coverage_by_parts
 from conformal_gp.evaluation.words import percent
 
@@ -61,8 +62,6 @@ def advice(held_out: HeldOut, X: Any = None) -> str:
         dear, cheap = percent(highest.level), percent(usual.level)
         return f"{cheap} where that is enough: intervals of {dear} are {ratio:.1f} times as wide."
     if usual.judgement == Judgement.TOO_FEW:
-        delta, enough = float(1 - usual.level), usual.n_rows
-        while 1.0 - chance_range(usual.level, enough)[0] >= 2.0 * delta - 1e-12:
-            enough += 1
-        return f"More rows: from about {enough} on, a verdict on {percent(usual.level)} can be told from chance."
+        enough = math.ceil(EXPECTED_OUTSIDE / (1 - usual.level))
+        return f"More rows: a verdict on {percent(usual.level)} takes about {enough}, and there are {usual.n_rows}."
     return ""

@@ -18,6 +18,8 @@ Level = float | Fraction
 
 # Central parts of the binomial distribution: beyond the first, intervals are in doubt; beyond the second, wrong.
 LIKELY, NEARLY_ALL = 0.95, 0.99
+# With fewer labels to be expected outside, chance allows nearly anything.
+EXPECTED_OUTSIDE = 10
 # Levels where nothing else is asked for, and those of data with too few rows for them.
 USUAL, LOWER = (Fraction(9, 10), Fraction(19, 20), Fraction(99, 100)), (Fraction(4, 5), Fraction(1, 2))
 
@@ -136,4 +138,4 @@ class Finding:
             return Judgement.TOO_WIDE if self.miscoverage < least else Judgement.TOO_NARROW
         if self.miscoverage > likely + rounding:
             return Judgement.IN_DOUBT
-        return Judgement.KEPT if likely < 2 * (1 - self.level) - rounding else Judgement.TOO_FEW
+        return Judgement.KEPT if self.n_rows * (1 - self.level) >= EXPECTED_OUTSIDE else Judgement.TOO_FEW

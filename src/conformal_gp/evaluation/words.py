@@ -32,14 +32,12 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def verdict(findings: Sequence[Finding]) -> list[str]:
-    """A sentence on each method: what was found at each level, and what chance allows where that is needed.
+    """A sentence on each method: what was found at each level, and what chance allows.
 
     Examples
     --------
     >>> from fractions import Fraction
     >>> from conformal_gp.evaluation import Finding, verdict
-    >>> print(*verdict([Finding("plain", Fraction(99, 100), 392, 2, 10, 13.3, 13.1, 0)]))
-    plain: 99% too narrow (3.1% outside; chance allows 0.3 to 2.0%).
     >>> print(*verdict([Finding("mine", Fraction(9, 10), 45, 5, 4, 2.5, 2.5, 0)]))
     mine: 90% too few rows to tell (20.0% outside; chance allows 2.2 to 20.0%).
     """
@@ -52,5 +50,5 @@ def _found(finding: Finding) -> str:
     if judgement == Judgement.INFINITE:
         return f"{level} infinite, for want of rows"
     low, high = finding.chance()
-    chance = "" if judgement == Judgement.KEPT else f"; chance allows {100 * low:.1f} to {percent(high, 1)}"
-    return f"{level} {judgement} ({percent(finding.miscoverage, 1)} outside{chance})"
+    chance = f"chance allows {100 * low:.1f} to {percent(high, 1)}"
+    return f"{level} {judgement} ({percent(finding.miscoverage, 1)} outside; {chance})"

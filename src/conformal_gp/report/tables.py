@@ -13,6 +13,7 @@ from sklearn.metrics import r2_score
 from conformal_gp import __version__
 from conformal_gp.evaluation import Finding, HeldOut, Judgement, advice, coverage_by_parts, percent, verdict
 from conformal_gp.evaluation.parts import columns_of
+from conformal_gp.evaluation.words import number
 from conformal_gp.model_words import TUNING, guarantee_in_words, kernel_in_words
 from conformal_gp.report.chart import CONFORMAL, PERCENTS, PLAIN, decimals, text, written
 from conformal_gp.types import Array
@@ -122,7 +123,7 @@ def importance(held_out: HeldOut) -> str:
     prediction, spread = held_out.prediction[CONFORMAL], float(np.std(held_out.y))
     error = float(np.sqrt(np.mean((held_out.y - prediction) ** 2)))
     explained = f"; R² {r2_score(held_out.y, prediction):.3f}" if spread > 0.0 else ""
-    quality = f"Root mean squared error {written(error)}; labels scatter by {written(spread)}{explained}."
+    quality = f"Root mean squared error {number(error)}; labels scatter by {number(spread)}{explained}."
     rows = [(name, f"{share:+.0%}".replace("-", "\N{MINUS SIGN}")) for name, share in held_out.importance.items()]
     caption = "Error when an input is shuffled"
     return f"<p>{quality}</p>{table(('input', 'growth of the error'), rows[:ROWS_SHOWN], caption=caption)}"

@@ -1,0 +1,242 @@
+"""Displays draw what the model predicts, with legends beside the data, in light and dark."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from cases import fixed_model
+from conformal_gp import ConformalGPRegressor
+from conformal_gp.evaluation import chance_range
+from conformal_gp.metrics import coverage
+from conformal_gp.plotting import (
+    CoverageDisplay,
+    DistributionDisplay,
+    ImportanceDisplay,
+    IntervalDisplay,
+    PredictionBandDisplay,
+)
+
+LEVELS = [0.5, 0.9]
+
+
+def corners(band):
+    """Lower and upper ends of a drawn band, by place."""
+    points = band.get_paths()[0].vertices
+    return {x: (points[points[:, 0] == x, 1].min(), points[points[:, 0] == x, 1].max()) for x in set(points[:, 0])}
+
+
+def legend(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+DRAWN = {
+    "intervals": lambda model, X, y, ax: IntervalDisplay.from_estimator(model, X[40:], y[40:], ax=ax),
+    "band": lambda model, X, y, ax: PredictionBandDisplay.from_estimator(model, X, y, n_points=9, ax=ax),
+    "coverage": lambda model, X, y, ax: CoverageDisplay.from_estimator({"a": model, "b": model}, X[40:], y[40:], ax=ax),
+    "distribution": lambda model, X, y, ax: DistributionDisplay.from_estimator(model, X[40:41], y[40], ax=ax),
+    "importance": lambda model, X, y, ax: ImportanceDisplay.from_estimator(model, X[40:], y[40:], ax=ax),
+}
+
+
+@pytest.mark.parametrize(("style", "size"), [("default", (3.5, 3.5)), ("dark_background", (10, 4))])
+@pytest.mark.parametrize("kind", DRAWN)
+def test_legends_and_titles_are_above_the_data(model, rows, pyplot, kind, style, size):
+    with pyplot.style.context(style):
+        figure, ax = pyplot.subplots(figsize=size, layout="constrained")
+        display = DRAWN[kind](model, *rows, ax)
+        assert display.ax_ is ax
+        assert display.figure_ is figure
+        assert display.plot().ax_ is not ax
+        ax.set_title("a title")
+        figure.draw_without_rendering()
+        legend = ax.get_legend()
+        assert (legend is None) == (kind == "importance")
+        if legend is not None:
+            box = legend.get_window_extent()
+            assert box.ymin >= ax.get_window_extent().ymax - 1
+            assert box.width <= figure.bbox.width
+            assert ax.title.get_window_extent().ymin >= box.ymax - 1
+    assert (ax.get_facecolor()[0] < 0.5) == (style == "dark_background")
+
+
+def test_without_matplotlib_an_error_says_what_to_install():
+    code = "import sys; sys.modules['matplotlib'] = sys.modules['matplotlib.pyplot'] = None\n"
+    code += "from conformal_gp.plotting import ImportanceDisplay; ImportanceDisplay({'a': 1.0}).plot()"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "ImportError: Pictures need Matplotlib, which is not installed: pip install" in found.stderr
+
+
+def test_intervals_of_new_rows_need_no_labels(model, rows):
+    X, y = rows
+    display = IntervalDisplay.from_estimator(model, X[40:], confidence_level=0.8, target_name="weight")
+    np.testing.assert_array_equal(display.order_, np.argsort(model.predict(X[40:])))
+    np.testing.assert_array_equal(display.intervals, model.predict_interval(X[40:], 0.8))
+    assert legend(display) == ["training rows", "80% interval", "prediction"]
+    training = display.ax_.lines[0]
+    np.testing.assert_array_equal(training.get_ydata(), y[:40])
+    assert display.ax_.get_ylabel() == "weight"
+    assert not display.missed_.any()
+    assert "training rows" not in legend(IntervalDisplay.from_estimator(model, X[40:], train=None))
+
+
+def test_training_rows_of_frames_with_categories_are_given(rows):
+    X = pd.DataFrame({"a": rows[0][:, 0], "ward": pd.Categorical(np.where(rows[0][:, 1] > 0, "u", "v"))})
+    model = fixed_model().fit(X[:40], rows[1][:40])
+    assert "training rows" not in legend(IntervalDisplay.from_estimator(model, X[40:]))
+    given = IntervalDisplay.from_estimator(model, X[40:], train=(X[:40], rows[1][:40]))
+    assert given.training[0].size == 40
+
+
+def test_labels_outside_are_marked():
+    intervals = [[0, 2], [1, 3], [2, np.inf]]
+    display = IntervalDisplay.from_predictions([1, 9, 7], [1, 3, 2], intervals, confidence_level=0.9)
+    np.testing.assert_array_equal(display.missed_, [False, True, False])
+    np.testing.assert_array_equal(display.order_, [0, 2, 1])
+    assert display.ax_.get_title(loc="left") == "90% intervals: 2 of 3 labels inside (66.7%)"
+    (crosses,) = [line for line in display.ax_.lines if line.get_label() == "label outside"]
+    assert (crosses.get_xdata(), crosses.get_ydata()) == ([2], [9])
+    (arrow,) = [line for line in display.ax_.lines if line.get_label() == "no finite end"]
+    assert (arrow.get_marker(), arrow.get_xdata()) == ("^", [1])
+
+
+def test_band_is_the_prediction_along_one_input(model, rows):
+    X, y = rows
+    display = PredictionBandDisplay.from_estimator(
+        model, X, y, feature=1, fixed={2: 0.7}, confidence_level=LEVELS[::-1], n_points=11
+    )
+    along = np.tile([np.median(X[:, 0]), 0.0, 0.7], (11, 1))
+    along[:, 1] = np.linspace(X[:, 1].min(), X[:, 1].max(), 11)
+    np.testing.assert_allclose(display.line_.get_xdata(), along[:, 1])
+    np.testing.assert_allclose(display.line_.get_ydata(), model.predict(along))
+    expected = model.predict_interval(along, LEVELS[::-1])
+    for k, band in enumerate(display.bands_):
+        drawn = corners(band)
+        for x, ends in zip(along[:, 1], expected[:, :, k], strict=True):
+            np.testing.assert_allclose(drawn[x], ends)
+    assert legend(display) == ["90%", "50%", "prediction", "other rows", "rows near the held values"]
+    assert display.ax_.get_xlabel().replace("\n", " ").startswith("x1 others held at x0 ")
+    # rows in full are nearer to the held values than those that fade
+    scaled = ((X - along[0]) / X.std(axis=0))[:, [0, 2]]
+    distance = np.sqrt((scaled**2).sum(axis=1))
+    assert display.near.sum() == 12
+    assert distance[display.near].max() <= distance[~display.near].min()
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, lambda X, columns: pl.DataFrame(X, schema=columns)])
+def test_frames_keep_their_names(rows, frame):
+    X, y = rows
+    table = frame(X, columns=["a", "b", "c"])
+    model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit(table, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # scikit-learn warns of missing feature names
+        display = PredictionBandDisplay.from_estimator(model, table, feature="b", fixed={"a": 1.0}, n_points=4)
+    along = np.tile([1.0, 0.0, np.median(X[:, 2])], (4, 1))
+    along[:, 1] = display.grid
+    np.testing.assert_allclose(display.prediction, model.predict(frame(along, columns=["a", "b", "c"])))
+
+
+@pytest.mark.parametrize("polars", [False, True])
+def test_categories_have_ticks_with_their_names(rows, polars):
+    X, y = rows
+    kinds = np.array(["left", "middle", "right"])[np.searchsorted([-0.5, 0.5], X[:, 1])]
+    frame = pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(kinds), "on": X[:, 2] > 0})
+    if polars:
+        frame = pl.DataFrame({"a": X[:, 0], "kind": pl.Series(kinds, dtype=pl.Categorical), "on": X[:, 2] > 0})
+    model = fixed_model().fit(frame, y)
+    display = PredictionBandDisplay.from_estimator(model, frame, y, feature="kind", confidence_level=0.8)
+    assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == ["left", "middle", "right"]
+    rows_of = {"a": np.full(3, np.median(X[:, 0])), "kind": ["left", "middle", "right"]}
+    rows_of["on"] = np.full(3, np.mean(X[:, 2] > 0) > 0.5)
+    expected = pd.DataFrame(rows_of).astype({"kind": pd.CategoricalDtype(["left", "middle", "right"])})
+    if polars:
+        expected = pl.DataFrame(rows_of).with_columns(pl.col("kind").cast(pl.Categorical))
+    np.testing.assert_allclose(display.intervals[:, :, 0], model.predict_interval(expected, 0.8))
+    over_a = PredictionBandDisplay.from_estimator(model, frame, feature="a", fixed={"kind": "left"}, n_points=3)
+    assert "kind left" in over_a.ax_.get_xlabel().replace("\n", " ")
+    with pytest.raises(ValueError, match="fixed must hold a category of 'kind': left, middle, right; got 'up'"):
+        PredictionBandDisplay.from_estimator(model, frame, feature="a", fixed={"kind": "up"})
+
+
+def test_infinite_ends_go_to_the_edge_with_arrowheads():
+    intervals = np.column_stack([-np.ones(24), np.ones(24)])
+    intervals[12:, 1] = np.inf
+    display = PredictionBandDisplay.from_predictions(np.arange(24.0), np.zeros(24), intervals, confidence_level=0.9)
+    bottom, top = display.ax_.get_ylim()
+    assert -1.2 < bottom < -1 < 1 < top < 1.2
+    drawn = corners(display.bands_[0])
+    assert drawn[3.0] == (-1, 1)
+    assert drawn[20.0] == (-1, top)
+    (arrows,) = [line for line in display.ax_.lines if line.get_marker() in "^v" and line.get_linestyle() == "None"]
+    assert min(arrows.get_xdata()) >= 12
+    assert set(arrows.get_ydata()) == {top}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"feature": 3}, "feature must be a column: 0 to 2, or x0, x1, x2; got 3"),
+        ({"feature": True}, "feature must be .* got True"),
+        ({"fixed": {"b": 0.0}}, "fixed must be a column.* got 'b'"),
+        ({"n_points": 1}, "n_points must be at least 2, got 1"),
+        ({"confidence_level": 95}, "confidence_level must lie strictly between 0 and 1"),
+    ],
+)
+def test_bad_arguments_of_a_band(model, rows, options, message):
+    with pytest.raises(ValueError, match=message):
+        PredictionBandDisplay.from_estimator(model, rows[0], **options)
+
+
+def test_shapes_must_agree(model, rows):
+    band, two = PredictionBandDisplay.from_predictions, [[0, 1], [0, 1]]
+    with pytest.raises(ValueError, match=r"intervals must have shape \(n, 2, 2\)"):
+        band([0, 1], [0, 1], two, confidence_level=[0.8, 0.9])
+    with pytest.raises(ValueError, match=r"grid must have shape \(2,\), got \(3,\)"):
+        band([0, 1, 2], [0, 1], two, confidence_level=0.9)
+    with pytest.raises(ValueError, match="x and y must be given together"):
+        band([0, 1], [0, 1], two, confidence_level=0.9, x=[1])
+    with pytest.raises(ValueError, match=r"intervals must have shape \(n, 2\)"):
+        IntervalDisplay.from_predictions(None, [0], [[0, 1, 2]])
+    with pytest.raises(ValueError, match="X must be one row, got 2"):
+        DistributionDisplay.from_estimator(model, rows[0][:2])
+    with pytest.raises(ValueError, match="growth must hold an input"):
+        ImportanceDisplay({})
+
+
+def test_coverage_and_what_chance_allows(model, rows):
+    X, y = rows[0][40:], rows[1][40:]
+    display = CoverageDisplay.from_estimator({"one": model, "two": model}, X, y, confidence_level=LEVELS[::-1])
+    expected = coverage(y, model.predict_interval(X, LEVELS))
+    one, two = display.lines_["one"], display.lines_["two"]
+    np.testing.assert_allclose(one.get_xdata(), [50, 90])
+    np.testing.assert_allclose(one.get_ydata(), 100 * expected)
+    assert one.get_linestyle() != two.get_linestyle()  # told apart without colour
+    assert one.get_marker() != two.get_marker()
+    np.testing.assert_array_equal(display.band, chance_range(LEVELS[::-1], 20))
+    assert legend(display) == ["chance, 20 rows", "as asked for", "one", "two"]
+
+
+def test_the_drawn_function_is_the_cdf(model, rows):
+    X, y = rows
+    display = DistributionDisplay.from_estimator(model, X[41:42], y[41], quantiles=[0.1, 0.5], target_name="label")
+    values, edges, _ = display.line_.get_data()
+    for label in display.steps.mean() + np.array([-0.4, 0.0, 0.3]):
+        height = values[np.searchsorted(edges, label, side="right") - 1]
+        assert height == pytest.approx(model.predict_cdf(X[41:42], [label])[0])
+    np.testing.assert_allclose(display.values, model.predict_quantiles(X[41:42], [0.1, 0.5])[0])
+    assert [text.split(":")[0] for text in legend(display)] == ["10% quantile", "50% quantile", "true label"]
+    endless = DistributionDisplay.from_predictions([-np.inf, -np.inf, 0.0, 1.0, np.inf], quantiles=[0.1, 0.5])
+    assert legend(endless)[0] == "10% quantile: \N{MINUS SIGN}∞ (no finite end)"
+
+
+def test_inputs_that_matter(model, rows):
+    display = ImportanceDisplay.from_estimator(model, rows[0][40:], rows[1][40:], max_inputs=2)
+    assert list(display.growth) == ["x0", "x1"]
+    assert len(display.bars_) == 2
+    assert "(1 more inputs below these)" in display.ax_.get_xlabel().replace("\n", " ")
+    endless = ImportanceDisplay.from_predictions({"a": np.inf, "b": -0.02})
+    assert [text.get_text() for text in endless.ax_.texts] == ["∞", "\N{MINUS SIGN}2%"]
