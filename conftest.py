@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-NEEDS = {"skpro.py": "skpro", "sensitivity.py": "SALib"}
+NEEDS = {"skpro.py": "skpro"}
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

@@ -27,7 +27,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.datasets import load_servo
 from conformal_gp.metrics import coverage, mean_width
-from conformal_gp.plotting import WidthDisplay
+from conformal_gp.plotting import CoverageDisplay
 
 servo = load_servo(raw=True, as_frame=True)
 print(servo.data.head(3))
@@ -57,6 +57,6 @@ for name, (encoder, model) in ways.items():
 # Codes beat one-hot columns here, although their order means nothing: with one length scale for all, ten columns of
 # zeros and ones outweigh the two gains. A length scale for each input helps more.
 
-WidthDisplay.from_predictions(intervals, confidence_level=levels, target_name="rise time (s)")
+CoverageDisplay.from_predictions(y, intervals, confidence_level=levels)
 
 plt.show()

@@ -15,7 +15,7 @@ import numpy as np
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.datasets import load_auto_mpg
-from conformal_gp.plotting import PValueDisplay
+from conformal_gp.plotting import DistributionDisplay
 
 X, y = load_auto_mpg(return_X_y=True)
 rng = np.random.default_rng(0)
@@ -47,11 +47,10 @@ ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# The p-value of every label that one of the wrongly labelled cars could have had. Where the profile is above 1 minus
-# a level lies the region of that level: all levels are in it. The mark is its true label, which fits; the one that
-# was given does not.
+# The predictive distribution of the wrongly labelled car whose p-value is least. The mark is its true label, which
+# fits; the one that was given does not.
 
 worst = np.flatnonzero(wrong)[np.argmin(p[wrong])]
-PValueDisplay.from_estimator(model, X[new][worst], y[new][worst], target_name="miles per gallon")
+DistributionDisplay.from_estimator(model, X[new][[worst]], y[new][worst], target_name="miles per gallon")
 
 plt.show()

@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Regressors", ("regressor", "sparse")),
     ("The package", ("conformal_gp",)),
     ("Evaluation", ("evaluation",)),
-    ("Uses of a model", ("adapters", "comparators", "persistence", "plotting", "report", "sensitivity", "skpro")),
+    ("Uses of a model", ("adapters", "comparators", "persistence", "plotting", "report", "skpro")),
     ("The paper", ("experiments",)),
     ("The command", ("cli",)),
     ("python -m", ("__main__",)),

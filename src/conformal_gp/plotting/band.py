@@ -219,6 +219,8 @@ def _taken(X: Any, name: str, column: NDArray[Any], wanted: NDArray[Any]) -> Any
     """Values of a column of categories, taken from rows that have them, so that they keep their type."""
     unknown = [value for value in wanted if str(value) not in column]
     if unknown:
-        raise ValueError(f"fixed must hold a category of {name!r}: {', '.join(np.unique(column))}; got {str(unknown[0])!r}.")
+        raise ValueError(
+            f"fixed must hold a category of {name!r}: {', '.join(np.unique(column))}; got {str(unknown[0])!r}."
+        )
     taken = _safe_indexing(X[name], [int(np.argmax(column == str(value))) for value in wanted])
     return getattr(taken, "array", taken)  # of pandas: without its index

@@ -34,8 +34,8 @@ class IntervalDisplay(Display):
         Predictions and labels of training rows, which are drawn where their predictions belong.
     confidence_level : float or None, default=None
         The level, kept as ``level``.
-    target_name : str or None, default=None
-        What the label is called.
+    name, target_name : str or None, default=None
+        What the method and the label are called.
 
     Attributes
     ----------
@@ -64,6 +64,7 @@ class IntervalDisplay(Display):
         *,
         training: tuple[ArrayLike, ArrayLike] | None = None,
         confidence_level: float | None = None,
+        name: str | None = None,
         target_name: str | None = None,
     ):
         self.intervals = np.asarray(intervals, dtype=float)
@@ -74,7 +75,7 @@ class IntervalDisplay(Display):
         size = 0 if training is None else np.size(training[0])
         self.training = None if training is None else tuple(vector("training", part, size) for part in training)
         self.level = None if confidence_level is None else read_level(confidence_level)
-        self.target_name = target_name
+        self.name, self.target_name = name, target_name
 
     @classmethod
     def from_estimator(
@@ -103,7 +104,7 @@ class IntervalDisplay(Display):
             Training rows to draw beneath; "auto" takes the model's own, unless they have categories; None leaves them
             out.
         **described
-            ``target_name``, as in the class, and ``ax``, where to draw; None makes a figure.
+            ``name`` and ``target_name``, as in the class, and ``ax``, where to draw; None makes a figure.
 
         Examples
         --------
@@ -154,7 +155,7 @@ class IntervalDisplay(Display):
                 outside, self.y_true[self.order_][missed], linestyle="none", zorder=3, label="label outside", **cross
             )
             share = f"{(~missed).sum()} of {missed.size} labels inside ({1 - missed.mean():.1%})"
-            ax.set_title(f"{what}s: {share}", loc="left", fontsize="medium")
+            ax.set_title(f"{self.name + ' ' if self.name else ''}{what}s: {share}", loc="left", fontsize="medium")
         arrowheads(ax, places, self.intervals[self.order_], limits)
         return self._finish(ax, xlabel="rows, by prediction", ylabel=self.target_name or "label")
 
