@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from dataclasses import is_dataclass
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -32,7 +34,8 @@ def documented(thing: Any) -> Iterator[tuple[str, str]]:
     """A function, or a class and its own public methods, with their docstrings."""
     if inspect.isfunction(thing) or inspect.isclass(thing):
         yield thing.__qualname__, thing.__doc__ or ""
-    for name in dir(thing) if inspect.isclass(thing) else ():
+    simple = is_dataclass(thing) or (inspect.isclass(thing) and issubclass(thing, Enum))  # one example for all
+    for name in dir(thing) if inspect.isclass(thing) and not simple else ():
         member = inspect.getattr_static(thing, name)
         method = getattr(member, "__func__", member)  # of a class method
         if not name.startswith("_") and inspect.isfunction(method) and method.__module__.startswith("conformal_gp"):

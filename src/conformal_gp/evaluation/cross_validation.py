@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm
 from sklearn.base import clone
-from sklearn.inspection import permutation_importance
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.validation import has_fit_parameter
@@ -29,7 +28,16 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Predictions of n rows that were held out, by one or several methods; made by :func:`cross_validate_intervals`."""
+    """Predictions of n rows that were held out, by one or several methods; made by :func:`cross_validate_intervals`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from conformal_gp.evaluation import HeldOut
+    >>> intervals = {"mine": np.array([[[0.0], [2.0]], [[1.0], [3.0]]])}
+    >>> HeldOut(np.array([1.0, 9.0]), [0.5], {"mine": np.array([1.0, 2.0])}, intervals).findings()[0].n_outside
+    1
+    """
 
     y: Array
     """Labels, (n,)."""
@@ -178,6 +186,8 @@ def error_bars(mean: Array, std: Array, levels: Sequence[float]) -> Array:
 
 def added_squares(model: Any, X: Any, y: Array, random_state: int | None = 0) -> Array:
     """By how much the mean squared error grows when each column is shuffled among the rows."""
+    from sklearn.inspection import permutation_importance  # imports ensembles: only where it is asked for
+
     found = permutation_importance(
         model, X, y, scoring="neg_mean_squared_error", n_repeats=5, random_state=random_state
     )

@@ -68,7 +68,11 @@ def supported_levels(n_ranked: int) -> list[Fraction]:
 
 
 class Judgement(StrEnum):
-    """Whether intervals kept their promise; the text of :mod:`conformal_gp.evaluation` says how it is decided."""
+    """Whether intervals kept their promise; the text of :mod:`conformal_gp.evaluation` says how it is decided.
+
+    >>> Judgement.TOO_FEW.value
+    'too few rows to tell'
+    """
 
     KEPT = "kept"
     TOO_FEW = "too few rows to tell"

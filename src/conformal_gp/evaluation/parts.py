@@ -48,16 +48,10 @@ def coverage_by_parts(held_out: Any, X: Any, confidence_level: Level) -> list[Fi
     >>> from conformal_gp.evaluation import HeldOut, coverage_by_parts
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(size=1000)
-    >>> y = 3 * x * rng.standard_normal(1000)
     >>> ends = {"a": np.tile([[-3.0], [3.0]], (1000, 1, 1))}
-    >>> held_out = HeldOut(y, [Fraction(9, 10)], {"a": np.zeros(1000)}, ends)
-    >>> for part in coverage_by_parts(held_out, x[:, None], 0.9):
-    ...     print(part.among, f"{part.miscoverage:.0%}", part.judgement.value)
-    x0 is 0.00019 to 0.2171 0% too wide
-    x0 is 0.2202 to 0.4259 0% too wide
-    x0 is 0.4267 to 0.6232 7% kept
-    x0 is 0.6236 to 0.8132 18% too narrow
-    x0 is 0.8133 to 0.9995 22% too narrow
+    >>> held_out = HeldOut(3 * x * rng.standard_normal(1000), [Fraction(9, 10)], {"a": np.zeros(1000)}, ends)
+    >>> [(part.among, part.judgement.value) for part in coverage_by_parts(held_out, x[:, None], 0.9)][-1]
+    ('x0 is 0.8133 to 0.9995', 'too narrow')
     """
     level = read_level(confidence_level)
     (name, ends), *_ = held_out.intervals.items()

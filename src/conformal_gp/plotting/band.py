@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,11 +12,8 @@ from sklearn.utils import _safe_indexing
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import percent
 from conformal_gp.evaluation.parts import columns_of
-from conformal_gp.plotting.frame import Display, accent, arrowheads, axes_or_new, ink, limits_of, stacked, tint, vector
+from conformal_gp.plotting.frame import Display, accent, arrowheads, ink, limits_of, stacked, tint, vector
 from conformal_gp.validation import is_frame
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 ARROWS = 12  # along a band without a finite end
 NEAR = 0.2  # share of the rows that is drawn in full: those nearest in the other inputs
@@ -51,8 +48,13 @@ class PredictionBandDisplay(Display):
         The bands, in the order of ``levels``.
     line_ : matplotlib Line2D
         The predictions.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
+
+    Examples
+    --------
+    >>> from conformal_gp.plotting import PredictionBandDisplay
+    >>> display = PredictionBandDisplay([0, 1], [1, 1], [[0, 2], [0, 2]], confidence_level=0.9)
+    >>> display.plot().bands_[0].get_label()
+    '90%'
     """
 
     def __init__(
@@ -92,7 +94,7 @@ class PredictionBandDisplay(Display):
         confidence_level: float | ArrayLike = (0.5, 0.8, 0.95),
         n_points: int = 200,
         target_name: str | None = None,
-        ax: Axes | None = None,
+        ax: Any = None,
     ) -> Self:
         """Predict along one input and draw.
 
@@ -100,21 +102,15 @@ class PredictionBandDisplay(Display):
         ----------
         estimator : fitted regressor with ``predict_interval``
             The model.
-        X : array-like or data frame of shape (n_samples, n_features)
-            Rows that give the range of the input, and medians or most frequent categories of the others.
-        y : array-like of shape (n_samples,) or None, default=None
-            Labels of ``X``, to draw the rows as dots: in full the fifth whose other inputs are nearest to those of the
-            band, the rest faded.
+        X, y
+            Rows that give the range of the input, and medians or most frequent categories of the others; with labels
+            they are drawn, in full the fifth whose other inputs are nearest to those of the band, the rest faded.
         feature : int or str, default=0
             Number or name of the input that varies.
         fixed : mapping of int or str to values, or None, default=None
             Values of other inputs, in place of medians and most frequent categories.
-        confidence_level : float or sequence of floats, default=(0.5, 0.8, 0.95)
-            Level of each band.
-        n_points : int, default=200
-            Points along an input of numbers.
-        target_name, ax
-            What to call the label; where to draw, None makes a figure.
+        confidence_level, n_points, target_name, ax
+            Level of each band, points along an input of numbers, what to call the label, and where to draw.
 
         Examples
         --------
@@ -135,9 +131,7 @@ class PredictionBandDisplay(Display):
             **described,
         )
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw into ``ax``, or into a new figure."""
-        ax = axes_or_new(ax)
+    def _draw(self, ax: Any) -> dict[str, str]:
         limits = limits_of(self.intervals, self.prediction, self.y)
         shown = np.clip(self.intervals, *limits)
         self.bands_: list[Any] = [None] * len(self.levels)
@@ -163,7 +157,7 @@ class PredictionBandDisplay(Display):
         if self.categories is not None:
             turned = max(map(len, self.categories)) * len(self.categories) > 60
             ax.set_xticks(self.grid, self.categories, rotation=30 if turned else 0, ha="right" if turned else "center")
-        return self._finish(ax, xlabel=self.feature_name or "", ylabel=self.target_name or "label")
+        return {"xlabel": self.feature_name or "", "ylabel": self.target_name or "label"}
 
 
 def _along(X: Any, feature: int | str, fixed: Mapping[int | str, Any], n_points: int) -> tuple[Any, dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,10 +11,7 @@ from numpy.typing import ArrayLike
 from conformal_gp import metrics
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import chance_range
-from conformal_gp.plotting.frame import COLOURS, LINES, MARKERS, Display, accent, axes_or_new, ink, stacked, tint
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from conformal_gp.plotting.frame import COLOURS, LINES, MARKERS, Display, accent, ink, stacked, tint
 
 TWENTIETHS = tuple(percents / 100 for percents in range(50, 100, 5))
 
@@ -42,8 +39,6 @@ class CoverageDisplay(Display):
         Ends of the binomial band.
     lines_ : dict of str to matplotlib Line2D
         The line of each method.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
 
     Examples
     --------
@@ -66,7 +61,7 @@ class CoverageDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike, *, confidence_level: ArrayLike = TWENTIETHS, ax: Axes | None = None
+        cls, estimator: Any, X: Any, y: ArrayLike, *, confidence_level: ArrayLike = TWENTIETHS, ax: Any = None
     ) -> Self:
         """Predict test rows at many levels, count and draw.
 
@@ -74,12 +69,8 @@ class CoverageDisplay(Display):
         ----------
         estimator : fitted regressor with ``predict_interval``, or mapping of str to such
             The model, or several by name.
-        X, y : array-like or data frame of shape (n_samples, n_features), array-like of shape (n_samples,)
-            Test inputs and their labels.
-        confidence_level : sequence of floats, default=0.5 to 0.95
-            Levels.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
+        X, y, confidence_level, ax
+            Test inputs, their labels, levels, and where to draw.
 
         Examples
         --------
@@ -95,9 +86,7 @@ class CoverageDisplay(Display):
         intervals = {name: model.predict_interval(X, levels) for name, model in models.items()}
         return cls.from_predictions(y, intervals, confidence_level=levels, ax=ax)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw into ``ax``, or into a new figure."""
-        ax = axes_or_new(ax)
+    def _draw(self, ax: Any) -> dict[str, str]:
         order = np.argsort(self.levels)
         levels, (low, high) = 100.0 * np.asarray(self.levels)[order], 100.0 * self.band[order].T
         ax.fill_between(levels, low, high, color=tint(ink(), 0.15), linewidth=0, label=f"chance, {self.n_rows} rows")
@@ -113,4 +102,4 @@ class CoverageDisplay(Display):
             (self.lines_[name],) = ax.plot(
                 levels, 100.0 * np.asarray(share)[order], markersize=5, markevery=every, label=name, **style
             )
-        return self._finish(ax, xlabel="confidence level, %", ylabel="labels inside, %")
+        return {"xlabel": "confidence level, %", "ylabel": "labels inside, %"}

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import percent
-from conformal_gp.plotting.frame import COLOURS, LINES, Display, accent, axes_or_new, ink, limits_of, tint, vector
+from conformal_gp.plotting.frame import COLOURS, LINES, Display, accent, ink, limits_of, tint, vector
 from conformal_gp.steps import PredictiveDistribution
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class DistributionDisplay(Display):
@@ -39,8 +36,12 @@ class DistributionDisplay(Display):
         The marked quantiles.
     line_ : matplotlib StepPatch
         The distribution function.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
+
+    Examples
+    --------
+    >>> from conformal_gp.plotting import DistributionDisplay
+    >>> DistributionDisplay([1.0, 2.0, 4.0], quantiles=0.5).values
+    array([2.])
     """
 
     def __init__(
@@ -59,18 +60,16 @@ class DistributionDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: float | None = None, *, ax: Axes | None = None, **described: Any
+        cls, estimator: Any, X: Any, y: float | None = None, *, ax: Any = None, **described: Any
     ) -> Self:
         """Predict the distribution of one row and draw it.
 
         Parameters
         ----------
-        estimator : fitted regressor with ``predict_distribution``
-            The model.
-        X : array-like or data frame of shape (1, n_features)
-            The row.
-        y, ax, **described
-            Its label, if known; where to draw (None makes a figure); ``quantiles`` and ``target_name``.
+        estimator, X, y
+            A fitted regressor with ``predict_distribution``, a row of inputs, (1, n_features), and its label, if known.
+        ax, **described
+            Where to draw; ``quantiles`` and ``target_name``, as in the class.
 
         Examples
         --------
@@ -85,9 +84,7 @@ class DistributionDisplay(Display):
             raise ValueError(f"X must be one row, got {len(steps)}.")
         return cls.from_predictions(steps[0], y=y, ax=ax, **described)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw into ``ax``, or into a new figure."""
-        ax = axes_or_new(ax)
+    def _draw(self, ax: Any) -> dict[str, str]:
         edges = limits_of(self.steps, self.y, margin=0.08)
         finite = self.steps[np.isfinite(self.steps)]
         below = np.isneginf(self.steps).sum() + np.arange(finite.size + 1.0)  # steps to the left
@@ -104,4 +101,4 @@ class DistributionDisplay(Display):
         if self.y is not None:
             ax.axvline(self.y, color=ink(), linewidth=1, linestyle=":", label=f"true label: {self.y:.4g}")
         ax.set(xlim=edges, ylim=(0.0, 1.02))
-        return self._finish(ax, xlabel=self.target_name or "label", ylabel="probability of at most this")
+        return {"xlabel": self.target_name or "label", "ylabel": "probability of at most this"}

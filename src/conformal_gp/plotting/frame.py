@@ -5,15 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from conformal_gp.types import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # The palette of Okabe and Ito (2008), told apart in the common kinds of colour blindness. Lines and markers differ too.
 BLUE, ORANGE, VERMILION, GREEN, PURPLE, SKY = "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
@@ -26,7 +23,7 @@ class Display(ABC):
     """A display whose parameters are what it draws."""
 
     @classmethod
-    def from_predictions(cls, *predictions: Any, ax: Axes | None = None, **described: Any) -> Self:
+    def from_predictions(cls, *predictions: Any, ax: Any = None, **described: Any) -> Self:
         """Draw given predictions: the parameters of the class, and ``ax``, where to draw (None makes a figure).
 
         Examples
@@ -37,12 +34,17 @@ class Display(ABC):
         """
         return cls(*predictions, **described).plot(ax)
 
-    @abstractmethod
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw into ``ax``, or into a new figure."""
+    def plot(self, ax: Any = None) -> Self:
+        """Draw into ``ax``, or into a new figure.
 
-    def _finish(self, ax: Axes, **labels: Any) -> Self:
-        """Name the axes, add the legend, and keep the axes."""
+        Examples
+        --------
+        >>> from conformal_gp.plotting import ImportanceDisplay
+        >>> len(ImportanceDisplay({"weight": 0.5, "year": 0.1}).plot().ax_.patches)
+        2
+        """
+        ax = axes_or_new(ax, self._size())
+        labels = self._draw(ax)
         room = int(ax.get_window_extent().width / ax.figure.dpi * 72.0 / 5.5)  # letters on a line, of 10 points
         lines = [part for line in labels.get("xlabel", "").split("\n") for part in wrap(line, room)]
         ax.set(**labels | {"xlabel": "\n".join(lines)})
@@ -52,8 +54,16 @@ class Display(ABC):
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
+    @abstractmethod
+    def _draw(self, ax: Any) -> dict[str, str]:
+        """Draw, and say what the axes are called."""
 
-def axes_or_new(ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
+    def _size(self) -> tuple[float, float] | None:
+        """Size of a new figure in inches; None is Matplotlib's."""
+        return None
+
+
+def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
     """``ax``, or the axes of a new figure, of a size in inches."""
     try:
         import matplotlib.pyplot as plt
@@ -64,7 +74,7 @@ def axes_or_new(ax: Axes | None, size: tuple[float, float] | None = None) -> Axe
     return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
-def _legend_above(ax: Axes) -> None:
+def _legend_above(ax: Any) -> None:
     """A legend above the axes, where no data is, in as many columns as they are wide; titles go above it."""
     for n_columns in range(len(ax.get_legend_handles_labels()[0]), 0, -1):
         options: dict[str, Any] = {"fontsize": "small", "frameon": False, "columnspacing": 1.2, "handlelength": 1.6}
@@ -117,7 +127,7 @@ def limits_of(*values: ArrayLike | None, margin: float = 0.05) -> tuple[float, f
     return float(finite.min()) - room, float(finite.max()) + room
 
 
-def arrowheads(ax: Axes, x: Array, intervals: Array, limits: tuple[float, float]) -> None:
+def arrowheads(ax: Any, x: Array, intervals: Array, limits: tuple[float, float]) -> None:
     """Arrowheads at the edges of the axes where intervals (n, 2) at places x (n,) have no finite end."""
     label: str | None = "no finite end"
     for side, marker in ((0, "v"), (1, "^")):

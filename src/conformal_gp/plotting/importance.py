@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from conformal_gp.evaluation.cross_validation import added_squares, growth_of_error
 from conformal_gp.evaluation.parts import columns_of
-from conformal_gp.plotting.frame import Display, accent, axes_or_new, ink, tint
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from conformal_gp.plotting.frame import Display, accent, ink, tint
 
 
 class ImportanceDisplay(Display):
@@ -36,8 +33,6 @@ class ImportanceDisplay(Display):
     ----------
     bars_ : matplotlib BarContainer
         The bars, the greatest first.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
 
     Examples
     --------
@@ -62,14 +57,12 @@ class ImportanceDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted regressor
-            The model.
-        X, y : array-like or data frame of shape (n_samples, n_features), array-like of shape (n_samples,)
-            Rows that the model has not seen. A column of categories is shuffled as a whole.
+        estimator, X, y
+            A fitted regressor, and rows that it has not seen. A column of categories is shuffled as a whole.
         random_state : int or None, default=0
             Seed of the order.
         **described
-            ``max_inputs`` and ``target_name``, as in the class, and ``ax``, where to draw; None makes a figure.
+            ``max_inputs`` and ``target_name``, as in the class, and ``ax``, where to draw.
 
         Examples
         --------
@@ -86,9 +79,10 @@ class ImportanceDisplay(Display):
         added = added_squares(estimator, X, labels, random_state)
         return cls.from_predictions(growth_of_error(columns_of(X), error, added), **described)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw into ``ax``, or into a new figure."""
-        ax = axes_or_new(ax, (6.4, max(1.2 + 0.32 * len(self.growth), 2.4)))
+    def _size(self) -> tuple[float, float]:
+        return 6.4, max(1.2 + 0.32 * len(self.growth), 2.4)
+
+    def _draw(self, ax: Any) -> dict[str, str]:
         values, places = np.array(list(self.growth.values())), np.arange(len(self.growth))
         longest = max(float(values[np.isfinite(values)].max(initial=0.0)), 0.01)
         lengths = np.where(np.isfinite(values), np.clip(values, 0.0, None), 1.1 * longest)
@@ -103,4 +97,4 @@ class ImportanceDisplay(Display):
         ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         of = "" if self.target_name is None else f" of {self.target_name}"
         more = f"\n({self.n_left_out} more inputs below these)" if self.n_left_out else ""
-        return self._finish(ax, xlabel=f"growth of the prediction error{of} when the input is shuffled{more}")
+        return {"xlabel": f"growth of the prediction error{of} when the input is shuffled{more}"}

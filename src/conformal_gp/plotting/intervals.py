@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.evaluation import percent
-from conformal_gp.plotting.frame import VERMILION, Display, accent, arrowheads, axes_or_new, ink, limits_of, vector
+from conformal_gp.plotting.frame import VERMILION, Display, accent, arrowheads, ink, limits_of, vector
 from conformal_gp.types import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MOST_TRAINING_ROWS = 1000
 
@@ -43,8 +40,6 @@ class IntervalDisplay(Display):
         Rows from left to right.
     missed_ : ndarray of bool of shape (n_samples,)
         Whether each row's label lies outside its interval; all False without labels.
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
 
     Examples
     --------
@@ -92,19 +87,14 @@ class IntervalDisplay(Display):
 
         Parameters
         ----------
-        estimator : fitted regressor with ``predict_interval``
-            The model.
-        X : array-like or data frame of shape (n_samples, n_features)
-            New rows.
-        y : array-like of shape (n_samples,) or None, default=None
-            Their labels, where they are known.
+        estimator, X, y
+            A fitted regressor with ``predict_interval``, new rows, and their labels, where they are known.
         confidence_level : float, default=0.9
             One level.
         train : pair (X, y), "auto" or None, default="auto"
-            Training rows to draw beneath; "auto" takes the model's own, unless they have categories; None leaves them
-            out.
+            Training rows to draw beneath; "auto" takes the model's own, unless they have categories.
         **described
-            ``name`` and ``target_name``, as in the class, and ``ax``, where to draw; None makes a figure.
+            ``name`` and ``target_name``, as in the class, and ``ax``, where to draw.
 
         Examples
         --------
@@ -121,9 +111,7 @@ class IntervalDisplay(Display):
         prediction, intervals = estimator.predict(X), estimator.predict_interval(X, level)
         return cls.from_predictions(y, prediction, intervals, training=training, confidence_level=level, **described)
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw into ``ax``, or into a new figure."""
-        ax = axes_or_new(ax)
+    def _draw(self, ax: Any) -> dict[str, str]:
         self.order_ = np.argsort(self.prediction, kind="stable")
         low, high = self.intervals.T
         self.missed_ = np.zeros(low.size, bool) if self.y_true is None else (self.y_true < low) | (self.y_true > high)
@@ -157,7 +145,7 @@ class IntervalDisplay(Display):
             share = f"{(~missed).sum()} of {missed.size} labels inside ({1 - missed.mean():.1%})"
             ax.set_title(f"{self.name + ' ' if self.name else ''}{what}s: {share}", loc="left", fontsize="medium")
         arrowheads(ax, places, self.intervals[self.order_], limits)
-        return self._finish(ax, xlabel="rows, by prediction", ylabel=self.target_name or "label")
+        return {"xlabel": "rows, by prediction", "ylabel": self.target_name or "label"}
 
 
 def _own_rows(estimator: Any) -> tuple[Array, Array] | None:
