@@ -53,7 +53,7 @@ def in_short(held_out: HeldOut, X: Any, n_rows: int, n_fits: int) -> str:
         "rule any label out at these levels. More rows make them finite."
         if endless[-1] > 0
         else "",
-        f"{far} rows lie beyond the rows that they were predicted from; their intervals rest on the model alone."
+        f"Rows beyond the rows that they were predicted from, whose intervals rest on the model alone: {far}."
         if far
         else "",
     ]
