@@ -1,24 +1,29 @@
-"""Intervals through scikit-learn's own machinery: pipelines, searches, maps of the target, and other wrappers.
+"""Intervals through pipelines, searches and transformed targets of scikit-learn.
 
-A ``Pipeline`` or a ``GridSearchCV`` passes on ``predict``, but not ``predict_interval``. The functions here walk from
-such a model to the regressor inside, transform the inputs as ``predict`` would, and map labels back where a
-``TransformedTargetRegressor`` mapped them.
+A ``Pipeline`` or a ``GridSearchCV`` delegates ``predict``, but not ``predict_interval``. The functions here delegate
+the regressors' other predict methods in the same way: inputs are transformed as ``predict`` would, and labels are
+mapped back where a ``TransformedTargetRegressor`` mapped them.
 
 What the model learnt besides the regressor counts too: a transformer that was fitted to the training rows treats the
-test row differently, whatever the regressor's ``guarantee_`` says. ``docs/guides/scikit-learn.md`` says what keeps the
-guarantee.
+test row differently, whatever the regressor's ``guarantee_`` says.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.types import Array
-from conformal_gp.wrappers import walk
 
 __all__ = [
     "predict_bound",
@@ -30,282 +35,161 @@ __all__ = [
     "predict_set",
 ]
 
-
-def predict_interval(
-    model: Any,
-    X: Any,
-    confidence_level: float | ArrayLike = 0.95,
-    tails: str = "joint",
-    noise_variance: ArrayLike | None = None,
-) -> Array:
-    """Prediction intervals of the regressor inside a model.
+DOCSTRING = """{summary} of the regressor inside a model.
 
     Parameters
     ----------
     model : estimator
-        A fitted regressor with this method, or any nest of ``Pipeline``, ``GridSearchCV`` and other searches,
-        ``TransformedTargetRegressor``, ``FrozenEstimator`` and wrappers that pass ``predict`` on to one estimator.
+        A fitted regressor with this method, or one inside any nest of ``Pipeline``, ``GridSearchCV`` and other
+        searches, ``TransformedTargetRegressor`` and ``FrozenEstimator``.
     X : array-like or frame of shape (n_samples, n_features)
         Test inputs, as the model's ``predict`` takes them.
-    confidence_level, tails, noise_variance
-        As in :meth:`conformal_gp.ConformalGPRegressor.predict_interval`. Noise variances go to the regressor as they
-        are, in units of the labels that it was fitted to; in ``fit`` they get there by scikit-learn's metadata routing.
+    *arguments, **options
+        As in :meth:`conformal_gp.ConformalGPRegressor.{name}`, labels in units of those that the model was fitted to.
+        ``noise_variance`` is in units of the labels that the regressor inside was fitted to.
 
     Returns
     -------
-    intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels)
-        As there, with ends mapped back to the labels that the model was fitted to. Infinite ends stay infinite.
-
-    Raises
-    ------
-    ValueError
-        If the model has no such regressor inside, or a map of the target is not monotone between the ends.
+    result
+        As there, labels mapped back. Infinite ends stay infinite. A decreasing map of the target swaps the ends of
+        intervals, upper and lower bounds, and the quantiles q and 1 - q; one that is not monotone is a ValueError.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn.compose import TransformedTargetRegressor
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import PolynomialFeatures
-    >>> from conformal_gp import ConformalGPRegressor
-    >>> from conformal_gp.pipeline import predict_interval
-    >>> X = np.linspace(0, 3, 40)[:, None]
-    >>> y = np.exp(np.sin(2 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0]))
-    >>> regressor = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.01, scale_inputs=False)
-    >>> pipe = make_pipeline(PolynomialFeatures(2, include_bias=False), regressor)
-    >>> model = TransformedTargetRegressor(pipe, func=np.log, inverse_func=np.exp).fit(X, y)
-    >>> predict_interval(model, [[1.0], [2.0]], confidence_level=0.9).round(2)
-    array([[2.15, 2.87],
-           [0.4 , 0.55]])
-    """
-    held = walk(model, X, "predict_interval")
-    options: dict[str, Any] = {} if tails == "joint" else {"tails": tails}  # which others with this method lack
-    ends = held.regressor.predict_interval(held.X, confidence_level, **options, **_known(noise_variance))
-    return np.sort(held.back(ends), axis=1)
-
-
-def _known(noise_variance: ArrayLike | None) -> dict[str, Any]:
-    """Known noise variances as an argument, where they are given: other regressors do not have it."""
-    return {} if noise_variance is None else {"noise_variance": noise_variance}
-
-
-def predict_set(
-    model: Any, X: Any, confidence_level: float = 0.95, noise_variance: ArrayLike | None = None
-) -> list[Array]:
-    """Exact prediction regions of the regressor inside a model.
-
-    Parameters
-    ----------
-    model, X, noise_variance
-        As in :func:`predict_interval`.
-    confidence_level
-        As in :meth:`conformal_gp.ConformalGPRegressor.predict_set`.
-
-    Returns
-    -------
-    regions : list of ndarrays of shape (n_pieces, 2)
-        As there, with ends mapped back.
-
-    Examples
-    --------
-    >>> from sklearn.compose import TransformedTargetRegressor
-    >>> from conformal_gp import ConformalGPRegressor
-    >>> from conformal_gp.pipeline import predict_set
-    >>> regressor = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
-    >>> model = TransformedTargetRegressor(regressor, func=lambda y: -y, inverse_func=lambda z: -z)
-    >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
-    >>> [region.round(2) for region in predict_set(model, [[1.0]], confidence_level=0.5)]
-    [array([[0.51, 1.22]])]
-    """
-    held = walk(model, X, "predict_set")
-    regions = held.regressor.predict_set(held.X, confidence_level, **_known(noise_variance))
-    ends = held.back(np.concatenate([np.ravel(region) for region in regions]))
-    pieces = np.split(ends, np.cumsum([np.size(region) for region in regions])[:-1])
-    return [np.sort(piece).reshape(-1, 2) for piece in pieces]
-
-
-def predict_p(
-    model: Any,
-    X: Any,
-    y: ArrayLike,
-    smoothing: bool = False,
-    random_state: int | np.random.RandomState | None = None,
-    noise_variance: ArrayLike | None = None,
-) -> Array:
-    """p-values of labels by the regressor inside a model.
-
-    Parameters
-    ----------
-    model, X, noise_variance
-        As in :func:`predict_interval`.
-    y : array-like of shape (n_samples,)
-        One candidate label for each row, in units of the labels that the model was fitted to.
-    smoothing, random_state
-        As in :meth:`conformal_gp.ConformalGPRegressor.predict_p`.
-
-    Returns
-    -------
-    p : ndarray of shape (n_samples,)
-        As there.
-
-    Examples
-    --------
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import FunctionTransformer
-    >>> from conformal_gp import ConformalGPRegressor
-    >>> from conformal_gp.pipeline import predict_p
+    >>> from conformal_gp import ConformalGPRegressor, pipeline
     >>> regressor = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
     >>> model = make_pipeline(FunctionTransformer(), regressor).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
-    >>> predict_p(model, [[1.0], [1.0]], [0.8, 5.0])
-    array([1.  , 0.25])
+    >>> with np.printoptions(precision=2):
+    ...     pipeline.{name}(model, [[1.0]]{arguments})
+    {result}
     """
-    held = walk(model, X, "predict_p")
-    return held.regressor.predict_p(held.X, held.forth(y), smoothing, random_state, **_known(noise_variance))
+# Labels at which a map of the target is checked to be monotone.
+GRID = 1001
 
 
-def predict_quantiles(
-    model: Any, X: Any, quantiles: float | ArrayLike, noise_variance: ArrayLike | None = None
-) -> Array:
-    """Quantiles of the predictive distribution of the regressor inside a model.
+class _Inside:
+    """The regressor inside a model, the inputs as it takes them, and maps of the target from the outside in."""
 
-    Parameters
-    ----------
-    model, X, noise_variance
-        As in :func:`predict_interval`.
-    quantiles
-        As in :meth:`conformal_gp.ConformalGPRegressor.predict_quantiles`.
+    def __init__(self, model: Any, X: Any, method: str):
+        self.maps: list[Any] = []
+        while isinstance(model, FrozenEstimator) or not hasattr(model, method):
+            if isinstance(model, FrozenEstimator):  # first, as it shows the attributes of what it holds
+                model = model.estimator
+            elif isinstance(model, Pipeline):
+                check_is_fitted(model)
+                X = model[:-1].transform(X) if len(model) > 1 else X
+                model = model.steps[-1][1]
+            elif isinstance(model, TransformedTargetRegressor):
+                check_is_fitted(model)
+                self.maps.append(model.transformer_)
+                model = model.regressor_
+            elif hasattr(model, "refit"):  # a search
+                if model.refit is False:
+                    raise ValueError(f"{type(model).__name__} has refit=False and keeps no model; use refit=True.")
+                check_is_fitted(model)
+                model = model.best_estimator_
+            else:
+                raise ValueError(
+                    f"model must be a regressor with {method}, or one inside Pipeline, a search, "
+                    f"TransformedTargetRegressor or FrozenEstimator; {type(model).__name__} is none of these."
+                )
+        self.method, self.X = getattr(model, method), X
+        self._predict = model.predict
+        self._names = ", ".join(type(label_map).__name__ for label_map in self.maps)
 
-    Returns
-    -------
-    values : ndarray of shape (n_samples,) or (n_samples, n_quantiles)
-        As there, mapped back. A map that decreases turns the quantile q into 1 - q, and this is allowed for.
+    def _inverse(self, labels: Array) -> Array:
+        for label_map in reversed(self.maps):
+            labels = _applied(label_map.inverse_transform, labels)
+        return labels
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.compose import TransformedTargetRegressor
-    >>> from conformal_gp import ConformalGPRegressor
-    >>> from conformal_gp.pipeline import predict_quantiles
-    >>> X = np.linspace(0, 3, 40)[:, None]
-    >>> y = np.exp(np.sin(2 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0]))
-    >>> regressor = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.01, scale_inputs=False)
-    >>> model = TransformedTargetRegressor(regressor, func=np.log, inverse_func=np.exp).fit(X, y)
-    >>> predict_quantiles(model, [[1.0]], [0.1, 0.5, 0.9]).round(2)
-    array([[2.23, 2.48, 2.74]])
-    """
-    held = walk(model, X, "predict_quantiles")
-    if not held.increasing():
-        wanted, single = read_levels(quantiles, "quantiles")  # as exact fractions
-        others = [float(1 - quantile) for quantile in wanted]
-        quantiles = others[0] if single else others
-    return held.back(held.regressor.predict_quantiles(held.X, quantiles, **_known(noise_variance)))
+    def forth(self, y: ArrayLike) -> Array:
+        """Labels of the model as labels of the regressor."""
+        labels = mapped = np.ravel(np.asarray(y, dtype=np.float64))
+        for label_map in self.maps:
+            mapped = _applied(label_map.transform, mapped)
+        finite = np.isfinite(mapped)
+        same = finite & np.isclose(self._inverse(np.where(finite, mapped, 0.0)), labels, rtol=1e-6)
+        if not same.all():
+            raise ValueError(
+                f"y holds {float(labels[np.argmin(same)])}, which the target's map ({self._names}) does not map forth "
+                "and back to itself."
+            )
+        return mapped
 
+    @cached_property
+    def _nearby(self) -> Array:
+        """The regressor's predictions, or two labels near a single one."""
+        near = np.unique(self._predict(self.X))
+        return near if near.size > 1 else near + 1e-3 * max(abs(near[0]), 1.0) * np.array([-1.0, 1.0])
 
-def predict_bound(
-    model: Any,
-    X: Any,
-    confidence_level: float | ArrayLike = 0.95,
-    side: str = "upper",
-    noise_variance: ArrayLike | None = None,
-) -> Array:
-    """One-sided prediction bounds of the regressor inside a model.
+    def back(self, values: Array) -> Array:
+        """Labels of the regressor as labels of the model; infinite ones stay infinite."""
+        finite = np.isfinite(values)
+        labels = np.union1d(values[finite], self._nearby)
+        labels = np.union1d(labels, np.linspace(labels[0], labels[-1], GRID))
+        images = self._inverse(labels)
+        rises, falls = (images[1:] >= images[:-1]).all(), (images[1:] <= images[:-1]).all()
+        if rises == falls:
+            raise ValueError(
+                f"the target's map ({self._names}) must be monotone, and its inverse is not between {labels[0]:.6g} "
+                f"and {labels[-1]:.6g}, where the regressor's labels are. Of the square root, say, "
+                "lambda z: np.maximum(z, 0) ** 2 is an inverse that is."
+            )
+        mapped = np.where(finite, 0.0, values if rises else -values)
+        mapped[finite] = images[np.searchsorted(labels, values[finite])]
+        return mapped
 
-    Parameters
-    ----------
-    model, X, noise_variance
-        As in :func:`predict_interval`.
-    confidence_level, side
-        As in :meth:`conformal_gp.ConformalGPRegressor.predict_bound`.
-
-    Returns
-    -------
-    bounds : ndarray of shape (n_samples,) or (n_samples, n_levels)
-        As there, mapped back; a map that decreases turns upper bounds into lower ones, and this is allowed for.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import FunctionTransformer
-    >>> from conformal_gp import ConformalGPRegressor
-    >>> from conformal_gp.pipeline import predict_bound
-    >>> X = np.linspace(0, 3, 40)[:, None]
-    >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0])
-    >>> regressor = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.01, scale_inputs=False)
-    >>> model = make_pipeline(FunctionTransformer(), regressor).fit(X, y)
-    >>> predict_bound(model, [[1.0], [2.0]], confidence_level=0.9).round(2)
-    array([ 1.01, -0.66])
-    """
-    held = walk(model, X, "predict_bound")
-    if not held.increasing():
-        side = {"upper": "lower", "lower": "upper"}.get(side, side)
-    return held.back(held.regressor.predict_bound(held.X, confidence_level, side, **_known(noise_variance)))
+    def falls(self) -> bool:
+        """Whether higher labels of the regressor are lower labels of the model."""
+        return bool(self.back(np.array([np.inf]))[0] < 0.0)
 
 
-def predict_cdf(
-    model: Any,
-    X: Any,
-    y: ArrayLike,
-    smoothing: bool = False,
-    random_state: int | np.random.RandomState | None = None,
-    noise_variance: ArrayLike | None = None,
-) -> Array:
-    """Values of the predictive distribution function of the regressor inside a model.
-
-    Parameters
-    ----------
-    model, X, y, noise_variance
-        As in :func:`predict_p`.
-    smoothing, random_state
-        As in :meth:`conformal_gp.ConformalGPRegressor.predict_cdf`.
-
-    Returns
-    -------
-    values : ndarray of shape (n_samples,)
-        As there.
-
-    Examples
-    --------
-    >>> from sklearn.compose import TransformedTargetRegressor
-    >>> from conformal_gp import ConformalGPRegressor
-    >>> from conformal_gp.pipeline import predict_cdf
-    >>> regressor = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
-    >>> model = TransformedTargetRegressor(regressor, func=lambda y: -y, inverse_func=lambda z: -z)
-    >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
-    >>> predict_cdf(model, [[1.0], [1.0], [1.0]], [-5.0, 0.8, 5.0])
-    array([0.125, 0.625, 0.875])
-    """
-    held = walk(model, X, "predict_cdf")
-    values = held.regressor.predict_cdf(held.X, held.forth(y), smoothing, random_state, **_known(noise_variance))
-    return values if held.increasing() else 1.0 - values
+def _applied(function: Callable[[Array], Any], labels: Array) -> Array:
+    """A function of columns, applied to labels."""
+    with np.errstate(all="ignore"):
+        return np.ravel(np.asarray(function(labels.reshape(-1, 1)), dtype=np.float64))
 
 
-def predict_distribution(model: Any, X: Any, max_steps: int = 999, noise_variance: ArrayLike | None = None) -> Any:
-    """Predictive distributions of the regressor inside a model, as step functions.
+def _delegate(name: str, summary: str, example: str, result: str) -> Callable[..., Any]:
+    """A function that calls the method of this name of the regressor inside a model."""
 
-    Parameters
-    ----------
-    model, X, noise_variance
-        As in :func:`predict_interval`.
-    max_steps
-        As in :meth:`conformal_gp.ConformalGPRegressor.predict_distribution`.
+    def function(model: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+        inside = _Inside(model, X, name)
+        if not inside.maps:
+            return inside.method(inside.X, *arguments, **options)
+        call = signature(inside.method).bind(inside.X, *arguments, **options)
+        call.apply_defaults()
+        given, falls = call.arguments, inside.falls()
+        if "y" in given:
+            given["y"] = inside.forth(given["y"])
+        if falls and "quantiles" in given:
+            levels, single = read_levels(given["quantiles"], "quantiles")  # as exact fractions
+            given["quantiles"] = float(1 - levels[0]) if single else [float(1 - level) for level in levels]
+        if falls and "side" in given:
+            given["side"] = {"upper": "lower", "lower": "upper"}.get(given["side"], given["side"])
+        found = inside.method(*call.args, **call.kwargs)
+        if name == "predict_set":
+            return [np.sort(inside.back(region), axis=None).reshape(-1, 2) for region in found]
+        if name == "predict_distribution":
+            return type(found)(np.sort(inside.back(found.steps), axis=1))
+        if "y" in given:  # probabilities
+            return 1.0 - found if falls and name == "predict_cdf" else found
+        return np.sort(inside.back(found), axis=1) if name == "predict_interval" else inside.back(found)
 
-    Returns
-    -------
-    distribution : PredictiveDistribution
-        As there, with steps mapped back.
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = DOCSTRING.format(name=name, summary=summary, arguments=example, result=result)
+    return function
 
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import FunctionTransformer
-    >>> from conformal_gp import ConformalGPRegressor
-    >>> from conformal_gp.pipeline import predict_distribution
-    >>> regressor = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
-    >>> model = make_pipeline(FunctionTransformer(), regressor).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
-    >>> predict_distribution(model, [[1.0]])
-    <PredictiveDistribution of 1 rows, 3 steps each>
-    """
-    held = walk(model, X, "predict_distribution")
-    distribution = held.regressor.predict_distribution(held.X, max_steps, **_known(noise_variance))
-    return type(distribution)(np.sort(held.back(distribution.steps), axis=1))
+
+predict_interval = _delegate("predict_interval", "Prediction intervals", ", 0.5", "array([[0.51, 1.22]])")
+predict_set = _delegate("predict_set", "Exact prediction regions", ", 0.5", "[array([[0.51, 1.22]])]")
+predict_p = _delegate("predict_p", "p-values of labels", ", [5.0]", "array([0.25])")
+predict_quantiles = _delegate("predict_quantiles", "Predictive quantiles", ", [0.3, 0.7]", "array([[0.51, 1.  ]])")
+predict_bound = _delegate("predict_bound", "One-sided prediction bounds", ", 0.7, side='upper'", "array([1.])")
+predict_cdf = _delegate("predict_cdf", "Predictive distribution functions", ", [5.0]", "array([0.88])")
+predict_distribution = _delegate(
+    "predict_distribution", "Predictive distributions", "", "<PredictiveDistribution of 1 rows, 3 steps each>"
+)
