@@ -6,6 +6,7 @@ scikit-learn's kernels are the language of this package: a name is a short way t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,24 +76,7 @@ class NeuralNetwork(Kernel):
     def __call__(
         self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
     ) -> Array | tuple[Array, Array]:
-        """Covariance between the rows of ``X`` and ``Y``, optionally with its gradient.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Left inputs.
-        Y : array-like of shape (m, d), default=None
-            Right inputs; ``X`` when None.
-        eval_gradient : bool, default=False
-            Also return the derivative with respect to log ``length_scale``; needs ``Y=None``.
-
-        Returns
-        -------
-        K : ndarray of shape (n, m)
-            The covariances.
-        K_gradient : ndarray of shape (n, n, p)
-            Only with ``eval_gradient``; p is 0 when the length scale is fixed, else 1.
-        """
+        """Covariances (n, m) of the rows of ``X`` and ``Y``, optionally with the derivative in log ``length_scale``."""
         X = np.atleast_2d(X)
         if eval_gradient and Y is not None:
             raise ValueError("eval_gradient=True needs Y=None: the gradient is of the square matrix.")
@@ -112,24 +96,17 @@ class NeuralNetwork(Kernel):
         be near 1.
         """
         L = float(self.length_scale) ** 2
-        S = X @ Z.T
-        S += 1.0
+        S = 1.0 + X @ Z.T
         sx = 1.0 + np.einsum("ij,ij->i", X, X)[:, None]
         sz = 1.0 + np.einsum("ij,ij->i", Z, Z)[None, :]
-        R = sx * sz
-        R -= S * S
-        np.maximum(R, 0.0, out=R)
-        R += L * sx + (L * L)
-        R += L * sz
-        return S, np.sqrt(R, out=R), L + sx, L + sz
+        R = np.sqrt(np.maximum(sx * sz - S * S, 0.0) + L * (sx + L) + L * sz)
+        return S, R, L + sx, L + sz
 
     def value(self, X: Array, Z: Array) -> Array:
         """Covariances between rows of arrays ``X`` and ``Z``.
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from conformal_gp.kernels import NeuralNetwork
         >>> NeuralNetwork().value(np.zeros((1, 2)), np.ones((1, 2))).round(3)
         array([[0.361]])
         """
@@ -141,8 +118,6 @@ class NeuralNetwork(Kernel):
 
         Examples
         --------
-        >>> import numpy as np
-        >>> from conformal_gp.kernels import NeuralNetwork
         >>> NeuralNetwork().derivative(np.zeros((1, 2)), np.ones((1, 2))).round(3)
         array([[-0.283]])
         """
@@ -152,19 +127,8 @@ class NeuralNetwork(Kernel):
     def diag(self, X: ArrayLike) -> Array:
         """Variances at the rows of ``X``: the diagonal of ``self(X)``.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            Inputs.
-
-        Returns
-        -------
-        variances : ndarray of shape (n,)
-            ``np.diag(self(X))``.
-
         Examples
         --------
-        >>> from conformal_gp.kernels import NeuralNetwork
         >>> NeuralNetwork().diag([[0.0], [1.0]]).round(3)
         array([0.524, 0.73 ])
         """
@@ -174,11 +138,10 @@ class NeuralNetwork(Kernel):
         return np.arctan2(sx, np.sqrt(L * L + 2.0 * L * sx))
 
     def is_stationary(self) -> bool:
-        """Whether the covariance depends on x - z only: it does not.
+        """Whether the covariance depends on x - z only.
 
         Examples
         --------
-        >>> from conformal_gp.kernels import NeuralNetwork
         >>> NeuralNetwork().is_stationary()
         False
         """
@@ -188,16 +151,15 @@ class NeuralNetwork(Kernel):
         return f"{type(self).__name__}(length_scale={self.length_scale:.3g})"
 
 
-_SHAPES: dict[str, Callable[[Any, Bounds], Kernel]] = {
-    "se": lambda length, bounds: RBF(length, bounds),
-    "rq": lambda length, bounds: RationalQuadratic(length, 1.0, bounds, (1e-3, 1e5)),
-    "nn": lambda length, bounds: NeuralNetwork(length, bounds),
-    "matern32": lambda length, bounds: Matern(length, bounds, nu=1.5),
-    "matern52": lambda length, bounds: Matern(length, bounds, nu=2.5),
+# Shapes that the names stand for, and whether they can have a length scale for each input.
+_SHAPES: dict[str, tuple[Callable[[Any, Bounds], Kernel], bool]] = {
+    "se": (RBF, True),
+    "rq": (lambda length, bounds: RationalQuadratic(length, 1.0, bounds, (1e-3, 1e5)), False),
+    "nn": (NeuralNetwork, False),
+    "matern32": (partial(Matern, nu=1.5), True),
+    "matern52": (partial(Matern, nu=2.5), True),
 }
-
 KERNEL_NAMES = tuple(_SHAPES)
-_ANISOTROPIC = ("se", "matern32", "matern52")
 
 
 def kernel_from_name(
@@ -230,11 +192,11 @@ def kernel_from_name(
     """
     if name not in _SHAPES:
         raise ValueError(f"kernel: unknown name {name!r}; known are {', '.join(KERNEL_NAMES)}.")
-    lengths: Any = length_scale
-    if n_inputs is not None and n_inputs > 1 and name in _ANISOTROPIC:
-        lengths = np.full(n_inputs, length_scale)
-    shape = _SHAPES[name](lengths, (1e-3 * length_scale, 1e4 * length_scale))
-    return ConstantKernel(amplitude, (1e-6 * amplitude, 1e6 * amplitude)) * shape
+    shape, anisotropic = _SHAPES[name]
+    several = anisotropic and n_inputs is not None and n_inputs > 1
+    lengths = np.full(n_inputs, length_scale) if several else length_scale  # type: ignore[arg-type]
+    amplitudes = ConstantKernel(amplitude, (1e-6 * amplitude, 1e6 * amplitude))
+    return amplitudes * shape(lengths, (1e-3 * length_scale, 1e4 * length_scale))
 
 
 def multiplied(kernel: Kernel, factor: float) -> Kernel:
