@@ -1,18 +1,30 @@
 """Artificial data: labels that are a draw from a Gaussian process, with noise and outliers."""
 
-from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
+from conformal_gp.constraints import Interval, validate_parameter_constraints
+from conformal_gp.types import Array
+
 # Added to the diagonal of the unit covariance, which rounding can make indefinite. At 4000 rows and an almost
 # constant function 1e-13 is too small and 1e-12 is enough.
 _JITTER = 1e-10
+
+_COUNT, _SCALE = [Interval(Integral, 1, None, closed="left")], [Interval(Real, 0, None, closed="left")]
+_CONSTRAINTS = {
+    "n_samples": _COUNT,
+    "n_features": _COUNT,
+    "noise": _SCALE,
+    "outlier_fraction": [Interval(Real, 0, 1, closed="both")],
+    "outlier_noise": _SCALE,
+    "length_scale": [Interval(Real, 0, None, closed="neither")],
+    "signal": _SCALE,
+    "random_state": ["random_state"],
+}
 
 
 def make_gp_data(
@@ -25,7 +37,7 @@ def make_gp_data(
     length_scale: float = 1.0,
     signal: float = 1.0,
     random_state: int | np.random.RandomState | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Array, Array]:
     r"""Draw a regression problem from a Gaussian process.
 
     The inputs are independent standard normal. The labels are :math:`y_i = f(x_i) + \epsilon_i`, where
@@ -64,17 +76,12 @@ def make_gp_data(
     Each call draws another function, so training and test rows must come out of one call and be split
     afterwards. The rows are exchangeable: any split will do.
 
-    The random numbers drawn do not depend on ``noise``, ``outlier_fraction``, ``outlier_noise``,
-    ``length_scale`` and ``signal``. So with one seed the inputs stay the same when any of these changes, the
-    function stays the same when the noise changes, and the outliers at a smaller fraction are among those
-    at a larger one.
-
-    The variance of the function is :math:`\sigma_f^2 (1 + 10^{-10})`: the small term keeps the covariance
-    matrix positive definite in floating point.
+    The random numbers drawn do not depend on the scales and the fraction. So with one seed the inputs stay the same
+    when any of these changes, the function stays the same when the noise changes, and the outliers at a smaller
+    fraction are among those at a larger one.
 
     The default values are those of the first artificial experiment in [1]_, 500 training rows; the second has
-    ``outlier_fraction=0.1``. The number of inputs is not given there: 5 is the number that reproduces the
-    widths it reports.
+    ``outlier_fraction=0.1``. The number of inputs is not given there: 5 reproduces the widths it reports.
 
     References
     ----------
@@ -97,16 +104,9 @@ def make_gp_data(
     >>> bool((X_out == X).all()), int((y_out != y).sum())
     (True, 145)
     """
-    _check_count("n_samples", n_samples)
-    _check_count("n_features", n_features)
-    noise = _check_scale("noise", noise)
-    outlier_noise = _check_scale("outlier_noise", outlier_noise)
-    signal = _check_scale("signal", signal)
-    length_scale = _check_number("length_scale", length_scale, "a finite number above 0", lambda v: 0 < v < np.inf)
-    outlier_fraction = _check_number(
-        "outlier_fraction", outlier_fraction, "a number from 0 to 1", lambda v: 0 <= v <= 1
-    )
-    random = _random_source(random_state)
+    given = dict(locals())
+    validate_parameter_constraints(_CONSTRAINTS, given, caller_name="make_gp_data")
+    random = check_random_state(random_state)
 
     # All random numbers are drawn here, whatever the scales: see the notes.
     X = random.standard_normal((n_samples, n_features))
@@ -118,7 +118,7 @@ def make_gp_data(
     return X, function + np.where(is_outlier, outlier_noise, noise) * errors
 
 
-def _unit_covariance_factor(X: NDArray[np.float64], length_scale: float) -> NDArray[np.float64]:
+def _unit_covariance_factor(X: Array, length_scale: float) -> Array:
     """Lower Cholesky factor of the squared exponential covariance of the rows, at unit variance."""
     K = cdist(X, X)
     with np.errstate(over="ignore"):  # far rows at a tiny length scale: exp(-inf) = 0 is right
@@ -129,32 +129,3 @@ def _unit_covariance_factor(X: NDArray[np.float64], length_scale: float) -> NDAr
     K.flat[:: len(K) + 1] += _JITTER
     # K is symmetric, so its transpose is the same matrix in the memory order that LAPACK overwrites in place.
     return cholesky(K.T, lower=True, overwrite_a=True, check_finite=False)
-
-
-def _check_count(name: str, value: object) -> None:
-    """Raise ValueError unless the value is a positive integer."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be an integer that is at least 1, got {value!r}")
-
-
-def _check_number(name: str, value: object, accepted: str, is_accepted: Callable[[float], bool]) -> float:
-    """Return the value as a float, or raise ValueError if it is not in the accepted range; NaN never is."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not is_accepted(float(value)):
-        raise ValueError(f"{name} must be {accepted}, got {value!r}")
-    return float(value)
-
-
-def _check_scale(name: str, value: object) -> float:
-    """Return a standard deviation as a float, or raise ValueError if it is not one."""
-    return _check_number(name, value, "a finite number that is at least 0", lambda v: 0 <= v < np.inf)
-
-
-def _random_source(random_state: Any) -> np.random.RandomState:
-    """Random numbers for a seed, with an error that names the argument."""
-    try:
-        return check_random_state(random_state)
-    except ValueError as error:
-        raise ValueError(
-            "random_state must be None, an integer from 0 to 2**32 - 1 or a numpy.random.RandomState, "
-            f"got {random_state!r}"
-        ) from error

@@ -1,15 +1,64 @@
 """Loaders of the four benchmark data sets."""
 
+import csv
+from importlib.resources import files
 from typing import Any
 
-from conformal_gp.datasets._base import load_bundled
+import numpy as np
+from sklearn.utils import Bunch
+
+DATA_MODULE = "conformal_gp.datasets.data"
+
+
+def _load(name: str, text: tuple[str, ...], **options: Any) -> Any:
+    """One bundled data set, whose inputs ``text`` are text, by the options of the public loaders."""
+    for argument, value in options.items():
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{argument} must be True or False, got {value!r}.")
+    folder = files(DATA_MODULE)
+    header, *rows = csv.reader(folder.joinpath(f"{name}.csv").read_text(encoding="utf-8").splitlines())
+    columns = dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))
+    *feature_names, target_name = header
+    categories = {feature: sorted(set(columns[feature])) for feature in text}
+    inputs: dict[str, Any] = {}
+    for feature in feature_names:
+        if feature not in text:
+            inputs[feature] = np.array(columns[feature], dtype=float)
+        elif options["raw"]:
+            inputs[feature] = columns[feature]
+        else:
+            inputs[feature] = np.searchsorted(categories[feature], columns[feature]).astype(float)
+    target: Any = np.array(columns[target_name], dtype=float)
+    data: Any
+    if options["as_frame"]:
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError(f"load_{name} needs pandas when as_frame=True: pip install pandas.") from error
+        data, target = pandas.DataFrame(inputs), pandas.Series(target, name=target_name)
+    else:
+        objects = bool(text) and options["raw"]
+        data = np.column_stack([np.asarray(column, dtype=object if objects else float) for column in inputs.values()])
+    if options["return_X_y"]:
+        return data, target
+    return Bunch(
+        data=data,
+        target=target,
+        frame=data.assign(**{target_name: target}) if options["as_frame"] else None,
+        feature_names=feature_names,
+        target_names=[target_name],
+        categories=categories,
+        DESCR=folder.joinpath(f"{name}.rst").read_text(encoding="utf-8"),
+        filename=f"{name}.csv",
+        data_module=DATA_MODULE,
+    )
 
 
 def load_auto_mpg(*, return_X_y: bool = False, as_frame: bool = False, raw: bool = False) -> Any:
     """Load the Auto MPG data set: 392 rows, 7 inputs.
 
-    The target is the fuel consumption of a car in miles per gallon. The 6 rows of the source without
-    horsepower are dropped, and so is the car name.
+    The target is the fuel consumption of a car in miles per gallon. The 6 rows of the source without horsepower are
+    dropped, and so is the car name.
 
     Parameters
     ----------
@@ -18,35 +67,15 @@ def load_auto_mpg(*, return_X_y: bool = False, as_frame: bool = False, raw: bool
     as_frame : bool, default=False
         Give the inputs as a pandas DataFrame and the target as a Series. This needs pandas.
     raw : bool, default=False
-        As in the other loaders. It changes nothing: no input of this data set is text, and ``origin`` is a number in
-        the source (1 USA, 2 Europe, 3 Japan).
+        Give text as text, in an array of objects or in a frame, instead of codes in alphabetical order. This data set
+        has none: ``origin`` is a number in the source (1 USA, 2 Europe, 3 Japan).
 
     Returns
     -------
-    dataset : :class:`~sklearn.utils.Bunch`
-        A dictionary with the attributes
-
-        data : ndarray or DataFrame of shape (392, 7)
-            The inputs.
-        target : ndarray or Series of shape (392,)
-            Miles per gallon.
-        frame : DataFrame of shape (392, 8), or None unless ``as_frame=True``
-            The inputs and the target, as the last column.
-        feature_names : list of str
-            The names of the inputs, in column order.
-        target_names : list of str
-            The name of the target, its one item.
-        categories : dict
-            Empty: no input of this set is text.
-        DESCR : str
-            Origin, size, columns, licence and caveats.
-        filename : str
-            The data file, in the package that ``data_module`` names.
-        data_module : str
-            The package that holds the data file.
-
-    (data, target) : tuple, if ``return_X_y=True``
-        The inputs and the target only.
+    dataset : :class:`~sklearn.utils.Bunch`, or tuple (data, target) if ``return_X_y=True``
+        A dictionary with the attributes ``data``, inputs of shape (392, 7), ``target``, ``frame`` (both in one, with
+        ``as_frame=True``), ``feature_names``, ``target_names``, ``categories`` (for each input of text the values that
+        the codes stand for), ``DESCR`` (origin, columns, licence and caveats), ``filename`` and ``data_module``.
 
     Examples
     --------
@@ -57,115 +86,62 @@ def load_auto_mpg(*, return_X_y: bool = False, as_frame: bool = False, raw: bool
     >>> load_auto_mpg().feature_names
     ['cylinders', 'displacement', 'horsepower', 'weight', 'acceleration', 'model_year', 'origin']
     """
-    return load_bundled("auto_mpg", return_X_y=return_X_y, as_frame=as_frame, raw=raw)
+    return _load("auto_mpg", (), return_X_y=return_X_y, as_frame=as_frame, raw=raw)
 
 
 def load_boston(*, return_X_y: bool = False, as_frame: bool = False, raw: bool = False) -> Any:
-    """Load the Boston house price data set: 506 rows, 13 inputs.
+    """Load the Boston house price data set: 506 rows, 13 inputs, no text.
 
-    The target is the median house value of a census tract in thousands of dollars.
+    The target is the median house value of a census tract in thousands of dollars. Parameters and result are those of
+    :func:`load_auto_mpg`.
 
     .. warning::
-        The input ``b`` encodes race: it is computed from the proportion of Black residents of the town. The
-        set is here only because published results that this package reproduces were computed on it. For
-        anything else take another data set, such as :func:`sklearn.datasets.fetch_california_housing`.
-
-    Parameters
-    ----------
-    return_X_y, as_frame : bool, default=False
-        As in :func:`load_auto_mpg`.
-    raw : bool, default=False
-        As in the other loaders. It changes nothing: no input of this data set is text.
-
-    Returns
-    -------
-    dataset : :class:`~sklearn.utils.Bunch`, or tuple (data, target) if ``return_X_y=True``
-        As in :func:`load_auto_mpg`: ``data`` has shape (506, 13) and ``target`` is the median house value in thousands
-        of dollars.
+        The input ``b`` encodes race: it is computed from the proportion of Black residents of the town. The set is here
+        only because published results that this project reproduces were computed on it. For anything else take another
+        data set, such as :func:`sklearn.datasets.fetch_california_housing`.
 
     Examples
     --------
     >>> from conformal_gp.datasets import load_boston
     >>> boston = load_boston()
-    >>> boston.data.shape, boston.target.shape
-    ((506, 13), (506,))
-    >>> boston.feature_names[:5], boston.target_names
-    (['crim', 'zn', 'indus', 'chas', 'nox'], ['medv'])
-    >>> "encodes race" in boston.DESCR
-    True
+    >>> boston.data.shape, boston.feature_names[:5], boston.target_names
+    ((506, 13), ['crim', 'zn', 'indus', 'chas', 'nox'], ['medv'])
     """
-    return load_bundled("boston", return_X_y=return_X_y, as_frame=as_frame, raw=raw)
+    return _load("boston", (), return_X_y=return_X_y, as_frame=as_frame, raw=raw)
 
 
 def load_cpu(*, return_X_y: bool = False, as_frame: bool = False, raw: bool = False) -> Any:
     """Load the CPU performance data set: 209 rows, 7 inputs, one of them text.
 
-    The target is the published relative performance (PRP) of a processor. The text input ``vendor`` is given
-    as integer codes in alphabetical order, unless ``raw=True``.
-
-    Parameters
-    ----------
-    return_X_y, as_frame : bool, default=False
-        As in :func:`load_auto_mpg`.
-    raw : bool, default=False
-        Give the vendors by name. ``data`` is then an array of dtype object, or a frame with a column of
-        strings.
-
-    Returns
-    -------
-    dataset : :class:`~sklearn.utils.Bunch`, or tuple (data, target) if ``return_X_y=True``
-        As in :func:`load_auto_mpg`: ``data`` has shape (209, 7) and ``target`` is the published relative performance.
-        ``categories["vendor"]`` lists the 30 names in alphabetical order; code ``i`` stands for item ``i``.
+    The target is the published relative performance (PRP) of a processor; ``vendor`` is text. Parameters and result are
+    those of :func:`load_auto_mpg`.
 
     Examples
     --------
     >>> from conformal_gp.datasets import load_cpu
-    >>> cpu = load_cpu()
-    >>> cpu.data.shape, cpu.target.shape
-    ((209, 7), (209,))
-    >>> cpu.data[:2, :3].tolist()
+    >>> load_cpu().data[:2, :3].tolist()
     [[0.0, 125.0, 256.0], [1.0, 29.0, 8000.0]]
     >>> load_cpu(raw=True).data[:2, :3].tolist()
     [['adviser', 125.0, 256.0], ['amdahl', 29.0, 8000.0]]
-    >>> cpu.categories["vendor"][:2]
+    >>> load_cpu().categories["vendor"][:2]
     ['adviser', 'amdahl']
     """
-    return load_bundled("cpu", text=("vendor",), return_X_y=return_X_y, as_frame=as_frame, raw=raw)
+    return _load("cpu", ("vendor",), return_X_y=return_X_y, as_frame=as_frame, raw=raw)
 
 
 def load_servo(*, return_X_y: bool = False, as_frame: bool = False, raw: bool = False) -> Any:
     """Load the Servo data set: 167 rows, 4 inputs, two of them text.
 
-    The target is the rise time of a servo mechanism in seconds; the source names it ``class``, but it is
-    continuous. The text inputs ``motor`` and ``screw`` are given as integer codes in alphabetical order,
-    unless ``raw=True``.
-
-    Parameters
-    ----------
-    return_X_y, as_frame : bool, default=False
-        As in :func:`load_auto_mpg`.
-    raw : bool, default=False
-        Give motor and screw as letters. ``data`` is then an array of dtype object, or a frame with columns of
-        strings.
-
-    Returns
-    -------
-    dataset : :class:`~sklearn.utils.Bunch`, or tuple (data, target) if ``return_X_y=True``
-        As in :func:`load_auto_mpg`: ``data`` has shape (167, 4) and ``target`` is the rise time in seconds.
-        ``categories["motor"]`` and ``categories["screw"]`` list the letters in alphabetical order; code ``i`` stands
-        for item ``i``.
+    The target is the rise time of a servo mechanism in seconds; the source names it ``class``, but it is continuous.
+    ``motor`` and ``screw`` are letters. Parameters and result are those of :func:`load_auto_mpg`.
 
     Examples
     --------
     >>> from conformal_gp.datasets import load_servo
     >>> servo = load_servo()
-    >>> servo.data.shape, servo.target.shape
-    ((167, 4), (167,))
-    >>> servo.data[:2].tolist()
-    [[4.0, 4.0, 5.0, 4.0], [1.0, 3.0, 6.0, 5.0]]
-    >>> load_servo(raw=True).data[:2].tolist()
-    [['E', 'E', 5.0, 4.0], ['B', 'D', 6.0, 5.0]]
-    >>> servo.feature_names, servo.target_names
-    (['motor', 'screw', 'pgain', 'vgain'], ['class'])
+    >>> servo.data.shape, servo.feature_names, servo.target_names
+    ((167, 4), ['motor', 'screw', 'pgain', 'vgain'], ['class'])
+    >>> servo.data[:2].tolist(), load_servo(raw=True).data[0].tolist()
+    ([[4.0, 4.0, 5.0, 4.0], [1.0, 3.0, 6.0, 5.0]], ['E', 'E', 5.0, 4.0])
     """
-    return load_bundled("servo", text=("motor", "screw"), return_X_y=return_X_y, as_frame=as_frame, raw=raw)
+    return _load("servo", ("motor", "screw"), return_X_y=return_X_y, as_frame=as_frame, raw=raw)
