@@ -16,9 +16,11 @@ distributed = pytest.importorskip("distributed")
 from conformal_gp.dask_rows import read_folder  # noqa: E402 (needs Dask)
 
 X, Y = make_data(1, 1500)
-FRAME = pd.DataFrame(X, columns=["a", "b"])
+WHOLE = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y)
+FRAME = dd.from_pandas(WHOLE, npartitions=5)
+ARRAY = da.from_array(X, chunks=(400, 1))
 INPUTS, LABELS = make_data(2, 20)
-LEVELS = [0.5, 0.9, 0.99]
+NAMED = pd.DataFrame(INPUTS, columns=["a", "b"])
 
 
 def small(**options):
@@ -31,7 +33,7 @@ def answers(model, inputs=INPUTS, labels=LABELS):
     return np.concatenate(
         [
             np.ravel(model.predict(inputs, return_std=True)),
-            model.predict_interval(inputs, LEVELS).ravel(),
+            model.predict_interval(inputs, [0.5, 0.9, 0.99]).ravel(),
             np.concatenate(model.predict_set(inputs, 0.8)).ravel(),
             model.predict_p(inputs, labels),
         ]
@@ -43,23 +45,31 @@ def expected():
     return answers(small().fit(X, Y))
 
 
-@pytest.fixture(scope="module")
-def expected_of_frame():
-    return answers(small().fit(FRAME, Y), pd.DataFrame(INPUTS, columns=["a", "b"]))
+@pytest.mark.parametrize(
+    ("inputs", "labels"),
+    [
+        (ARRAY, Y),
+        (ARRAY, da.from_array(Y[:, None], chunks=350)),
+        (FRAME[["a", "b"]].to_dask_array(), FRAME["y"].to_dask_array()),  # of unknown sizes
+        (da.concatenate([da.empty((0, 2)), ARRAY, da.empty((0, 2))]), Y),
+        (FRAME[["a", "b"]], FRAME["y"]),
+    ],
+)
+def test_answers_are_those_of_rows_in_memory(inputs, labels, expected):
+    model = small().fit(inputs, labels)
+    new = NAMED if inputs is not ARRAY and hasattr(inputs, "columns") else INPUTS
+    np.testing.assert_allclose(answers(model, new), expected, rtol=1e-10, atol=1e-10)
+    if new is NAMED:
+        np.testing.assert_array_equal(model.feature_names_in_, ["a", "b"])
+    else:
+        found = answers(model, da.from_array(INPUTS, chunks=(7, 2)), da.from_array(LABELS, chunks=6))
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
-def array(chunks=400):
-    return da.from_array(X, chunks=(chunks, 1))
-
-
-def frame(n_partitions=4):
-    whole = FRAME.assign(y=Y)
-    return dd.from_pandas(whole, npartitions=n_partitions)
-
-
-@pytest.mark.parametrize("labels", [Y, da.from_array(Y, chunks=350), da.from_array(Y[:, None], chunks=350)])
-def test_arrays(labels, expected):
-    np.testing.assert_allclose(answers(small().fit(array(), labels)), expected, rtol=1e-10, atol=1e-10)
+def test_rows_that_do_not_come_together_come_in_portions(expected, monkeypatch, capsys):
+    monkeypatch.setattr(lowrank, "GATHERED_ROWS", 200)
+    np.testing.assert_allclose(answers(small(verbose=True).fit(ARRAY, Y)), expected, rtol=1e-10, atol=1e-10)
+    assert "100% Completed" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("form", ["arrays", "frames", "in memory"])
@@ -67,106 +77,66 @@ def test_known_noise_of_rows(form):
     v = np.exp(np.random.default_rng(3).standard_normal(Y.size)) / 100.0
     whole = small().fit(X, Y, noise_variance=v)
     inputs, labels, noise = {
-        "arrays": (array(), da.from_array(Y, chunks=350), da.from_array(v, chunks=500)),
-        "frames": (frame()[["a", "b"]], frame()["y"], dd.from_pandas(pd.Series(v), npartitions=3)),
-        "in memory": (array(), Y, v),
+        "arrays": (ARRAY, da.from_array(Y, chunks=350), da.from_array(v, chunks=500)),
+        "frames": (FRAME[["a", "b"]], FRAME["y"], dd.from_pandas(pd.Series(v), npartitions=3)),
+        "in memory": (ARRAY, Y, v),
     }[form]
     model = small().fit(inputs, labels, noise_variance=noise)
-    new = INPUTS if form != "frames" else pd.DataFrame(INPUTS, columns=["a", "b"])
-    known = np.linspace(0.0, 0.5, len(INPUTS))
-    np.testing.assert_allclose(
-        model.predict_interval(new, 0.9, noise_variance=known),
-        whole.predict_interval(INPUTS, 0.9, noise_variance=known),
-        rtol=1e-9,
-    )
-    with pytest.raises(ValueError, match="noise_variance is needed"):
-        model.predict_interval(new, 0.9)
-
-
-def test_bad_noise_of_rows():
-    v = np.full(Y.size, 0.1)
-    with pytest.raises(ValueError, match="X and noise_variance have inconsistent numbers of samples: 1500 and 1499"):
-        small().fit(array(), Y, noise_variance=da.from_array(v[1:], chunks=400))
-    v[905] = -1.0
-    with pytest.raises(ValueError, match=r"noise_variance is -1\.0 in row 905"):
-        small().fit(array(), Y, noise_variance=da.from_array(v, chunks=400))
-
-
-def test_rows_that_do_not_come_together_come_in_portions(expected, monkeypatch):
-    monkeypatch.setattr(lowrank, "GATHERED_ROWS", 200)
-    np.testing.assert_allclose(answers(small().fit(array(), Y)), expected, rtol=1e-10, atol=1e-10)
-
-
-def test_test_rows_in_arrays(expected):
-    model = small().fit(array(), Y)
-    found = answers(model, da.from_array(INPUTS, chunks=(7, 2)), da.from_array(LABELS, chunks=6))
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
-
-
-def test_dataframes(expected_of_frame):
-    rows = frame()
-    model = small().fit(rows[["a", "b"]], rows["y"])
-    np.testing.assert_array_equal(model.feature_names_in_, ["a", "b"])
-    inputs = dd.from_pandas(pd.DataFrame(INPUTS, columns=["a", "b"]), npartitions=2)
-    np.testing.assert_allclose(answers(model, inputs), expected_of_frame, rtol=1e-10, atol=1e-10)
-
-
-def test_arrays_of_unknown_chunks_and_empty_chunks(expected):
-    rows = frame(5)
-    unknown = rows[["a", "b"]].to_dask_array()
-    np.testing.assert_allclose(answers(small().fit(unknown, rows["y"].to_dask_array())), expected, atol=1e-10)
-    padded = da.concatenate([da.empty((0, 2)), array(), da.empty((0, 2))])
-    np.testing.assert_allclose(answers(small().fit(padded, Y)), expected, atol=1e-10)
+    new, known = NAMED if form == "frames" else INPUTS, np.linspace(0.0, 0.5, len(INPUTS))
+    found = model.predict_interval(new, 0.9, noise_variance=known)
+    np.testing.assert_allclose(found, whole.predict_interval(INPUTS, 0.9, noise_variance=known), rtol=1e-9)
 
 
 @pytest.mark.parametrize("form", ["csv", "csv.gz", "parquet"])
-def test_csv_and_parquet_files_and_folders(tmp_path, form, expected_of_frame):
+def test_csv_and_parquet_files_and_folders(tmp_path, form, expected):
     if form == "parquet":
         pytest.importorskip("pyarrow")
-        frame(3).to_parquet(tmp_path / "folder", write_index=False)
-        FRAME.assign(y=Y).to_parquet(tmp_path / "file.parquet")
+        FRAME.to_parquet(tmp_path / "folder", write_index=False)
+        WHOLE.to_parquet(tmp_path / "file.parquet")
     else:
-        frame(3).to_csv(str(tmp_path / "folder" / f"*.{form}"), index=False, compression="infer")
-        FRAME.assign(y=Y).to_csv(tmp_path / f"file.{form}", index=False)
-    inputs = pd.DataFrame(INPUTS, columns=["a", "b"])
+        FRAME.to_csv(str(tmp_path / "folder" / f"*.{form}"), index=False, compression="infer")
+        WHOLE.to_csv(tmp_path / f"file.{form}", index=False)
     for path in (tmp_path / "folder", tmp_path / f"file.{form}"):
-        found = answers(small().fit(*read_folder(path, "y")), inputs)
-        np.testing.assert_allclose(found, expected_of_frame, rtol=1e-10, atol=1e-10)
+        found = answers(small().fit(*read_folder(path, "y")), NAMED)
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
     with pytest.raises(ValueError, match=r"label must be a column.*'price'; columns are a, b, y"):
         read_folder(tmp_path / "folder", "price")
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        read_folder(tmp_path / "nowhere", "y")
+    (tmp_path / "folder" / ("x.csv" if form == "parquet" else "x.parquet")).touch()
+    with pytest.raises(ValueError, match=r"one of \.csv, \.csv\.gz, \.parquet; .*folder has \.csv.*, \.parquet"):
+        read_folder(tmp_path / "folder", "y")
+    with pytest.raises(OSError, match="nowhere"):
+        read_folder(tmp_path / f"nowhere.{form}", "y")
 
 
-def test_progress_is_shown(capsys):
-    small(verbose=True).fit(array(), Y)
-    assert "100% Completed" in capsys.readouterr().out
+NUMBERS = da.from_array(np.arange(1500), chunks=400)
 
 
 @pytest.mark.parametrize(
-    ("inputs", "labels", "message"),
+    ("inputs", "labels", "noise", "message"),
     [
-        (da.from_array(X[:, 0], chunks=100), Y, "two-dimensional"),
-        (array(), Y[:-1], r"1500.*1499"),
-        (array(), da.from_array(Y[:-1], chunks=100), r"1500 and 1499"),
-        (array(), da.from_array(np.stack([Y, Y], axis=1), chunks=100), "one-dimensional"),
-        (da.from_array(X[:0], chunks=1), Y[:0], "no rows"),
-        (da.where(da.from_array(np.arange(1500)[:, None], chunks=400) == 777, np.nan, array()), Y, "NaN in row 777"),
-        (array(), da.where(da.from_array(np.arange(1500), chunks=400) == 888, np.inf, Y), "infinity.* in row 888"),
+        (da.from_array(X[:, 0], chunks=100), Y, None, "two-dimensional"),
+        (ARRAY, Y[:-1], None, r"1500.*1499"),
+        (ARRAY, da.from_array(Y[:-1], chunks=100), None, "X and y have inconsistent numbers of samples: 1500 and 1499"),
+        (ARRAY, da.from_array(np.stack([Y, Y], axis=1), chunks=100), None, "one-dimensional"),
+        (da.from_array(X[:0], chunks=1), Y[:0], None, "no rows"),
+        (da.where(NUMBERS[:, None] == 777, np.nan, ARRAY), Y, None, "NaN in row 777"),
+        (ARRAY, da.where(NUMBERS == 888, np.inf, Y), None, r"infinity.* in row 888"),
+        (ARRAY, Y, da.from_array(Y[1:], chunks=400), "X and noise_variance have inconsistent numbers"),
+        (ARRAY, Y, da.where(NUMBERS == 905, -1.0, 0.1), r"noise_variance is -1\.0 in row 905"),
+        (FRAME.assign(a="text")[["a", "b"]], Y, None, "columns of text: 'a'"),
     ],
 )
-def test_bad_rows_are_refused(inputs, labels, message):
+def test_bad_rows_are_refused(inputs, labels, noise, message):
     with pytest.raises(ValueError, match=message):
-        small().fit(inputs, labels)
+        small().fit(inputs, labels, noise_variance=noise)
 
 
-def test_a_cluster_gives_the_same(expected, capsys):
+def test_a_cluster_gives_the_same(expected):
     with (
         # workers in this process start fast; tests/slow/test_cluster.py has processes
         distributed.LocalCluster(n_workers=2, processes=False, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         assert len(client.scheduler_info()["workers"]) == 2
-        model = small(verbose=True).fit(array(), da.from_array(Y, chunks=350))
+        model = small().fit(ARRAY, da.from_array(Y, chunks=350))
         np.testing.assert_allclose(answers(model), expected, rtol=1e-10, atol=1e-10)
-    assert "100% Completed" in capsys.readouterr().out
