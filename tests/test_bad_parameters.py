@@ -1,127 +1,234 @@
-"""Levels and parameters that make no sense meet errors that name them and what is accepted."""
+"""Parameters that make no sense: an error that names them and what is accepted, and nothing is fitted."""
 
 import re
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RBF, CompoundKernel, Kernel, WhiteKernel
 
 from cases import INF, fixed_model, make_data
-from conformal_gp import ConformalGPRegressor
+from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
 
-NAN = np.nan
-
-
-@pytest.fixture(scope="module")
-def model():
-    return fixed_model(mean="linear").fit(*make_data(1, 20))
+X, Y = make_data(1, 30)
+PAIR = CompoundKernel([RBF(1.0), RBF(2.0)])
+THREE = RBF([1.0, 1.0, 1.0])
+COMPOUND = (
+    "kernel CompoundKernel(0, 0.693) holds a CompoundKernel, several kernels side by side, which is no covariance "
+    "function; give a list of kernels to choose from, or their sum."
+)
+DIMENSIONS = (
+    "kernel RBF(length_scale=[1, 1, 1]) does not take 2 inputs: Anisotropic kernel must have the same number of "
+    "dimensions as data (3!=2)"
+)
+SHARE = "design must leave rows to rank: got 30 of n_samples=30 rows."
+BOUNDS = "kernel RBF(length_scale=1): bounds of length_scale must be a pair of numbers, 0 <= low <= high, got "
 
 
 # Levels
 
 
-@pytest.mark.parametrize("level", [0, 1, 0.0, 1.0, 95, 1.5, -0.5, NAN, INF, None, "0.9", True])
-@pytest.mark.parametrize("method", ["predict_interval", "predict_set"])
-def test_levels_that_are_none(model, method, level):
-    with pytest.raises(ValueError, match=r"confidence_level.*strictly between 0 and 1") as error:
-        getattr(model, method)(np.zeros((1, 2)), level)
-    assert repr(level) in str(error.value)
-
-
-@pytest.mark.parametrize("levels", [[], (), np.array([])])
-def test_an_empty_sequence_of_levels(model, levels):
-    with pytest.raises(ValueError, match=r"confidence_level.*at least one.*empty"):
-        model.predict_interval(np.zeros((1, 2)), levels)
-
-
-@pytest.mark.parametrize("levels", [[0.9, 0.0], [0.9, 95], [NAN]])
-def test_one_bad_level_among_good_ones(model, levels):
-    with pytest.raises(ValueError, match="confidence_level"):
-        model.predict_interval(np.zeros((1, 2)), levels)
-
-
-def test_regions_take_one_level(model):
+@pytest.mark.parametrize("level", [0, 1.0, 95, -0.5, np.nan, INF, None, "0.9", True, [], [0.9, 95]])
+def test_levels(level):
+    model = fixed_model().fit(X, Y)
+    for predict in (model.predict_interval, model.predict_set):
+        with pytest.raises(ValueError, match="confidence_level"):
+            predict(X[:1], level)
     with pytest.raises(ValueError, match=r"confidence_level must be one number.*\[0\.8, 0\.9\]"):
-        model.predict_set(np.zeros((1, 2)), [0.8, 0.9])
+        model.predict_set(X[:1], [0.8, 0.9])
 
 
-# Parameters
-
-
-def assert_refused(parameter, value, accepted):
-    X, y = make_data(8, 12)
-    with pytest.raises(ValueError, match=re.escape(f"'{parameter}' parameter")) as error:
-        ConformalGPRegressor(**{"noise_variance": 0.1, parameter: value}).fit(X, y)
-    message = str(error.value)
-    assert repr(value) in message
-    assert accepted in message
-
-
-@pytest.mark.parametrize("gamma", [0, 0.5, -1, 0.999999, NAN, -INF, "2", None])
-def test_gamma_below_one(gamma):
-    assert_refused("gamma", gamma, "in the range [1")
-
-
-@pytest.mark.parametrize("gamma", [1, 2, np.float32(3.0), 1e300, INF])
-def test_gamma_from_one_to_infinity(gamma):
-    X, y = make_data(8, 12)
-    assert np.isfinite(fixed_model(gamma=gamma).fit(X, y).predict_interval(X, 0.5)).any()
-
-
-@pytest.mark.parametrize("gamma", [1e9, 1e300])
-def test_a_huge_gamma_is_nearly_infinite(gamma):
-    X, y = make_data(8, 12)
-    found, expected = (fixed_model(gamma=g).fit(X, y).predict_interval(X, 0.8) for g in (gamma, INF))
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "SE", "", 5, None, RBF])
-def test_unknown_kernels(kernel):
-    assert_refused("kernel", kernel, "matern52")
-
-
-@pytest.mark.parametrize("value", ["quadratic", None, 1])
-def test_unknown_means(value):
-    assert_refused("mean", value, "linear")
-
-
-@pytest.mark.parametrize("value", ["bag", None])
-def test_unknown_ways_of_tuning(value):
-    assert_refused("tuning", value, "augmented")
-
-
-@pytest.mark.parametrize("value", [-1e-9, NAN, INF, "small"])
-def test_noise_variances_that_are_none(value):
-    assert_refused("noise_variance", value, "[0")
+# Parameters that scikit-learn's table refuses
 
 
 @pytest.mark.parametrize(
     ("parameter", "value", "accepted"),
     [
+        ("gamma", 0.5, "in the range [1"),
+        ("gamma", np.nan, "in the range [1"),
+        ("gamma", "2", "in the range [1"),
+        ("kernel", "rbf", "matern52"),
+        ("kernel", None, "matern52"),
+        ("kernel", RBF, "matern52"),
+        ("mean", "quadratic", "linear"),
+        ("tuning", "bag", "augmented"),
+        ("noise_variance", -1e-9, "[0"),
+        ("noise_variance", INF, "[0"),
         ("n_restarts", -1, "[0"),
         ("n_restarts", 1.5, "int"),
         ("scale_inputs", "yes", "bool"),
         ("random_state", "seed", "int"),
-        ("n_jobs", 1.5, "int"),
+        ("n_jobs", 0, "int"),
     ],
 )
-def test_other_parameters(parameter, value, accepted):
-    assert_refused(parameter, value, accepted)
+def test_values(parameter, value, accepted):
+    with pytest.raises(ValueError, match=re.escape(f"'{parameter}' parameter")) as error:
+        ConformalGPRegressor(**{"noise_variance": 0.1, parameter: value}).fit(X, Y)
+    assert repr(value) in str(error.value)
+    assert accepted in str(error.value)
 
 
-def test_no_jobs_at_all():
-    X, y = make_data(8, 12)
-    with pytest.raises(ValueError, match="n_jobs"):
-        ConformalGPRegressor(n_jobs=0).fit(X, y)
+@pytest.mark.parametrize("gamma", [1, np.float32(3.0), 1e300, INF])
+def test_gamma_from_one_to_infinity(gamma):
+    found = fixed_model(gamma=gamma).fit(X, Y).predict_interval(X, 0.8)
+    assert np.isfinite(found).any()
+    if float(gamma) >= 1e300:
+        np.testing.assert_allclose(found, fixed_model(gamma=INF).fit(X, Y).predict_interval(X, 0.8), rtol=1e-6)
 
 
-def test_fixed_tuning_needs_a_noise_variance():
-    X, y = make_data(8, 12)
-    with pytest.raises(ValueError, match=r"noise_variance must be a number with tuning='fixed', got None"):
-        ConformalGPRegressor("se", tuning="fixed").fit(X, y)
+# Parameters that do not go with each other, or with the rows
 
 
-def test_a_kernel_with_another_number_of_length_scales():
-    X, y = make_data(8, 12)
-    with pytest.raises(ValueError, match=r"kernel RBF.*does not take 2 inputs"):
-        fixed_model(RBF([1.0, 2.0, 3.0])).fit(X, y)
+WRONG = {
+    "no noise": (
+        {"tuning": "fixed"},
+        "noise_variance must be a number with tuning='fixed', got None (0 if the kernel has its own noise).",
+    ),
+    "compound": ({"kernel": PAIR, "tuning": "holdout"}, COMPOUND),
+    "compound, fixed": ({"kernel": PAIR, "tuning": "fixed", "noise_variance": 0.1}, COMPOUND),
+    "compound candidate": ({"candidates": [(RBF(1.0), 0.1), (PAIR, 0.1)]}, COMPOUND),
+    "compound inside": (
+        {"kernel": PAIR + WhiteKernel(), "tuning": "train"},
+        COMPOUND.replace("0.693)", "0.693) + WhiteKernel(noise_level=1)"),
+    ),
+    "dimensions": ({"kernel": THREE, "tuning": "holdout"}, DIMENSIONS),
+    "candidate of wrong dimension": ({"candidates": [(RBF(1.0), 0.1), (THREE, 0.1)]}, DIMENSIONS),
+    "share": ({"design": 0.99, "tuning": "holdout"}, SHARE),
+    "length scale": (
+        {"kernel": RBF(-1.0), "tuning": "holdout"},
+        "kernel RBF(length_scale=-1): length_scale must be positive and finite, got -1.0.",
+    ),
+    "length scale, held": (
+        {"kernel": RBF(0.0, "fixed"), "tuning": "fixed", "noise_variance": 0.1},
+        "kernel RBF(length_scale=0) has values that are not finite.",
+    ),
+    "negative bound": ({"kernel": RBF(1.0, (-1.0, 1e5)), "tuning": "train"}, BOUNDS + "[[-1.0, 100000.0]]."),
+    "bounds exchanged": ({"kernel": RBF(1.0, (10.0, 1.0)), "tuning": "holdout"}, BOUNDS + "[[10.0, 1.0]]."),
+    "three bounds": ({"kernel": RBF(1.0, (1.0, 2.0, 3.0)), "tuning": "train"}, BOUNDS + "[[1.0, 2.0, 3.0]]."),
+    "candidates, holdout": (
+        {"candidates": [(RBF(1.0), 0.1)], "tuning": "holdout"},
+        "candidates is used with tuning='augmented', not with tuning='holdout'; leave it at None.",
+    ),
+    "truth value as noise": (
+        {"candidates": [(RBF(1.0), True)]},
+        "candidates must have positive noise variances, got True.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_combinations(name):
+    options, message = WRONG[name]
+    model = ConformalGPRegressor(**options)
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        model.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    assert not hasattr(model, "n_features_in_")
+
+
+# Kernels that are no covariance functions
+
+
+class Power(Kernel):
+    """exp(-r^power): no covariance function beyond a power of 2."""
+
+    def __init__(self, power=4.0):
+        self.power = power
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        r = np.sqrt(((X[:, None] - (X if Y is None else Y)) ** 2).sum(axis=2))
+        K = np.exp(-(r**self.power))
+        return (K, np.empty((*K.shape, 0))) if eval_gradient else K
+
+    def diag(self, X):
+        return np.ones(len(X))
+
+    def is_stationary(self):
+        return True
+
+    def __repr__(self):
+        return f"Power({self.power:g})"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel": Power(), "tuning": "fixed", "noise_variance": 0.5},
+        {"kernel": Power(), "tuning": "holdout", "noise_variance": 0.5, "n_restarts": 0},
+        {"candidates": [(RBF(1.0), 0.1), (Power(), 0.1)]},
+    ],
+)
+def test_indefinite_kernels(options):
+    with pytest.raises(ValueError, match=r"^kernel .*Power\(4\) is no covariance function"):
+        ConformalGPRegressor(scale_inputs=False, **options).fit(3.0 * X, Y)
+
+
+def test_indefinite_kernel_of_a_test_row():
+    """Three rows on a line have no negative eigenvalue where the middle one is missing."""
+    line = np.array([[0.0], [1.2], [0.6]])
+    model = fixed_model(Power(), 1e-3).fit(line[:2], [0.0, 1.0])
+    with pytest.raises(ValueError, match=r"Power\(4\) is no covariance function.*test row would have a variance of -"):
+        model.predict_p(line[2:], [0.5])
+
+
+# Fits that fail
+
+
+class Interrupting(RBF):
+    """A kernel during whose evaluation the user stops the program."""
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        raise KeyboardInterrupt
+
+
+FAILURES = {
+    "NaN": (np.full((9, 3), np.nan), np.zeros(9)),
+    "other width": (np.zeros((9, 3)), np.arange(8.0)),
+    "labels": (np.ones((9, 3)), np.full(9, INF)),
+    "inside": (np.vstack([np.ones((9, 3)), np.full((1, 3), 1e153)]), np.arange(10.0)),
+}
+MODELS = {
+    "fixed": ConformalGPRegressor(1.0 * RBF(1.0), tuning="fixed", noise_variance=0.1, scale_inputs=False),
+    "holdout": ConformalGPRegressor(1.0 * RBF(1.0), tuning="holdout", n_restarts=0, scale_inputs=False),
+    "candidates": ConformalGPRegressor(candidates=[(1.0 * RBF(1.0), 0.1)], scale_inputs=False),
+    "sparse": SparseConformalGPRegressor(1.0 * RBF(1.0), n_inducing=5, n_restarts=0, scale_inputs=False),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_failed_or_interrupted_refit_leaves_the_model_as_it_was(name):
+    model = MODELS[name].set_params(mean="constant", random_state=0).fit(X, Y)
+    before, state = model.predict_interval(X[:3], 0.8), dict(vars(model))
+    for rows in FAILURES.values():
+        with pytest.raises(ValueError):  # noqa: PT011 (which one does not matter here)
+            model.fit(*rows)
+        assert vars(model) == state
+    if name == "fixed":
+        model.kernel = state["kernel"] = Interrupting(1.0)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X[:9], Y[:9])
+        assert vars(model) == state
+    np.testing.assert_array_equal(model.predict_interval(X[:3], 0.8), before)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_a_fit_leaves_can_be_changed_without_harm(name):
+    model = MODELS[name].set_params(mean="constant", random_state=0)
+    kernel = model.candidates[0][0] if name == "candidates" else 1.0 * RBF(1.0)
+    if name != "candidates":
+        model.set_params(kernel=kernel)
+    model.fit(X, Y)
+    before = model.predict_interval(X[:3], 0.8)
+    model.kernel_.k2.length_scale = kernel.k2.length_scale = 99.0
+    model.mean_coef_[:] = 99.0
+    model.design_[:] = 0
+    np.testing.assert_array_equal(model.predict_interval(X[:3], 0.8), before)
+    kernel.k2.length_scale = 1.0
+
+
+def test_arguments_of_the_low_rank_model():
+    with pytest.raises(ValueError, match=re.escape("inducing has masked entries (1)")):
+        SparseConformalGPRegressor(inducing=np.ma.masked_equal(X, X[3, 1])).fit(X, Y)
+    with pytest.raises(ValueError, match=re.escape(SHARE)):
+        SparseConformalGPRegressor(design=0.99).fit(X, Y)

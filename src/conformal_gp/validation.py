@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-Array = NDArray[np.float64]
+from conformal_gp.types import Array, Mask
 
 # Share of an input's range in the training rows by which a test row may exceed that range before it is pointed out.
 ROOM = 0.1
@@ -34,6 +34,10 @@ class ExtrapolationWarning(UserWarning):
     """
 
 
+def _named(column: int, feature_names: NDArray[Any] | None) -> str:
+    return f"column {column}" if feature_names is None else f"column {feature_names[column]!r}"
+
+
 def check_finite(
     name: str, values: NDArray[Any], feature_names: NDArray[Any] | None = None, first_row: int = 0
 ) -> None:
@@ -43,9 +47,7 @@ def check_finite(
         return
     place = tuple(int(i) for i in wrong[0])
     kind = "NaN" if np.isnan(values[place]) else "infinity (inf)"
-    where = f"row {first_row + place[0]}"
-    if len(place) > 1:
-        where += f", column {place[1]}" if feature_names is None else f", column {feature_names[place[1]]!r}"
+    where = f"row {first_row + place[0]}" + (f", {_named(place[1], feature_names)}" if len(place) > 1 else "")
     raise ValueError(f"{name} contains {kind} in {where}; all values must be finite.")
 
 
@@ -55,9 +57,7 @@ def check_squares(name: str, values: Array, feature_names: NDArray[Any] | None =
         if values.size == 0 or np.isfinite(np.sum(values**2)):
             return
     largest = np.unravel_index(int(np.argmax(np.abs(values))), values.shape)
-    what = name
-    if len(largest) > 1:
-        what = f"column {largest[1]}" if feature_names is None else f"column {feature_names[largest[1]]!r}"
+    what = _named(int(largest[1]), feature_names) if len(largest) > 1 else name
     raise ValueError(
         f"{name} reaches {np.abs(values[largest]):.1e}, whose square overflows; divide {what} by a constant."
     )
@@ -134,9 +134,10 @@ def converted(X: Any, convert: Callable[[], Array]) -> Array:
     try:
         return convert()
     except (TypeError, ValueError) as error:
-        values = {str(name): [value for value in X[name] if value is not None] for name, _ in _columns(X)}
-        text = [name for name, held in values.items() if any(isinstance(value, str) for value in held)]
-        dates = [name for name, held in values.items() if any(isinstance(value, date | time) for value in held)]
+        text, dates = (
+            [str(name) for name, _ in _columns(X) if any(isinstance(value, kind) for value in X[name])]
+            for kind in (str, (date, time))
+        )
         if dates:
             raise _no_dates(f"X has columns of dates or times: {_listed(dates)}") from error
         if not text or "could not convert" not in str(error):
@@ -157,7 +158,7 @@ def _no_dates(what: str) -> ValueError:
     )
 
 
-def beyond(X: Array, ends: Array) -> NDArray[np.bool_]:
+def beyond(X: Array, ends: Array) -> Mask:
     """Which inputs lie outside the training rows' range, (2, d), by more than a tenth of it.
 
     >>> beyond(np.array([[1.1, 5.0], [1.2, 6.0]]), np.array([[0.0, 5.0], [1.0, 5.0]])).tolist()
@@ -176,7 +177,7 @@ def warn_beyond(X: Array, ends: Array, feature_names: NDArray[Any] | None, stack
     if not n_rows:
         return
     columns = np.flatnonzero(outside.any(axis=0))
-    named = [f"column {j}" if feature_names is None else f"{feature_names[j]!r}" for j in columns[:5]]
+    named = [f"column {j}" if feature_names is None else repr(feature_names[j]) for j in columns[:5]]
     more = f" and {columns.size - 5} more" if columns.size > 5 else ""
     warnings.warn(
         f"{n_rows} of {len(X)} rows lie beyond the training rows, in {', '.join(named)}{more}: outside their range by "
