@@ -1,0 +1,286 @@
+"""Bring your own Gaussian process: full conformal regressors of processes that other libraries fitted.
+
+Each function writes the process as a scikit-learn kernel, a noise variance and a constant mean, and fits a
+:class:`~conformal_gp.ConformalGPRegressor` with ``tuning="fixed"`` to its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import add, mul
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel, Matern, RationalQuadratic
+from sklearn.utils.validation import check_is_fitted
+
+from conformal_gp.kernels import multiplied
+from conformal_gp.regressor import ConformalGPRegressor
+from conformal_gp.types import Array
+
+__all__ = ["from_gpytorch", "from_process", "from_sklearn"]
+
+LEARNT_FROM_ALL = (
+    "Not exact: hyperparameters and mean function were learnt from the training rows alone, so coverage can fall below "
+    "the level, most with few rows or many hyperparameters."
+)
+# Rows on which both sides are compared, and how far they may differ: distances are rounded differently.
+COMPARED = 20
+TOLERANCE, SINGLE_TOLERANCE = 1e-6, 1e-3
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A constant, added to labels; unlike a lambda it can be saved."""
+
+    by: float
+
+    def __call__(self, y: Array) -> Array:
+        return y + self.by
+
+
+def from_process(
+    kernel: Kernel,
+    X: Any,
+    y: ArrayLike,
+    *,
+    noise_variance: float,
+    mean: float = 0.0,
+    design: ArrayLike | None = None,
+    gamma: float = 2.0,
+) -> ConformalGPRegressor:
+    r"""Full conformal regressor of a Gaussian process whose hyperparameters you have.
+
+    Nothing is learnt: the process is :math:`y = m + f(x) + \varepsilon` with kernel, noise variance and constant m as
+    given. Of any other mean function, give ``y - m(X)``, and add ``m(X_test)`` to what is predicted: candidate labels
+    of the test row are treated likewise, so the guarantee stays.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Covariance function, with the values of its hyperparameters.
+    X : array-like or data frame of shape (n_samples, n_features)
+        Training inputs, scaled as the process has them.
+    y : array-like of shape (n_samples,)
+        Training labels.
+    noise_variance : float >= 0
+        Variance of the noise on each label.
+    mean : float, default=0.0
+        The constant m.
+    design : array-like of int or None, default=None
+        Row numbers of the training rows that hyperparameters and mean were learnt from. None is all of them: coverage
+        is that of ``tuning="train"``, not exact. Where it is some of the rows, these stay in the process, the others
+        are ranked, and coverage is exact. An empty list says that none had a part, as with values fixed beforehand, or
+        learnt from other data: all rows are ranked, and coverage is exact. That it is true, only you know.
+    gamma : float in [1, inf], default=2.0
+        As in :class:`~conformal_gp.ConformalGPRegressor`.
+
+    Returns
+    -------
+    model : ConformalGPRegressor
+        Fitted; ``guarantee_`` says what holds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from conformal_gp.adapters import from_process
+    >>> X = np.linspace(0, 3, 40)[:, None]
+    >>> y = 5.0 + np.sin(2 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0])
+    >>> model = from_process(RBF(0.7), X, y, noise_variance=0.01, mean=5.0, design=[])
+    >>> model.predict_interval([[1.0], [2.0]], confidence_level=0.9).round(2)
+    array([[5.79, 6.03],
+           [4.13, 4.37]])
+    >>> from_process(RBF(0.7), X, y, noise_variance=0.01, mean=5.0).guarantee_[:9]
+    'Not exact'
+    """
+    if np.ndim(mean) != 0 or not np.isfinite(mean):
+        raise ValueError(f"mean must be a finite number, got {mean!r}; of a function m, give y - m(X) as labels.")
+    if design is not None and np.ndim(design) != 1:
+        raise ValueError(f"design must be a list of row numbers, an empty list or None, got {design!r}.")
+    model = ConformalGPRegressor(
+        kernel,
+        mean="zero",
+        noise_variance=noise_variance,
+        gamma=gamma,
+        tuning="fixed",
+        design=None if design is None or np.size(design) == 0 else np.asarray(design),
+        warp=None if mean == 0.0 else (Shift(-float(mean)), Shift(float(mean))),
+        scale_inputs=False,
+    ).fit(X, y)
+    if design is None:
+        model.guarantee_ = LEARNT_FROM_ALL
+    return model
+
+
+def from_sklearn(
+    gpr: GaussianProcessRegressor, *, design: ArrayLike | None = None, gamma: float = 2.0
+) -> ConformalGPRegressor:
+    r"""Full conformal regressor of a fitted ``GaussianProcessRegressor``, with the hyperparameters that it learnt.
+
+    The noise is its ``alpha``, beside any ``WhiteKernel`` in the kernel. With ``normalize_y`` it models
+    :math:`(y - c) / s`, c and s the mean and the standard deviation of the labels; that is the same as kernel and noise
+    times :math:`s^2`, and the mean c.
+
+    Parameters
+    ----------
+    gpr : GaussianProcessRegressor
+        Fitted, to one label a row, with one ``alpha`` for all rows.
+    design, gamma
+        As in :func:`from_process`. Where hyperparameters were learnt from some of its rows, it was fitted twice:
+        ``GaussianProcessRegressor(learnt.kernel_, optimizer=None).fit(X, y)``. With ``normalize_y``, which learns from
+        all rows, ``design`` must be None.
+
+    Returns
+    -------
+    model : ConformalGPRegressor
+        Fitted to the rows of ``gpr``; ``guarantee_`` says what holds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process import GaussianProcessRegressor
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from conformal_gp.adapters import from_sklearn
+    >>> X = np.linspace(0, 3, 40)[:, None]
+    >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0])
+    >>> gpr = GaussianProcessRegressor(RBF(0.7), alpha=0.01, optimizer=None).fit(X, y)
+    >>> model = from_sklearn(gpr, design=[])  # nothing was learnt
+    >>> bool(abs(model.predict([[1.0]]) - gpr.predict([[1.0]])) < 1e-10)
+    True
+    >>> model.predict_interval([[1.0]], confidence_level=0.9).round(2)
+    array([[0.79, 1.03]])
+    """
+    if not isinstance(gpr, GaussianProcessRegressor):
+        raise ValueError(f"gpr must be a GaussianProcessRegressor, got {type(gpr).__name__}.")
+    check_is_fitted(gpr, "X_train_")
+    if np.ndim(gpr.y_train_) != 1:
+        raise ValueError(f"gpr must have one label a row, got {np.shape(gpr.y_train_)[1]}; fit one model for each.")
+    if np.ptp(gpr.alpha) > 0.0:
+        raise ValueError("gpr has an alpha for each row, which says nothing of a new row's noise; give one for all.")
+    if gpr.normalize_y and design is not None:
+        raise ValueError("design must be None with normalize_y=True, which learns the labels' scale from all rows.")
+    centre, scale = (float(np.ravel(value)[0]) for value in (gpr._y_train_mean, gpr._y_train_std))
+    model = from_process(
+        multiplied(gpr.kernel_, scale**2) if gpr.normalize_y else gpr.kernel_,
+        gpr.X_train_,
+        centre + scale * gpr.y_train_,
+        noise_variance=float(np.mean(gpr.alpha)) * scale**2,
+        mean=centre,
+        design=design,
+        gamma=gamma,
+    )
+    if hasattr(gpr, "feature_names_in_"):
+        model.feature_names_in_ = gpr.feature_names_in_
+    return model
+
+
+def from_gpytorch(
+    model: Any, likelihood: Any, *, design: ArrayLike | None = None, gamma: float = 2.0
+) -> ConformalGPRegressor:
+    """Full conformal regressor of a trained ``ExactGP`` of GPyTorch, with the hyperparameters that it learnt.
+
+    Parameters
+    ----------
+    model : gpytorch.models.ExactGP
+        With a ``covar_module`` made of ``ScaleKernel``, ``RBFKernel``, ``MaternKernel``, ``RQKernel``,
+        ``LinearKernel``, their sums and products, and a ``mean_module`` that is ``ZeroMean`` or ``ConstantMean``. That
+        its ``forward`` does nothing else is checked on some of the rows. Single precision is taken over; all that
+        follows is computed in double precision.
+    likelihood : gpytorch.likelihoods.GaussianLikelihood
+        With one noise for all rows.
+    design, gamma
+        As in :func:`from_process`. Rows to rank are added after training, by
+        ``model.set_train_data(X, y, strict=False)``.
+
+    Returns
+    -------
+    model : ConformalGPRegressor
+        Fitted to the training rows of the model; ``guarantee_`` says what holds.
+
+    Examples
+    --------
+    With a trained ``model`` and its ``likelihood``:
+
+    >>> from conformal_gp.adapters import from_gpytorch
+    >>> conformal = from_gpytorch(model, likelihood)  # doctest: +SKIP
+    >>> conformal.predict_interval(X_test, confidence_level=0.9)  # doctest: +SKIP
+    """
+    for name in ("train_inputs", "train_targets", "covar_module", "mean_module"):
+        if getattr(model, name, None) is None:
+            raise ValueError(f"model must be an ExactGP of GPyTorch with training rows; it has no {name}.")
+    for name in ("input_transform", "outcome_transform"):
+        if hasattr(model, name):
+            raise ValueError(f"model has an {name}; transform inputs and labels before the model instead.")
+    (X, *others), y = model.train_inputs, model.train_targets
+    if others or X.ndim != 2 or y.ndim != 1:
+        raise ValueError("model must have one matrix of inputs and one label a row, no batches and no tasks.")
+    kernel, mean = _kernel(model.covar_module), _converted(model.mean_module, _MEANS, "mean")
+    some, theirs = _numbers(X[:COMPARED]), model.forward(X[:COMPARED])
+    tolerance = SINGLE_TOLERANCE if "32" in str(X.dtype) else TOLERANCE
+    covariances = np.abs(_numbers(theirs.covariance_matrix) - kernel(some)).max() / np.abs(kernel(some)).max()
+    means = np.abs(_numbers(theirs.mean) - mean).max() / (1.0 + abs(mean))
+    for what, off in (("covariances", covariances), ("means", means)):
+        if not off <= tolerance:
+            raise ValueError(
+                f"model has other {what} than its kernel and mean have; they differ by a share of {off:.1e}."
+            )
+    noise_variance = _converted(likelihood, _NOISES, "likelihood")
+    return from_process(
+        kernel, _numbers(X), _numbers(y), noise_variance=noise_variance, mean=mean, design=design, gamma=gamma
+    )
+
+
+def _numbers(tensor: Any) -> Array:
+    """A tensor as an array in double precision."""
+    return np.asarray(tensor.detach().cpu(), dtype=np.float64)
+
+
+def _one(name: str, value: Any) -> float:
+    """A parameter that must be a single number."""
+    if _numbers(value).size != 1:
+        raise ValueError(f"{name} must be one number, got {value!r}.")
+    return float(_numbers(value).ravel()[0])
+
+
+def _lengths(kernel: Any) -> Any:
+    """A length scale, or one for each input."""
+    found = _numbers(kernel.lengthscale).ravel()
+    return float(found[0]) if found.size == 1 else found
+
+
+def _converted(part: Any, known: Mapping[str, Callable[[Any], Any]], what: str) -> Any:
+    """A part of a model, by the name of its class; a subclass may be anything, so it is not known."""
+    kind = type(part)
+    if kind.__module__.partition(".")[0] != "gpytorch" or kind.__name__ not in known:
+        raise ValueError(
+            f"{what} {kind.__module__}.{kind.__qualname__} is not supported; known are {', '.join(known)}. "
+            "conformal_gp.adapters.from_process takes any kernel that is written for scikit-learn."
+        )
+    return known[kind.__name__](part)
+
+
+def _kernel(kernel: Any) -> Kernel:
+    """A kernel of GPyTorch as one of scikit-learn."""
+    if getattr(kernel, "active_dims", None) is not None:
+        raise ValueError(f"kernel {type(kernel).__name__} has active_dims, which is not supported.")
+    return _converted(kernel, _KERNELS, "kernel")
+
+
+_KERNELS = {
+    "ScaleKernel": lambda k: ConstantKernel(_one("outputscale", k.outputscale)) * _kernel(k.base_kernel),
+    "RBFKernel": lambda k: RBF(_lengths(k)),
+    "MaternKernel": lambda k: Matern(_lengths(k), nu=k.nu),
+    "RQKernel": lambda k: RationalQuadratic(_one("lengthscale of RQKernel", k.lengthscale), _one("alpha", k.alpha)),
+    "LinearKernel": lambda k: (
+        ConstantKernel(_one("variance of LinearKernel", k.variance)) * DotProduct(0.0, sigma_0_bounds="fixed")
+    ),
+    "AdditiveKernel": lambda k: reduce(add, map(_kernel, k.kernels)),
+    "ProductKernel": lambda k: reduce(mul, map(_kernel, k.kernels)),
+}
+_MEANS = {"ZeroMean": lambda m: 0.0, "ConstantMean": lambda m: _one("constant of ConstantMean", m.constant)}
+_NOISES = {"GaussianLikelihood": lambda likelihood: _one("noise", likelihood.noise)}
