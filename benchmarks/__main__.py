@@ -6,35 +6,15 @@ import argparse
 import time
 from pathlib import Path
 
-from benchmarks import (
-    curves,
-    far_out,
-    fitting,
-    full_conformal,
-    likelihood,
-    machine,
-    memory,
-    neighbour,
-    page,
-    prediction,
-    quantiles,
-    startup,
-    tuning,
-)
-from benchmarks.results import tally
+from benchmarks import fitting, full_conformal, likelihood, machine, memory, prediction
+from benchmarks.results import tally, write
 
 BENCHMARKS = {
     "likelihood": likelihood,
     "fitting": fitting,
     "prediction": prediction,
-    "quantiles": quantiles,
     "full_conformal": full_conformal,
-    "far_out": far_out,
     "memory": memory,
-    "startup": startup,
-    "tuning": tuning,
-    "neighbour": neighbour,
-    "curves": curves,
 }
 
 
@@ -45,9 +25,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a short sample, to see that all runs")
     parser.add_argument("--only", choices=BENCHMARKS, action="append", help="one benchmark (may be repeated)")
     parser.add_argument(
-        "--out",
-        type=Path,
-        help="folder for benchmarks.md and figures/ (default: docs for a full run; others only print)",
+        "--out", type=Path, help="folder for benchmarks.md (default: docs for a full run; others only print)"
     )
     return parser.parse_args()
 
@@ -70,7 +48,7 @@ def main() -> None:
     if out:
         chosen = [f"--only {name}" for name in options.only or ()]
         command = " ".join(["python -m benchmarks", *["--quick"] * options.quick, *chosen])
-        print(f"Written: {page.write(out, sections, description, command, full)}")
+        print(f"Written: {write(out, sections, description, command, full)}")
 
 
 if __name__ == "__main__":

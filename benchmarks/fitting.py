@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from unittest.mock import patch
+from collections.abc import Callable
 
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Kernel
 
 from benchmarks.problems import KERNELS, START_NOISE, Rows, draw, ours, scikit_learn
 from benchmarks.results import Row, Section, speed_up
 from benchmarks.timing import in_turns
-from conformal_gp.gp.likelihood import NegativeLogLikelihood
 
 AT_LEAST = {1000: 3.0, 2000: 2.5}
 AT_LEAST_RESTARTS = {1000: 4.0}
@@ -27,13 +22,12 @@ def run(quick: bool) -> Section:
         "A whole fit",
         "`fit` of both from the same start (amplitude 1, length scales 2, noise variance 0.1) inside scikit-learn's "
         "default bounds, zero mean, all cores. The optima are compared by their negative log likelihoods (NLL). Random "
-        "restarts are each library's own, so the number of likelihoods that each evaluates is given.",
+        "restarts are each library's own.",
     )
     first, second, third = KERNELS
     cases = [(first, 1000, 0), (first, 2000, 0), (second, 1000, 0), (third, 1000, 0), (first, 1000, 3)]
     if quick:
         cases = [(first, 500, 0), (third, 300, 0), (first, 300, 3)]
-    _fits(KERNELS[first], draw(100), 0)[0]()  # load and compile what is needed
     for name, l, restarts in cases:
         _compare(section, name, l, restarts, turns=1 if quick else 3)
     return section
@@ -41,7 +35,7 @@ def run(quick: bool) -> Section:
 
 def _compare(section: Section, name: str, l: int, restarts: int, turns: int) -> None:
     fit_ours, fit_theirs, likelihoods = _fits(KERNELS[name], draw(l), restarts)
-    with warnings.catch_warnings(), count_evaluations() as evaluations:
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         functions = {"ours": fit_ours, "scikit-learn": fit_theirs}
         times = in_turns(functions, turns=turns, cold=functions)
@@ -57,11 +51,6 @@ def _compare(section: Section, name: str, l: int, restarts: int, turns: int) -> 
             f"{mine - theirs:+.1e}",
             f"at most +{WORSE_BY:g}",
             mine - theirs <= WORSE_BY,
-        ),
-        Row(
-            f"{what}: likelihoods evaluated",
-            f"{evaluations['ours'] // turns}",
-            f"scikit-learn: {evaluations['scikit-learn'] // turns}",
         ),
     )
 
@@ -79,24 +68,3 @@ def _fits(kernel: Kernel, rows: Rows, restarts: int) -> tuple[Callable[[], None]
         reached["scikit-learn"] = -model.log_marginal_likelihood_value_
 
     return fit_ours, fit_theirs, reached
-
-
-@contextmanager
-def count_evaluations() -> Iterator[Counter[str]]:
-    """Count the likelihoods with gradient that either library evaluates inside the ``with`` block."""
-    counts: Counter[str] = Counter()
-    our_call, their_call = NegativeLogLikelihood.__call__, GaussianProcessRegressor.log_marginal_likelihood
-
-    def counted_ours(self: NegativeLogLikelihood, theta: object) -> object:
-        counts["ours"] += 1
-        return our_call(self, theta)
-
-    def counted_theirs(self: GaussianProcessRegressor, *args: object, **kwargs: object) -> object:
-        counts["scikit-learn"] += bool(kwargs.get("eval_gradient", False))
-        return their_call(self, *args, **kwargs)
-
-    with (
-        patch.object(NegativeLogLikelihood, "__call__", counted_ours),
-        patch.object(GaussianProcessRegressor, "log_marginal_likelihood", counted_theirs),
-    ):
-        yield counts

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.spatial.distance import cdist
 
+from benchmarks.machine import thread_counts, threads
 from benchmarks.peers import gpytorch_likelihood, installed
 from benchmarks.problems import KERNELS, START_NOISE, Array, draw, scikit_learn
 from benchmarks.results import Section, cost, speed_up
-from benchmarks.threads import called, thread_counts, threads
 from benchmarks.timing import in_turns
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
 
@@ -66,10 +66,10 @@ def run(quick: bool) -> Section:
                 differences[peer] = max(differences.get(peer, 0.0), difference)
 
             at_least = EIGHT_LENGTH_SCALES if kernel.k2.anisotropic else ONE_LENGTH_SCALE
-            for n in thread_counts():
+            for n, called in thread_counts().items():
                 with threads(n):
                     times = in_turns(functions, turns=3 if quick else 7)
-                what = f"{name}, l = {l}, {called(n)}"
+                what = f"{name}, l = {l}, {called}"
                 mine = times["ours"]
                 section.add(
                     cost(what, mine, "bare", times["bare"], BARE_TARGET if l >= 1000 else None),

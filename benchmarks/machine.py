@@ -1,19 +1,21 @@
-"""The machine and the versions that figures belong to."""
+"""The machine, the versions and the number of threads that figures belong to."""
 
 from __future__ import annotations
 
 import os
 import platform
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import conformal_gp
-from benchmarks.threads import cores
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "gpytorch", "gpyconform")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "gpytorch", "gpyconform")
 STAT = Path("/proc/stat")
 
 
@@ -25,6 +27,31 @@ def describe() -> list[str]:
         f"Python {platform.python_version()}, conformal-gp {conformal_gp.__version__}, "
         + ", ".join(f"{package} {installed_version(package)}" for package in PACKAGES),
     ]
+
+
+def cores() -> int:
+    """Number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def thread_counts() -> dict[int, str]:
+    """One thread, and one for each core, and what they are called."""
+    return {n: "1 thread" if n == 1 else f"{n} threads" for n in sorted({1, cores()})}
+
+
+@contextmanager
+def threads(n: int) -> Iterator[None]:
+    """Hold BLAS, OpenMP and PyTorch to ``n`` threads inside the ``with`` block."""
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch else 0
+    with threadpool_limits(limits=n):
+        if torch:
+            torch.set_num_threads(n)
+        try:
+            yield
+        finally:
+            if torch:
+                torch.set_num_threads(before)
 
 
 def processor() -> str:

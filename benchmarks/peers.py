@@ -24,18 +24,9 @@ def installed(section: Section, package: str) -> bool:
 
 
 def exact_model(base: Any, rows: Rows, kernel: Kernel, noise: float) -> Any:
-    """Exact Gaussian process in GPyTorch, in double precision, zero mean.
+    """Exact Gaussian process in GPyTorch, in double precision, zero mean; a kernel is an amplitude times a shape.
 
-    Parameters
-    ----------
-    base : type
-        ``gpytorch.models.ExactGP``, or gpyconform's ``ExactGPCP``.
-    rows : Rows
-        Training rows.
-    kernel : sklearn.gaussian_process.kernels.Kernel
-        One of ``problems.KERNELS``: an amplitude times a shape.
-    noise : float
-        Noise variance.
+    ``base`` is ``gpytorch.models.ExactGP``, or gpyconform's ``ExactGPCP``.
     """
     import gpytorch
     import torch
@@ -113,10 +104,7 @@ def gpytorch_prediction(rows: Rows, kernel: Kernel, noise: float, X: Array) -> C
 def gpyconform_intervals(
     rows: Rows, kernel: Kernel, noise: float, X: Array, levels: tuple[float, ...]
 ) -> Callable[[], Array]:
-    """Full conformal intervals by gpyconform, of shape (m, 2, levels).
-
-    Its ``gamma`` is ours; ``cpmode="symmetric"``, its default, is the paper's score.
-    """
+    """Full conformal intervals by gpyconform, of shape (m, 2, levels); ``cpmode="symmetric"`` is the paper's score."""
     import gpyconform
     import torch
 

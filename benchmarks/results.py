@@ -1,12 +1,14 @@
-"""What a benchmark hands back: rows of a table, each with its target."""
+"""What a benchmark hands back: rows of a table, each with its target; and the page of all tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from benchmarks.drawing import Curve
 from benchmarks.timing import Timing
+
+HEADINGS = ("what", "ours", "peer", "ratio", "target", "reached")
 
 
 @dataclass(frozen=True)
@@ -28,13 +30,12 @@ class Row:
 
 @dataclass
 class Section:
-    """The rows of one benchmark, with remarks and curves."""
+    """The rows of one benchmark, with remarks."""
 
     title: str
     method: str
     rows: list[Row] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    curves: list[Curve] = field(default_factory=list)
 
     def add(self, *rows: Row) -> None:
         """Append rows, and print them as they come."""
@@ -79,3 +80,28 @@ def tally(sections: Iterable[Section]) -> str:
     """How many targets were reached."""
     verdicts = [row.reached for section in sections for row in section.rows if row.reached is not None]
     return f"{sum(verdicts)} of {len(verdicts)} targets reached"
+
+
+def table(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (headings, ["---"] * len(headings), *lines))
+
+
+def write(out: Path, sections: Sequence[Section], machine: Sequence[str], command: str, full: bool) -> Path:
+    """Write ``benchmarks.md`` into the folder ``out``."""
+    parts = [
+        "# Benchmarks",
+        f"Made by `{command}`. Times are medians over turns that alternate between ours and the peer, with "
+        "the least and the greatest in brackets; l is the number of training rows, which have eight inputs.",
+    ]
+    if not full:
+        parts.append("**A short or partial run: not for comparison.**")
+    parts += ["\n".join(f"- {line}" for line in machine), f"{tally(sections)}."]
+    for section in sections:
+        parts += [f"## {section.title}", section.method]
+        parts += [table(HEADINGS, [row.cells() for row in section.rows])] if section.rows else []
+        parts += section.remarks
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "benchmarks.md"
+    path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return path

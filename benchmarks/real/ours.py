@@ -16,7 +16,6 @@ DEFAULT = "conformal-gp"
 WAYS: dict[str, dict[str, Any]] = {
     DEFAULT: {},
     "conformal-gp, warp": {"warp": "auto"},
-    "conformal-gp, varying": {"noise": "varying"},
 }
 
 

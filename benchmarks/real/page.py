@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from benchmarks.real import picture
 from benchmarks.real.ours import DEFAULT, WAYS
 from benchmarks.real.peers import PEERS
 from benchmarks.real.summary import FEW_ROWS, PERCENT, best_peer, cells, geometric_mean, holding, over_tables, scores
+from benchmarks.results import table as markdown
 
 
 def write(runs: list[dict[str, Any]], out: Path) -> None:
@@ -35,11 +35,6 @@ def write(runs: list[dict[str, Any]], out: Path) -> None:
         parts += ["## Failures", failed]
     (out / "results.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     picture.draw(small, out / "scores.svg")
-
-
-def _markdown(heads: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
-    heads = list(heads)
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in (heads, ["---"] * len(heads), *map(list, lines)))
 
 
 def _methods(table: pd.DataFrame) -> str:
@@ -75,7 +70,7 @@ def _methods(table: pd.DataFrame) -> str:
         "default's on the same tables: above 1 the default is better. Seconds are the processor's, fit and "
         "prediction together, median over tables."
     )
-    return said + "\n\n" + _markdown(heads, lines)
+    return said + "\n\n" + markdown(heads, lines)
 
 
 def _against_best(table: pd.DataFrame) -> str:
@@ -96,7 +91,7 @@ def _against_best(table: pd.DataFrame) -> str:
         "Beside the best peer of each table, which is known only afterwards (geometric means). A peer holds its level "
         "if its mean coverage over these tables is at most three points short of it."
     )
-    return said + "\n\n" + _markdown(heads, lines)
+    return said + "\n\n" + markdown(heads, lines)
 
 
 def _each(table: pd.DataFrame) -> str:
@@ -131,7 +126,7 @@ def _each(table: pd.DataFrame) -> str:
                 *(_ratio(ratio) for ratio in ratios),
             )
         )
-    return "At 90%, table by table; below 1 ours is better:\n\n" + _markdown(heads, lines)
+    return "At 90%, table by table; below 1 ours is better:\n\n" + markdown(heads, lines)
 
 
 def _ratio(value: float) -> str:

@@ -10,52 +10,58 @@ import json
 import subprocess
 import sys
 import time
+import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from benchmarks import machine
 from benchmarks.scale import page
-from benchmarks.scale.parts import PARTS
+from benchmarks.scale.measure import by_size
+from benchmarks.scale.rivals import RIVALS, SIZES, compare
 
 DOCS = Path("docs")
+PARTS: dict[str, Callable[[], dict[str, Any]]] = {
+    **{f"rows-{n_rows}": partial(by_size, n_rows) for n_rows in (10**4, 10**5, 10**6)},
+    **{f"{data}-{number}": partial(compare, data, rival) for data in SIZES for number, rival in enumerate(RIVALS)},
+}
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description="Cost and quality with many rows.")
-    parser.add_argument(
-        "--only", action="append", metavar="NAME", help=f"parts whose names begin so: {', '.join(PARTS)}"
-    )
+    parser.add_argument("--only", default="", metavar="NAME", help=f"parts that begin so: {', '.join(PARTS)}")
     parser.add_argument("--again", action="store_true", help="measure anew what is measured already")
     parser.add_argument("--results", type=Path, default=Path("build/scale"), help="folder of results (build/scale)")
-    options = parser.parse_args()
-    for name in options.only or ():
-        if not any(part.startswith(name) for part in PARTS):
-            parser.error(f"--only: no part begins with {name!r}; there are {', '.join(PARTS)}")
-    return options
+    parser.add_argument("--part", choices=PARTS, help="measure this part in this process, and print it")
+    return parser.parse_args()
 
 
-def run(name: str) -> dict:
-    """What a part measured; None where a package is missing, or the part failed."""
+def run(name: str) -> dict[str, Any]:
+    """What a part measured; nothing where a package is missing, or the part failed."""
     others, start = machine.Others(), time.perf_counter()
-    done = subprocess.run([sys.executable, "-m", "benchmarks.scale.parts", name], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "benchmarks.scale", "--part", name]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     print(f"  {name}: {time.perf_counter() - start:.0f} s", flush=True)
-    if done.returncode != 0:
-        return {}
-    return json.loads(done.stdout.splitlines()[-1]) | {"others": others.share()}
+    return json.loads(done.stdout.splitlines()[-1]) | {"others": others.share()} if done.returncode == 0 else {}
 
 
 def main() -> None:
     options = arguments()
+    if options.part:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            print(json.dumps(PARTS[options.part]()))
+        return
     options.results.mkdir(parents=True, exist_ok=True)
     print("\n".join(machine.describe()), flush=True)
-    wanted = [name for name in PARTS if not options.only or name.startswith(tuple(options.only))]
-    for name in wanted:
+    results = {}
+    for name in PARTS:
         path = options.results / f"{name}.json"
-        if options.again or not path.exists():
-            result = run(name)
-            if result:
-                path.write_text(json.dumps(result), encoding="utf-8")
-    found = {name: options.results / f"{name}.json" for name in PARTS}
-    results = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in found.items() if path.exists()}
+        if name.startswith(options.only) and (options.again or not path.exists()) and (result := run(name)):
+            path.write_text(json.dumps(result), encoding="utf-8")
+        if path.exists():
+            results[name] = json.loads(path.read_text(encoding="utf-8"))
     page.write(DOCS, results, machine.describe())
     print(f"Written: {DOCS / 'scale.md'}, with {len(results)} of {len(PARTS)} parts.")
 

@@ -1,35 +1,20 @@
-"""What is measured of a method: coverage, width, interval score, seconds, memory."""
+"""What is measured of a method: coverage, width, interval score, seconds, memory; and the cost of our model by size."""
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.memory import megabytes
 from benchmarks.problems import LEVELS
-from benchmarks.scale.data import Split
-from conformal_gp import metrics
+from benchmarks.scale.data import Split, smooth
+from conformal_gp import SparseConformalGPRegressor, metrics
+from conformal_gp.threads import map_threads
 
-
-def peak_gigabytes() -> float:
-    """Most memory that this process has held so far."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return float("nan")
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status.read_text()).group(1)) / 1e6
-
-
-def quality(intervals: np.ndarray, y: np.ndarray) -> dict[str, Any]:
-    """Coverage, mean width and mean interval score at each level."""
-    return {
-        "coverage": np.atleast_1d(metrics.coverage(y, intervals)).tolist(),
-        "width": np.atleast_1d(metrics.mean_width(intervals)).tolist(),
-        "score": np.atleast_1d(metrics.interval_score(y, intervals, LEVELS)).tolist(),
-    }
+N_INDUCING, N_TEST, BLOCK_ROWS = 512, 1000, 8192
 
 
 def assess(fit: Callable[[], Any], rows: Split) -> dict[str, Any]:
@@ -41,9 +26,30 @@ def assess(fit: Callable[[], Any], rows: Split) -> dict[str, Any]:
     done = time.perf_counter()
     error = model.predict(rows.X_test) - rows.y_test
     return {
-        **quality(intervals, rows.y_test),
+        "coverage": metrics.coverage(rows.y_test, intervals).tolist(),
+        "width": metrics.mean_width(intervals).tolist(),
+        "score": metrics.interval_score(rows.y_test, intervals, LEVELS).tolist(),
         "rmse": float(np.sqrt(np.mean(error**2))),
         "fit": fitted - start,
         "predict": done - fitted,
-        "memory": peak_gigabytes(),
+        "memory": megabytes("VmHWM") / 1000,
     }
+
+
+def by_size(n_rows: int) -> dict[str, Any]:
+    """Our model on so many smooth rows, beside the bare matrix product that intervals for all test rows need."""
+    rows = smooth(n_rows, N_TEST)
+    model = SparseConformalGPRegressor(n_inducing=N_INDUCING, random_state=0)
+    found = assess(lambda: model.fit(rows.X, rows.y), rows)
+    return {"rows": n_rows, **found, "product": product_seconds(n_rows, model.inducing_.shape[0] + 9)}
+
+
+def product_seconds(n_rows: int, n_features: int) -> float:
+    """Seconds of G'w for all rows and test rows, by as many threads, nothing kept."""
+    rng = np.random.default_rng(0)
+    G, W = rng.standard_normal((BLOCK_ROWS, n_features)), rng.standard_normal((n_features, N_TEST))
+    some = min(-(-n_rows // BLOCK_ROWS), 32)  # enough to time; the rest is more of the same
+    list(map_threads(lambda _: (G @ W)[0, 0], range(2), None))
+    start = time.perf_counter()
+    list(map_threads(lambda _: (G @ W)[0, 0], range(some), None))
+    return (time.perf_counter() - start) * n_rows / (some * BLOCK_ROWS)
