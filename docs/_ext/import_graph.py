@@ -20,8 +20,8 @@ START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 # Rooms from the ground up: a package, or a module beside the packages. A room imports only from the layers below it.
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Types", ("types",)),
-    ("Ground", ("_compiled", "threads", "kernels", "constraints", "validation", "files", "datasets", "wrappers")),
-    ("Mathematics, tables", ("conformal", "gp", "tables", "rows", "frames")),
+    ("Ground", ("_compiled", "threads", "kernels", "constraints", "validation", "files")),
+    ("Mathematics, tables", ("conformal", "gp", "tables", "rows", "frames", "datasets")),
     ("Answers", ("steps", "predictors", "dask_rows", "pipeline")),
     ("Measures, words", ("metrics", "model_words")),
     ("Tuning", ("tuning",)),

@@ -86,6 +86,12 @@ class ConformalProbaRegressor(BaseProbaRegressor):
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
-        """Parameters for skpro's own tests: both regressors, the second without anything to learn."""
+        """Parameters for skpro's own tests: both regressors, the second without anything to learn.
+
+        Examples
+        --------
+        >>> len(ConformalProbaRegressor.get_test_params())
+        2
+        """
         sparse = SparseConformalGPRegressor(tuning="fixed", noise_variance=1.0, design=8, n_inducing=5, random_state=0)
         return [{"estimator": ConformalGPRegressor(tuning="holdout", design=8, random_state=0)}, {"estimator": sparse}]
