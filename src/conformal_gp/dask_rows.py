@@ -7,10 +7,8 @@ that dies costs the time to compute its chunks again, and changes nothing else.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
 from contextlib import nullcontext
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,77 +29,8 @@ try:
 except ImportError as error:
     raise ImportError("Rows in Dask collections need Dask: pip install 'conformal-gp[dask]'.") from error
 
-__all__ = ["read_folder"]
-
 # How many partial sums a task adds up.
 FAN_IN = 8
-# Endings of files that are read.
-ENDINGS = (".csv", ".csv.gz", ".parquet")
-
-
-def read_folder(
-    path: str | Path,
-    label: str,
-    *,
-    separator: str | None = None,
-    decimal: str | None = None,
-    missing_marks: Iterable[str] = (),
-) -> tuple[Any, Any]:
-    r"""Rows of a CSV or Parquet file, or of a folder of such files, without reading them into memory.
-
-    Parameters
-    ----------
-    path : str or Path
-        A file, or a folder of files with one ending: .csv, .csv.gz or .parquet.
-    label : str
-        Column of the labels; all others are inputs.
-    separator, decimal : str, default=None
-        Of CSV files; None is a comma between cells, and a point in numbers.
-    missing_marks : iterable of str
-        Texts that mean a missing value in CSV files, besides those that pandas knows.
-
-    Returns
-    -------
-    X : Dask dataframe
-        Inputs.
-    y : Dask series
-        Labels.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from conformal_gp.dask_rows import read_folder
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "one.csv").write_text("size,price\n1,10\n2,21\n")
-    ...     X, y = read_folder(folder, "price")
-    ...     print(list(X.columns), y.compute().tolist())
-    ['size'] [10.0, 21.0]
-    """
-    from dask import dataframe
-
-    path = Path(path)
-    found = sorted(file for file in path.iterdir() if file.name.endswith(ENDINGS)) if path.is_dir() else [path]
-    kinds = {next((ending for ending in ENDINGS if file.name.endswith(ending)), file.suffix) for file in found}
-    if len(kinds) != 1 or not kinds <= set(ENDINGS):
-        have = ", ".join(sorted(kinds)) or "none of these"
-        raise ValueError(f"path must hold files that end in one of {', '.join(ENDINGS)}; {path} has {have}.")
-    files, kind = [str(file) for file in found], kinds.pop()
-    if kind == ".parquet":
-        rows = dataframe.read_parquet(files)
-    else:
-        rows = dataframe.read_csv(
-            files,
-            sep=separator or ",",
-            decimal=decimal or ".",
-            na_values=sorted(missing_marks),
-            skipinitialspace=True,
-            assume_missing=True,  # types are guessed from the first rows, and whole numbers may be followed by others
-            blocksize=None if kind == ".csv.gz" else "default",  # a compressed file cannot be cut into blocks
-        )
-    if label not in rows.columns:
-        raise ValueError(f"label must be a column of {path}, got {label!r}; columns are {', '.join(rows.columns)}.")
-    return rows.drop(columns=label), rows[label]
 
 
 def dask_rows(
