@@ -8,9 +8,8 @@ from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
-from conformal_gp.gp.inputs import basis
-from conformal_gp.predictors.segments import Segments
-from conformal_gp.predictors.shifted import ShiftedPredictor
+from conformal_gp.gp.inputs import basis, points
+from conformal_gp.predictors.transformed import ShiftedPredictor
 
 # Share of the largest score by which rounding may put others off, where the noise is next to nothing.
 NEAR_TIE = 1e-2
@@ -39,9 +38,7 @@ MODELS = {
     "product": {"kernel": ConstantKernel() * Matern(1.0, nu=1.5)},
     "sum": {"kernel": ConstantKernel() * RBF(1.0) + ConstantKernel() * DotProduct()},
     "own noise": {"kernel": ConstantKernel() * RBF(1.0) + WhiteKernel(0.1), "noise_variance": 0.0},
-    "no prior": {"length_scale_prior": None},
-    "varying noise": {"noise": "varying"},
-    "varying noise, sum": {"kernel": RBF(1.0) + ConstantKernel() * DotProduct(), "noise": "varying"},
+    "no noise": {"noise_variance": 0.0},
     "candidates": {"candidates": CANDIDATES},
     "candidates, linear mean": {"candidates": CANDIDATES, "mean": "linear"},
     "candidates, little noise": {"candidates": LITTLE_NOISE},
@@ -127,26 +124,19 @@ def exact_scores(X, y, name, first=0):
         warnings.simplefilter("ignore", UserWarning)
         predictor = regressor(**options).fit(X[:-1], y[:-1])._predictor
     if isinstance(predictor, ShiftedPredictor):  # labels that are large beside their differences
-        y, predictor = y - predictor.shift(X), predictor.unshifted
+        y, predictor = y - predictor.shift, predictor.unshifted
     if hasattr(predictor, "posterior"):
         inputs, posterior = predictor.inputs, predictor.posterior
-        new = inputs.new(X[-1:])
+        new = inputs.new(points(X[-1:]))
     else:
-        blocks = list(predictor._blocks(X[-1:]))
-        if not blocks:  # the last row alone determines a coefficient: another one is the test row
-            order = np.append(np.arange(first), np.roll(np.arange(first, len(y)), 1))
-            scores, error = exact_scores(X[order], y[order], name, first)
-            return np.roll(scores, -1), error
-        ((_, scaled),) = blocks
-        (key,) = scaled.select(X[-1:], Segments.labels(y[-1:]))[1]
-        inputs, posterior = scaled.inputs, scaled.posterior(key)
-        new = scaled.seen(key, X[-1:])
-    rows = np.vstack([inputs.pairs.X, new.pairs.X])
-    noise = np.append(posterior.noise, new.noise.variance(posterior.noise_variance))
+        ((_, bag, new),) = predictor._bags(points(X[-1:]), np.arange(1))
+        inputs, posterior = bag.inputs, bag.posterior(int(bag.parabolas(new).least_at(y[-1:])[0]))
+    rows = np.vstack([inputs.X, new.X])
+    noise = np.append(posterior.noise, new.known + posterior.noise_variance)
     with mpmath.workdps(50):
         A = mpmath.matrix(posterior.kernel(rows).tolist()) + mpmath.diag(noise.tolist())
         P = C = A**-1
-        H = mpmath.matrix(independent(basis(inputs._mean, rows)).tolist())
+        H = mpmath.matrix(independent(basis(inputs.mean, rows)).tolist())
         if H.cols:
             P = C - C * H * (H.T * C * H) ** -1 * H.T * C
         alpha = P * mpmath.matrix(y.tolist())

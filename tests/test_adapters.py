@@ -22,8 +22,6 @@ KERNEL = ConstantKernel(0.7) * Matern([0.8, 1.5], nu=2.5)
 X, Y = make_data(5, 40)
 NEW, LABELS = make_data(6, 10)
 MEAN = 40.0
-design_rows = pytest.mark.xfail(reason="tuning='fixed' does not take design rows yet", strict=False)
-
 
 def adapted(**options):
     return from_process(KERNEL, X, Y + MEAN, **{"noise_variance": 0.05, "mean": MEAN, "design": [], **options})
@@ -43,7 +41,7 @@ def test_answers_are_those_of_labels_less_the_mean():
     assert again.guarantee_ == model.guarantee_
 
 
-@design_rows
+
 @pytest.mark.parametrize("gamma", [2.0, 1.0, np.inf])
 def test_regions_and_p_values_are_those_of_the_definition(gamma):
     model = adapted(gamma=gamma, design=[0, 3, 7])
@@ -59,7 +57,7 @@ def test_regions_and_p_values_are_those_of_the_definition(gamma):
     [
         (None, "Not exact: hyperparameters and mean function were learnt from the training rows"),
         ([], "Exact: kernel and noise were fixed beforehand"),
-        pytest.param(np.arange(10), "Exact: .*10 design rows and the other 30 are ranked", marks=design_rows),
+        pytest.param(np.arange(10), "Exact: .*10 design rows and the other 30 are ranked"),
     ],
 )
 def test_what_is_guaranteed(design, sentence):
@@ -103,7 +101,7 @@ def test_sklearn(normalize_y, white):
     assert model.guarantee_.startswith("Not exact")
 
 
-@design_rows
+
 def test_sklearn_with_design_rows_and_names():
     frame, names = (pd.DataFrame(rows, columns=["a", "b"]) for rows in (X, NEW))
     learnt = GaussianProcessRegressor(KERNEL + WhiteKernel(0.1)).fit(frame[:20], Y[:20])

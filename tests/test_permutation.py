@@ -5,9 +5,8 @@ import pytest
 
 import bags
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.predictors import selectors
-from conformal_gp.predictors.segments import Segments
-from conformal_gp.predictors.shifted import ShiftedPredictor
+from conformal_gp.gp.inputs import points
+from conformal_gp.predictors.transformed import ShiftedPredictor
 
 ROWS = 8
 NASTY_BAGS = 2
@@ -50,9 +49,9 @@ def selected(X, y, **options):
         model = ConformalGPRegressor(**options).fit(X[rest], y[rest])
         predictor, label = model._predictor, y[~rest]
         if isinstance(predictor, ShiftedPredictor):  # labels that are large beside their differences
-            label, predictor = label - predictor.shift(X[~rest]), predictor.unshifted
-        ((_, scaled),) = predictor._blocks(X[~rest])
-        found.append(tuple(scaled.select(X[~rest], Segments.labels(label))[1]))
+            label, predictor = label - predictor.shift, predictor.unshifted
+        ((_, bag, new),) = predictor._bags(points(X[~rest]), np.arange(1))
+        found.append(int(bag.parabolas(new).least_at(label)[0]))
     return found
 
 
@@ -114,21 +113,6 @@ def test_an_offset_of_the_labels_takes_no_digits(offset):
     np.testing.assert_allclose(shift, offset * np.eye(shift.size)[0], rtol=1e-9, atol=1e-9 * abs(offset))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_rare_category_among_the_rows_that_coarse_steps_look_at(monkeypatch, seed):
-    """A row that is alone in its category there has no say in what is selected, whether it is the test row or not."""
-    monkeypatch.setattr(selectors, "COARSE_ROWS", 9)
-    rng = np.random.default_rng(seed)
-    X, y = bags.smooth(rng, 14)
-    coarse = np.arange(14)
-    while X[coarse, 1].sum() != 1.0:  # two rows of the category, one of them among the nine
-        X[:, 1] = 0.0
-        X[rng.choice(14, 2, replace=False), 1] = 1.0
-        coarse = selectors.CoarseRows.of(X).without
-    y[coarse[X[coarse, 1] == 0.0][0]] += 100.0  # stands out
-    assert len(set(selected(X, y, mean="linear"))) == 1
-
-
 def test_a_row_of_large_prior_variance_does_not_hide_which_row_stands_out():
     """Under a kernel that grows with its inputs, one far-out input is no reason to call other rows' scores tied."""
     X = np.array(
@@ -149,7 +133,7 @@ def test_smoothed_p_values_of_a_bag_with_rows_alone_in_their_category(name):
     for i in range(n):
         rest = np.arange(n) != i
         predictor = ConformalGPRegressor(**bags.MODELS[name]).fit(X[rest], y[rest])._predictor
-        (at_least,), (higher,) = predictor.counts(X[~rest], y[~rest], signed=False)
+        (at_least,), (higher,) = predictor.counts(points(X[~rest]), y[~rest], signed=False)
         low[i], high[i] = higher / n, (at_least + 1) / n
     for delta in np.linspace(0.02, 0.98, 25):
         assert np.mean(np.clip((delta - low) / (high - low), 0.0, 1.0)) == pytest.approx(delta)

@@ -156,8 +156,8 @@ class IndependentColumns:
         return (H - self._shift) / self._length
 
     def reduce(self, H: Array) -> Array:
-        """Coordinates of rows ``H`` in the kept directions."""
-        return self._shifted(H) @ self._directions
+        """Coordinates of rows ``H`` in the kept directions; those of equal rows are equal to the last bit."""
+        return np.einsum("ij,jk->ik", self._shifted(H), self._directions)
 
     def coefficients(self, reduced: Array) -> Array:
         """Coefficients on the columns, from those on the kept directions."""

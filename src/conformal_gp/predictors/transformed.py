@@ -1,8 +1,8 @@
-"""Answers about labels, of a predictor of transformed labels: shifted by a mean function, or mapped by a warp."""
+"""Answers about labels, of a predictor of transformed labels: shifted by a constant, or mapped by a warp."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,74 +14,70 @@ from conformal_gp.types import Array
 
 
 class ShiftedPredictor(Predictor):
-    """A predictor of y - m(x), as one of y.
+    """A predictor of labels less a constant, as one of labels.
 
-    The mean function m is fixed beforehand, or comes from rows that are not ranked: labels of training rows and the
-    candidate label are shifted by the same function of their inputs, so no row is treated differently. Or it is any
-    constant, where the predictor has a mean function with a constant in it, which takes up whatever that is.
-
-    A label is in a region if, shifted, it is in the predictor's. So ends are rounded inwards: the numbers of floating
-    point between them are those that are in the region, also where labels are much larger than their differences.
+    Where labels are large beside their differences, that takes no digits from these. The predictor's mean function has
+    a constant in it, which takes up whatever that is, so nothing else changes. A label is in a region if, shifted, it
+    is in the predictor's: ends are rounded inwards, so that the numbers of floating point between them are those that
+    are in the region.
 
     Parameters
     ----------
     predictor : Predictor
-        Of labels less the mean function.
-    shift : callable
-        m, from inputs (n, d) to (n,).
+        Of labels less the constant.
+    shift : float
+        The constant.
     """
 
-    def __init__(self, predictor: Predictor, shift: Callable[[Array], Array]):
+    def __init__(self, predictor: Predictor, shift: float):
         self.unshifted = predictor
         self.shift = shift
         self.n_rows, self.n_ranked, self.n_jobs = predictor.n_rows, predictor.n_ranked, predictor.n_jobs
 
     def mean(self, new: Points) -> Array:
         """See Predictor."""
-        return self.unshifted.mean(new) + self.shift(new.X)
+        return self.unshifted.mean(new) + self.shift
 
     def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
         """See Predictor."""
         mean, variance = self.unshifted.mean_and_variance(new)
-        return mean + self.shift(new.X), variance
+        return mean + self.shift, variance
 
     def mean_and_covariance(self, new: Points) -> tuple[Array, Array]:
         """See Predictor."""
         mean, covariance = self.unshifted.mean_and_covariance(new)
-        return mean + self.shift(new.X), covariance
+        return mean + self.shift, covariance
 
     def hulls(self, new: Points, ranks: Sequence[int]) -> Array:
         """See Predictor."""
-        ends, by = self.unshifted.hulls(new, ranks), self.shift(new.X)[:, None]
-        return np.stack(_shifted(ends[:, 0], ends[:, 1], by), axis=1)
+        ends = self.unshifted.hulls(new, ranks)
+        return np.stack(self._intervals(ends[:, 0], ends[:, 1]), axis=1)
 
     def regions(self, new: Points, rank: int) -> list[Array]:
         """See Predictor."""
-        regions = zip(self.unshifted.regions(new, rank), self.shift(new.X), strict=True)
-        return [np.stack(_shifted(region[:, 0], region[:, 1], by), axis=1) for region, by in regions]
+        found = self.unshifted.regions(new, rank)
+        return [np.stack(self._intervals(region[:, 0], region[:, 1]), axis=1) for region in found]
 
     def bounds(self, new: Points, below: Sequence[int], above: Sequence[int]) -> Array:
         """See Predictor."""
-        found, by, n = self.unshifted.bounds(new, below, above), self.shift(new.X)[:, None], len(below)
-        return np.concatenate([_rounded(found[:, :n], by, np.inf), _rounded(found[:, n:], by, -np.inf)], axis=1)
+        found, n = self.unshifted.bounds(new, below, above), len(below)
+        return np.concatenate([self._rounded(found[:, :n], np.inf), self._rounded(found[:, n:], -np.inf)], axis=1)
 
     def counts(self, new: Points, y: Array, signed: bool) -> tuple[Counts, Counts]:
         """See Predictor."""
-        return self.unshifted.counts(new, y - self.shift(new.X), signed)
+        return self.unshifted.counts(new, y - self.shift, signed)
 
+    def _rounded(self, ends: Array, towards: float) -> Array:
+        """Ends of regions, shifted, and rounded to the side on which the region is."""
+        shifted = ends + self.shift
+        off = shifted - self.shift
+        return np.where(off < ends if towards > 0.0 else off > ends, np.nextafter(shifted, towards), shifted)
 
-def _rounded(ends: Array, by: Array | float, towards: float) -> Array:
-    """Ends of regions, shifted, and rounded to the side on which the region is."""
-    shifted = ends + by
-    off = shifted - by
-    return np.where(off < ends if towards > 0.0 else off > ends, np.nextafter(shifted, towards), shifted)
-
-
-def _shifted(low: Array, high: Array, by: Array | float) -> tuple[Array, Array]:
-    """Both ends of regions, shifted; where there is no number between them, that which is nearest."""
-    first, last = _rounded(low, by, np.inf), _rounded(high, by, -np.inf)
-    narrow = first > last
-    return np.where(narrow, low + by, first), np.where(narrow, high + by, last)
+    def _intervals(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Both ends of regions, shifted; where there is no number between them, that which is nearest."""
+        first, last = self._rounded(low, np.inf), self._rounded(high, -np.inf)
+        narrow = first > last
+        return np.where(narrow, low + self.shift, first), np.where(narrow, high + self.shift, last)
 
 
 class WarpedPredictor(Predictor):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +19,7 @@ from conformal_gp.gp.maximum_likelihood import LearningRows, maximise_likelihood
 from conformal_gp.gp.posterior import SMALLEST_CONDITION, Posterior, noise_floor
 from conformal_gp.kernels import is_amplitude, is_length, multiplied
 from conformal_gp.tuning.settings import Settings, check_kernel, explained, label_variance
-from conformal_gp.types import Array, Rows
+from conformal_gp.types import Array
 
 # How much better the condition of the matrix has to be than the worst that is trusted: it is of fewer rows.
 CONDITION_MARGIN = 3.0
@@ -44,9 +46,9 @@ def learn(
     least_ratio: float = 0.0,
     low_rank: bool = False,
 ) -> Hyperparameters:
-    """Maximum likelihood, for a model of ``n_rows`` rows; the best of several kernels when there are several.
+    """Maximum likelihood, for a model of ``n_rows`` rows; of several kernels the one of best BIC.
 
-    An ``exact`` method integrates the coefficients of the mean out and shrinks length scales towards each other; the
+    Kernels given by name have a length scale for each input if BIC prefers that to one for all. An ``exact`` method integrates the coefficients of the mean out and shrinks length scales towards each other; the
     paper's does neither. Noise is at least ``least_ratio`` times the amplitude, and as much as the covariance matrix of
     so many rows needs; in a ``low_rank`` model that matrix is not factorised.
 
@@ -56,42 +58,49 @@ def learn(
     """
     variance = label_variance(inputs, y)
     X = inputs.X
-    shared = variables(X) if X.shape[1] > MANY_INPUTS and settings.named and settings.each_length_scale else None
-    starts = [_start(settings, kernel, X, shared) for kernel in settings.kernels]
+    many = X.shape[1] > MANY_INPUTS and settings.named and settings.each_length_scale
+    rows = LearningRows(
+        X, y / np.sqrt(variance or 1.0), inputs.H, inputs.known / (variance or 1.0), variables(X) if many else None
+    )
     noise = 0.1 if settings.noise_variance is None else settings.noise_variance / (variance or 1.0)
     if variance == 0.0:
-        found = explained(inputs, y, settings.mean)
-        return Hyperparameters(for_each_input(starts[0], shared), noise, found, starts[0].n_dims)
-    rows = LearningRows(X, y / np.sqrt(variance), inputs.H, inputs.known / variance, shared)
-    optima = [
-        maximise_likelihood(
-            start,
-            noise,
-            rows,
-            restricted=exact,
-            n_restarts=settings.n_restarts,
-            random_state=rng,
-            n_jobs=settings.n_jobs,
-            shrinkage=exact,
-            least_ratio=max(least_ratio, noise_floor(n_rows)),
+        kernel = _start(settings, settings.kernels[0], rows)
+        return Hyperparameters(
+            for_each_input(kernel, rows.variables), noise, explained(inputs, y, settings.mean), kernel.n_dims
         )
-        for start in starts
-    ]
-    best = max(optima, key=lambda optimum: optimum.log_marginal_likelihood)
-    kernel = for_each_input(best.kernel, shared)
+    search = partial(
+        maximise_likelihood,
+        random_state=rng,
+        n_jobs=settings.n_jobs,
+        least_ratio=max(least_ratio, noise_floor(n_rows)),
+        restricted=exact,
+        shrinkage=exact,
+        n_restarts=settings.n_restarts,
+    )
+    optima = []
+    for given in settings.kernels:
+        start = _start(settings, given, rows)
+        if exact and isinstance(given, str) and is_length(start).sum() > 1:
+            alike = search(_start(replace(settings, each_length_scale=False), given, rows), noise, rows)
+            theta = np.append(alike.kernel.theta, np.full(is_length(start).sum() - 1, alike.kernel.theta[-1]))
+            start = start.clone_with_theta(theta)
+            optima.append(alike)
+        optima.append(search(start, noise, rows))
+    best = max(optima, key=lambda found: found.log_marginal_likelihood - 0.5 * found.kernel.n_dims * np.log(y.size))
+    kernel = for_each_input(best.kernel, rows.variables)
     raised = _raised(kernel, best.noise_variance, inputs, n_rows, low_rank)
     return Hyperparameters(multiplied(kernel, variance), raised * variance, best.remarks, best.kernel.n_dims)
 
 
-def _start(settings: Settings, given: str | Kernel, X: Array, shared: Rows | None) -> Kernel:
+def _start(settings: Settings, given: str | Kernel, rows: LearningRows) -> Kernel:
     """A kernel to start from, at the scale of the inputs and, in units of the labels, at amplitude 1.
 
-    It has a length scale for each input, or for each variable that inputs ``shared`` belong to.
+    It has one length scale, or one for each input, or for each variable that inputs belong to.
     """
     # the root mean square distance between rows, over the square root of two
-    spread = float(np.sqrt(X.var(axis=0).sum())) or 1.0
-    kernel = settings.kernel(given, X.shape[1] if shared is None else int(shared[-1]) + 1, spread)
-    check_kernel(for_each_input(kernel, shared), X)
+    spread = float(np.sqrt(rows.X.var(axis=0).sum())) or 1.0
+    kernel = settings.kernel(given, rows.X.shape[1] if rows.variables is None else int(rows.variables[-1]) + 1, spread)
+    check_kernel(for_each_input(kernel, rows.variables), rows.X)
     theta = kernel.theta
     lengths = is_length(kernel)
     if lengths.any():

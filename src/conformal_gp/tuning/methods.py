@@ -18,6 +18,7 @@ from conformal_gp.tuning.result import (
     PROMISE,
     SCALED_GUARANTEE,
     TRAIN_GUARANTEE,
+    NO_ROWS,
     InsideBag,
     OneModel,
     TuningResult,
@@ -25,7 +26,7 @@ from conformal_gp.tuning.result import (
 )
 from conformal_gp.tuning.settings import Settings, check_kernel, explained
 from conformal_gp.tuning.warping import warp_for
-from conformal_gp.types import Array, Rows
+from conformal_gp.types import Array
 
 # Numbers learnt from the training rows, as a share of these, and coverage measured at nominal 90% with tuning="train"
 # (python -m reproduction.coverage).
@@ -33,7 +34,7 @@ MEASURED_COVERAGE = ((0.1, 0.88), (0.2, 0.84), (0.33, 0.74), (0.5, 0.66), (0.68,
 
 
 def fixed(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> OneModel:
-    """Kernel and noise as given; only the scaling comes from the rows."""
+    """Kernel and noise as given; only the scaling comes from the rows, or from design rows where these are given."""
     given, gamma = settings.only(settings.kernels, "kernel", "fixed"), settings.only(settings.gammas, "gamma", "fixed")
     if settings.noise_variance is None:
         raise ValueError(
@@ -45,17 +46,20 @@ def fixed(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState
             "pair of functions."
         )
     warp = warp_for(settings, rows, y, rng) if settings.warp else None
-    scaling = settings.scaling(rows.X)
+    design = NO_ROWS if settings.design is None else design_rows(settings, *rows.X.shape, rng)
+    scaling = settings.scaling(rows.X[design] if design.size else rows.X)
     inputs = Inputs(rows, scaling, settings.mean)
     kernel = settings.kernel(given, rows.X.shape[1])
     check_kernel(kernel, inputs.X)
+    guarantee = SCALED_GUARANTEE if settings.scale_inputs else FIXED_GUARANTEE
     return OneModel(
         kernel=kernel,
         noise_variance=settings.noise_variance,
         scaling=scaling,
         mean=settings.mean,
         gamma=gamma,
-        guarantee=SCALED_GUARANTEE if settings.scale_inputs else FIXED_GUARANTEE,
+        guarantee=guarantee if design.size == 0 else _learnt_guarantee(design.size, y.size),
+        design=design,
         warp=warp,
         warnings=explained(inputs, mapped(warp, y), settings.mean),
     )
@@ -110,20 +114,23 @@ def holdout(settings: Settings, rows: Points, y: Array, rng: np.random.RandomSta
         scaling=scaling,
         mean=settings.mean,
         gamma=choose_gamma(settings, learnt, inputs, labels),
-        guarantee=(
-            f"Exact: scaling and hyperparameters were learnt from {design.size} design rows and the other "
-            f"{y.size - design.size} are ranked, so {PROMISE}."
-        ),
+        guarantee=_learnt_guarantee(design.size, y.size),
         design=design,
         warp=warp,
         warnings=learnt.warnings,
     )
 
 
+def _learnt_guarantee(n_design: int, n_rows: int) -> str:
+    return (
+        f"Exact: scaling and hyperparameters were learnt from {n_design} design rows and the other "
+        f"{n_rows - n_design} are ranked, so {PROMISE}."
+    )
+
+
 def augmented(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> InsideBag:
     """A list inside the bag; design rows only choose among several gammas or maps of labels."""
-    design: Rows = np.empty(0, dtype=np.int64)
-    gamma = settings.gammas[0]
+    design, gamma = NO_ROWS, settings.gammas[0]
     if settings.design is not None or len(settings.gammas) > 1 or settings.learns_warp:
         given = replace(settings, design=-(-y.size // 5)) if settings.design is None else settings
         design = design_rows(given, *rows.X.shape, rng)

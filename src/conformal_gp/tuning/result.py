@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.inputs import Inputs, Points, Scaling, basis
+from conformal_gp.gp.inputs import Inputs, Points, Scaling
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.warps import Warp
 from conformal_gp.kernels import multiplied
@@ -38,6 +38,7 @@ UNSEEN_CONDITION = (
     "training and test rows."
 )
 
+NO_ROWS: Rows = np.empty(0, dtype=np.int64)
 # Labels that differ by less than this share of their size are measured from one of them.
 OFFSET = 1e-3
 
@@ -57,10 +58,6 @@ def mapped(warp: Warp | None, y: Array) -> Array:
     return y if warp is None else warp.forward(y)
 
 
-def _no_rows() -> Rows:
-    return np.empty(0, dtype=np.int64)
-
-
 @dataclass(frozen=True, kw_only=True)
 class TuningResult(ABC):
     """What a tuning method has decided."""
@@ -68,7 +65,7 @@ class TuningResult(ABC):
     mean: str
     gamma: float
     guarantee: str
-    design: Rows = field(default_factory=_no_rows)
+    design: Rows = field(default_factory=lambda: NO_ROWS)
     """Rows that are not ranked."""
     warp: Warp | None = None
     """Monotone transformation of the labels."""
@@ -85,7 +82,7 @@ class TuningResult(ABC):
         by = self._origin(labels)
         fitted = self._fitted(rows, labels - by, n_jobs)
         if by != 0.0:
-            predictor = ShiftedPredictor(fitted.predictor, lambda X: np.full(X.shape[0], by))
+            predictor = ShiftedPredictor(fitted.predictor, by)
             mean_coef = np.append(fitted.mean_coef[0] + by, fitted.mean_coef[1:])
             fitted = fitted._replace(predictor=predictor, mean_coef=mean_coef)
         if self.warp is None:
@@ -116,29 +113,15 @@ class OneModel(TuningResult):
     scaling: Scaling
     flat_prior: bool = True
     """Whether the coefficients of the mean have a flat prior, or are given at their estimate."""
-    mean_coef: Array | None = None
-    """Coefficients of the mean that were fixed beforehand; None where the rows have their say."""
-
-    def _origin(self, y: Array) -> float:
-        """See TuningResult."""
-        return super()._origin(y) if self.mean_coef is None else 0.0
-
-    def _given_mean(self, X: Array) -> Array:
-        """The mean function at some inputs, where its coefficients are given."""
-        return basis(self.mean, self.scaling.transform(X)) @ np.asarray(self.mean_coef)
-
     def _fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
         """See TuningResult."""
-        given = self.mean_coef is not None
-        inputs = Inputs(rows, self.scaling, "zero" if given else self.mean)
-        labels = y - self._given_mean(rows.X) if given else y
-        posterior = Posterior(self.kernel, self.noise_variance, inputs, labels, flat_prior=self.flat_prior)
-        predictor = OneProcess(inputs, posterior, self.ranked(y.size), self.gamma, n_jobs)
+        inputs = Inputs(rows, self.scaling, self.mean)
+        posterior = Posterior(self.kernel, self.noise_variance, inputs, y, flat_prior=self.flat_prior)
         return Fitted(
-            ShiftedPredictor(predictor, self._given_mean) if given else predictor,
+            OneProcess(inputs, posterior, self.ranked(y.size), self.gamma, n_jobs),
             self.kernel,
             self.noise_variance,
-            inputs.coefficients(posterior.coefficients) if self.mean_coef is None else self.mean_coef.copy(),
+            inputs.coefficients(posterior.coefficients),
             posterior.log_marginal_likelihood,
         )
 

@@ -25,7 +25,7 @@ ROWS_FOR_LINEAR_MEAN = 20
 # Maps of labels that are learnt from rows.
 LEARNT_WARPS = ("box-cox", "yeo-johnson", "auto")
 # Tuning methods that use a setting which is None where it is not given.
-USED_BY = {"design": ("augmented", "holdout"), "candidates": ("augmented",)}
+USED_BY = {"design": ("augmented", "holdout", "fixed"), "candidates": ("augmented",)}
 
 
 @dataclass(frozen=True)
