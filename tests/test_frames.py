@@ -1,8 +1,6 @@
 """Data frames with categories and booleans, in both regressors; dates and text where numbers belong."""
 
 import datetime
-import io
-import pickle
 
 import numpy as np
 import pandas as pd
@@ -14,10 +12,7 @@ from sklearn.model_selection import cross_val_score
 from bags import MODELS, check, is_permutation, n_design
 from cases import fixed_model, make_data
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
-from conformal_gp.comparators import ConformalRidge
-from conformal_gp.persistence import ModelFileError, load_model, save_model
-from conformal_gp.report import build_report
-from test_hostile_models import forged
+from conformal_gp.frames import input_names
 
 X, Y = make_data(1, 40)
 KINDS = np.array(["u", "v", "w"])[np.arange(40) % 3]
@@ -116,9 +111,14 @@ def test_columns_are_checked(name):
 
 def test_a_lazy_frame_is_named():
     lazy, model = FRAMES["polars"].lazy(), fixed_model().fit(FRAMES["polars"], Y)
-    for call in (fixed_model().fit, ConformalRidge().fit, model.predict_p):
+    for call in (fixed_model().fit, model.predict_p):
         with pytest.raises(ValueError, match=r"X is a lazy frame.*give X\.collect\(\)"):
             call(lazy, Y)
+
+
+def test_inputs_are_named_by_column_and_category():
+    model = fixed_model().fit(FRAMES["pandas"], Y)
+    assert list(input_names(model)) == ["a", "kind = u", "kind = v", "kind = w", "flag", "b"]
 
 
 def test_a_model_fitted_again_forgets_categories():
@@ -137,50 +137,6 @@ def test_inducing_inputs_in_a_frame():
     model = SparseConformalGPRegressor(**SPARSE, inducing=frame[:8]).fit(frame, Y)
     plain = SparseConformalGPRegressor(**SPARSE, inducing=PLAIN[:8]).fit(PLAIN, Y)
     np.testing.assert_array_equal(model.predict_interval(frame, 0.8), plain.predict_interval(PLAIN, 0.8))
-
-
-def test_a_report_on_categories():
-    page = build_report(FRAMES["pandas"], Y, model=fixed_model(), cv=3)
-    assert "kind=v" in page
-
-
-# Saved
-
-
-@pytest.mark.parametrize("unseen", ["error", "zeros"])
-@pytest.mark.parametrize("model", regressors()[::2], ids=["fixed", "low rank"])
-def test_saved_models_keep_categories(model, unseen):
-    frame = FRAMES["pandas"].assign(year=pd.Categorical(2000 + np.arange(40) % 3), share=pd.Categorical(FLAGS + 0.5))
-    fitted = clone(model).set_params(unseen_categories=unseen).fit(frame, Y)
-    file = io.BytesIO()
-    save_model(fitted, file)
-    for again in (load_model(io.BytesIO(file.getvalue())), pickle.loads(pickle.dumps(fitted))):
-        assert again.n_features_in_ == 6
-        assert list(again.feature_names_in_) == list(frame.columns)
-        assert again.guarantee_ == fitted.guarantee_
-        np.testing.assert_array_equal(again.predict_interval(frame, 0.8), fitted.predict_interval(frame, 0.8))
-        with pytest.raises(ValueError, match="did not see" if unseen == "error" else "no value"):
-            again.predict(frame.assign(kind="z" if unseen == "error" else None))
-
-
-@pytest.mark.parametrize(
-    "encoding",
-    [
-        {"tuple": []},
-        {"tuple": [{"tuple": [None, None]}, "error"]},
-        {"tuple": [{"tuple": [None, {"tuple": ["u", "v", "w"]}, None]}, "zeros"]},
-        {"tuple": [{"tuple": [None, {"tuple": ["u", "u", "w"]}, None, None]}, "error"]},
-        {"tuple": [{"tuple": [None, {"tuple": ["u", {"list": []}, "w"]}, None, None]}, "error"]},
-        {"tuple": [{"tuple": [None, {"tuple": ["u", "v", "w"]}, None, None]}, "ignore"]},
-        "error",
-        7,
-    ],
-)
-def test_forged_categories_are_refused(encoding):
-    file = io.BytesIO()
-    save_model(fixed_model().fit(FRAMES["pandas"], Y), file)
-    with pytest.raises(ModelFileError):
-        load_model(io.BytesIO(forged(file.getvalue(), lambda document: document.update(encoding=encoding))))
 
 
 # The guarantee: each row of a bag in turn is the test row
@@ -270,8 +226,6 @@ def test_labels_that_are_no_numbers_are_named(regressor):
             regressor.fit(X, labels)
 
 
-def test_categories_where_they_are_not_encoded():
-    with pytest.raises(ValueError, match=r"columns of categories: 'kind'; here inputs must be numbers.*OneHotEncoder"):
-        ConformalRidge().fit(FRAMES["pandas"], Y)
+def test_text_is_named():
     with pytest.raises(ValueError, match=r"columns of text: 'kind'.*X\.astype\(\{'kind': 'category'\}\)"):
         fixed_model().fit(pd.DataFrame(columns(KINDS)), Y)

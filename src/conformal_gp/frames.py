@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
@@ -42,22 +43,10 @@ class Encoding:
 
     def names(self, columns: Any) -> list[str]:
         """Names of the inputs, from those of the columns."""
-        return [name for names in self._each(columns) for name in names]
-
-    def groups(self, columns: Any) -> dict[str, list[int]]:
-        """Numbers of the inputs that each column became, by its name."""
-        sizes = [len(names) for names in self._each(columns)]
-        starts = np.cumsum([0, *sizes])
-        return {
-            str(name): list(range(start, start + size))
-            for name, start, size in zip(columns, starts, sizes, strict=False)
-        }
-
-    def _each(self, columns: Any) -> list[list[str]]:
-        """Names of the inputs that each column became."""
         return [
-            [str(name)] if categories is None else [f"{name}={value}" for value in self._with_input(categories)]
+            str(name) if value is None else f"{name} = {value}"
             for name, categories in zip(columns, self.categories, strict=True)
+            for value in ([None] if categories is None else self._with_input(categories))
         ]
 
     def _with_input(self, categories: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -140,3 +129,9 @@ def encoded_inputs(estimator: BaseEstimator, X: Any, *, reset: bool, y: Any = "n
         )
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     return encoding.encode(X)
+
+
+def input_names(model: Any) -> NDArray[Any]:
+    """Names of a fitted model's inputs: of its columns, or of columns and categories."""
+    names = getattr(model, "feature_names_in_", np.array([f"x{j}" for j in range(model.n_features_in_)], dtype=object))
+    return names if model._encoding is None else np.array(model._encoding.names(names), dtype=object)

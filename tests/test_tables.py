@@ -1,0 +1,394 @@
+"""Tables in files: every way people write them, and a sentence where one cannot be used."""
+
+import datetime
+import io
+import sys
+
+import numpy as np
+import pytest
+
+pd = pytest.importorskip("pandas", reason="tables need the extra: pip install 'conformal-gp[cli]'")
+
+from conformal_gp.columns import Columns  # noqa: E402
+from conformal_gp.tables import Format, read_table, write_table  # noqa: E402
+
+PLAIN = "weight,origin,mpg\n1.5,usa,30\n2.5,japan,20\n2.0,usa,25\n3.5,usa,15\n"
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Write a table to a file, and read it."""
+
+    def make(content, name="cars.csv", **options):
+        path = tmp_path / name
+        if isinstance(content, pd.DataFrame):
+            (content.to_parquet if name.endswith("parquet") else content.to_excel)(path, index=False)
+        else:
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return read_table(str(path), **options)
+
+    return make
+
+
+def values(table, target="mpg", **options):
+    """Inputs, with categories as their numbers, and labels of the rows that are used."""
+    columns = Columns.learn(table, target, **options)
+    X, _ = columns.inputs(table)
+    codes = X.apply(lambda column: column.cat.codes if column.dtype == "category" else column)
+    return codes.to_numpy(dtype=float).tolist(), columns.labels(table)[X.index].tolist()
+
+
+# Ways to write a table
+
+EXPECTED = ([[1.5, 1], [2.5, 0], [2.0, 1], [3.5, 1]], [30, 20, 25, 15])
+WRITTEN = {
+    "comma.csv": PLAIN,
+    "tab.tsv": PLAIN.replace(",", "\t"),
+    "semicolons.txt": PLAIN.replace(",", ";"),
+    "pipes.csv": PLAIN.replace(",", "|"),
+    "decimal-commas.tsv": PLAIN.replace(",", "\t").replace(".", ","),
+    "windows-excel.csv": PLAIN.replace("\n", "\r\n").replace(",", ";").replace(".", ",").encode("utf-8-sig"),
+    "old-mac.csv": PLAIN.replace("\n", "\r"),
+    "utf-16.csv": PLAIN.encode("utf-16"),
+    "blanks.csv": "\n" + PLAIN.replace(",", " , ") + "\n\n",
+    "quoted.csv": '"' + PLAIN.replace(",", '","').replace("\n", '"\n"')[:-1],
+    "quoted-commas.csv": ('"' + PLAIN.replace(",", '","').replace("\n", '"\n"')[:-1]).replace(".", ","),
+    "no-ending": PLAIN.rstrip("\n"),
+    "cars.parquet": pd.read_csv(io.StringIO(PLAIN)).astype({"origin": "category", "mpg": "Int64"}),
+    "cars.xlsx": pd.read_csv(io.StringIO(PLAIN)),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_ways_to_write_a_table(table, name):
+    assert values(table(WRITTEN[name], name)) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        ("", "is empty"),
+        (" \n\n", "is empty"),
+        ("a,b\n", "has no rows below a header"),
+        ("1,2\n3,4\n", "has no header"),
+        ("a,a\n1,2\n", "more than one column named 'a'"),
+        ("a,b\n1,2\n3\n", "line 3: 1 cells, but the header has 2"),
+        ("a,b\n1,2,3\n", "line 2: 3 cells"),
+        ('a,b\n1,2\n3,"x\n4,y\n', r'line 3: a quote \("\) is not closed'),
+        ('a,b\n1,2\n3,"x\n4,y\n5,z"\n', "line 3: a quote"),  # each line looks like a row of its own
+        ('a,b\n1,"x"y\n', "line 2: a quote"),
+        (f"a,b\n{'x' * 140_000},1\n", "line 2: a quote"),
+        (b"PK\x03\x04rest", "not an Excel workbook, or is damaged"),
+        (b"PAR1 and so on", "not a Parquet file, or is damaged"),
+        (b"a,b\n\0\0", "not text in UTF-8 or Windows-1252"),
+        (b"a,b\n1,\x81\n", "not text in UTF-8 or Windows-1252; save it in UTF-8"),
+    ],
+)
+def test_what_is_no_table(table, content, word):
+    with pytest.raises(ValueError, match=word):
+        table(content)
+
+
+def test_cells_that_span_lines_are_read_and_lines_are_right(table):
+    found = table('a,mpg,note\n1,1,"two\nlines"\n\n2,2,"one, ""two"""\n')
+    assert found.frame["note"].tolist() == ["two\nlines", 'one, "two"']
+    assert found.place("a", 1).endswith("column 'a', row 2 (line 5)")
+
+
+def test_files_that_are_not_there_or_of_no_known_kind(tmp_path):
+    for name, word in (("no.csv", "no.csv: No such file"), ("a.json", "a.json must be CSV"), (".", "has no rows")):
+        with pytest.raises(ValueError, match=word):
+            read_table(str(tmp_path / name))
+
+
+def test_a_folder_of_parquet_files(tmp_path):
+    frame = pd.DataFrame({"a": np.arange(6.0), "mpg": np.arange(6.0)})
+    for i in range(2):
+        frame[3 * i : 3 * i + 3].to_parquet(tmp_path / f"{i}.parquet", index=False)
+    assert values(read_table(str(tmp_path)))[1] == list(range(6))
+
+
+@pytest.mark.parametrize(("name", "module"), [("a.xlsx", "openpyxl"), ("a.parquet", "pyarrow")])
+def test_extras_are_named(table, tmp_path, monkeypatch, name, module):
+    table(pd.DataFrame({"a": [1.0], "mpg": [1.0]}), name)
+    extra = "excel" if module == "openpyxl" else "parquet"
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ValueError, match=rf"needs pip install 'conformal-gp\[{extra}\]'"):
+        read_table(str(tmp_path / name))
+
+
+def test_workbooks_with_empty_rows_and_several_sheets(tmp_path):
+    path = str(tmp_path / "book.xlsx")
+    with pd.ExcelWriter(path) as book:
+        pd.DataFrame().to_excel(book, sheet_name="empty", index=False)
+        rows = [[None, "a", "mpg"], [None, None, None], [None, 1.5, 2], [None, datetime.time(1), 3]]
+        pd.DataFrame(rows).to_excel(book, sheet_name="cars", header=False, index=False, startrow=2)
+        pd.DataFrame({"x": [1]}).to_excel(book, sheet_name="other")
+    with pytest.warns(UserWarning, match="only the first, 'cars', is read"):
+        found = read_table(path)
+    assert list(found.frame) == ["a", "mpg"]
+    with pytest.raises(ValueError, match=r"column 'a', row 2 \(line 6\): '01:00:00' is not a number"):
+        Columns.learn(found, "mpg")._numbers(found, "a")
+
+
+# Numbers are read strictly
+
+
+@pytest.mark.parametrize(
+    ("cell", "word"),
+    [
+        ("abc", r"column 'weight', row 3 \(line 4\): 'abc' is not a number .*--na 'abc'"),
+        ("1,5", r"'1,5' is not a number \(the decimal mark is '\.', --decimal"),
+        ("1,234", "'1,234' is not a number"),
+        ("1_0", "'1_0' is not a number"),
+        ("inf", "'inf' is not a number"),
+        ("1e999", "'1e999' is not a number"),
+        ("2024-01-05", "'2024-01-05' is not a number"),
+        ("$3", "is not a number"),
+    ],
+)
+def test_cells_that_are_no_numbers(table, cell, word):
+    with pytest.raises(ValueError, match=word):
+        values(table(f"weight;mpg\n1.5;30\n2.5;20\n{cell};25\n3.5;15\n"))
+
+
+@pytest.mark.parametrize("cell", ["1,234", "1.234", "-12,000"])
+def test_a_number_that_can_be_read_in_two_ways(table, cell):
+    text = f"a;mpg\n7;1\n{cell};2\n8;3\n"
+    with pytest.raises(ValueError, match=f"'{cell}' can be read in two ways, .*--decimal ,"):
+        table(text)
+    mark = "," if "," in cell else "."
+    assert values(table(text, decimal=mark))[0][1] == [float(cell.replace(",", "."))]
+    assert values(table(text + f"0{mark}5;4\n"))[0][1] == [float(cell.replace(",", "."))]  # another number shows which
+
+
+def test_thousands_in_a_comma_separated_file(table):
+    assert values(table("a,mpg\n1.234,1\n2.345,2\n"))[0] == [[1.234], [2.345]]
+    with pytest.raises(ValueError, match=r"'3,210' is not a number .*thousands have no mark"):
+        values(table('a,mpg\n1,"3,210"\n2,950\n'))
+
+
+@pytest.mark.parametrize(
+    ("train", "new", "value"),
+    [
+        ("a;mpg\n1234.5;1\n2;2\n", "a;b\n1.234;1\n", 1.234),
+        ("a;mpg\n1234,5;1\n2;2\n", "a;b\n1,234;1\n", 1.234),
+        ("a;mpg\n1234.5;1\n2;2\n", "a;b\n1,234;1\n", "'1,234' is not a number"),
+        ("a;mpg\n1234.5;1\n2;2\n", "a;b\n0,5;1\n", "'0,5' is not a number"),
+        ("a;mpg\n1;1\n2;2\n", "a;b\n1,234;1\n", "can be read in two ways"),
+        ("a,mpg\n1.5;1\n", "a;b\n1,5;2\n", "header"),
+    ],
+)
+def test_new_rows_are_read_as_training_rows_are(table, train, new, value):
+    def read():
+        old = table(train)
+        found = table(new, "new.csv", like=old.format)
+        return Columns.learn(old, "mpg").inputs(found)[0]["a"].tolist()
+
+    if isinstance(value, float):
+        assert read() == [value]
+    else:
+        with pytest.raises(ValueError, match=value):
+            read()
+
+
+def test_separator_and_encoding_of_the_training_rows_come_first(table):
+    assert table("a,b;c\n1,2;3\n").format.separator == ";"
+    assert table("a,b;c\n1,2;3\n", like=Format(",", ".", "utf-8")).format.separator == ","
+    assert table("a;b\n1;2\n", like=Format(",", ".", "utf-8")).format.separator == ";"
+    latin = PLAIN.replace("usa", "Österreich").encode("cp1252")
+    assert table(latin).frame["origin"][0] == "Österreich"
+    with pytest.raises(ValueError, match=r"not text in utf-8.*--encoding"):
+        table(latin, like=Format(",", ".", "utf-8"))
+    for options in ({"separator": "ab"}, {"separator": '"'}, {"decimal": "x"}, {"encoding": "klingon"}):
+        with pytest.raises(ValueError, match=r"--separator takes one character|not text in klingon"):
+            table(PLAIN, **options)
+
+
+def test_numbers_are_read_to_the_last_digit(table):
+    numbers = np.random.default_rng(0).normal(size=50) * 10.0 ** np.arange(-25, 25)
+    assert values(table("a,mpg\n" + "".join(f"{n!r},1\n" for n in numbers.tolist())))[0] == numbers[:, None].tolist()
+
+
+# Columns
+
+
+def test_target_and_dropped_columns_must_exist(table):
+    cars = table(PLAIN)
+    for wrong in ("MPG", "mgp", "mpg "):
+        with pytest.raises(ValueError, match=r"has no column .* Did you mean 'mpg'\? Its columns are 'weight'"):
+            values(cars, target=wrong)
+    for drop in (["mpg"], ["weight", "origin"]):
+        with pytest.raises(ValueError, match="must have the target 'mpg', and other columns"):
+            values(cars, drop=drop)
+    with pytest.raises(ValueError, match=r"column 'origin', row 1 .*'usa' is not a number"):
+        values(cars, target="origin")
+
+
+def test_columns_are_matched_by_name(table):
+    columns = Columns.learn(table(PLAIN), "mpg")
+    new = table("colour,origin,weight,mpg\nred,japan,9,\n", "new.csv")
+    assert columns.inputs(new)[0].astype(object).to_numpy().tolist() == [[9, "japan"]]
+    assert columns.extra(new) == ["colour"]
+    with pytest.raises(ValueError, match=r"new\.csv lacks 'weight', which .*cars\.csv has. Did you mean 'Weight'"):
+        columns.inputs(table("Weight,origin\n1,usa\n", "new.csv"))
+
+
+def test_a_new_category_is_named_or_left_out(table):
+    columns = Columns.learn(table(PLAIN), "mpg")
+    new = table("weight,origin\n1,usa\n2,jpaan\n", "new.csv")
+    with pytest.raises(
+        ValueError, match=r"column 'origin', row 2 \(line 3\): 'jpaan' is not among .*Did you mean 'japan'"
+    ):
+        columns.inputs(new)
+    with pytest.warns(UserWarning, match="category that no training row has: 1"):
+        assert columns.inputs(new, "blank")[0].index.tolist() == [0]
+
+
+def test_names_are_not_taken_for_categories(table):
+    with pytest.raises(ValueError, match=r"30 different values in 30 rows.*--drop 'name'"):
+        values(table("name,mpg\n" + "".join(f"car {i},{i}\n" for i in range(30))))
+    countries = "from,mpg\n" + "".join(f"country {i % 98},{i % 7}\n" for i in range(98 * 50))
+    assert len(values(table(countries))[0]) == 98 * 50
+
+
+@pytest.mark.parametrize("mark", ["", "NA", "?", "-999"])
+@pytest.mark.parametrize("name", ["cars.csv", "cars.parquet"])
+def test_missing_values(table, mark, name):
+    text = f"weight,origin,mpg\n1,usa,30\n{mark},japan,20\n3,{mark},25\n7,usa,15\n"
+    found = table(text if name.endswith("csv") else pd.read_csv(io.StringIO(text)), name)
+    marks = ["-999"]
+    with pytest.raises(ValueError, match=r"column 'weight', row 2.* has no value; --missing drop"):
+        values(found, marks=marks)
+    assert values(found, missing="drop", marks=marks) == ([[1, 1], [7, 1]], [30, 15])
+    with pytest.warns(UserWarning, match="2 missing values of .* guarantee is no longer exact"):
+        assert values(found, missing="impute", marks=marks) == ([[1, 1], [3, 0], [3, 1], [7, 1]], [30, 20, 25, 15])
+
+
+def test_missing_labels_are_never_imputed(table):
+    with pytest.raises(ValueError, match=r"column 'mpg', row 2 \(line 3\) has no value"):
+        values(table("a,mpg\n1,30\n2,\n3,10\n"))
+    labels = Columns.learn(table("a,mpg\n1,30\n2,\n3,10\n"), "mpg", missing="impute").labels(table("a,mpg\n1,\n"))
+    assert np.isnan(labels).all()
+
+
+ORDER = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "named"),
+    [
+        ("x", range(60), True),
+        ("x", ORDER.permutation(60), True),  # without a gap
+        ("x", np.arange(60) * 7 + 3, True),  # in order
+        ("car_id", ORDER.permutation(600)[:60], True),
+        ("humid", ORDER.permutation(600)[:60], False),
+        ("x", np.arange(60) // 2, False),  # not all different
+        ("x", ORDER.normal(size=60), False),
+    ],
+)
+def test_row_numbers_and_identifiers_are_pointed_out(table, recwarn, name, numbers, named):
+    values(table(f",{name},mpg\n" + "".join(f"{i},{number},1\n" for i, number in enumerate(numbers))))
+    said = " ".join(str(warning.message) for warning in recwarn)
+    assert (f"--drop {name} leaves them out" in said) is named
+    assert "columns without a name are not used" in said
+
+
+# Dates
+
+DAYS = ("2024-02-29", "2023-12-31", "2024-01-01")
+PARTS = [[2024, 2, 3], [2023, 12, 6], [2024, 1, 0]]  # a Thursday, a Sunday, a Monday
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d-%m-%Y", "typed"])
+def test_dates_become_parts(table, form):
+    days = pd.to_datetime(pd.Series(DAYS))
+    frame = pd.DataFrame({"day": days if form == "typed" else days.dt.strftime(form), "mpg": [1, 2, 3]})
+    found = table(frame, "days.parquet") if form == "typed" else table(frame.to_csv(index=False))
+    assert values(found, dates="parts")[0] == PARTS
+    with pytest.raises(ValueError, match=r"'day' holds dates .*--dates parts .*--drop 'day'"):
+        values(found)
+
+
+def test_hours_and_new_dates(table):
+    found = table("day,mpg\n2024-02-29 12:30,1\n2024-03-01T00:00:00Z,2\n2024-03-02 06:00+02:00,3\n")
+    columns = Columns.learn(found, "mpg", dates="parts")
+    assert columns.inputs(found)[0]["day (hour)"].tolist() == [12.5, 0, 4]
+    columns = Columns.learn(table("day,mpg\n13/1/2024,1\n14/1/2024,2\n"), "mpg", dates="parts")
+    assert columns.inputs(table("day\n3/1/2024\n"))[0].to_numpy().tolist() == [[2024, 1, 2]]
+    with pytest.raises(ValueError, match=r"column 'day', row 1 \(line 2\): '1/13/2024' is not a date"):
+        columns.inputs(table("day\n1/13/2024\n"))
+    with pytest.raises(ValueError, match="lacks 'day'"):
+        columns.inputs(table("dya\n1/1/2024\n"))
+
+
+@pytest.mark.parametrize(
+    ("cells", "word"),
+    [
+        (("1/2/2024", "3/4/2024"), "may have day or month first"),
+        (("2024-02-30", "2024-01-01"), "'2024-02-30' is not a date"),
+        (("2024-01-01", "2024-01-02", "soon"), "'soon' is not a date"),
+    ],
+)
+def test_dates_that_cannot_be_read(table, cells, word):
+    with pytest.raises(ValueError, match=word):
+        values(table("day,mpg\n" + "".join(f"{cell},1\n" for cell in cells)), dates="parts")
+
+
+# Writing
+
+ADDED = pd.DataFrame(
+    {"mean": [1.5, np.nan, -np.inf, 1 / 3], "large": [12345678.9, 0, 1e-9, 1e20], "words": ["=1+1", "", "x", "y"]}
+)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.xlsx", "a.parquet"])
+@pytest.mark.parametrize("written", ["comma.csv", "windows-excel.csv", "cars.parquet"])
+def test_what_is_written_is_read_again(table, tmp_path, name, written):
+    before = table(WRITTEN[written], written)
+    write_table(before, ADDED, str(tmp_path / name))
+    after = read_table(str(tmp_path / name), like=before.format)
+    assert values(after, drop=["mean", "large", "words"]) == EXPECTED
+    assert after.frame["words"].fillna("").tolist() == ADDED["words"].tolist()  # text, and no formula
+    mean = after.frame["mean"].replace({"": np.nan}).map(lambda cell: float(str(cell).replace(",", ".")))
+    np.testing.assert_array_equal(mean, ADDED["mean"] if name == "a.parquet" else [1.5, np.nan, -np.inf, 0.333333])
+
+
+def test_digits_and_cells_that_are_kept(table, tmp_path, capsys):
+    for digits, large in ((6, "12345700"), (2, "12000000"), (17, "12345678.9")):
+        write_table(table(PLAIN.replace("2.0", "2.00")), ADDED, "-", digits)
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0] == "weight,origin,mpg,mean,large,words"
+        assert lines[1] == f"1.5,usa,30,1.5,{large},=1+1"
+        assert lines[3].startswith("2.00,usa,25,-inf,1e-09")
+
+
+def test_what_cannot_be_written_leaves_the_old_file(table, tmp_path):
+    path = tmp_path / "out.csv"
+    path.write_text("old")
+    with pytest.raises(ValueError, match=r"already has 'mpg'.*--prefix"):
+        write_table(table(PLAIN), pd.DataFrame({"mpg": np.zeros(4)}), str(path))
+    with pytest.raises(ValueError, match=r"'ŷ', which cp1252, the encoding of .* lacks"):
+        write_table(table(PLAIN.replace("usa", "fü").encode("cp1252")), pd.DataFrame({"ŷ": np.zeros(4)}), str(path))
+    assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_damaged_tables_are_refused_or_keep_their_rows(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    content = bytearray((PLAIN + PLAIN.partition("\n")[2] * 3).encode("cp1252" if seed % 2 else "utf-8"))
+    pieces = (b'"', b",", b";", b"\t", b"\n", b"\r", b"\0", b"\x81", b"1,234", b"1e999", b"nan", b" ")
+    for _ in range(rng.integers(1, 4)):
+        place = int(rng.integers(len(content)))
+        content[place : place + int(rng.integers(0, 2))] = pieces[rng.integers(len(pieces))]
+    (tmp_path / "t.csv").write_bytes(bytes(content))
+    try:
+        found = read_table(str(tmp_path / "t.csv"))
+        X, y = values(found)
+    except ValueError as error:
+        assert len(str(error)) < 400  # noqa: PT017 (an error in words, or the rows)
+        return
+    assert len(found.frame) >= content.count(b"\n") - 2
+    assert np.isfinite(X).all()
+    assert np.isfinite(y).all()
