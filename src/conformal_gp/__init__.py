@@ -1,9 +1,26 @@
 """Gaussian process regression with guaranteed prediction intervals."""
 
-from conformal_gp.kernels import NeuralNetwork
-from conformal_gp.regressor import ConformalGPRegressor
-from conformal_gp.sparse import SparseConformalGPRegressor
-from conformal_gp.validation import ExtrapolationWarning
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from conformal_gp.kernels import NeuralNetwork
+    from conformal_gp.regressor import ConformalGPRegressor
+    from conformal_gp.sparse import SparseConformalGPRegressor
+    from conformal_gp.validation import ExtrapolationWarning
 
 __all__ = ["ConformalGPRegressor", "ExtrapolationWarning", "NeuralNetwork", "SparseConformalGPRegressor"]
 __version__ = "0.2.0"
+
+_MODULES = dict(zip(__all__, ("regressor", "validation", "kernels", "sparse"), strict=True))
+
+
+def __getattr__(name: str) -> Any:
+    """Import at first use: the command answers mistakes before scikit-learn and SciPy are there."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,19 +3,31 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from cli_cases import rows
+pytest.importorskip("typer", reason="the command line is an extra: pip install 'conformal-gp[cli]'")
+
+
+def rows(n, *, with_target=True, seed=0):
+    """A table as text: columns a, b, kind, and y."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2)).round(4)
+    kinds = np.array(["low", "middle", "top"])[rng.integers(0, 3, size=n)]
+    y = (np.sin(X[:, 0]) + (kinds == "top") + 0.2 * rng.normal(size=n)).round(4)
+    lines = [f"{a},{b},{kind}" + f",{label}" * with_target for (a, b), kind, label in zip(X, kinds, y, strict=True)]
+    return "\n".join(["a,b,kind" + ",y" * with_target, *lines]) + "\n"
 
 
 class CommandLine:
     """Runs ``conformal-gp`` in this process, in a folder of its own."""
 
+    rows = staticmethod(rows)
+
     def __init__(self, folder: Path):
         self.folder = folder
 
     def __call__(self, *arguments, stdin=None, code=0):
-        # Imported here, so that tests skip, and do not fail, where the extra is not installed.
         from typer.testing import CliRunner
 
         from conformal_gp.cli.app import app
@@ -35,19 +47,12 @@ class CommandLine:
 
     def error(self, *arguments, **options):
         """The message of a command that fails for a mistake of the user's."""
-        result = self(*arguments, code=2, **options)
-        return " ".join(result.stderr.split())
+        return " ".join(self(*arguments, code=2, **options).stderr.split())
 
     def write(self, name, content):
         path = self.folder / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """Hyperparameters from design rows for all tables of 20 rows or more: here the command matters, not the model."""
-    monkeypatch.setattr("conformal_gp.tuning.settings.ROWS_FOR_AUGMENTED", 19)
 
 
 @pytest.fixture
@@ -64,3 +69,9 @@ def train(command_line):
 @pytest.fixture
 def new(command_line):
     return command_line.write("new.csv", rows(8, with_target=False, seed=1))
+
+
+@pytest.fixture
+def model(command_line, train):
+    command_line("fit", train, "-t", "y", "-o", "m", "-q", "--tuning", "holdout")
+    return command_line.folder / "m"

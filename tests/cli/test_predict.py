@@ -1,285 +1,307 @@
-"""``conformal-gp predict`` and ``fit``: the library's numbers, in the table they belong to."""
+"""``conformal-gp fit`` and ``predict``: the library's numbers, in the table they belong to."""
 
 import io
-import json
+import os
+import stat
+import threading
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from cli_cases import noisy_tables, rows
-
-pytest.importorskip("typer", reason="the command line is an extra: pip install 'conformal-gp[cli]'")
-
-import pandas as pd
-
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.persistence import load_model, save_model
-from conformal_gp.tables import Columns, read_table
+from conformal_gp.io import load, save
+from devices import make_null_device
+
+FAST = ("--tuning", "holdout")
 
 
-def expected(train, new, levels):
-    """Means and intervals by way of the library."""
-    table = read_table(train)
-    columns = Columns.learn(table, "y")
-    (X, *_), y = columns.training_rows(table)
-    model = ConformalGPRegressor(random_state=0).fit(X, y)
-    inputs = columns.design(read_table(new)).X
-    return model.predict(inputs), model.predict_interval(inputs, levels)
+def table(result):
+    return pd.read_csv(io.StringIO(result.stdout), keep_default_na=False)
+
+
+def library(train, new):
+    """The command's model and its inputs, by way of the library."""
+    frame = pd.read_csv(train).astype({"kind": "category"})
+    model = ConformalGPRegressor(tuning="holdout", random_state=0).fit(frame.drop(columns="y"), frame["y"])
+    return model, pd.read_csv(new)
 
 
 def test_the_librarys_numbers(command_line, train, new):
-    result = command_line("predict", train, new, "--target", "y", "--confidence", "0.8", "90%")
+    common = ("predict", train, new, "--target", "y", *FAST, "--confidence", "0.8", "90%", "--quantiles", "5%", "50%")
+    result = command_line(*common, "--digits", "17")
     frame = pd.read_csv(io.StringIO(result.stdout), float_precision="round_trip")
-    mean, intervals = expected(train, new, [0.8, 0.9])
+    model, inputs = library(train, new)
     ends = ["y_lower_80", "y_upper_80", "y_lower_90", "y_upper_90"]
-    assert list(frame.columns) == ["a", "b", "kind", "y_mean", *ends, "y_beyond_training"]
-    np.testing.assert_array_equal(frame["y_mean"], mean)
-    np.testing.assert_array_equal(frame[["y_lower_80", "y_upper_80"]], intervals[:, :, 0])
-    np.testing.assert_array_equal(frame[["y_lower_90", "y_upper_90"]], intervals[:, :, 1])
-    assert "Exact" in result.stderr
-    assert "text columns are categories (one 0/1 input a category): kind: low, middle, top" in result.stderr
+    added = ["y_mean", *ends, "y_quantile_5", "y_quantile_50", "y_beyond_training"]
+    assert list(frame.columns) == ["a", "b", "kind", *added]
+    intervals = model.predict_interval(inputs, [0.8, 0.9])
+    np.testing.assert_array_equal(frame["y_mean"], model.predict(inputs))
+    np.testing.assert_array_equal(frame[ends], np.hstack([intervals[:, :, 0], intervals[:, :, 1]]))
+    np.testing.assert_array_equal(frame[added[5:7]], model.predict_quantiles(inputs, [0.05, 0.5]))
+    rounded = table(command_line(*common))
+    np.testing.assert_array_equal(rounded["y_mean"], [float(f"{value:.6g}") for value in frame["y_mean"]])
+    command_line(*common, "-o", "out.parquet")
+    np.testing.assert_array_equal(pd.read_parquet("out.parquet")["y_mean"], frame["y_mean"])
+    document = command_line.json(*common, "--tails", "equal")
+    equal = model.predict_interval(inputs, 0.8, tails="equal")
+    assert [row["lower_80"] for row in document["rows"]] == equal[:, 0].tolist()
+    assert document["inputs"] == ["a", "b", "kind = low", "kind = middle", "kind = top"]
+
+
+def test_words_are_plain(command_line, train, new):
+    for tuning in ("holdout", "augmented"):
+        said = command_line("predict", train, new, "-t", "y", "--tuning", tuning, "-c", "60").stderr
+        assert "kind = top" in said
+        assert "Exact" in said
+        for word in ("augmented", "1 - delta", "the bag", "several pieces", "kind=top"):
+            assert word not in said
+
+
+def test_default_levels_are_those_that_the_rows_support(command_line, train, new):
+    result = command_line("predict", train, new, "-t", "y", *FAST)
+    assert [name for name in table(result) if "lower" in name] == ["y_lower_90", "y_lower_95"]
+    assert "they take at least 99 for 99%, besides rows that tune the model" in result.stderr
+    ten = command_line.write("ten.csv", command_line.rows(10))
+    assert "inf" not in command_line("predict", ten, new, "-t", "y", *FAST).stdout
+    asked = command_line("predict", train, new, "-t", "y", *FAST, "-c", "99")
+    assert (table(asked)["y_upper_99"] == np.inf).all()
+    assert "needs at least 99 rows to rank" in asked.stderr
+    assert command_line.json("predict", train, new, "-t", "y", *FAST, "-c", "99")["rows"][0]["upper_99"] is None
 
 
 @pytest.mark.parametrize(
-    "levels",
-    [
-        ["--confidence", "0.9", "95%", "0.8"],
-        ["--confidence", "0.9", "--confidence", "95%", "-c", "80%"],
-        ["-c", "80%,0.9,95 %"],
-        ["-c", "0.8", "0.90", "90%", "0.95"],
-        ["-c", "95", "90", "80"],
-    ],
+    "levels", [["--confidence", "0.9", "95%", "0.8"], ["-c", "80%,0.9,95 %"], ["-c", "95", "90", "80"]]
 )
 def test_ways_to_write_levels(command_line, train, new, levels):
-    assert command_line.json("predict", train, new, "-t", "y", *levels)["levels"] == [0.8, 0.9, 0.95]
+    assert command_line.json("predict", train, new, "-t", "y", *FAST, *levels)["levels"] == [0.8, 0.9, 0.95]
 
 
 @pytest.mark.parametrize(
     ("level", "word"),
     [
-        ("1", "strictly between"),
-        ("0%", "strictly between"),
-        ("100%", "strictly between"),
-        ("abc", "such as 0.95 or 95%"),
-        ("nan", "such as 0.95 or 95%"),
+        ("0.05", "asks for intervals that hold 5% of labels; did you mean 95%? --any-level"),
+        ("5", "did you mean 95%?"),
+        ("0.1%", "did you mean 99.9%?"),
+        *(
+            (level, "takes levels strictly between 0 and 1")
+            for level in ("1.5", "1", "0", "100%", "105", "abc", "nan", "-0.5")
+        ),
+        ("0." + "9" * 100, "takes levels strictly between"),
+        ("1e-100000000", "takes levels strictly between"),
     ],
 )
-def test_levels_that_are_none(command_line, train, new, level, word):
-    assert word in command_line.error("predict", train, new, "-t", "y", "--confidence", level)
+def test_levels_that_are_none(command_line, level, word):
+    assert word in command_line.error("predict", "no.csv", "no.csv", "-t", "y", f"--confidence={level}")
 
 
-def test_json(command_line, train, new):
-    document = command_line.json("predict", train, new, "-t", "y", "-c", "90%", "99%")
-    mean, intervals = expected(train, new, [0.9])
-    assert [row["mean"] for row in document["rows"]] == mean.tolist()
-    assert [row["lower"][0] for row in document["rows"]] == intervals[:, 0, 0].tolist()
-    assert document["rows"][0]["upper"][1] is None  # 99% needs 99 rows: infinite, and JSON has no infinity
-    assert any("needs at least 99 rows" in notice for notice in document["notices"])
-    assert document["inputs"] == ["a", "b", "kind=low", "kind=middle", "kind=top"]
-    assert document["training_rows"] == 60
-    assert document["coverage"] is None
+def test_low_levels_can_be_asked_for(command_line, train, new):
+    document = command_line.json("predict", train, new, "-t", "y", *FAST, "-c", "5%", "--any-level")
+    assert document["levels"] == [0.05]
 
 
-def test_infinite_ends_in_a_table(command_line, train, new):
-    result = command_line("predict", train, new, "-t", "y", "-c", "99%")
-    frame = pd.read_csv(io.StringIO(result.stdout))
-    assert (frame["y_lower_99"] == -np.inf).all()
-    assert (frame["y_upper_99"] == np.inf).all()
-    assert "needs at least 99 rows to rank, the model has" in result.stderr
-
-
-def test_regions_with_holes_are_reported(command_line, train, new):
-    arguments = ("predict", train, new, "-t", "y", "-c", "90%", "--gamma", "1", "--tuning", "augmented")
-    document = command_line.json(*arguments)
-    with_holes = [row["row"] for row in document["rows"] if len(row["regions"][0]) > 1]
-    assert with_holes
-    for row in document["rows"]:
-        assert row["lower"][0] == row["regions"][0][0][0]
-        assert row["upper"][0] == row["regions"][0][-1][1]
-    result = command_line(*arguments, "--regions")
-    first = with_holes[0]
-    assert f"regions in several pieces at 90%: {len(with_holes)} (row {first} (line {first + 1})" in result.stderr
-    regions = pd.read_csv(io.StringIO(result.stdout))["y_region_90"]
-    assert [i + 1 for i, region in enumerate(regions) if region.count("[") > 1] == with_holes
+# Tables
 
 
 def test_files_of_every_kind(command_line, train, new):
-    reference = pd.read_csv(io.StringIO(command_line("predict", train, new, "-t", "y", "-q").stdout))
+    reference = table(command_line("predict", train, new, "-t", "y", *FAST, "-q"))
     pd.read_csv(train).to_parquet("train.parquet")
-    pd.read_csv(new).to_parquet("new.parquet")
+    pd.read_csv(new).to_excel("new.xlsx", index=False)
     pd.read_csv(new).to_csv("new.tsv", sep="\t", index=False)
     pd.read_csv(train).to_csv("train-excel.csv", sep=";", decimal=",", index=False, encoding="utf-8-sig")
+    pd.read_csv(new).to_csv("new-excel.csv", sep=";", decimal=",", index=False)
     for first, second, out in (
         ("train.parquet", "new.tsv", "out.tsv"),
-        ("train-excel.csv", "new.parquet", "out.parquet"),
-        ("train.parquet", "new.csv", "out.csv"),
+        ("train-excel.csv", "new.xlsx", "out.xlsx"),
+        ("train-excel.csv", "new-excel.csv", "out.csv"),
     ):
-        assert command_line("predict", first, second, "-t", "y", "-o", out, "-q").stdout == ""
-        frame = pd.read_parquet(out) if out.endswith("parquet") else pd.read_csv(out, sep="\t" if "tsv" in out else ",")
-        assert frame.pop("y_beyond_training").isna().all()
-        pd.testing.assert_frame_equal(frame, reference.drop(columns="y_beyond_training"), check_dtype=False)
-
-
-def test_decimal_commas_come_back(command_line, train, new):
-    pd.read_csv(new).to_csv("new-excel.csv", sep=";", decimal=",", index=False)
-    command_line("predict", train, "new-excel.csv", "-t", "y", "-o", "out.csv")
-    frame = pd.read_csv("out.csv", sep=";", decimal=",", float_precision="round_trip")
-    np.testing.assert_array_equal(frame["y_mean"], expected(train, new, [0.9])[0])
+        assert command_line("predict", first, second, "-t", "y", *FAST, "-o", out, "-q").stdout == ""
+        read = {"out.tsv": ("\t", "."), "out.csv": (";", ",")}.get(out)
+        found = pd.read_excel(out) if read is None else pd.read_csv(out, sep=read[0], decimal=read[1])
+        pd.testing.assert_frame_equal(found.iloc[:, :-1], reference.iloc[:, :-1], check_dtype=False, rtol=1e-5)
 
 
 def test_standard_input_and_output(command_line, train, new):
-    reference = command_line("predict", train, new, "-t", "y", "-q").stdout
-    assert command_line("predict", "-", new, "-t", "y", "-q", "-o", "-", stdin=train.read_text()).stdout == reference
-    assert command_line("predict", train, "-", "-t", "y", "-q", stdin=new.read_bytes()).stdout == reference
-    assert "only one file can be read from standard input" in command_line.error(
-        "predict", "-", "-", "-t", "y", stdin=reference
-    )
-    assert "standard input is empty" in command_line.error("predict", train, "-", "-t", "y", stdin="")
+    reference = command_line("predict", train, new, "-t", "y", *FAST, "-q").stdout
+    given = command_line("predict", train, "-", "-t", "y", *FAST, "-q", stdin=new.read_bytes().replace(b"\n", b"\r\n"))
+    assert (given.stdout, given.stderr) == (reference, "")
+    assert "only one file can be read" in command_line.error("predict", "-", "-", "-t", "y", stdin=reference)
 
 
-def test_quiet_says_nothing_but_the_result(command_line, train, new):
-    result = command_line("predict", train, new, "-t", "y", "-q", "-c", "99%")
-    assert result.stderr == ""
-    assert result.stdout.startswith("a,b,kind,y_mean")
+def test_mistakes_are_told_before_the_fit(command_line, train, new, monkeypatch):
+    monkeypatch.setattr(ConformalGPRegressor, "fit", None)
+    written = {
+        "lacking.csv": ("a,kind\n1,top\n", "lacking.csv lacks 'b'"),
+        "other.csv": ("a,b,kind\n1,2,best\n", "'best' is not among the categories"),
+        "text.csv": ("a,b,kind\n1,2,top\n1,x,top\n", "column 'b', row 2 (line 3): 'x' is not a number"),
+        "gap.csv": ("a,b,kind\n1,,top\n", "column 'b', row 1 (line 2) has no value"),
+    }
+    for name, (text, word) in written.items():
+        assert word in command_line.error("predict", train, command_line.write(name, text), "-t", "y")
+    assert "has no column 'Y'. Did you mean 'y'?" in command_line.error("predict", train, new, "-t", "Y")
+    assert "out.xls must be CSV" in command_line.error("predict", train, new, "-t", "y", "-o", "out.xls")
+    assert "no such folder" in command_line.error("predict", train, new, "-t", "y", "-o", "no/out.csv")
+    assert "give two tables" in command_line.error("predict", new, "-t", "y")
+    two = command_line.write("two.csv", command_line.rows(2).replace("low", "top").replace("middle", "top"))
+    assert "at least 3 are needed" in command_line.error("predict", two, new, "-t", "y", "--unseen", "blank")
 
 
-def test_labels_in_new_are_checked_against(command_line, train):
-    new = command_line.write("labelled.csv", rows(200, seed=3))
-    document = command_line.json("predict", train, new, "-t", "y", "-c", "90%")
-    assert 0.8 < document["coverage"][0] < 1.0
-    assert "labelled.csv has labels" in command_line("predict", train, new, "-t", "y", "-c", "90%").stderr
-
-
-def test_extra_and_missing_columns_are_named(command_line, train):
-    extra = command_line.write("extra.csv", "colour,kind,b,a\nred,top,1,2\n")
-    assert "not used: colour" in command_line("predict", train, extra, "-t", "y").stderr
-    lacking = command_line.write("lacking.csv", "a,kind\n1,top\n")
-    assert "lacking.csv lacks 'b'" in command_line.error("predict", train, lacking, "-t", "y")
-
-
-def test_rows_that_lack_a_value(command_line, train):
-    new = command_line.write("gaps.csv", "a,b,kind\n1,,top\n1,2,\n1,2,top\n")
-    assert "gaps.csv: column 'b' has no value in row 1 (line 2)" in command_line.error("predict", train, new, "-t", "y")
-    result = command_line("predict", train, new, "-t", "y", "--missing", "drop", "-c", "80%")
-    frame = pd.read_csv(io.StringIO(result.stdout))
-    assert frame["y_mean"].isna().tolist() == [True, True, False]
-    assert "gaps.csv that lack a value: 2" in result.stderr
-    result = command_line("predict", train, new, "-t", "y", "--missing", "impute", "-c", "80%")
-    assert pd.read_csv(io.StringIO(result.stdout))["y_mean"].notna().all()
+def test_rows_that_cannot_be_predicted_are_left_empty(command_line, train):
+    new = command_line.write("gaps.csv", "a,b,kind,colour\n1,,top,red\n1,2,best,red\n1,2,top,red\n")
+    common = ("predict", train, new, "-t", "y", *FAST, "-c", "80", "--unseen", "blank")
+    result = command_line(*common, "--missing", "drop")
+    assert (table(result)["y_mean"] == "").tolist() == [True, True, False]
+    assert "predictions of 2 rows" in result.stderr
+    assert "are not used: 'colour'" in result.stderr
+    result = command_line(*common, "--missing", "impute")
+    assert (table(result)["y_mean"] == "").tolist() == [False, True, False]
     assert "guarantee is no longer exact" in result.stderr
 
 
+def test_rows_beyond_the_training_rows_are_marked(command_line, train):
+    far = command_line.write("far.csv", "a,b,kind\n0,0,top\n50,0,top\n-50,99,low\n")
+    result = command_line("predict", train, far, "-t", "y", *FAST, "-c", "80")
+    assert table(result)["y_beyond_training"].tolist() == ["", "a", "a; b"]
+    assert "far outside the training rows: 2 of 3 (2, 3)" in result.stderr
+
+
+def test_labels_in_new_are_held_against_intervals(command_line, train):
+    labelled = command_line.write("labelled.csv", command_line.rows(200, seed=3))
+    said = command_line("predict", train, labelled, "-t", "y", *FAST, "-c", "90").stderr
+    assert "labelled.csv: 90% " in said
+    assert "% outside" in said
+
+
 def test_new_columns_do_not_replace_old_ones(command_line, train, new):
-    command_line("predict", train, new, "-t", "y", "-o", "once.csv")
-    assert "already has 'y_mean'" in command_line.error("predict", train, "once.csv", "-t", "y")
-    frame = pd.read_csv(io.StringIO(command_line("predict", train, "once.csv", "-t", "y", "--prefix", "p_").stdout))
-    np.testing.assert_array_equal(frame["p_mean"], frame["y_mean"])
+    command_line("predict", train, new, "-t", "y", *FAST, "-o", "once.csv")
+    assert "already has 'y_mean'" in command_line.error("predict", train, "once.csv", "-t", "y", *FAST)
+    twice = table(command_line("predict", train, "once.csv", "-t", "y", *FAST, "--prefix", "p_"))
+    assert twice["p_mean"].tolist() == twice["y_mean"].tolist()
 
 
-def test_fit_and_predict_from_the_model(command_line, train, new):
-    reference = command_line("predict", train, new, "-t", "y", "-q").stdout
-    assert "Saved to cars.model" in command_line("fit", train, "-t", "y", "-o", "cars.model").stderr
-    assert command_line("predict", "--model", "cars.model", new, "-q").stdout == reference
-    assert command_line("predict", new, "-m", "cars.model", "-t", "y", "-q").stdout == reference
-    assert list(load_model("cars.model").feature_names_in_) == ["a", "b", "kind=low", "kind=middle", "kind=top"]
-
-
-def test_a_model_through_pipes(command_line, train, new):
-    model = command_line("fit", "-", "-t", "y", "-o", "-", "-q", stdin=train.read_bytes()).stdout_bytes
-    reference = command_line("predict", train, new, "-t", "y", "-q").stdout
-    assert command_line("predict", new, "--model", "-", "-q", stdin=model).stdout == reference
-
-
-def test_models_that_are_none(command_line, train, new):
-    command_line("fit", train, "-t", "y", "-o", "m", "-q")
-    content = (command_line.folder / "m").read_bytes()
-    command_line.write("short", content[:-100])
-    assert "short is truncated or damaged" in command_line.error("predict", new, "-m", "short")
-    assert "train.csv is not a conformal-gp model" in command_line.error("predict", new, "-m", train)
-    assert "nowhere" in command_line.error("predict", new, "-m", "nowhere")
-    assert "predicts 'y', not 'z'" in command_line.error("predict", new, "-m", "m", "-t", "z")
-    assert "give one table (NEW)" in command_line.error("predict", train, new, "-m", "m")
-    other = command_line.write("other.csv", "a,b,kind\n1,2,unheard-of\n")
-    assert "'unheard-of' is not among the categories" in command_line.error("predict", other, "-m", "m")
-
-
-def test_models_saved_from_python(command_line, new):
-    frame = pd.DataFrame({"a": np.arange(30.0), "b": np.arange(30.0) % 7})
-    save_model(ConformalGPRegressor("se").fit(frame, np.sin(frame["a"])), "named.model")
-    header = command_line("predict", new, "-m", "named.model", "-t", "wave", "-c", "80%").stdout.splitlines()[0]
-    assert header == "a,b,kind,wave_mean,wave_lower_80,wave_upper_80,wave_beyond_training"
-    save_model(ConformalGPRegressor("se").fit(frame.to_numpy(), np.sin(frame["a"])), "nameless.model")
-    assert "inputs without names" in command_line.error("predict", new, "-m", "nameless.model")
-
-
-def test_fit_json(command_line, train):
-    document = command_line.json("fit", train, "-t", "y", "-o", "m")
-    assert document["training_rows"] == 60
-    assert document["model"] == "m"
-    assert "cannot both go" in command_line.error("fit", train, "-t", "y", "-o", "-", "--json")
-
-
-def test_errors_as_json(command_line, train, new):
-    result = command_line("predict", train, new, "-t", "x", "--json", code=2)
-    assert "has no column 'x'" in json.loads(result.stdout)["error"]
-
-
-@pytest.mark.parametrize("kernel", ["se", "rq", "nn", "matern32", "matern52"])
-def test_kernels(command_line, train, new, kernel):
-    document = command_line.json("predict", train, new, "-t", "y", "-c", "80%", "--kernel", kernel)
-    assert np.isfinite([row["lower"][0] for row in document["rows"]]).all()
-
-
-@pytest.mark.parametrize("tuning", ["auto", "augmented", "holdout", "train"])
-def test_tunings(command_line, train, new, tuning):
-    document = command_line.json(
-        "predict", train, new, "-t", "y", "-c", "60%", "--tuning", tuning, "--mean", "constant"
-    )
-    assert document["tuning"] == ("holdout" if tuning == "auto" else tuning)  # conftest.py has auto be quick
-    assert document["guarantee"].startswith("Not exact" if tuning == "train" else "Exact")
+def test_predictions_end_where_labels_do(command_line):
+    x = np.random.default_rng(0).uniform(0, 3, 40).round(3)
+    pd.DataFrame({"x": x, "n": np.maximum(x - 1.0, 0.0).round(3)}).to_csv("counts.csv", index=False)
+    common = ("predict", "counts.csv", "counts.csv", "-t", "n", *FAST, "-c", "80")
+    free, cut = table(command_line(*common)), table(command_line(*common, "--lower-bound", "0"))
+    assert (free["n_lower_80"] < 0.0).any()
+    np.testing.assert_array_equal(cut["n_lower_80"], free["n_lower_80"].clip(0.0))
+    assert "must enclose the labels" in command_line.error(*common, "--upper-bound", "1")
 
 
 def test_a_column_of_known_noise_variances(command_line):
-    frame, train, new = noisy_tables(command_line)
-    options = ["-t", "y", "-c", "80%", "--noise-column", "v"]
-    found = pd.read_csv(io.StringIO(command_line("predict", train, new, *options, "-q").stdout))
-    model = ConformalGPRegressor(random_state=0).fit(frame[["a"]][:60], frame["y"][:60], noise_variance=frame["v"][:60])
+    rng = np.random.default_rng(0)
+    a, v = rng.uniform(0, 3, 70), rng.choice([0.01, 0.4], 70)
+    frame = pd.DataFrame({"a": a, "v": v, "y": np.sin(2 * a) + np.sqrt(v) * rng.standard_normal(70)})
+    frame[:60].to_csv("noisy.csv", index=False)
+    frame[60:].drop(columns="y").to_csv("new.csv", index=False)
+    options = ("-t", "y", "--noise-column", "v", *FAST)
+    found = table(command_line("predict", "noisy.csv", "new.csv", *options, "-c", "80"))
+    model = ConformalGPRegressor(tuning="holdout", random_state=0)
+    model.fit(frame[["a"]][:60], frame["y"][:60], noise_variance=frame["v"][:60])
     ends = model.predict_interval(frame[["a"]][60:], 0.8, noise_variance=frame["v"][60:])
-    np.testing.assert_allclose(found[["y_lower_80", "y_upper_80"]], ends, rtol=1e-9)
-    command_line("fit", train, "-t", "y", "--noise-column", "v", "-o", "noisy.model", "-q")
-    again = command_line("predict", new, "-m", "noisy.model", "-c", "80%", "--quantiles", "10%", "-q").stdout
-    np.testing.assert_array_equal(pd.read_csv(io.StringIO(again))["y_lower_80"], found["y_lower_80"])
-    assert "noise-new.csv" not in again
-    lacking = command_line.write("lacking.csv", "a\n1\n")
-    assert "lacking.csv lacks 'v'" in command_line.error("predict", lacking, "-m", "noisy.model")
-    renamed = command_line.write("renamed.csv", (command_line.folder / "noisy-new.csv").read_text().replace("v", "w"))
-    others = command_line("predict", renamed, "-m", "noisy.model", "--noise-column", "w", "-c", "80%", "-q").stdout
-    np.testing.assert_array_equal(pd.read_csv(io.StringIO(others))["y_lower_80"], found["y_lower_80"])
+    np.testing.assert_allclose(found[["y_lower_80", "y_upper_80"]].astype(float), ends, rtol=1e-5)
+    command_line("fit", "noisy.csv", *options, "-o", "m", "-q")
+    assert table(command_line("predict", "new.csv", "-m", "m", "-c", "80")).equals(found)
+    assert "has no column 'w'" in command_line.error(
+        "predict", "noisy.csv", "new.csv", "-t", "y", "--noise-column", "w"
+    )
 
 
-def test_columns_that_are_no_noise_variances(command_line):
-    _, train, new = noisy_tables(command_line)
-    told = command_line.error("predict", train, new, "-t", "y", "--noise-column", "w")
-    assert "noisy.csv has no column 'w'" in told
-    assert "cannot be the target" in command_line.error("predict", train, new, "-t", "y", "--noise-column", "y")
-    negative = command_line.write("negative.csv", "a,v\n1,-0.5\n")
-    told = command_line.error("predict", train, negative, "-t", "y", "--noise-column", "v")
-    assert "variances cannot be negative; column 'v' has -0.5" in told
-    empty = command_line.write("empty.csv", "a,v\n1,\n2,0.1\n")
-    assert "column 'v' has no value" in command_line.error("predict", train, empty, "-t", "y", "--noise-column", "v")
-    dropped = command_line("predict", train, empty, "-t", "y", "--noise-column", "v", "--missing", "drop", "-q").stdout
-    assert pd.read_csv(io.StringIO(dropped))["y_mean"].isna().tolist() == [True, False]
-    command_line("fit", train, "-t", "y", "--drop", "v", "-o", "m", "-q")
-    told = command_line.error("predict", new, "-m", "m", "--noise-column", "v")
-    assert "if fit was given those of the training rows" in told
+def test_many_rows_take_the_low_rank_model(command_line, new, monkeypatch):
+    monkeypatch.setattr("conformal_gp.cli.options.MOST_EXACT_ROWS", 300)
+    monkeypatch.setattr("conformal_gp.cli.training.MOST_EXACT_ROWS", 300)
+    many = command_line.write("many.csv", command_line.rows(400))
+    result = command_line("predict", many, new, "-t", "y", "-c", "90%")
+    assert "400 rows take a low-rank Gaussian process" in result.stderr
+    assert "takes up to 300 rows" in command_line.error("predict", many, new, "-t", "y", "--tuning", "train")
+    command_line("fit", many, "-t", "y", "-o", "m")
+    assert command_line("predict", new, "--model", "m", "-c", "90%").stdout == result.stdout
 
 
-def test_varying_noise(command_line):
-    rng = np.random.default_rng(1)
-    a = rng.uniform(-2, 2, 120)
-    frame = pd.DataFrame({"a": a, "y": np.exp(a) * rng.standard_normal(120)})
-    train = command_line.write("spread.csv", frame.to_csv(index=False))
-    new = command_line.write("two.csv", "a\n-1.5\n1.5\n")
-    found = pd.read_csv(io.StringIO(command_line("predict", train, new, "-t", "y", "--noise", "varying", "-q").stdout))
-    low, high = found["y_upper_90"] - found["y_lower_90"]
-    assert high > 4 * low
+# Saved models
+
+
+def test_fit_and_predict_from_the_model(command_line, train, new, model):
+    reference = command_line("predict", train, new, "-t", "y", *FAST, "-q").stdout
+    assert command_line("predict", "--model", "m", new, "-q").stdout == reference
+    assert command_line("predict", new, "--model", "-", "-q", stdin=model.read_bytes()).stdout == reference
+    piped = command_line("fit", "-", "-t", "y", "-o", "-", "-q", *FAST, stdin=train.read_bytes()).stdout_bytes
+    assert command_line("predict", new, "--model", "-", "-q", stdin=piped).stdout == reference
+    assert list(load("m").feature_names_in_) == ["a", "b", "kind"]
+    document = command_line.json("fit", train, "-t", "y", "-o", "m", *FAST)
+    assert (document["model"], document["training_rows"]) == ("m", 60)
+    assert "cannot both go" in command_line.error("fit", train, "-t", "y", "-o", "-", "--json")
+
+
+def test_a_model_reads_new_rows_as_its_training_rows(command_line, train):
+    pd.read_csv(train).to_csv("train.csv", sep=";", decimal=",", index=False)
+    command_line("fit", "train.csv", "-t", "y", "-o", "m", "-q", *FAST)
+    command_line.write("new.csv", "a;b;kind\n1,234;0;top\n1,234;none;top\n")
+    options = ("predict", "new.csv", "-m", "m", "-c", "80", "--na", "none")
+    found = command_line(*options, "--missing", "drop", "-q").stdout
+    assert found.splitlines()[0] == "a;b;kind;y_mean;y_lower_80;y_upper_80;y_beyond_training"
+    assert found.splitlines()[2] == "1,234;none;top;;;;"
+    points = command_line.write("points.csv", "a;b;kind\n1.234;0;top\n")
+    assert "'1.234' is not a number (the decimal mark is ','" in command_line.error("predict", points, "-m", "m")
+
+
+def test_models_that_are_none(command_line, train, new, model):
+    command_line.write("short", model.read_bytes()[:-100])
+    assert "short is not a saved model, or is damaged" in command_line.error("predict", new, "-m", "short")
+    assert "train.csv is not a saved model" in command_line.error("predict", new, "-m", train)
+    assert "nowhere: No such file" in command_line.error("predict", new, "-m", "nowhere")
+    assert "predicts 'y', not 'z'" in command_line.error("predict", new, "-m", "m", "-t", "z")
+    save(ConformalGPRegressor("se"), "python.model")
+    assert "but in Python" in command_line.error("predict", new, "-m", "python.model")
+    for option in ("--kernel=se", "--drop=a", "--noise-column=a"):
+        assert f"{option.partition('=')[0]} says how to fit" in command_line.error("predict", new, "-m", "m", option)
+
+
+# Outputs
+
+
+@pytest.mark.parametrize("name", ["train.csv", "new.csv", "m"])
+def test_an_input_is_never_overwritten(command_line, train, new, model, name):
+    before = (command_line.folder / name).read_bytes()
+    given = ("-m", "m") if name == "m" else (train, "-t", "y")
+    assert "which is an input" in command_line.error("predict", *given, new, "-o", f"./{name}")
+    if name == "train.csv":
+        for command in ("fit", "report"):
+            assert "which is an input" in command_line.error(command, train, "-t", "y", "-o", train)
+    assert (command_line.folder / name).read_bytes() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes")
+def test_pipes_links_and_devices(command_line, train, new, tmp_path):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    command_line("predict", train, new, "-t", "y", *FAST, "-o", pipe, "-q")
+    reader.join(timeout=60)
+    assert read[0].startswith(b"a,b,kind,y_mean")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "target.csv")
+    command_line("predict", train, new, "-t", "y", *FAST, "-o", "link.csv", "-q")
+    assert (tmp_path / "target.csv").read_bytes() == read[0]
+    assert (tmp_path / "link.csv").is_symlink()
+    device = make_null_device(tmp_path)
+    command_line("fit", train, "-t", "y", *FAST, "-o", device, "-q")
+    assert stat.S_ISCHR(device.stat().st_mode)
+
+
+@pytest.mark.parametrize("command", ["predict", "fit"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+def test_a_stop_or_a_full_disk_keeps_the_old_file(command_line, train, new, monkeypatch, command, error):
+    old = command_line.write("out", "old content")
+
+    def stopped(descriptor):
+        raise error
+
+    monkeypatch.setattr(os, "fsync", stopped)
+    tables = [train, new] if command == "predict" else [train]
+    arguments = (command, *tables, "-t", "y", *FAST, "-o", old)
+    result = command_line(*arguments, code=130 if isinstance(error, KeyboardInterrupt) else 2)
+    assert ("stopped; no output was left half-written" in result.stderr) is isinstance(error, KeyboardInterrupt)
+    assert old.read_text() == "old content"
+    assert not list(command_line.folder.glob(".*"))

@@ -12,11 +12,6 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperCommand
 
-from conformal_gp.cli.stopping import MESSAGE, exit_code, say_stopped
-
-PROGRAM_FAULT = 1
-USER_MISTAKE = 2
-
 _LEVEL = re.compile(r"\d*\.?\d+\s?%?")
 _TAKE_LEVELS = ("--confidence", "--quantiles", "--upper", "--lower")
 
@@ -50,57 +45,30 @@ class Command(TyperCommand):
         except BrokenPipeError:  # the reader of our output has stopped
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the interpreter flushes it when it ends)
             raise typer.Exit from None
-        except KeyboardInterrupt as stop:
-            _stop(ctx, stop)
+        except KeyboardInterrupt:
+            _end(ctx, "stopped; no output was left half-written.", 130)
         except ImportError as error:
             if error.name is not None and error.name.startswith("conformal_gp"):
                 raise
             # Errors that we raise have no module name, and say themselves which extra is needed.
-            _say(ctx, str(error) if error.name is None else f"this needs {error.name}: pip install 'conformal-gp[cli]'")
-            raise typer.Exit(USER_MISTAKE) from None
-        except (ValueError, OSError, MemoryError) as error:
-            _say(ctx, _words(error))
-            _show_traceback_if_asked()
-            raise typer.Exit(USER_MISTAKE) from None
-        except (typer.Exit, typer.Abort):
-            raise
+            _end(ctx, str(error) if error.name is None else f"this needs {error.name}: pip install 'conformal-gp[cli]'")
+        except MemoryError as error:
+            _end(ctx, f"there is not enough memory for this many rows ({error}).")
+        except (ValueError, OSError) as error:
+            filename = getattr(error, "filename", None)
+            _end(ctx, str(error) if filename is None else f"{filename}: {error.strerror}.")  # type: ignore[union-attr]
         except Exception as error:
-            if isinstance(error.__cause__, KeyboardInterrupt):  # which came while compiled code was called
-                _stop(ctx, error.__cause__)
-            if not type(error).__module__.startswith(("typer", "click")):
-                _say(
-                    ctx,
-                    f"a fault in conformal-gp, not in your data: {type(error).__name__}: {error}. Please report it "
-                    "with what CONFORMAL_GP_DEBUG=1 conformal-gp ... prints.",
-                )
-                _show_traceback_if_asked()
-                raise typer.Exit(PROGRAM_FAULT) from None
-            raise
+            if isinstance(error, typer.Exit | typer.Abort) or type(error).__module__.startswith(("typer", "click")):
+                raise
+            what = f"a fault in conformal-gp, not in your data: {type(error).__name__}: {error}"
+            _end(ctx, f"{what}. Please report it with what CONFORMAL_GP_DEBUG=1 conformal-gp ... prints.", 1)
 
 
-def _stop(ctx: Any, stop: KeyboardInterrupt) -> NoReturn:
-    """End the program because it was asked to."""
-    say_stopped()
-    if ctx.params.get("as_json"):
-        print(json.dumps({"error": MESSAGE}))
-    raise typer.Exit(exit_code(stop)) from None
-
-
-def _words(error: Exception) -> str:
-    if isinstance(error, MemoryError):
-        return f"there is not enough memory for this many rows ({error})."
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}."
-    return str(error)
-
-
-def _say(ctx: Any, message: str) -> None:
-    """Print an error to standard error, and with ``--json`` also to standard output as JSON."""
+def _end(ctx: Any, message: str, code: int = 2) -> NoReturn:
+    """Print an error to standard error, with ``--json`` also to standard output as JSON, and exit."""
+    if os.environ.get("CONFORMAL_GP_DEBUG"):
+        traceback.print_exc()
     print(f"error: {message}", file=sys.stderr)
     if ctx.params.get("as_json"):
         print(json.dumps({"error": message}))
-
-
-def _show_traceback_if_asked() -> None:
-    if os.environ.get("CONFORMAL_GP_DEBUG"):
-        traceback.print_exc()
+    raise typer.Exit(code) from None

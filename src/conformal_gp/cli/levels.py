@@ -3,43 +3,49 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from conformal_gp.conformal.levels import read_level
-
 # Short, so that no fraction has a denominator of millions of digits.
-_LEVEL = re.compile(r"[+-]?(\d{1,20}(\.\d{0,20})?|\.\d{1,20})([eE][+-]?\d)?")
-_MOST_DECIMALS = 12
+_LEVEL = re.compile(r"\d{1,3}(\.\d{0,12})?|\.\d{1,12}")
 
 
-def parse_level(text: str, option: str = "--confidence") -> Fraction:
-    """A level, as a share or in percent; ``option`` is where it was given. A number above 1 is in percent.
+def parse_levels(texts: Iterable[str], option: str = "--confidence", any_level: bool = False) -> list[Fraction]:
+    """Levels in ascending order, as shares or in percent: 95 means 95%. Commas may separate them.
 
-    >>> parse_level("0.95") == parse_level("95%") == parse_level("95") == Fraction(19, 20)
-    True
+    >>> parse_levels(["0.95", "80%,95"])
+    [Fraction(4, 5), Fraction(19, 20)]
     """
-    kind = "quantiles" if option == "--quantiles" else "levels"
-    written = text.strip()
-    plain = written.removesuffix("%").strip()
-    if not _LEVEL.fullmatch(plain):
-        shown = text if len(text) <= 30 else f"{text[:30]}..."
-        raise ValueError(f"{option} takes {kind} such as 0.95 or 95%, got '{shown}'.")
-    value = Fraction(plain)
-    if written.endswith("%") or value > 1:
-        value /= 100
-    if (value * 10**_MOST_DECIMALS).denominator != 1:
-        raise ValueError(f"{option} takes {kind} of up to {_MOST_DECIMALS} decimals, got '{text}'.")
-    try:
-        return read_level(value)
-    except ValueError:
-        raise ValueError(f"{option} takes {kind} strictly between 0 and 1 (0% and 100%), got '{text}'.") from None
+    levels = set()
+    for text in (part.strip() for given in texts for part in given.split(",")):
+        plain = text.removesuffix("%").strip()
+        value = Fraction(plain) if _LEVEL.fullmatch(plain) else Fraction(0)
+        level = value / 100 if text.endswith("%") or value >= 2 else value
+        if not 0 < level < 1:
+            raise ValueError(f"{option} takes levels strictly between 0 and 1, such as 0.95 or 95%; got '{text[:30]}'.")
+        if level < Fraction(1, 2) and not any_level:
+            raise ValueError(
+                f"{option} {text} asks for intervals that hold {written(level)}% of labels; did you mean "
+                f"{written(1 - level)}%? --any-level takes it as it is."
+            )
+        levels.add(level)
+    return sorted(levels)
 
 
-def parse_levels(texts: Iterable[str], option: str = "--confidence") -> list[Fraction]:
-    """Levels in ascending order, without repetitions. A text may contain several, separated by commas."""
-    parts = [part for text in texts for part in text.split(",") if part.strip()]
-    if not parts:
-        kind = "quantiles" if option == "--quantiles" else "levels"
-        raise ValueError(f"{option} takes {kind} such as 0.95 or 95%, got none.")
-    return sorted({parse_level(part, option) for part in parts})
+def written(level: Fraction) -> str:
+    """A level in percent, without the sign.
+
+    >>> written(Fraction(999, 1000))
+    '99.9'
+    """
+    return f"{float(100 * level):.12g}"
+
+
+def more_rows(levels: Sequence[Fraction]) -> str:
+    """What more rows would buy, where rows did not support all usual levels; else nothing."""
+    from conformal_gp.conformal.levels import rows_needed
+    from conformal_gp.evaluation.findings import USUAL
+
+    needed = [f"{rows_needed(level)} for {written(level)}%" for level in USUAL if level not in levels]
+    what = f"with more rows there would be intervals of higher levels too: they take at least {' and '.join(needed)}"
+    return f"{what}, besides rows that tune the model" if needed else ""

@@ -2,200 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from fractions import Fraction
+import io
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
-import numpy as np
 import typer
-from sklearn.model_selection import ShuffleSplit
 
 from conformal_gp.cli import options
-from conformal_gp.cli.evaluate import cross_validated, curve, held_out_by, picture_format, training_size
+from conformal_gp.cli.evaluate import CONFORMAL, cross_validated
 from conformal_gp.cli.levels import parse_levels
+from conformal_gp.cli.options import Model, Reading
 from conformal_gp.cli.output import Output
-from conformal_gp.cli.training import ModelChoice, Reading, Training, read_training
-from conformal_gp.evaluation import HeldOut, importance
-from conformal_gp.files import check_output, replacing
-from conformal_gp.tables import TableError
-from conformal_gp.tables.errors import did_you_mean, listed
+from conformal_gp.cli.training import read_new, read_training
 
-
-class Job(NamedTuple):
-    """The training rows, the model and the options of a picture."""
-
-    training: Training
-    choice: ModelChoice
-    levels: list[Fraction]
-    folds: int | None
-    input_name: str | None
-    row: int
-    output: Output
-
-    @property
-    def cv(self) -> int | ShuffleSplit:
-        """Number of folds, or of many rows what holds out some."""
-        return held_out_by(self.folds, self.training.y.size, self.choice.seed, self.output)
-
-    def held_out(self, levels: list[Fraction], *, compare: bool, **asked: Any) -> HeldOut:
-        """Cross-validated intervals of full conformal prediction, or of all three methods."""
-        return cross_validated(self.training, self.choice, levels, self.cv, self.output, compare=compare, **asked)
-
-    def fitted(self, without: int | None = None) -> Any:
-        """The model fitted to all rows, or to all but one."""
-        X, y, *_ = self.training
-        rows = [i for i in range(y.size) if i != without]
-        with self.output.warnings_as_notices():
-            return self.choice.model(len(rows)).fit(self.training.columns.frame(X[rows]), y[rows])
-
-    @property
-    def feature(self) -> int:
-        """Number of the input along which a band is drawn. It must be numeric."""
-        columns = self.training.columns
-        numbers = [column.name for column in columns.columns if column.categories is None and column.dates is None]
-        if not numbers:
-            raise TableError("a band goes over a column of numbers, and there is none.")
-        name = numbers[0] if self.input_name is None else self.input_name
-        if name not in numbers:
-            raise TableError(
-                f"a band cannot go over '{name}'.{did_you_mean(name, numbers)} Columns of numbers are "
-                f"{listed(numbers)}."
-            )
-        return columns.input_names.index(name)
-
-
-def _floats(levels: list[Fraction]) -> list[float]:
-    return [float(level) for level in levels]
-
-
-def _intervals(job: Job) -> Any:
-    from conformal_gp.plotting import IntervalDisplay
-
-    held_out = job.held_out(job.levels[-1:], compare=False)
-    ((name, ends),) = held_out.intervals.items()
-    return IntervalDisplay.from_predictions(
-        held_out.y,
-        held_out.prediction[name],
-        ends[:, :, 0],
-        confidence_level=float(job.levels[-1]),
-        name=name,
-        target_name=job.training.columns.target,
-    )
-
-
-def _coverage(job: Job) -> Any:
-    from conformal_gp.plotting import CoverageDisplay
-
-    levels = curve(training_size(job.training.y.size, job.cv)) or job.levels
-    held_out = job.held_out(levels, compare=True)
-    return CoverageDisplay.from_predictions(held_out.y, held_out.intervals, confidence_level=_floats(levels))
-
-
-def _widths(job: Job) -> Any:
-    from conformal_gp.plotting import WidthDisplay
-
-    held_out = job.held_out(job.levels, compare=True)
-    return WidthDisplay.from_predictions(
-        held_out.intervals, confidence_level=_floats(job.levels), target_name=job.training.columns.target
-    )
-
-
-def _importance(job: Job) -> Any:
-    from conformal_gp.plotting import ImportanceDisplay
-
-    columns = job.training.columns
-    held_out = job.held_out(job.levels[:1], compare=False, groups=columns.groups())
-    return ImportanceDisplay.from_predictions(importance(held_out), target_name=columns.target)
-
-
-def _band(job: Job) -> Any:
-    from conformal_gp.plotting import PredictionBandDisplay
-
-    return _along_one_input(job, PredictionBandDisplay, _floats(job.levels))
-
-
-def _comparison(job: Job) -> Any:
-    from conformal_gp.plotting import ComparisonDisplay
-
-    return _along_one_input(job, ComparisonDisplay, float(job.levels[-1]))
-
-
-def _along_one_input(job: Job, display: Any, confidence_level: float | list[float]) -> Any:
-    X, y, columns, *_ = job.training
-    return display.from_estimator(
-        job.fitted(),
-        columns.frame(X),
-        y,
-        feature=job.feature,
-        fixed=columns.usual_categories(),
-        confidence_level=confidence_level,
-        target_name=columns.target,
-    )
-
-
-def _p_values(job: Job) -> Any:
-    from conformal_gp.plotting import PValueDisplay
-
-    X, y, columns, rows, _ = job.training
-    places = np.flatnonzero(rows == job.row - 1)
-    if places.size == 0:
-        within = f"lie between 1 and {rows[-1] + 1}" if not 1 <= job.row <= rows[-1] + 1 else "be a row that was kept"
-        raise TableError(f"--row must {within}, got {job.row}.")
-    row = int(places[0])
-    return PValueDisplay.from_estimator(
-        job.fitted(without=row),
-        columns.frame(X[[row]]),
-        y[row],
-        confidence_level=_floats(job.levels),
-        target_name=columns.target,
-    )
-
-
-Kind = Literal["intervals", "coverage", "widths", "importance", "band", "comparison", "p-values"]
-_KINDS: dict[Kind, Callable[[Job], Any]] = {
-    "intervals": _intervals,
-    "coverage": _coverage,
-    "widths": _widths,
-    "importance": _importance,
-    "band": _band,
-    "comparison": _comparison,
-    "p-values": _p_values,
-}
+FORMATS = (".png", ".svg", ".pdf")
 
 
 def plot(
     data: options.Data,
     target: options.Target,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The picture: .png, .svg or .pdf.")],
+    new: Annotated[str | None, typer.Argument(metavar="[NEW]", help="Table of new rows, without labels.")] = None,
     kind: Annotated[
-        Kind,
+        Literal["intervals", "coverage", "band", "distribution", "importance"],
         typer.Option(
-            help="Held-out intervals (of the highest level), coverage, widths; which inputs matter; a band along one "
-            "input, plain and conformal bands side by side; or the p-values of possible labels of one row."
+            help="Intervals of the new rows, or of held-out rows of DATA; coverage at every level; a band along one "
+            "input; the distribution of one new row; which inputs matter."
         ),
     ] = "intervals",
     input_name: Annotated[
-        str | None, typer.Option("--input", metavar="COL", help="Column of a band.  [default: the first numeric one]")
+        str | None, typer.Option("--input", metavar="COL", help="Column of a band.  [default: the first]")
     ] = None,
-    row: Annotated[int, typer.Option(metavar="N", help="Row of the p-values in the table, from 1.")] = 1,
-    confidence: options.Confidence = ["80%", "95%"],  # noqa: B006 (typer copies it)
+    row: Annotated[int, typer.Option(min=1, metavar="N", help="Row of NEW whose distribution is drawn.")] = 1,
+    confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
+    any_level: options.AnyLevel = False,
     folds: options.Folds = None,
     *,
-    choice: ModelChoice,
+    choice: Model,
     reading: Reading,
     quiet: options.Quiet = False,
 ) -> None:
-    """Draw intervals for DATA."""
+    """Draw intervals: `conformal-gp plot cars.csv new-cars.csv --target mpg -o intervals.png`.
+
+    With NEW, those of the new rows; else those of rows of DATA that were held out.
+    """
+    from conformal_gp.files import check_output, write_bytes
+    from conformal_gp.tables import did_you_mean
+
+    output = Output(quiet=quiet)
+    levels: Any = [*map(float, parse_levels(confidence, any_level=any_level))]
+    if out.suffix.lower() not in FORMATS:
+        raise ValueError(f"--out must end in {', '.join(FORMATS)}; got {out}.")
+    if kind != "intervals" and (kind == "distribution") != (new is not None):
+        raise ValueError(f"--kind {kind} takes {'DATA and NEW' if kind == 'distribution' else 'DATA alone'}.")
+    check_output(out, [data] if new is None else [data, new])
+    training = read_training(data, target, reading, output)
+    names = list(training.X)
+    if input_name is not None and input_name not in names:
+        known = f"one of {', '.join(names)}; got {input_name}.{did_you_mean(input_name, names)}"
+        raise ValueError(f"--input must be {known}")
+    if training.noise is not None:
+        raise ValueError("--noise-column is not for pictures; report takes it.")
+    X_new = None if new is None else read_new(new, training.columns, reading, output)[1]
+    if X_new is not None and row > len(X_new):
+        raise ValueError(f"--row must lie between 1 and {len(X_new)}, got {row}.")
+
     import matplotlib as mpl
 
     mpl.use("Agg")
-    output = Output(quiet=quiet, as_json=False)
-    levels = parse_levels(confidence)
-    written = picture_format(out, "--out")
-    check_output(out, [data])
-    training = read_training(data, target, reading, choice.seed, output)
-    display = _KINDS[kind](Job(training, choice, levels, folds, input_name, row, output))
-    with replacing(out) as file:
-        display.figure_.savefig(file, format=written, dpi=150, bbox_inches="tight")
+    from conformal_gp import plotting
+    from conformal_gp.evaluation import supported_levels
+
+    display: Any
+    if kind == "band" or X_new is not None:
+        model = training.fit(choice, output)
+        levels = levels or [*map(float, supported_levels(model._predictor.n_ranked))]
+    else:
+        levels = [percents / 100 for percents in range(50, 100, 5)] if kind == "coverage" else levels or None
+        held_out = cross_validated(training, choice, folds, output, levels, importance=kind == "importance")
+    with output.working("drawing"):
+        if kind == "band":
+            display = plotting.PredictionBandDisplay.from_estimator(
+                model,
+                training.X,
+                training.y,
+                feature=input_name or names[0],
+                confidence_level=levels,
+                target_name=target,
+            )
+        elif kind == "distribution" and X_new is not None:
+            display = plotting.DistributionDisplay.from_estimator(model, X_new.iloc[[row - 1]], target_name=target)
+        elif kind == "importance":
+            display = plotting.ImportanceDisplay.from_predictions(held_out.importance, target_name=target)
+        elif kind == "coverage":
+            display = plotting.CoverageDisplay.from_predictions(held_out.y, held_out.intervals, confidence_level=levels)
+        elif X_new is not None:
+            rows = training.X, training.y
+            display = plotting.IntervalDisplay.from_estimator(
+                model, X_new, confidence_level=levels[0], train=rows, target_name=target
+            )
+        else:
+            prediction, ends = held_out.prediction[CONFORMAL], held_out.intervals[CONFORMAL][:, :, 0]
+            level = float(held_out.levels[0])
+            display = plotting.IntervalDisplay.from_predictions(
+                held_out.y, prediction, ends, confidence_level=level, target_name=target
+            )
+    picture = io.BytesIO()
+    display.figure_.savefig(picture, format=out.suffix.lower()[1:], dpi=150, bbox_inches="tight")
+    write_bytes(out, picture.getvalue())
     output.info(f"Picture: {out}")

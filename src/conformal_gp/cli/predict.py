@@ -1,39 +1,69 @@
-"""``conformal-gp predict``: means, intervals, quantiles and bounds for a table of new rows."""
+"""``conformal-gp fit`` and ``conformal-gp predict``: a model from a table, and predictions for a table of new rows."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import Annotated
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.asked import Asked
-from conformal_gp.cli.folder import fit_to_folder, is_folder
+from conformal_gp.cli.levels import more_rows, parse_levels, written
+from conformal_gp.cli.options import LabelRange, Model, Reading
 from conformal_gp.cli.output import Output
-from conformal_gp.cli.prediction import Prediction, read_new
-from conformal_gp.cli.training import LabelRange, Model, ModelChoice, Reading, read_training
-from conformal_gp.files import check_output
-from conformal_gp.persistence import load_columns
-from conformal_gp.tables import Columns, TableError, write_table
-from conformal_gp.tables.kinds import kind_of
+from conformal_gp.cli.training import read_new, read_training
 
-# Options that say how a model is fitted, and nothing to one that is.
-_OF_FIT = (
-    *("kernel", "mean", "tuning", "gamma", "log", "warp", "noise", "seed", "jobs"),
-    *("categories", "dates", "drop", "sample"),
-)
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from conformal_gp.tables import Table
+    from conformal_gp.types import Array
+
+_OF_FIT = ("kernel", "tuning", "warp", "difficulty", "seed", "jobs", "dates", "drop", "noise_column")
+_ROWS_NAMED = 5
+
+
+def fit(
+    data: options.Data,
+    target: options.Target,
+    out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="File for the model; - is stdout.")],
+    *,
+    choice: Model,
+    reading: Reading,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Fit a model to DATA and save it: `conformal-gp fit cars.csv --target mpg -o cars.model`.
+
+    The file is for predict --model. It contains the training rows, readable by anyone who has it, and no code.
+    """
+    from conformal_gp.files import check_output
+
+    output = Output(quiet=quiet, as_json=as_json)
+    if as_json and out == "-":
+        raise ValueError("--json and the model cannot both go to standard output; give --out a file.")
+    check_output(out, [data])
+    model = read_training(data, target, reading, output).fit(choice, output)
+    from conformal_gp.io import dumps, save
+
+    if out == "-":
+        sys.stdout.buffer.write(dumps(model))
+    else:
+        save(model, out)
+    if as_json:
+        output.document({"model": out, "target": target, **_facts(model)})
+    else:
+        output.info(*_summary(model), f"Saved to {out}.")
 
 
 def predict(
     ctx: typer.Context,
     files: Annotated[
         list[str],
-        typer.Argument(
-            metavar="[TRAIN] NEW",
-            help="Tables (CSV, TSV, Parquet, Excel; - is stdin; TRAIN may be a folder of such). TRAIN, or --model.",
-        ),
+        typer.Argument(metavar="[TRAIN] NEW", help="Tables (CSV, TSV, Parquet, Excel; - is stdin). TRAIN, or --model."),
     ],
     target: Annotated[str | None, typer.Option("--target", "-t", metavar="COL", help="Column with the labels.")] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", metavar="FILE", help="A model that fit saved.")] = None,
@@ -43,88 +73,150 @@ def predict(
     prefix: Annotated[
         str | None, typer.Option(metavar="TEXT", help="What new columns begin with.  [default: COL_]")
     ] = None,
-    regions: Annotated[
-        bool,
-        typer.Option(
-            "--regions", help="Add the exact regions too: several pieces where labels in between are ruled out."
-        ),
-    ] = False,
+    digits: Annotated[int, typer.Option(min=1, max=17, metavar="N", help="Significant digits of new numbers.")] = 6,
+    confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
+    any_level: options.AnyLevel = False,
+    tails: options.Tails = "joint",
+    quantiles: options.Quantiles = [],  # noqa: B006
+    unseen: Annotated[
+        Literal["error", "blank"], typer.Option(help="New categories: an error, or leave predictions empty.")
+    ] = "error",
     *,
-    noise_column: options.NoiseColumn = None,
-    asked: Asked,
     possible: LabelRange,
-    choice: ModelChoice,
+    choice: Model,
     reading: Reading,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Predict NEW from TRAIN: its rows, with mean and interval ends for each level, quantiles or bounds.
+    """Predict NEW from TRAIN: `conformal-gp predict cars.csv new-cars.csv --target mpg -o predicted.csv`.
 
     Columns are matched by name. Columns of text are categories. New columns are COL_mean, COL_lower_95, COL_upper_95
-    and so on; COL_quantile_5, COL_upper_bound_95, COL_lower_bound_95 if asked for; an end at infinity is written inf.
-    COL_beyond_training names the inputs of a row that lie far outside the training rows: the guarantee does not reach
-    such rows.
+    and so on, COL_quantile_5 if asked for; an end at infinity is written inf. COL_beyond_training names the inputs of
+    a row that lie far outside the training rows: the guarantee does not reach such rows.
     """
+    from conformal_gp.files import check_output
+    from conformal_gp.tables import kind_of, write_table
+
     output = Output(quiet=quiet, as_json=as_json)
-    wanted, ends = asked.read(), possible.ends
-    if regions and wanted.tails != "joint":
-        raise TableError("--regions gives the regions of --tails joint; equal tails have intervals only.")
+    levels = parse_levels(confidence, any_level=any_level)
+    shares = parse_levels(quantiles, "--quantiles", any_level=True)
     if [*files, model].count("-") > 1:
-        raise TableError("only one file can be read from standard input (-).")
+        raise ValueError("only one file can be read from standard input (-).")
+    if len(files) != (2 if model is None else 1) or (model is None and target is None):
+        raise ValueError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
     check_output(out, files if model is None else [*files, model])
     kind_of(out)
     if model is not None:
-        if len(files) != 1:
-            raise TableError(f"with --model, give one table (NEW), not {len(files)}.")
-        _refuse_options_of_fit(ctx)
-        fitted, columns = _load(model, target)
-        possible.check_fitted(fitted, columns)
-        if reading.missing != "error":
-            columns = replace(columns, missing=reading.missing)
-        columns = replace(columns, missing_marks=(*columns.missing_marks, *reading.na))
-        columns = replace(columns, noise=noise_column or columns.noise)
-        new = read_new(files[-1], columns, reading, output)
+        fitted = _load(ctx, model, target)
+        columns = fitted._columns
+        missing = columns.missing if reading.missing == "error" else reading.missing
+        columns = replace(columns, missing=missing, marks=(*columns.marks, *reading.na))
+        table, X, noise = read_new(files[-1], columns, reading, output, unseen)
     else:
-        if len(files) != 2 or target is None:
-            raise TableError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
-        if is_folder(files[0]):
-            with output.working(f"fitting to the rows of {files[0]}"), output.warnings_as_notices():
-                fitted, columns = fit_to_folder(files[0], target, reading, choice, output, noise_column)
-                possible.check_fitted(fitted, columns)
-            new = read_new(files[-1], columns, reading, output)
-        else:
-            training = read_training(files[0], target, reading, choice.seed, output, noise_column)
-            possible.check(training)
-            columns = training.columns
-            new = read_new(files[-1], columns, reading, output)  # before the fit, which may take long
-            with output.working(f"fitting to {training.y.size} rows"), output.warnings_as_notices():
-                fitted = training.fit(choice)
-    with output.working(f"predicting {new.rows.size} rows"):
-        prediction = Prediction(fitted, columns, new, wanted, output, ends)
+        training = read_training(files[0], str(target), reading, output)
+        columns = training.columns
+        table, X, noise = read_new(files[-1], columns, reading, output, unseen)  # before the fit, which may take long
+        fitted = training.fit(choice, output)
+    if not (levels or shares):
+        from conformal_gp.evaluation import supported_levels
+
+        levels = supported_levels(fitted._predictor.n_ranked)
+        output.notice(more_rows(levels))
+    with output.working(f"predicting {len(X)} rows"):
+        found = _predictions(fitted, X, noise, levels, shares, tails).clip(*possible.ends(_labels(fitted)))
+    found["beyond_training"] = _beyond(fitted, X, table, output)
     if out != "-" or not as_json:
-        write_table(new.table, prediction.added(f"{columns.target}_" if prefix is None else prefix, regions), out)
-        output.info(prediction.summary())
+        added = found.reindex(table.frame.index).fillna({"beyond_training": ""})
+        write_table(table, added.add_prefix(f"{columns.target}_" if prefix is None else prefix), out, digits)
+        output.info(f"{len(X)} rows predicted.", *_summary(fitted), *_inside(columns, table, found, levels))
     if as_json:  # last: a result, or an error, but not both
-        output.document(prediction.document())
+        rows = found.reset_index(names="row").assign(row=found.index + 1).to_dict("records")
+        output.document({"target": columns.target, "levels": [*map(float, levels)], **_facts(fitted), "rows": rows})
 
 
-def _refuse_options_of_fit(ctx: typer.Context) -> None:
-    """Options that would be without effect are an error, and not ignored."""
+def _load(ctx: typer.Context, path: str, target: str | None) -> Any:
+    """A saved model with its columns; options that say how to fit would be without effect, and are refused."""
     given = [name for name in _OF_FIT if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"]
     if given:
-        raise TableError(f"--{given[0]} says how to fit, and with --model that is done; give it to conformal-gp fit.")
+        option = given[0].replace("_", "-")
+        raise ValueError(f"--{option} says how to fit, and with --model that is done; give it to conformal-gp fit.")
+    from conformal_gp.io import loads
+
+    fitted = loads(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes(), path)
+    if not hasattr(fitted, "_columns"):
+        raise ValueError(f"{path} was not made by conformal-gp fit, but in Python; predict with it in Python.")
+    if target not in (None, fitted._columns.target):
+        raise ValueError(f"{path} predicts '{fitted._columns.target}', not '{target}'.")
+    return fitted
 
 
-def _load(path: str, target: str | None) -> tuple[Model, Columns]:
-    """A saved model and its columns. A model saved from Python can be used only if its inputs have names."""
-    fitted, columns = load_columns(sys.stdin.buffer if path == "-" else path)
-    if columns is None:
-        names = getattr(fitted, "feature_names_in_", None)
-        if fitted._encoding is not None:
-            raise TableError(f"{path} was fitted in Python to a frame with categories; predict with it in Python.")
-        if names is None:
-            raise TableError(f"{path} was fitted to inputs without names, so columns cannot be matched to them.")
-        columns = Columns.of_numbers(path, target or "y", [str(name) for name in names])
-    if target is not None and target != columns.target:
-        raise TableError(f"{path} predicts '{columns.target}', not '{target}'.")
-    return fitted, columns
+def _predictions(
+    model: Any, X: Any, noise: Array | None, levels: list[Fraction], shares: list[Fraction], tails: str
+) -> pd.DataFrame:
+    """Means, interval ends and quantiles of rows, numbered as in their table."""
+    import pandas as pd
+
+    known = {} if noise is None else {"noise_variance": noise}
+    found = pd.DataFrame({"mean": model.predict(X)}, index=X.index)
+    if levels:
+        intervals = model.predict_interval(X, [*map(float, levels)], tails=tails, **known)
+        for i, level in enumerate(levels):
+            found[[f"lower_{written(level)}", f"upper_{written(level)}"]] = intervals[:, :, i]
+    if shares:
+        names = [f"quantile_{written(share)}" for share in shares]
+        found[names] = model.predict_quantiles(X, [*map(float, shares)], **known)
+    return found
+
+
+def _labels(model: Any) -> Array:
+    """Labels of the rows that a model was fitted to."""
+    rows = model._training_rows
+    return rows[1] if isinstance(rows, tuple) else rows.each(lambda _, y: y, "labels")
+
+
+def _beyond(model: Any, X: Any, table: Table, output: Output) -> list[str]:
+    """For each row the inputs that lie far outside the training rows."""
+    from conformal_gp.frames import input_names
+
+    names = input_names(model)
+    beyond = ["; ".join(names[outside]) for outside in model.beyond_training(X)]
+    far = [str(row + 1) for row, inputs in zip(X.index, beyond, strict=True) if inputs]
+    if far:
+        named = ", ".join(far[:_ROWS_NAMED]) + (", ..." if len(far) > _ROWS_NAMED else "")
+        output.notice(
+            f"rows of {table.name} far outside the training rows: {len(far)} of {len(X)} ({named}); the guarantee does "
+            "not reach them, and the column that ends in beyond_training names the inputs"
+        )
+    return beyond
+
+
+def _facts(model: Any) -> dict[str, Any]:
+    """What a fitted model is, for machines."""
+    from conformal_gp.frames import input_names
+
+    counts = {"training_rows": model._predictor.n_rows, "ranked_rows": model._predictor.n_ranked}
+    return counts | {"inputs": input_names(model), "kernel": str(model.kernel_), "guarantee": model.guarantee_}
+
+
+def _summary(model: Any) -> list[str]:
+    """What a fitted model is and promises, for people."""
+    from conformal_gp.frames import input_names
+    from conformal_gp.model_words import guarantee_in_words, kernel_in_words
+
+    words = kernel_in_words(model.kernel_, model.noise_variance_, [*input_names(model)], model.scale_inputs)
+    return [f"Fitted to {model._predictor.n_rows} rows. Kernel: {words}.", guarantee_in_words(model.guarantee_)]
+
+
+def _inside(columns: Any, table: Table, found: pd.DataFrame, levels: list[Fraction]) -> list[str]:
+    """If every predicted row has a label: the shares outside intervals, beside what chance allows."""
+    import numpy as np
+
+    from conformal_gp.evaluation import Finding, verdict
+
+    if columns.target not in table.frame:
+        return []
+    labels = replace(columns, missing="drop").labels(table)[found.index]
+    if np.isnan(labels).any() or not labels.size:
+        return []
+    ends = {level: found[[f"lower_{written(level)}", f"upper_{written(level)}"]] for level in levels}
+    return verdict([Finding.of(table.name, level, labels, each) for level, each in ends.items()])
