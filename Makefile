@@ -14,7 +14,7 @@ PART := tests/conformal tests/gp tests/test_architecture.py tests/test_bad_input
 	tests/test_evaluation.py tests/test_files.py tests/test_kernels.py tests/test_io.py tests/test_metrics.py tests/test_tables.py \
 	tests/test_regressor.py tests/test_steps.py
 
-.PHONY: help demo test test-fast test-slow test-lowest test-wheel coverage lint lint-workflows docs dist bench bench-scale bench-real study \
+.PHONY: help demo test test-fast test-slow test-reproduction test-lowest test-wheel coverage lint lint-workflows docs dist bench bench-scale bench-real study \
 	reproduce clean
 .DEFAULT_GOAL := help
 
@@ -52,6 +52,10 @@ test-slow: $(VENV)/.test  ## statistical checks of the theorem
 	@echo "== Slow lane: coverage over tens of thousands of labels, and every page and example"
 	$(PYTEST) -n auto -m slow tests/slow tests/docs
 
+test-reproduction: $(VENV)/.test  ## the paper's methods, tables and studies: tests of reproduction/
+	@echo "== Tests of the reproduction"
+	$(PYTEST) -n auto reproduction
+
 lint: $(VENV)/.test  ## style and types
 	@echo "== Style (ruff) and types (mypy)"
 	$(BIN)/ruff check .
@@ -81,7 +85,7 @@ bench-scale: $(VENV)/.bench  ## ten thousand to a million rows beside peers; wri
 	@echo "== Scale: leave the machine alone until it is done"
 	$(BIN)/python -m benchmarks.scale
 
-bench-real: $(VENV)/.bench-real  ## fifty real tables beside peers; writes docs/real_data/
+bench-real: $(VENV)/.bench-real  ## fifty real tables beside peers; writes benchmarks/real/results/
 	@echo "== Real tables: half an hour on one core and more; an interrupted run goes on where it stopped"
 	$(BIN)/python -m benchmarks.real
 
@@ -90,17 +94,17 @@ docs: $(VENV)/.docs  ## the documentation site, in build/docs; offline, warnings
 	$(BIN)/python -m sphinx -q -E -W --keep-going docs build/docs
 	@echo "Open build/docs/index.html"
 
-reproduce: $(VENV)/.test  ## the paper's whole evaluation; writes docs/paper/
+reproduce: $(VENV)/.test  ## the paper's whole evaluation; writes reproduction/results/paper/
 	@echo "== The paper, re-run; an interrupted run goes on where it stopped"
-	$(BIN)/conformal-gp reproduce all --out docs/paper --raw build/paper/folds.jsonl
+	$(BIN)/python -m reproduction all --out reproduction/results/paper --raw build/paper/folds.jsonl
 
-study: $(VENV)/.test  ## coverage after tuning, and the four benchmark data sets; writes docs/guarantee/
+study: $(VENV)/.test  ## coverage after tuning, and the four benchmark data sets; writes reproduction/results/
 	@echo "== Studies: about an hour on two cores; an interrupted run goes on where it stopped"
-	$(BIN)/python -m studies.coverage
-	$(BIN)/python -m studies.benchmark_sets
-	$(BIN)/python -m studies.starts
-	$(BIN)/python -m studies.simulators
-	$(BIN)/python -m studies.noise
+	$(BIN)/python -m reproduction.studies.coverage
+	$(BIN)/python -m reproduction.studies.benchmark_sets
+	$(BIN)/python -m reproduction.studies.starts
+	$(BIN)/python -m reproduction.studies.simulators
+	$(BIN)/python -m reproduction.studies.noise
 
 clean:  ## remove the environment and what was built
 	rm -rf docs/gallery docs/api docs/sg_execution_times.rst

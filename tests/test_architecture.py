@@ -64,7 +64,7 @@ def test_the_page_names_files_that_exist():
 
 
 def test_no_file_is_long():
-    folders = ("src", "tests", "studies", "benchmarks")
+    folders = ("src", "tests", "reproduction", "benchmarks")
     files = [path for folder in folders for path in (import_graph.ROOT / folder).rglob("*.py")]
     assert len(files) > 200
     assert not [path for path in files if len(path.read_text().splitlines()) > MOST_LINES]

@@ -18,12 +18,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from benchmarks.real.encoding import MOST_TEST_ROWS, TEST_SHARE, encode
 from benchmarks.real.measure import LEVELS, METHODS, run
 from benchmarks.real.tables import TABLES, Table
-from conformal_gp.experiments import runner
+from reproduction.experiments import runner
 
 FEW_ROWS = 2000
 LARGE_SPLITS = 1
 RAW = Path("build/real/runs.jsonl")
-OUT = Path("docs/real_data")
+OUT = Path("benchmarks/real/results")
 
 
 def training_rows(table: Table) -> int:

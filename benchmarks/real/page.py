@@ -1,4 +1,4 @@
-"""The tables of docs/real_data/: results.csv, results.md and the picture."""
+"""The tables of benchmarks/real/results/: results.csv, results.md and the picture."""
 
 from __future__ import annotations
 

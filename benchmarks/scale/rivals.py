@@ -14,8 +14,8 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from benchmarks.scale.data import DATA, Split
 from benchmarks.scale.measure import N_INDUCING, assess
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
-from conformal_gp.comparators import SplitConformal
 from conformal_gp.gp.inputs import Scaling
+from reproduction.comparators import SplitConformal
 
 EACH_INPUT = ConstantKernel(10.0, (1e-3, 1e6)) * Matern(np.full(8, 3.0), (1e-2, 1e3), nu=2.5)
 SIZES = {"rough": (20_000, 10_000), "flights": (50_000, 20_000)}

@@ -1,1 +1,0 @@
-"""Long studies whose results are committed under docs/; never part of the tests."""
