@@ -1,15 +1,13 @@
 """Methods to compare conformal Gaussian process regression with: regressors with ``predict_interval``."""
 
+from .base import gaussian_intervals
 from .beta import BetaRecalibration
-from .cross_conformal import CrossConformal
 from .flow import FlowRecalibration
-from .gaussian import GaussianIntervals
 from .isotonic import IsotonicRecalibration
-from .jackknife import Jackknife, JackknifePlus
+from .left_out import CrossConformal, Jackknife, JackknifePlus
 from .neighbours import ConformalNeighbours
-from .predictive_system import SplitPredictiveSystem
 from .ridge import ConformalRidge
-from .split_conformal import SplitConformal
+from .split import SplitConformal, SplitPredictiveSystem
 
 __all__ = [
     "BetaRecalibration",
@@ -17,10 +15,10 @@ __all__ = [
     "ConformalRidge",
     "CrossConformal",
     "FlowRecalibration",
-    "GaussianIntervals",
     "IsotonicRecalibration",
     "Jackknife",
     "JackknifePlus",
     "SplitConformal",
     "SplitPredictiveSystem",
+    "gaussian_intervals",
 ]

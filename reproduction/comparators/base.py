@@ -1,140 +1,91 @@
-"""Base class of the comparators: a scikit-learn regressor with ``predict_interval``."""
+"""What the methods share: a regressor with ``predict_interval``, order statistics, and Gaussian quantiles."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Self
+from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
-from sklearn.utils.validation import check_is_fitted
+from scipy.stats import norm
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from conformal_gp.base import all_or_nothing
-from conformal_gp.conformal.levels import read_levels
+from conformal_gp.conformal.levels import rank, read_levels
 from conformal_gp.types import Array
-from conformal_gp.validation import check_inputs, check_labels
 
 
 class IntervalRegressor(RegressorMixin, BaseEstimator, ABC):
-    """A regressor with prediction intervals at any confidence levels.
+    """A regressor with prediction intervals at any confidence levels; subclasses implement the method itself."""
 
-    It checks inputs, labels and levels; subclasses implement the method itself.
-    """
-
-    _parameter_constraints: dict = {}  # noqa: RUF012 (scikit-learn's convention)
-
-    @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit to training rows, as :meth:`conformal_gp.ConformalGPRegressor.fit` does.
-
-        Examples
-        --------
-        >>> from reproduction.comparators import ConformalRidge
-        >>> model = ConformalRidge().fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 4.0])
-        >>> model.n_features_in_
-        1
-        """
-        with all_or_nothing(self):
-            inputs = check_inputs(self, X, reset=True, y=y)
-            self._fit(inputs, check_labels(y, inputs))
+        """Fit to training rows."""
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        self._fit(X, y.astype(np.float64))
         return self
 
     def predict(self, X: ArrayLike) -> Array:
-        """Point predictions.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Test inputs.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Predicted labels.
-
-        Examples
-        --------
-        >>> from reproduction.comparators import ConformalRidge
-        >>> model = ConformalRidge().fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 4.0])
-        >>> model.predict([[4.0]]).round(1)
-        array([4.8])
-        """
+        """Point predictions, (m,)."""
         check_is_fitted(self)
-        return self._predict(check_inputs(self, X, reset=False))
+        return self._predict(validate_data(self, X, reset=False, dtype=np.float64))
 
     def predict_interval(self, X: ArrayLike, confidence_level: float | ArrayLike = 0.95) -> Array:
-        """Prediction intervals.
-
-        Parameters
-        ----------
-        X, confidence_level
-            As in :meth:`conformal_gp.ConformalGPRegressor.predict_interval`.
-
-        Returns
-        -------
-        intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels)
-            Lower and upper ends, infinite where there are too few rows for the level. The array is three-dimensional
-            when a sequence of levels is given.
-
-        Examples
-        --------
-        >>> from reproduction.comparators import ConformalRidge
-        >>> model = ConformalRidge().fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 4.0])
-        >>> model.predict_interval([[1.5]], confidence_level=[0.5, 0.6]).round(2)
-        array([[[1.34, 1.34],
-                [2.08, 2.08]]])
-        """
+        """Intervals of shape (m, 2), or (m, 2, levels) for a sequence; infinite where rows are too few for a level."""
         check_is_fitted(self)
-        inputs = check_inputs(self, X, reset=False)
         levels, single = read_levels(confidence_level)
-        intervals = self._intervals(inputs, levels)
+        intervals = self._intervals(validate_data(self, X, reset=False, dtype=np.float64), levels)
         return intervals[:, :, 0] if single else intervals
 
     @abstractmethod
-    def _fit(self, X: Array, y: Array) -> None:
-        """Fit to training rows."""
+    def _fit(self, X: Array, y: Array) -> None: ...
 
     @abstractmethod
-    def _predict(self, X: Array) -> Array:
-        """Point predictions of test rows, (m,)."""
+    def _predict(self, X: Array) -> Array: ...
 
     @abstractmethod
     def _intervals(self, X: Array, levels: Sequence[Fraction]) -> Array:
         """Intervals of test rows, (m, 2, levels)."""
 
 
-class RegionRegressor(IntervalRegressor):
-    """A regressor whose prediction regions may have gaps."""
+def gaussian_intervals(mean: Array, std: Array, levels: Sequence[Any]) -> Array:
+    r"""Central Gaussian intervals, :math:`\mu \pm \Phi^{-1}(1 - \delta/2)\, \sqrt s`, (m, 2, levels): the paper's GPR.
 
-    def predict_set(self, X: ArrayLike, confidence_level: float = 0.95) -> list[Array]:
-        """Exact prediction regions, gaps included.
+    >>> gaussian_intervals(np.array([1.0]), np.array([2.0]), [0.9, 0.95]).round(2)
+    array([[[-2.29, -2.92],
+            [ 4.29,  4.92]]])
+    """
+    z = norm.ppf([0.5 + float(level) / 2 for level in levels])
+    return mean[:, None, None] + np.array([-1.0, 1.0])[:, None] * std[:, None, None] * z
 
-        Parameters
-        ----------
-        X, confidence_level
-            As in :meth:`conformal_gp.ConformalGPRegressor.predict_set`.
 
-        Returns
-        -------
-        regions : list of ndarrays of shape (n_pieces, 2)
-            The region of each row as sorted, disjoint, closed intervals; without any where it is empty.
+def lower_end(values: Array, levels: Sequence[Fraction]) -> Array:
+    """The floor(δ (n + 1))-th smallest of n values along the last axis, for each level; rank 0 is -inf.
 
-        Examples
-        --------
-        >>> from reproduction.comparators import ConformalRidge
-        >>> model = ConformalRidge().fit([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 4.0])
-        >>> [region.round(2) for region in model.predict_set([[1.5]], confidence_level=0.5)]
-        [array([[1.34, 2.08]])]
-        """
-        check_is_fitted(self)
-        inputs = check_inputs(self, X, reset=False)
-        levels, single = read_levels(confidence_level)
-        if not single:
-            raise ValueError(f"confidence_level must be one number for predict_set, got {confidence_level!r}.")
-        return self._regions(inputs, levels[0])
+    >>> lower_end(np.arange(1.0, 20.0), [Fraction(9, 10), Fraction(99, 100)])
+    array([  2., -inf])
+    """
+    return -upper_end(-values, levels)
 
-    @abstractmethod
-    def _regions(self, X: Array, level: Fraction) -> list[Array]:
-        """Regions of test rows, each (pieces, 2)."""
+
+def upper_end(values: Array, levels: Sequence[Fraction]) -> Array:
+    """The ceil((1 - δ) (n + 1))-th smallest of n values along the last axis, for each level; rank n + 1 is +inf.
+
+    >>> upper_end(np.arange(1.0, 20.0), [Fraction(9, 10), Fraction(99, 100)])
+    array([18., inf])
+    """
+    n = values.shape[-1]
+    with_infinity = np.concatenate([np.sort(values, axis=-1), np.full((*values.shape[:-1], 1), np.inf)], axis=-1)
+    return with_infinity[..., [n - rank(level, n) for level in levels]]
+
+
+def scaled(ends: Array, scale: Array) -> Array:
+    """Ends multiplied by the scale of each row; an infinite end stays infinite at scale 0.
+
+    >>> scaled(np.array([1.0, np.inf]), np.array([[2.0], [0.0]]))
+    array([[ 2., inf],
+           [ 0., inf]])
+    """
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isinf(ends), ends, scale * ends)

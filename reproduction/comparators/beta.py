@@ -1,4 +1,4 @@
-r"""Recalibration by a beta link with varying parameters: GP-Beta (Song, Diethe, Kull and Flach, 2019).
+r"""GPR-RB: recalibration by a beta link with varying parameters, GP-Beta (Song, Diethe, Kull and Flach, ICML 2019).
 
 Under its predictive distribution a label has the level :math:`t = \Phi((y - \mu) / \sqrt s)`. The beta link maps it to
 
@@ -6,7 +6,7 @@ Under its predictive distribution a label has the level :math:`t = \Phi((y - \mu
     \tilde F(y) = \operatorname{sigmoid}(z), \quad z = a \ln t - b \ln(1 - t) + c, \quad a, b > 0,
 
 the identity for a = b = 1, c = 0. The parameters (ln a, ln b, c) = d + B f depend on the base prediction through three
-Gaussian processes f (see :mod:`reproduction.comparators.latent_process`), mixed by a lower triangular B. Training
+Gaussian processes f (:mod:`reproduction.comparators.latent_process`), mixed by a lower triangular B. Training
 minimises
 
 .. math::
@@ -28,20 +28,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_ndtr, logsumexp
 from sklearn.utils import check_random_state, gen_batches
 
-from conformal_gp.constraints import Interval
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.types import Array
-from reproduction.comparators.adam import adam_step
+from conformal_gp.types import Rows as RowNumbers
+from reproduction.comparators.adam import Adam
 from reproduction.comparators.latent_process import Moments, Posterior, Projection
-from reproduction.comparators.split import SplitRegressor
+from reproduction.comparators.split import CALIBRATION_SHARE, SplitRegressor
 
 # The authors' training: rows in a batch, steps between checks of the objective, checks without a gain before it stops.
 BATCH_ROWS = 16
@@ -86,7 +84,7 @@ class Rows(NamedTuple):
     log_above: Array
     """ln(1 - t)."""
 
-    def take(self, index: NDArray[np.intp]) -> Rows:
+    def take(self, index: RowNumbers) -> Rows:
         """Some of the rows."""
         return Rows(*(column[index] for column in self))
 
@@ -106,21 +104,8 @@ def link(log_below: Array, log_above: Array, parameters: Array) -> Array:
 def log_density(log_below: Array, log_above: Array, parameters: Array) -> tuple[Array, Array]:
     r"""Logarithm of the ratio of the link's density to the base density, and its gradient.
 
-    The ratio is :math:`(a / t + b / (1 - t))\, \tilde F (1 - \tilde F)`.
-
-    Parameters
-    ----------
-    log_below, log_above : ndarray of shape (n, 1)
-        ln t and ln(1 - t) of each row.
-    parameters : ndarray of shape (n, 3, samples)
-        (ln a, ln b, c).
-
-    Returns
-    -------
-    value : ndarray of shape (n, samples)
-        The logarithm.
-    gradient : ndarray of shape (n, 3, samples)
-        Its gradient with respect to the parameters.
+    The ratio is :math:`(a / t + b / (1 - t))\, \tilde F (1 - \tilde F)`. ln t and ln(1 - t) are (n, 1), the parameters
+    (ln a, ln b, c) and the gradient (n, 3, samples), the value (n, samples).
     """
     a, b = np.exp(parameters[:, 0]), np.exp(parameters[:, 1])
     z = a * log_below - b * log_above + parameters[:, 2]
@@ -145,23 +130,8 @@ def divergence(posterior: Posterior) -> float:
 def objective(parameters: Parameters, rows: Rows, draws: Array, weight: float = 1.0) -> tuple[float, Parameters]:
     """The objective, and its gradient.
 
-    Parameters
-    ----------
-    parameters : Parameters
-        Where to evaluate.
-    rows : Rows
-        n calibration rows.
-    draws : ndarray of shape (n, 3, samples)
-        Standard normal draws, from which f is sampled.
-    weight : float, default=1.0
-        Weight of each row: all rows divided by the rows of the batch.
-
-    Returns
-    -------
-    value : float
-        The objective.
-    gradient : Parameters
-        Its gradient.
+    ``draws``, (n, 3, samples), are the standard normal draws from which f is sampled; ``weight`` is that of each row:
+    all rows divided by the rows of the batch.
     """
     offset, mixing, posterior = parameters
     projection = Projection(posterior, rows.mean, rows.std)
@@ -205,26 +175,25 @@ def train(
     watched = rng.standard_normal((n_rows, 3, n_samples))
     vector = parameters.vector()
     best, lowest, looks = vector.copy(), np.inf, 0
-    mean, square = np.zeros_like(vector), np.zeros_like(vector)
-    step = 0
-    for step in range(1, max_steps + 1):
+    adam = Adam(vector.shape)
+    while adam.n_steps < max_steps:
         chosen = rng.permutation(n_rows)[:batch]
         draws = rng.standard_normal((batch, 3, n_samples))
         here = Parameters.of(vector, n_inducing)
         slope = objective(here, rows.take(chosen), draws, n_rows / batch)[1].vector()
-        adam_step(vector, slope, mean, square, step, step_size)
-        if step % LOOK_EVERY == 0 or step == max_steps:
+        adam.step(vector, slope, step_size)
+        if adam.n_steps % LOOK_EVERY == 0 or adam.n_steps == max_steps:
             value = objective(Parameters.of(vector, n_inducing), rows, watched)[0]
             looks += 1
             if value < lowest:
                 best, lowest, looks = vector.copy(), value, 0
             if looks >= PATIENCE:
                 break
-    return Parameters.of(best, n_inducing), step
+    return Parameters.of(best, n_inducing), adam.n_steps
 
 
 class BetaRecalibration(SplitRegressor):
-    r"""GP-Beta recalibration (GPR-RB in the paper).
+    r"""GP-Beta recalibration.
 
     The predictive distribution function of a new label is a beta link of the Gaussian one. Its parameters vary with the
     predicted mean and standard deviation, and the link is averaged over samples of them. Intervals have equal tails.
@@ -234,7 +203,7 @@ class BetaRecalibration(SplitRegressor):
     Parameters
     ----------
     estimator, calibration_size, random_state
-        See :class:`~reproduction.comparators.SplitConformal`. The seed is also that of training and of the samples.
+        See :class:`~reproduction.comparators.split.SplitRegressor`. The seed is also of the training.
     n_inducing : int, default=64
         Inducing rows of the sparse Gaussian process.
     n_samples : int, default=1024
@@ -248,8 +217,6 @@ class BetaRecalibration(SplitRegressor):
 
     Attributes
     ----------
-    estimator_ : regressor
-        The Gaussian process, fitted to the rows that are not held out.
     parameters_ : Parameters
         The learnt parameters.
     n_steps_ : int
@@ -260,16 +227,10 @@ class BetaRecalibration(SplitRegressor):
     Training to the end overfits a few dozen calibration rows: intervals become narrower, cover less, and are infinite
     for more rows. Of several numbers of steps, 256 came closest to the paper's numbers.
 
-    References
-    ----------
-    H. Song, T. Diethe, M. Kull, P. Flach, "Distribution calibration for regression", ICML 2019.
-
     Examples
     --------
     Errors are twice what the base predictions say:
 
-    >>> import numpy as np
-    >>> from reproduction.comparators.beta import BetaRecalibration
     >>> errors = 2 * np.random.default_rng(0).normal(size=100)
     >>> method = BetaRecalibration(n_inducing=4, n_samples=64, random_state=0)
     >>> method = method.calibrate(np.zeros(100), np.ones(100), errors)
@@ -278,20 +239,11 @@ class BetaRecalibration(SplitRegressor):
     True
     """
 
-    _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
-        **SplitRegressor._parameter_constraints,
-        "n_inducing": [Interval(Integral, 1, None, closed="left")],
-        "n_samples": [Interval(Integral, 1, None, closed="left")],
-        "step_size": [Interval(Real, 0, None, closed="neither")],
-        "max_steps": [Interval(Integral, 1, None, closed="left")],
-        "max_sigma": [Interval(Real, 0, None, closed="neither")],
-    }
-
     def __init__(
         self,
         estimator: Any = None,
         *,
-        calibration_size: float = 0.25,
+        calibration_size: float = CALIBRATION_SHARE,
         random_state: int | np.random.RandomState | None = None,
         n_inducing: int = 64,
         n_samples: int = 1024,
@@ -339,24 +291,8 @@ class BetaRecalibration(SplitRegressor):
 
 
 def quantiles(links: Array, level: float, max_sigma: float) -> Array:
-    """Quantile of the averaged links of each row, in standard deviations from the mean.
+    """Quantile of the averaged links of each row, in standard deviations; infinite beyond ``max_sigma``.
 
-    Parameters
-    ----------
-    links : ndarray of shape (m, 3, samples)
-        Samples of (ln a, ln b, c).
-    level : float
-        Level of the quantile, in (0, 1).
-    max_sigma : float
-        Quantiles further out than this are infinite.
-
-    Returns
-    -------
-    quantiles : ndarray of shape (m,)
-        In units of the base standard deviation.
-
-    Examples
-    --------
     One sample for each of two rows, a = b = 1/2 and a = b = 1/100:
 
     >>> links = np.log([[[0.5], [0.5], [1.0]], [[0.01], [0.01], [1.0]]])

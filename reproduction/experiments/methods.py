@@ -7,20 +7,23 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import StandardScaler
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.predictors.single import SinglePredictor
+from conformal_gp.conformal.levels import rank, read_level
+from conformal_gp.conformal.lines import normalised_residual_lines
+from conformal_gp.conformal.regions import hulls
+from conformal_gp.threads import one_blas_thread
 from conformal_gp.types import Array
-from reproduction.comparators.beta import BetaRecalibration
-from reproduction.comparators.flow import FlowRecalibration
-from reproduction.comparators.gaussian import GaussianIntervals
-from reproduction.comparators.isotonic import IsotonicRecalibration
-from reproduction.comparators.neighbours import ConformalNeighbours
-from reproduction.comparators.predictive_system import SplitPredictiveSystem
-from reproduction.comparators.ridge import ConformalRidge
+from reproduction.comparators import (
+    BetaRecalibration,
+    ConformalNeighbours,
+    ConformalRidge,
+    FlowRecalibration,
+    IsotonicRecalibration,
+    SplitPredictiveSystem,
+    gaussian_intervals,
+)
 from reproduction.comparators.split import SplitRegressor
 from reproduction.experiments.folds import OUTLIERS, Fold
 from reproduction.experiments.paper import Row
@@ -65,13 +68,18 @@ def gaussian_process(covariance: str) -> Unit:
 def plain_and_conformal(
     model: ConformalGPRegressor, fold: Fold, covariance: str, gammas: Sequence[float]
 ) -> Iterator[Found]:
-    """GPR and GPR-CP from one fitted model."""
-    plain = GaussianIntervals(FrozenEstimator(model)).fit(fold.X, fold.y)
-    intervals = plain.predict_interval(fold.X_test, LEVELS)
+    """GPR and GPR-CP from one fitted model: its posterior serves every gamma."""
+    intervals = gaussian_intervals(*model.predict(fold.X_test, return_std=True), LEVELS)
     yield Found(Row("GPR", covariance), intervals, model.log_marginal_likelihood_)
+    posterior, inputs = model._predictor.posterior, model._predictor.inputs
+    with one_blas_thread():
+        new = posterior.predict(inputs.new(fold.X_test))
+    ranks = [rank(read_level(level), fold.y.size) for level in LEVELS]
     for gamma in gammas:
-        intervals = _with_gamma(model, gamma).predict_interval(fold.X_test, LEVELS)
-        yield Found(Row("GPR-CP", covariance, gamma), intervals)
+        lines = normalised_residual_lines(
+            posterior.alpha, posterior.diagonal, new.weights, new.mean, new.variance, gamma
+        )
+        yield Found(Row("GPR-CP", covariance, gamma), hulls(lines, ranks))
 
 
 def _regressor(fold: Fold, covariance: str) -> ConformalGPRegressor:
@@ -98,16 +106,6 @@ def _regressor(fold: Fold, covariance: str) -> ConformalGPRegressor:
         random_state=fold.seed,
         n_jobs=1,
     )
-
-
-def _with_gamma(model: ConformalGPRegressor, gamma: float) -> ConformalGPRegressor:
-    """The same fit with another gamma."""
-    assert isinstance(model._predictor, SinglePredictor)
-    other = clone(model)
-    vars(other).update(vars(model))
-    other.gamma = other.gamma_ = gamma
-    other._predictor = model._predictor.with_gamma(gamma)
-    return other
 
 
 def recalibration(method: str, calibrated: Callable[..., SplitRegressor]) -> Unit:

@@ -1,13 +1,12 @@
-"""GP-Beta recalibration."""
+"""GP-Beta recalibration, and its sparse process against dense formulas."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from rows import calibration
 from scipy.special import expit, log_ndtr, logit
 from scipy.stats import norm
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cases import fixed_model, make_data
 from reproduction.comparators.beta import (
     BetaRecalibration,
     Parameters,
@@ -20,6 +19,14 @@ from reproduction.comparators.beta import (
     quantiles,
     start,
 )
+from reproduction.comparators.latent_process import (
+    JITTER,
+    Moments,
+    Posterior,
+    Projection,
+    cholesky_backward,
+    covariance,
+)
 
 LEVELS = [0.9, 0.95, 0.99]
 IDENTITY = np.zeros((1, 3, 1))
@@ -28,12 +35,6 @@ GRID = np.linspace(-16.0, 16.0, 201)
 
 def small(**settings):
     return BetaRecalibration(**{"n_inducing": 5, "n_samples": 64, "max_steps": 200, "random_state": 0, **settings})
-
-
-def calibration(seed=0, rows=40, spread=1.3):
-    rng = np.random.default_rng(seed)
-    mean, std = rng.normal(size=rows), rng.uniform(0.5, 2.0, rows)
-    return mean, std, mean + spread * std * rng.standard_t(4, rows)
 
 
 def some_rows(seed=0, n=6):
@@ -49,17 +50,6 @@ def some_parameters(rows, n_inducing=3, seed=1):
     parameters.mixing[:] = np.tril(parameters.mixing)
     parameters.posterior.spread[:] = np.tril(parameters.posterior.spread)
     return parameters
-
-
-@parametrize_with_checks(
-    [
-        BetaRecalibration(
-            fixed_model(), n_inducing=2, n_samples=4, max_steps=3, calibration_size=0.5, max_sigma=40.0, random_state=0
-        )
-    ]
-)
-def test_estimator_checks(estimator, check):
-    check(estimator)
 
 
 def test_the_link_with_unit_parameters_is_the_identity():
@@ -81,11 +71,6 @@ def test_the_link_worked_out_by_hand():
 def test_quantiles_of_equal_shapes_are_closed(ratio, level):
     links = np.array([np.log(ratio), np.log(ratio), 0.0]).reshape(1, 3, 1)
     assert_allclose(quantiles(links, level, 40.0), norm.ppf(expit(logit(level) / ratio)), rtol=1e-10)
-
-
-def test_the_quantile_of_the_text():
-    links = np.array([np.log(0.5), np.log(0.5), 0.0]).reshape(1, 3, 1)
-    assert_allclose(quantiles(links, 0.975, 16.0), 3.21289, atol=5e-6)
 
 
 @pytest.mark.parametrize(("shape", "finite"), [(0.0398, False), (0.0405, True)])
@@ -151,13 +136,6 @@ def test_training_lowers_the_objective():
     assert objective(method.parameters_, rows, draws)[0] < objective(start(rows, 5), rows, draws)[0] - 1
 
 
-def test_distribution_functions_increase():
-    method = small().calibrate(*calibration())
-    links = method._links(np.array([0.3]), np.array([0.8]))
-    values = np.array([distribution(links, np.array([z]))[0] for z in GRID])
-    assert (np.diff(values) >= 0).all()
-
-
 def test_errors_twice_as_large_as_stated_are_learnt():
     """1,000 calibration rows whose errors are twice the stated size: 90% widths within a tenth of the true ones."""
     rng = np.random.default_rng(4)
@@ -177,25 +155,12 @@ def test_parameters_follow_the_base_prediction():
     assert_allclose(widths, truth, rtol=0.35)
 
 
-def test_wider_at_higher_levels():
-    ends = small(max_sigma=39.0).calibrate(*calibration()).intervals([0.0, 1.0], [1.0, 2.0], LEVELS)
-    assert ends.shape == (2, 2, 3)
-    assert (np.diff(ends[:, 1] - ends[:, 0]) > 0).all()
-
-
 def test_same_seed_same_intervals_whatever_rows_are_beside():
     first, second, other = (small(random_state=seed).calibrate(*calibration()) for seed in (1, 1, 2))
     ends = first.intervals([0.0, 1.0], [1.0, 2.0], LEVELS)
     assert_array_equal(ends, second.intervals([0.0, 1.0], [1.0, 2.0], LEVELS))
     assert_allclose(ends[1:], second.intervals([1.0], [2.0], LEVELS))
     assert not np.allclose(ends, other.intervals([0.0, 1.0], [1.0, 2.0], LEVELS), rtol=1e-6)
-
-
-def test_many_test_rows_are_handled_in_pieces():
-    method = small(n_samples=8, max_steps=8).calibrate(*calibration())
-    mean = np.linspace(-1, 1, 600)
-    ends = method.intervals(mean, np.ones(600), 0.8)
-    assert_allclose(ends[::100], method.intervals(mean[::100], np.ones(6), 0.8))
 
 
 def test_affine_change_of_labels():
@@ -205,16 +170,6 @@ def test_affine_change_of_labels():
     assert_allclose(moved, 8 * plain - 3, rtol=1e-5)
 
 
-def test_fit_holds_rows_out_and_predicts():
-    X, y = make_data(6, 60)
-    model = small(estimator=fixed_model(), max_steps=20).fit(X, y)
-    assert model.n_steps_ == 20
-    assert_allclose(model.predict(X), model.estimator_.predict(X))
-    ends = model.predict_interval(X, 0.9)
-    assert ends.shape == (60, 2)
-    assert (ends[:, 0] < ends[:, 1]).all()
-
-
 @pytest.mark.parametrize("rows", [1, 2, 30])
 def test_few_or_equal_labels_are_no_obstacle(rows):
     ends = small().calibrate(np.zeros(rows), np.ones(rows), np.full(rows, 0.5)).intervals([0.0], [1.0], 0.5)
@@ -222,30 +177,78 @@ def test_few_or_equal_labels_are_no_obstacle(rows):
     assert ends[0, 0] < 0.5 < ends[0, 1]
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [("n_inducing", 0), ("n_samples", 0), ("max_steps", 0), ("step_size", 0.0), ("max_sigma", 0.0)],
-)
-def test_settings_are_checked(setting, value):
-    X, y = make_data(6, 20)
-    with pytest.raises(ValueError, match=setting):
-        BetaRecalibration(**{setting: value}).fit(X, y)
+def process(seed=0, inducing=4):
+    rng = np.random.default_rng(seed)
+    return Posterior(
+        log_length=np.array([-0.2]),
+        means=rng.normal(size=inducing),
+        stds=rng.uniform(0.5, 1.5, inducing),
+        centre=rng.normal(size=(inducing, 3)),
+        spread=np.tril(rng.normal(size=(3 * inducing, 3 * inducing))),
+    )
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_widths_are_near_those_of_netcal():
-    """netcal has another prior and objective; on 200 rows with errors 1.7 times the stated size both learn that."""
-    regression = pytest.importorskip("netcal.regression", reason="compares with netcal, which needs torch")
-    import torch
+def rows(seed=1, n=5):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=n), rng.uniform(0.2, 1.0, n)
 
-    torch.set_num_threads(1)  # threads that wait spin
-    torch.manual_seed(0)
-    rng = np.random.default_rng(6)
-    mean, std = rng.normal(size=200), np.full(200, 0.5)
-    y = mean + 1.7 * std * rng.normal(size=200)
-    theirs = regression.GPBeta(n_inducing_points=5, n_random_samples=32, n_epochs=40).fit((mean, std), y)
-    grid = np.linspace(-4, 4, 401)
-    _, _, cdf = theirs.transform((np.zeros(1), np.full(1, 0.5)), t=grid.reshape(-1, 1, 1))
-    low, high = np.interp([0.05, 0.95], np.asarray(cdf).reshape(-1), grid)
-    ours = small(max_steps=600).calibrate(mean, std, y).intervals([0.0], [0.5], 0.9)
-    assert_allclose(np.diff(ours), high - low, rtol=0.15)
+
+def test_covariance_is_the_mean_of_a_squared_exponential_over_both_gaussians():
+    first, second, length = (np.array([0.3]), np.array([0.4])), (np.array([-0.5]), np.array([0.9])), 0.7
+    a, b = np.random.default_rng(0).normal(size=(2, 400_000))
+    values = np.exp(-((0.3 + 0.4 * a + 0.5 - 0.9 * b) ** 2) / (2 * length**2))
+    assert abs(covariance(first, second, length)[0, 0] - values.mean()) < 5 * values.std() / np.sqrt(values.size)
+
+
+def test_moments_are_those_of_the_dense_formulas():
+    posterior, (mean, std) = process(), rows()
+    length, inducing = np.exp(-0.2), (posterior.means, posterior.stds)
+    between = covariance(inducing, inducing, length) + JITTER * np.eye(4)
+    root = np.kron(np.linalg.cholesky(between), np.eye(3))
+    moments = Projection(posterior, mean, std).moments
+    for i in range(mean.size):
+        row = mean[i : i + 1], std[i : i + 1]
+        cross = np.kron(covariance(row, inducing, length), np.eye(3))
+        own = covariance(row, row, length)[0, 0] + JITTER
+        gain = cross @ np.linalg.inv(root @ root.T)
+        values_cov = root @ posterior.spread @ posterior.spread.T @ root.T
+        assert_allclose(moments.mean[i], gain @ root @ posterior.centre.ravel())
+        expected = own * np.eye(3) + gain @ (values_cov - root @ root.T) @ gain.T
+        assert_allclose(moments.factor[i] @ moments.factor[i].T, expected, atol=1e-12)
+
+
+def test_a_posterior_equal_to_the_prior_gives_prior_moments():
+    posterior, (mean, std) = process(), rows()
+    prior = posterior._replace(centre=np.zeros((4, 3)), spread=np.eye(12))
+    moments = Projection(prior, mean, std).moments
+    variance = np.exp(-0.2) / np.sqrt(2 * std**2 + np.exp(-0.4)) + JITTER
+    assert_allclose(moments.mean, 0)
+    assert_allclose(moments.factor, np.sqrt(variance)[:, None, None] * np.eye(3), atol=1e-12)
+
+
+def test_gradient_through_the_moments():
+    posterior, (mean, std) = process(), rows()
+    rng = np.random.default_rng(2)
+    slope = Moments(rng.normal(size=(5, 3)), np.tril(rng.normal(size=(5, 3, 3))))
+
+    def function(changed):
+        moments = Projection(changed, mean, std).moments
+        return (slope.mean * moments.mean).sum() + (slope.factor * moments.factor).sum()
+
+    gradient = Projection(posterior, mean, std).backward(slope)
+    for name in Posterior._fields:
+        value = getattr(posterior, name)
+        direction = rng.normal(size=value.shape)
+        if name == "spread":
+            direction = np.tril(direction)
+        ahead, behind = (function(posterior._replace(**{name: value + h * direction})) for h in (1e-6, -1e-6))
+        assert_allclose((getattr(gradient, name) * direction).sum(), (ahead - behind) / 2e-6, rtol=1e-6, atol=1e-7)
+
+
+def test_gradient_through_a_cholesky_factor():
+    rng = np.random.default_rng(3)
+    half, slope, direction = rng.normal(size=(3, 4, 4))
+    matrix, direction = half @ half.T + np.eye(4), direction + direction.T
+    ahead, behind = (np.tril(slope) * np.linalg.cholesky(matrix + h * direction) for h in (1e-6, -1e-6))
+    gradient = cholesky_backward(np.linalg.cholesky(matrix), slope)
+    assert_allclose((gradient * direction).sum(), (ahead - behind).sum() / 2e-6, rtol=1e-6)
