@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from conformal_gp.files import replacing
 from reproduction.experiments.folds import BENCHMARKS
 from reproduction.experiments.methods import LEVELS, MORE_GAMMAS
 from reproduction.experiments.paper import PAPER_LEVELS, Row
@@ -39,20 +38,7 @@ class Picture(NamedTuple):
 
 
 def draw(results: Results, folder: Path) -> list[Picture]:
-    """Draw the figures that the results allow, each as PNG and SVG.
-
-    Parameters
-    ----------
-    results : dict
-        Outcomes by data set and row.
-    folder : Path
-        Where pictures go.
-
-    Returns
-    -------
-    pictures : list of Picture
-        The figures.
-    """
+    """Draw the figures that the results allow into a folder, each as PNG and SVG."""
     drawn = []
     names = [name for name in BENCHMARKS if (name, Row("GPR-CP", "SE", 2.0)) in results]
     for name in names:
@@ -131,22 +117,14 @@ def _figure(
     name: str, folder: Path, rows: int, columns: int, size: tuple[float, float]
 ) -> Iterator[tuple[Any, Any, Path]]:
     """A figure that is saved as PNG and SVG at the end. The same figure gives the same files."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ImportError("figures need Matplotlib: pip install 'conformal-gp[plot]'") from error
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    import matplotlib
     from matplotlib.figure import Figure
 
-    folder.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context({"svg.hashsalt": name, "svg.fonttype": "none", "font.size": 9}):
         figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasAgg(figure)
         axes = figure.subplots(rows, columns, squeeze=False, sharey=True)
         for panel in axes.flat:
             panel.spines[["top", "right"]].set_visible(False)
         yield figure, axes, folder / f"{name}.png"
-        with replacing(folder / f"{name}.png") as file:
-            figure.savefig(file, format="png", dpi=130)
-        with replacing(folder / f"{name}.svg") as file:
-            figure.savefig(file, format="svg", metadata={"Date": None})
+        figure.savefig(folder / f"{name}.png", dpi=130)
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None})

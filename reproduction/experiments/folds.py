@@ -36,20 +36,8 @@ def folds_in_run(data_set: str) -> int:
 
 
 def make_fold(data_set: str, seed: int, run: int, fold: int) -> Fold:
-    """One fold of one run.
+    """One fold of one run, numbered from 0: the split depends on seed and run, the seed of the methods on all three.
 
-    Parameters
-    ----------
-    data_set : str
-        One of ``BENCHMARKS`` or a key of ``OUTLIERS``.
-    seed : int
-        Seed of all runs.
-    run, fold : int
-        Numbers from 0. The split depends on ``seed`` and ``run``, the seed of the methods on all three.
-
-    Examples
-    --------
-    >>> from reproduction.experiments.folds import make_fold
     >>> fold = make_fold("servo", seed=0, run=0, fold=3)
     >>> fold.X.shape, fold.X_test.shape
     ((150, 4), (17, 4))

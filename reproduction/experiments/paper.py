@@ -30,9 +30,6 @@ class Printed(NamedTuple):
 def printed() -> dict[tuple[str, Row, int], Printed]:
     """Cells of the paper by data set, row and level in percent, in the paper's order.
 
-    Examples
-    --------
-    >>> from reproduction.experiments.paper import Row, printed
     >>> printed()["boston", Row("GPR-CP", "SE", 2.0), 90]
     Printed(width=8.277, miscoverage=10.53)
     """

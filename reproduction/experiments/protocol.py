@@ -27,19 +27,7 @@ RUNS = 10
 
 
 def tasks(data_sets: Sequence[str], *, runs: int, seed: int, most_folds: int | None = None) -> list[tuple[str, tuple]]:
-    """Names and arguments of all calls of :func:`one_fold` that some data sets need.
-
-    Parameters
-    ----------
-    data_sets : sequence of str
-        Data sets.
-    runs : int
-        Runs of cross-validation.
-    seed : int
-        Seed of all runs.
-    most_folds : int or None, default=None
-        Number of folds to take from each run; None takes all.
-    """
+    """Names and arguments of all calls of :func:`one_fold` that some data sets need, at most so many folds a run."""
     return [
         (f"{seed}/{data_set}/{unit}/{run}/{fold}", (data_set, unit, seed, run, fold))
         for data_set in data_sets

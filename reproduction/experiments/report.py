@@ -10,7 +10,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from conformal_gp import __version__
-from conformal_gp.files import write_bytes
 from reproduction.experiments import figures, tables
 from reproduction.experiments.checks import Agreement, agreement, claims
 from reproduction.experiments.methods import COVARIANCES, LEVELS
@@ -33,7 +32,7 @@ GROUPS: dict[str, Callable[[str, Row], bool]] = {
     **{method: _by(method) for method in ("GPR-RI", "GPR-RB", "GPR-RM", "GPR-RC", "RR-CP", "kNNR-CP")},
 }
 """Groups of cells whose agreement is counted together."""
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib")
 SAMPLE = "**Only a sample:** a few folds of one run, to see that everything works. Do not compare these numbers."
 
 
@@ -46,22 +45,10 @@ def write(
     command: str,
     sample: bool,
 ) -> str:
-    """Write everything into a folder and return the page that summarises it.
+    """Write tables, figures, runs and a page into a folder from the results of ``one_fold``; returns the page.
 
-    Parameters
-    ----------
-    folds : sequence of dict
-        Results of :func:`reproduction.experiments.protocol.one_fold`.
-    out : Path
-        The folder.
-    selection : sequence of str
-        Tables to write.
-    draw : bool
-        Whether to draw figures.
-    command : str
-        The command, as the page shows it.
-    sample : bool
-        Whether only a sample of the folds was run.
+    ``selection`` names the tables, ``command`` is how the page says it was made, ``sample`` says whether only a sample
+    of the folds was run.
     """
     out.mkdir(parents=True, exist_ok=True)
     results = summarise(folds)
@@ -70,7 +57,7 @@ def write(
             text = written(TABLES[table], results)
             if ending == "md":
                 text = f"# Table {table[-1]} of the paper\n\n" + (f"{SAMPLE}\n\n" if sample else "") + text
-            write_bytes(out / f"{table}.{ending}", text.encode())
+            (out / f"{table}.{ending}").write_text(text, encoding="utf-8")
     _write_runs(results, out / "runs.csv")
     pictures = figures.draw(results, out) if draw else []
     page = "\n".join(
@@ -83,7 +70,7 @@ def write(
         + _likelihood_lines(results)
         + [f"\n![{path.stem}]({path.name})\n\n*{caption}*" for path, caption in pictures]
     )
-    write_bytes(out / "results.md", f"{page}\n".encode())
+    (out / "results.md").write_text(f"{page}\n", encoding="utf-8")
     return page
 
 
@@ -167,4 +154,4 @@ def _write_runs(results: Results, path: Path) -> None:
         for run, (widths, misses) in enumerate(zip(outcome.widths, outcome.misses, strict=True)):
             numbers = [f"{width:.6g}" for width in widths] + [f"{miss:.4g}" for miss in misses]
             writer.writerow([data_set, row.method, row.covariance, gamma, run, *numbers])
-    write_bytes(path, text.getvalue().encode())
+    path.write_text(text.getvalue(), encoding="utf-8")

@@ -71,13 +71,7 @@ Results = dict[tuple[str, Row], Outcome]
 
 
 def summarise(folds: Iterable[dict]) -> Results:
-    """Outcomes by data set and row.
-
-    Parameters
-    ----------
-    folds : iterable of dict
-        Results of :func:`reproduction.experiments.protocol.one_fold`.
-    """
+    """Outcomes by data set and row, from the results of ``one_fold``."""
     gathered: dict[tuple[str, Row], list[dict]] = {}
     for fold in folds:
         for found in fold["found"]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
-
-Advance = Callable[[str], None]
 
 
 def finished(raw: Path) -> list[dict]:
@@ -52,62 +49,22 @@ def run(
     todo = [(name, arguments) for name, arguments in tasks if name not in done]
     where = f"{effective_n_jobs(jobs)} at a time" if cluster is None else f"on {cluster}"
     print(f"{len(todo)} of {len(tasks)} tasks to do, {where} -> {raw}", flush=True)
-    with raw.open("a") as file, _workers(cluster), _progress(len(todo)) as advance:
+    with raw.open("a") as file, ExitStack() as stack:
+        if cluster is not None:
+            from distributed import Client
+
+            stack.enter_context(parallel_config(backend="dask", client=stack.enter_context(Client(cluster))))
         parallel = Parallel(jobs if cluster is None else -1, return_as="generator_unordered", batch_size=1)
-        for i, result in enumerate(parallel(delayed(_named)(function, *task) for task in todo)):
-            file.write("\n" * (i == 0) + json.dumps(result) + "\n")
+        start = time.monotonic()
+        for count, result in enumerate(parallel(delayed(_named)(function, *task) for task in todo), 1):
+            file.write("\n" * (count == 1) + json.dumps(result) + "\n")
             file.flush()
-            advance(result["task"])
+            if count * 20 // len(todo) > (count - 1) * 20 // len(todo):  # twenty lines in all
+                left = (time.monotonic() - start) / count * (len(todo) - count)
+                print(f"{count}/{len(todo)}  {left / 60:.1f} minutes left  {result['task']}", flush=True)
     by_name = {result["task"]: result for result in finished(raw)}
     return [by_name[name] for name, _ in tasks]
 
 
 def _named(function: Callable[..., dict], name: str, arguments: tuple) -> dict:
     return {"task": name, **function(*arguments)}
-
-
-@contextmanager
-def _workers(cluster: str | None) -> Iterator[None]:
-    """Choose the workers that joblib uses inside the ``with`` block."""
-    if cluster is None:
-        yield
-        return
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise ImportError("cluster needs Dask: pip install 'conformal-gp[dask]'") from error
-    with Client(cluster) as client, parallel_config(backend="dask", client=client):
-        yield
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Advance]:
-    """A progress bar with the time left, or plain lines without rich or a terminal; yields ``advance``."""
-    try:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-    except ImportError:
-        yield _plain_lines(total)
-        return
-    if not sys.stdout.isatty():
-        yield _plain_lines(total)
-        return
-    columns = BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("left  {task.description}")
-    # Tasks differ in cost, so speed is estimated over minutes.
-    with Progress(*columns, speed_estimate_period=600) as progress:
-        bar = progress.add_task("", total=total)
-        yield lambda name: progress.update(bar, advance=1, description=name)
-
-
-def _plain_lines(total: int) -> Advance:
-    """Progress as twenty lines in all."""
-    start = time.monotonic()
-    done = 0
-
-    def advance(name: str) -> None:
-        nonlocal done
-        done += 1
-        if done * 20 // total > (done - 1) * 20 // total:
-            left = (time.monotonic() - start) / done * (total - done)
-            print(f"{done}/{total}  {left / 60:.1f} minutes left  {name}", flush=True)
-
-    return advance
