@@ -148,7 +148,7 @@ def plain_process(X: Array, y: Array, X_new: Array, levels: tuple[float, ...], s
 
 def gpyconform(X: Array, y: Array, X_new: Array, levels: tuple[float, ...], seed: int) -> Array:
     """gpyconform: GPyTorch's exact process, tuned on the training rows, and full conformal intervals from it."""
-    from reproduction.studies.coverage.methods import gpyconform_intervals
+    from reproduction.studies.gpyconform import gpyconform_intervals
 
     kept = X.std(axis=0) > 0.0
     centre, scale = y.mean(), y.std()

@@ -1,16 +1,15 @@
 """Where the optimiser starts, on CPU Performance: what the paper's rows of that data set owe to poor optima.
 
-``python -m reproduction.studies.starts [--runs N] [--jobs N]``: the paper's protocol once more with random starts about 1 for all
+``python -m reproduction.studies.starts [--runs N]``: the paper's protocol once more with random starts about 1 for all
 hyperparameters, where our own are at the scale of the labels (whose standard deviation is 161). Each fold is written as
 soon as it is done, so an interrupted run goes on where it stopped.
 """
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Iterable
-from pathlib import Path
+from itertools import product
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, RationalQuadratic
@@ -22,6 +21,7 @@ from reproduction.experiments.methods import GAMMAS, N_STARTS, UNITS, Found, pla
 from reproduction.experiments.paper import PAPER_LEVELS, Row, printed
 from reproduction.experiments.protocol import IN_TABLES
 from reproduction.experiments.runner import run
+from reproduction.studies import common
 
 WIDE = (1e-6, 1e10)
 KERNELS: dict[str, Kernel] = {
@@ -59,7 +59,7 @@ def _widths(found: Iterable[Found]) -> list[list[float]]:
     return [(each.intervals[:, 1] - each.intervals[:, 0])[:, IN_TABLES].mean(axis=0).tolist() for each in found]
 
 
-def line(covariance: str, results: list[dict]) -> str:
+def line(covariance: str, results: list[dict]) -> list[str]:
     """What the folds of one covariance say, as a row of the page's table."""
     own = [result for result in results if result["covariance"] == covariance]
     likelihood = np.array([result["log_likelihood"] for result in own])
@@ -80,45 +80,33 @@ def line(covariance: str, results: list[dict]) -> str:
         shares.append(float(off @ step / (step @ step)))
         before, after = np.abs(off).mean(), np.abs(off - shares[-1] * step).mean()
         cells.append(f"{round(100 * shares[-1])}% ({100 * before:.1f}% → {100 * after:.1f}%)")
-    cells.append(f"{likelihood[:, 0].mean() - shares[0] * loss:.1f}")
-    return "| " + " | ".join(cells) + " |"
+    return [*cells, f"{likelihood[:, 0].mean() - shares[0] * loss:.1f}"]
 
 
 def main() -> None:
     """Run the study and write its page."""
-    parser = argparse.ArgumentParser(prog="python -m reproduction.studies.starts", description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=10, help="runs of ten-fold cross-validation")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--raw", type=Path, default=Path("build/starts.jsonl"))
-    parser.add_argument("--out", type=Path, default=Path("reproduction/results/paper/starts.md"))
-    arguments = parser.parse_args()
-    tasks = [
-        (f"{covariance}/{i}/{fold}", (covariance, i, fold))
-        for covariance in KERNELS
-        for i in range(arguments.runs)
-        for fold in range(N_FOLDS)
+    given = common.options("starts", __doc__, runs=(10, "runs of ten-fold cross-validation")).parse_args()
+    keys = product(KERNELS, range(given.runs), range(N_FOLDS))
+    results = run(given.raw, [("/".join(map(str, key)), key) for key in keys], one_fold, given.jobs)
+    heads = [
+        *("covariance", "log likelihood", "poor with starts about 1", "nats lost", "share in GPR rows"),
+        *("in GPR-CP rows", "log likelihood with the share"),
     ]
-    results = run(arguments.raw, tasks, one_fold, arguments.jobs)
     lines = [
         "# CPU Performance: where the optimiser starts",
         "",
-        f"Made by `python -m reproduction.studies.starts --runs {arguments.runs}`. With random starts about 1 for amplitude, length "
-        "scale and noise, on labels whose standard deviation is 161, most folds end in an optimum that is far from the "
-        "best, but for the neural network covariance. The table gives the mean log likelihood of our optima; the share "
-        "of folds that end poorly, more than 5 nats below, with starts about 1; the nats lost in these; the share of "
-        "such folds that would best explain the widths which the paper prints, with the mean deviation of our widths "
-        "from them before and after; and the mean log likelihood with the first of these shares. The three GPR widths "
-        "of a covariance are multiples of one another, so one share fits them exactly; the nine of GPR-CP are not, and "
-        "lead to the same share but for SE.",
+        f"Made by `python -m reproduction.studies.starts --runs {given.runs}`. With random starts about 1 for "
+        "amplitude, length scale and noise, on labels whose standard deviation is 161, most folds end in an optimum "
+        "that is far from the best, but for the neural network covariance. The table gives the mean log likelihood of our optima; "
+        "the share of folds that end poorly, more than 5 nats below, with starts about 1; the nats lost in these; the "
+        "share of such folds that would best explain the widths which the paper prints, with the mean deviation of our "
+        "widths from them before and after; and the mean log likelihood with the first of these shares. The three GPR "
+        "widths of a covariance are multiples of one another, so one share fits them exactly; the nine of GPR-CP are "
+        "not, and lead to the same share but for SE.",
         "",
-        "| covariance | log likelihood | poor with starts about 1 | nats lost | share in GPR rows | in GPR-CP rows "
-        "| log likelihood with the share |",
-        "|---|--:|--:|--:|--:|--:|--:|",
-        *(line(covariance, results) for covariance in KERNELS),
+        *common.markdown(heads, [line(covariance, results) for covariance in KERNELS]),
     ]
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    print(f"Written: {arguments.out}")
+    common.write_page(given.out / "starts.md", lines)
 
 
 if __name__ == "__main__":

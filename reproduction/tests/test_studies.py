@@ -1,0 +1,106 @@
+"""Pages of the studies from results that are known, and their methods on small data."""
+
+import numpy as np
+import pytest
+
+from reproduction.comparators import SplitConformal
+from reproduction.experiments.folds import N_FOLDS
+from reproduction.studies import benchmark_sets, coverage, distributions, simulators, starts
+from reproduction.studies.cells import CELLS
+from reproduction.studies.functions import FUNCTIONS, draw
+
+CELL = CELLS[0]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_methods_of_the_coverage_study():
+    X, y, X_test, _ = CELL.draw(0)
+    (_, found), half = next(coverage.split(CELL, X, y, X_test)), y.size // 2
+    fitted = coverage.model(CELL, "train").fit(X[:half], y[:half])
+    method = SplitConformal().calibrate(*fitted.predict(X[half:], return_std=True), y[half:])
+    np.testing.assert_allclose(found, method.intervals(*fitted.predict(X_test, return_std=True), coverage.LEVELS))
+    ways = (coverage.on_training_rows, coverage.split, coverage.known)
+    result = coverage.one_data_set(CELL, 0, ways)
+    assert set(result["methods"]) == {"train", "GPR", "jackknife+", "split", "known"}
+    assert all(0.0 <= share <= 1.0 for each in result["methods"].values() for share in each["coverage"])
+    assert result["methods"]["split"]["infinite"][-1] == 1.0  # ten calibration rows are too few for 95%
+
+
+def test_the_page_of_the_coverage_study(tmp_path):
+    cells = [cell for cell in CELLS if cell.l == 99]
+    rng, found = np.random.default_rng(0), []
+    factors = {"train": 1.0, "augmented": 1.2, "known": 1.1, "holdout": 2.0, "jackknife+": 1.3, "split": 3.0}
+    for cell in cells:
+        for _ in range(20):
+            methods = {}
+            for name, factor in factors.items():
+                inside = np.array([0.8, 0.8 if name == "train" else 0.9, 0.95]) + rng.choice([-0.02, 0.02])
+                methods[name] = {"coverage": inside.tolist(), "infinite": [0.0] * 3, "seconds": 1.0}
+                methods[name] |= {"width": [factor] * 3, "median": [factor] * 3}
+            found.append({"cell": cell.name, "methods": methods})
+    coverage.write(found, tmp_path, "--rows 99")
+    text = (tmp_path / "coverage.md").read_text()
+    assert f"| train | 0 | {len(cells)} | 0 | {len(cells)} |" in text
+    assert f"| augmented | 0 | 0 | 0 | {len(cells)} |" in text
+    assert "| 99 | 1.20 | 1.10 | 0.40 | 0.60 |" in text
+    assert "l19-" not in text
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert set(before) == {"coverage.md", "coverage.csv", "coverage.svg", "widths.svg"}
+    coverage.write(found, tmp_path, "--rows 99")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_the_page_of_the_simulators_study(tmp_path):
+    task = simulators.one_task("Branin", 60, 0.2, 1, "kriging")
+    assert len(task["width"]) == len(task["score"]) == len(task["reach"]) == 2
+    cells = {}
+    for method, width, covered in (("default", 3.0, 0.9), ("train", 2.0, 0.8), ("kriging", 1.0, 0.7)):
+        reach = np.linspace(0.0, 2.0, 101).tolist()  # stretched 1.8 times, intervals hold 90% of the labels
+        found = {"width": [width] * 2, "covered": [covered] * 2, "score": [2 * width] * 2, "reach": [reach] * 2}
+        cells["Branin", 60, 0.0, method] = [found] * 3
+    simulators.write(cells, tmp_path)
+    text = (tmp_path / "simulators.md").read_text()
+    ratio = 3.0 / (2.0 * 1.8)
+    assert f"| Branin | 60 | 0 | 90.0% / 80.0% / 70.0% | {ratio:.2f} | {ratio:.2f} |  | 3.00 |" in text
+    assert "--rows 60 --draws 3" in text
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_test_functions_have_the_noise_that_is_asked_for(name):
+    quiet, noisy = (draw(name, 2000, noise, 3) for noise in (0.0, 0.2))
+    np.testing.assert_array_equal(quiet[0], noisy[0])
+    assert np.std(noisy[1] - quiet[1]) == pytest.approx(0.2 * np.std(quiet[1]), rel=0.15)
+
+
+def test_the_page_of_the_distributions_study(tmp_path):
+    results = []
+    for kind, n in (("skewed", 49), ("servo", 167)):
+        for seed in range(8):
+            share = [0.9 + 0.01 * (-1) ** seed, 0.95]
+            own = {"lower": share, "upper": share, "infinite": [0.0, 1.0], "crps": 1.0}
+            plain = own | {"upper": [0.8, 0.95], "crps": 2.0}
+            results.append({"kind": kind, "rows": n, "methods": {"ours": own, "plain": plain, "crepes": own}})
+    distributions.write(results, tmp_path)
+    text = (tmp_path / "distributions.md").read_text()
+    assert "0 of 4 tails of ours, 1 of 4 of the plain process" in text
+    assert "| servo | 167 | 1.000 ± 0.000 | 0.500 ± 0.000 |" in text
+    assert "infinite with 49 rows" in text
+
+
+def test_tables_of_the_benchmark_sets_and_of_starts():
+    results = [
+        {"set": name, "kernel": "se", "way": way, "run": run, "rows": 10, "width": [10.0, 20.0, "inf"]}
+        | {"missed": [1, run, 0], "seconds": 0.5}
+        for name in benchmark_sets.SETS
+        for way in benchmark_sets.WAYS
+        for run in range(2)
+    ]
+    lines = benchmark_sets.table(results, "se")
+    assert "| servo | the paper | 1.65 | 2.872 | 6.699 | 10.24% | 4.55% | 0.66% |  |  |" in lines
+    assert "| cpu | default | 1 | 2 | inf | 10.00% | 5.00% | 0.00% | 0.00, 5.00, 0.00 | 0.50 |" in lines
+    folds = [
+        {"covariance": "SE", "log_likelihood": [-10.0, -20.0 if fold < 5 else -10.0]}
+        | {"widths": np.stack([np.full((4, 3), 100.0), np.full((4, 3), 200.0 if fold < 5 else 100.0)]).tolist()}
+        for fold in range(N_FOLDS)
+    ]
+    assert starts.line("SE", folds)[:4] == ["SE", "-10.0", "50%", "10"]
