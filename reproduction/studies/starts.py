@@ -95,14 +95,14 @@ def main() -> None:
     lines = [
         "# CPU Performance: where the optimiser starts",
         "",
-        f"Made by `python -m reproduction.studies.starts --runs {given.runs}`. With random starts about 1 for "
-        "amplitude, length scale and noise, on labels whose standard deviation is 161, most folds end in an optimum "
-        "that is far from the best, but for the neural network covariance. The table gives the mean log likelihood of our optima; "
-        "the share of folds that end poorly, more than 5 nats below, with starts about 1; the nats lost in these; the "
-        "share of such folds that would best explain the widths which the paper prints, with the mean deviation of our "
-        "widths from them before and after; and the mean log likelihood with the first of these shares. The three GPR "
-        "widths of a covariance are multiples of one another, so one share fits them exactly; the nine of GPR-CP are "
-        "not, and lead to the same share but for SE.",
+        f"Made by `python -m reproduction.studies.starts --runs {given.runs}`. "
+        "With random starts about 1 for amplitude, length scale and noise, on labels whose standard deviation is 161, "
+        "most folds end in an optimum that is far from the best, but for the neural network covariance. The table "
+        "gives the mean log likelihood of our optima; the share of folds that end poorly, more than 5 nats below, "
+        "with starts about 1; the nats lost in these; the share of such folds that would best explain the widths "
+        "which the paper prints, with the mean deviation of our widths from them before and after; and the mean log "
+        "likelihood with the first of these shares. The three GPR widths of a covariance are multiples of one "
+        "another, so one share fits them exactly; the nine of GPR-CP are not, and lead to the same share but for SE.",
         "",
         *common.markdown(heads, [line(covariance, results) for covariance in KERNELS]),
     ]
