@@ -1,4 +1,4 @@
-"""The tables of benchmarks/real/results/: results.csv, results.md and the picture."""
+"""The tables of the comparison on real data, results.csv and results.md, and its picture."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from benchmarks.real.summary import FEW_ROWS, PERCENT, best_peer, cells, geometr
 from benchmarks.results import table as markdown
 
 
-def write(runs: list[dict[str, Any]], out: Path) -> None:
-    """Write everything from the runs that are there."""
+def write(runs: list[dict[str, Any]], out: Path, scores: Path) -> None:
+    """Write tables into the folder ``out`` and the picture ``scores`` from the runs that are there."""
     out.mkdir(parents=True, exist_ok=True)
     table = cells(runs)
     shown = table.drop(columns=[name for name in table if str(name).startswith("fifth")])
@@ -34,7 +34,7 @@ def write(runs: list[dict[str, Any]], out: Path) -> None:
     if failed:
         parts += ["## Failures", failed]
     (out / "results.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    picture.draw(small, out / "scores.svg")
+    picture.draw(small, scores)
 
 
 def _methods(table: pd.DataFrame) -> str:
