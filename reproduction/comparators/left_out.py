@@ -26,6 +26,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from conformal_gp.conformal.levels import rank
+from conformal_gp.gp.inputs import points
 from conformal_gp.types import Array, Rows
 from reproduction.comparators.base import IntervalRegressor, lower_end, scaled, upper_end
 
@@ -76,8 +77,9 @@ class LeftOutRegressor(IntervalRegressor):
 
     def _inverse_root(self, rows: Rows) -> Array | None:
         """L^-1 with L L' the block of P among some rows; None where the block is numerically singular."""
-        block = self.estimator_._predictor.posterior.precision(rows)
-        scale = np.sqrt(np.diagonal(block))
+        posterior = self.estimator_._predictor.posterior
+        block = posterior._precision[np.ix_(rows, rows)]
+        scale = np.sqrt(posterior.diagonal[rows])  # 0 where a row alone determines a coefficient
         try:
             L = cholesky(block / np.outer(scale, scale), lower=True) if scale.all() else np.zeros((1, 1))
         except LinAlgError:
@@ -92,7 +94,7 @@ class LeftOutRegressor(IntervalRegressor):
     def predict_left_out(self, X: Array) -> tuple[Array, Array]:
         """Means and standard deviations of the labels of m test rows without each fold, each (m, folds)."""
         predictor = self.estimator_._predictor
-        new = predictor.posterior.predict(predictor.inputs.new(X))
+        new = predictor.posterior.predict(predictor.inputs.new(points(X)))
         means, variances = (np.tile(part[:, None], len(self._folds)) for part in (new.mean, new.variance))
         for number, (rows, root) in enumerate(self._folds):
             if root is not None:

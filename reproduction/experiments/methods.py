@@ -13,6 +13,7 @@ from conformal_gp import ConformalGPRegressor
 from conformal_gp.conformal.levels import rank, read_level
 from conformal_gp.conformal.lines import normalised_residual_lines
 from conformal_gp.conformal.regions import hulls
+from conformal_gp.gp.inputs import points
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.types import Array
 from reproduction.comparators import (
@@ -73,7 +74,7 @@ def plain_and_conformal(
     yield Found(Row("GPR", covariance), intervals, model.log_marginal_likelihood_)
     posterior, inputs = model._predictor.posterior, model._predictor.inputs
     with one_blas_thread():
-        new = posterior.predict(inputs.new(fold.X_test))
+        new = posterior.predict(inputs.new(points(fold.X_test)))
     ranks = [rank(read_level(level), fold.y.size) for level in LEVELS]
     for gamma in gammas:
         lines = normalised_residual_lines(
