@@ -23,13 +23,13 @@ from conformal_gp.gp.inputs import MEAN_NAMES, Points, points
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.rows import ArrayRows
-from conformal_gp.tuning.result import UNSEEN_CONDITION, Fitted, TuningResult
+from conformal_gp.tuning.methods import UNSEEN_CONDITION, Fitted, TuningResult
 from conformal_gp.tuning.settings import LEARNT_WARPS, Settings, WarpChoice, check_warp
 from conformal_gp.types import Array, Mask
 from conformal_gp.validation import (
     beyond,
-    check_labels,
     check_known_noise,
+    check_labels,
     warn_beyond,
 )
 

@@ -15,8 +15,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from conformal_gp.gp.inputs import Points, points
-from conformal_gp.rows import BlockFunction, RowTaker, slices
-from conformal_gp.threads import one_blas_thread
+from conformal_gp.rows import BlockFunction, RowTaker
+from conformal_gp.threads import one_blas_thread, slices
 from conformal_gp.types import Array
 from conformal_gp.types import Rows as Numbers
 from conformal_gp.validation import check_finite, check_inputs, check_known_noise, check_labels

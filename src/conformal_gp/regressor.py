@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
@@ -19,8 +19,7 @@ from conformal_gp.gp.inputs import points
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning.design import automatic
-from conformal_gp.tuning.methods import METHODS
-from conformal_gp.tuning.result import TuningResult
+from conformal_gp.tuning.methods import METHODS, TuningResult
 from conformal_gp.tuning.settings import (
     Settings,
     WarpChoice,
@@ -29,10 +28,10 @@ from conformal_gp.tuning.settings import (
     resolved_mean,
 )
 from conformal_gp.tuning.warping import check_domain
-from conformal_gp.types import Array
 from conformal_gp.validation import check_known_noise, check_labels
 
 __all__ = ["ConformalGPRegressor"]
+
 
 class ConformalGPRegressor(ConformalRegressor):
     r"""Gaussian process regression whose prediction intervals have guaranteed coverage.

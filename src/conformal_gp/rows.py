@@ -7,14 +7,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial, reduce
-from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.gp.inputs import Points, points
-from conformal_gp.threads import map_threads
+from conformal_gp.threads import map_threads, slices
 from conformal_gp.types import Array
 from conformal_gp.types import Rows as Numbers
 from conformal_gp.validation import check_finite
@@ -43,16 +42,6 @@ class Rows(RowTaker, Protocol):
 
     def gather(self, numbers: Numbers) -> RowTaker:
         """Rows with these ascending numbers, to be taken from many times."""
-
-
-def slices(n_rows: int, block_rows: int) -> list[slice]:
-    """Blocks of nearly equal size, of at most ``block_rows``.
-
-    >>> slices(5, 2)
-    [slice(0, 2, None), slice(2, 3, None), slice(3, 5, None)]
-    """
-    edges = np.linspace(0, n_rows, -(-n_rows // block_rows) + 1).round().astype(int).tolist()
-    return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
 class ArrayRows:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
+from itertools import pairwise
 from threading import Event, Lock, local
 from typing import Any, TypeVar
 
@@ -118,6 +119,16 @@ def map_threads(function: Callable[[Item], Result], items: Iterable[Item], n_job
                 yield from others
             else:
                 yield from pool.map(function, work)
+
+
+def slices(n_rows: int, block_rows: int) -> list[slice]:
+    """Blocks of nearly equal size, of at most ``block_rows``.
+
+    >>> slices(5, 2)
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 5, None)]
+    """
+    edges = np.linspace(0, n_rows, -(-n_rows // block_rows) + 1).round().astype(int).tolist()
+    return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
 class StoppedError(Exception):

@@ -71,9 +71,7 @@ def bounds(lines: Lines, below: Sequence[int], above: Sequence[int]) -> Array:
     return np.concatenate(found, axis=1)
 
 
-def upper_bounds(
-    lines: Lines, ranks: Sequence[int], limit: Array | None = None, widened: bool = True
-) -> Array:
+def upper_bounds(lines: Lines, ranks: Sequence[int], limit: Array | None = None, widened: bool = True) -> Array:
     """Suprema of the upper regions of several ranks.
 
     Parameters

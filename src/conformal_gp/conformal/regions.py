@@ -119,7 +119,9 @@ def _pieces(offset: Array, slope: Array, slack: Array, rank: int) -> Array:
 def _put_out(t: Array, steepness: Array, slack: Array) -> Array:
     """How far ends are put out where a row's score and the test row's part with some steepness."""
     off = slack[0] + slack[1] * t + np.minimum(slack[2] + slack[3] * t, slack[4])
-    return off * np.minimum(2.0 / steepness, 1.0)  # where it is steeper than 2, scores are then apart by less than a tie
+    return off * np.minimum(
+        2.0 / steepness, 1.0
+    )  # where it is steeper than 2, scores are then apart by less than a tie
 
 
 def _side(offset: Array, slope: Array, slack: Array, rank: int) -> Array:

@@ -19,7 +19,8 @@ OrderStatistic = Callable[[int], Array]
 # Symmetric scales are powers of this. Coarser, and nearly all test rows share the scales of the training rows; finer,
 # and inputs are closer to unit standard deviation.
 import os
-STEP = float(os.environ.get('CGP_STEP','2.0'))
+
+STEP = float(os.environ.get("CGP_STEP", "2.0"))
 # Shares of the rows below and above the range that gives a scale; the first range that is not a single value counts.
 TAILS = (1 / 4, 1 / 10, 1 / 40, 0)
 # Half of the rows of a uniform distribution lie within 1.73 standard deviations, of a normal one within 1.35.

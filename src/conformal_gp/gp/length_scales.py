@@ -12,13 +12,15 @@ input matters far less than another, the others are free to differ too.
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.kernels import hyperparameter_names, is_length
 from conformal_gp.types import Array, Rows
-import os
+
 SCALE = float(os.environ.get("CGP_TAU", "0.5"))
 DEGREES = float(os.environ.get("CGP_DOF", "3.0"))
 KIND = os.environ.get("CGP_PRIOR", "mt")

@@ -20,8 +20,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.cholesky import Cholesky
-from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.covariance import Cholesky, covariance
 from conformal_gp.types import Array
 
 

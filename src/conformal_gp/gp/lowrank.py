@@ -36,8 +36,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.cholesky import Cholesky, well_conditioned
-from conformal_gp.gp.covariance import covariance, shared_variance
+from conformal_gp.gp.covariance import Cholesky, covariance, shared_variance, well_conditioned
 from conformal_gp.gp.inputs import Inputs, Points
 from conformal_gp.types import Array
 

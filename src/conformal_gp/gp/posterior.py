@@ -33,8 +33,7 @@ from numpy.linalg import LinAlgError
 from scipy.linalg import solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.cholesky import Cholesky, check_matrix, check_variances, well_conditioned
-from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.covariance import Cholesky, check_matrix, check_variances, covariance, well_conditioned
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.types import Array
 

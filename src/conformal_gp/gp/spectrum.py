@@ -68,9 +68,7 @@ class Spectrum:
         self._weighted_basis = self._precision[:, :, None] * H[:, None, :]  # (l, R, p)
         self.quadratic = np.einsum("ir,ir->r", self._alpha, error)
         self.log_determinant = (
-            2.0 * float(np.log(weight).sum())
-            - np.log(self._precision).sum(axis=0)
-            + np.linalg.slogdet(information)[1]
+            2.0 * float(np.log(weight).sum()) - np.log(self._precision).sum(axis=0) + np.linalg.slogdet(information)[1]
         )
 
     def prior(self, new: NewInputs) -> Array:

@@ -296,9 +296,7 @@ class _ScaledBag:
 
     def _prior(self, new: NewInputs) -> Array:
         """Prior variances of new labels with all candidates, without noise, (m, G)."""
-        parts = [
-            np.repeat(spectrum.prior(new)[:, None], spectrum.quadratic.size, axis=1) for spectrum in self._spectra
-        ]
+        parts = [np.repeat(spectrum.prior(new)[:, None], spectrum.quadratic.size, axis=1) for spectrum in self._spectra]
         return self._each(parts)
 
     def lines(

@@ -1,19 +1,21 @@
-"""What predictors share: their interface, whichever way hyperparameters were chosen, and scores of one process."""
+"""Predictors: what a tuned model answers, in blocks of test rows; and the one with one set of hyperparameters."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import TypeVar
 
 import numpy as np
 
 from conformal_gp.conformal.lines import Lines, normalised_residual_lines, rounding
-from conformal_gp.conformal.pvalues import Counts, shares
-from conformal_gp.gp.inputs import Points
+from conformal_gp.conformal.one_sided import bounds
+from conformal_gp.conformal.pvalues import Counts, counts, shares
+from conformal_gp.conformal.regions import hulls, regions
+from conformal_gp.gp.inputs import Inputs, Points
 from conformal_gp.gp.posterior import Posterior, Prediction
-from conformal_gp.rows import slices
-from conformal_gp.threads import map_threads
+from conformal_gp.threads import map_threads, slices
 from conformal_gp.types import Array, Rows
 
 Part = TypeVar("Part")
@@ -121,3 +123,79 @@ def _unequal(diagonal: Array, weights: Array, variance: Array, gamma: float) -> 
         ratio = variance[:, None] * diagonal + weights**2
     ratio = np.where((diagonal > 0.0) & (ratio > 0.0) & np.isfinite(ratio), ratio, 1.0)
     return np.maximum(ratio ** (1.0 / gamma - 0.5), 1.0).max(axis=1, initial=1.0)
+
+
+class OneProcess(Predictor):
+    """Answers from one posterior.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        Training inputs.
+    posterior : Posterior
+        The Gaussian process given all training rows.
+    ranked : ndarray of int, or None
+        Rows that are ranked against the test row; the others are fixed background. None ranks all.
+    gamma : float
+        Normalisation exponent.
+    n_jobs : int or None
+        Threads over blocks of test rows.
+    """
+
+    def __init__(self, inputs: Inputs, posterior: Posterior, ranked: Rows | None, gamma: float, n_jobs: int | None):
+        self.inputs = inputs
+        self.posterior = posterior
+        self._ranked: Rows | slice = slice(None) if ranked is None else ranked
+        self._gamma = gamma
+        self.n_jobs = n_jobs
+        self.n_rows = posterior.alpha.size
+        self.n_ranked = self.n_rows if ranked is None else ranked.size
+
+    def with_gamma(self, gamma: float) -> OneProcess:
+        """The same posterior with another gamma."""
+        other = copy(self)
+        other._gamma = gamma
+        return other
+
+    def mean(self, new: Points) -> Array:
+        """See Predictor."""
+        return np.concatenate(
+            self.map_blocks(lambda block: self.posterior.mean(self.inputs.new(new.take(block))), len(new.X))
+        )
+
+    def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
+        """See Predictor."""
+        blocks = self.map_blocks(lambda block: self.posterior.moments(self.inputs.new(new.take(block))), len(new.X))
+        mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        return mean, variance
+
+    def mean_and_covariance(self, new: Points) -> tuple[Array, Array]:
+        """See Predictor."""
+        return self.mean(new), self.posterior.covariance(self.inputs.new(new))
+
+    def hulls(self, new: Points, ranks: Sequence[int]) -> Array:
+        """See Predictor."""
+        return np.concatenate(self._map_lines(lambda lines, block: hulls(lines, ranks), new))
+
+    def regions(self, new: Points, rank: int) -> list[Array]:
+        """See Predictor."""
+        return [region for found in self._map_lines(lambda lines, block: regions(lines, rank), new) for region in found]
+
+    def bounds(self, new: Points, below: Sequence[int], above: Sequence[int]) -> Array:
+        """See Predictor."""
+        return np.concatenate(self._map_lines(lambda lines, block: bounds(lines, below, above), new))
+
+    def counts(self, new: Points, y: Array, signed: bool) -> tuple[Counts, Counts]:
+        """See Predictor."""
+        found = self._map_lines(lambda lines, block: np.stack(counts(lines, y[block], signed)), new)
+        at_least, greater = np.concatenate(found, axis=1)
+        return at_least, greater
+
+    def _map_lines(self, function: Callable[[Lines, slice], Part], new: Points) -> list[Part]:
+        """Apply ``function`` to the lines of blocks of test rows."""
+
+        def apply(block: slice) -> Part:
+            prediction = self.posterior.predict(self.inputs.new(new.take(block)))
+            return function(score_lines(self.posterior, self._ranked, prediction, self._gamma), block)
+
+        return self.map_blocks(apply, len(new.X))

@@ -17,8 +17,8 @@ from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.lowrank import LowRankPosterior, NewRows
 from conformal_gp.predictors.base import Part, Predictor
-from conformal_gp.rows import Rows, RowTaker, slices
-from conformal_gp.threads import map_threads
+from conformal_gp.rows import Rows, RowTaker
+from conformal_gp.threads import map_threads, slices
 from conformal_gp.types import Array
 from conformal_gp.types import Rows as Numbers
 

@@ -7,10 +7,12 @@ import os
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.kernels import is_amplitude, is_length
+from conformal_gp.kernels import is_length
 from conformal_gp.predictors.bag import Candidate
 
-LENGTHS = np.geomspace(float(os.environ.get("CGP_L0", "0.15")), float(os.environ.get("CGP_L1", "15")), int(os.environ.get("CGP_NL", "11")))
+LENGTHS = np.geomspace(
+    float(os.environ.get("CGP_L0", "0.15")), float(os.environ.get("CGP_L1", "15")), int(os.environ.get("CGP_NL", "11"))
+)
 NOISES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0)
 
 

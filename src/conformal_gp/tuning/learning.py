@@ -11,8 +11,7 @@ from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.conformal.levels import rank, read_level
-from conformal_gp.gp.cholesky import Cholesky, one_norm
-from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.covariance import Cholesky, covariance, one_norm
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.length_scales import MANY_INPUTS, for_each_input, variables
 from conformal_gp.gp.maximum_likelihood import LearningRows, maximise_likelihood

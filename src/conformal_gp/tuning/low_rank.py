@@ -17,10 +17,9 @@ from conformal_gp.rows import ArrayRows, MappedRows
 from conformal_gp.rows import Rows as Source
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning.learning import choose_gamma, learn
-from conformal_gp.tuning.methods import fixed
-from conformal_gp.tuning.result import PROMISE, Fitted, TuningResult, mapped
+from conformal_gp.tuning.methods import PROMISE, Fitted, TuningResult, fixed
 from conformal_gp.tuning.settings import Settings
-from conformal_gp.tuning.warping import warp_for
+from conformal_gp.tuning.warping import mapped, warp_for
 from conformal_gp.types import Array, Rows
 
 # Rows that are read at a time, where all are in memory.

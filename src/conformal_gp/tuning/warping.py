@@ -12,7 +12,6 @@ from conformal_gp.gp.inputs import Inputs, Points
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.warps import BoxCox, Functions, Warp, YeoJohnson
 from conformal_gp.tuning.learning import learn
-from conformal_gp.tuning.result import mapped
 from conformal_gp.tuning.settings import Settings, label_variance
 from conformal_gp.types import Array
 
@@ -26,6 +25,11 @@ FEWEST_ROWS = 20
 # Rows whose intervals are compared, at most, and the levels.
 CHOOSING_ROWS = 500
 LEVELS = read_levels([0.8, 0.9, 0.95])[0]
+
+
+def mapped(warp: Warp | None, y: Array) -> Array:
+    """Labels under a map; None is the identity."""
+    return y if warp is None else warp.forward(y)
 
 
 def check_domain(settings: Settings, y: Array) -> None:
@@ -76,9 +80,7 @@ def _clearly_lower(scores: Array, others: Array) -> bool:
     return bool(gain.mean() > max(LEAST_GAIN * others.mean(), STANDARD_ERRORS * error))
 
 
-def interval_scores(
-    settings: Settings, warp: Warp | None, rows: Points, y: Array, rng: np.random.RandomState
-) -> Array:
+def interval_scores(settings: Settings, warp: Warp | None, rows: Points, y: Array, rng: np.random.RandomState) -> Array:
     r"""Scores of leave-one-out intervals of labels under a map, in the labels' units, (n,), averaged over levels.
 
     With hyperparameters learnt from all n rows, row i's mapped label has leave-one-out mean
