@@ -254,7 +254,7 @@ class ConformalGPRegressor(ConformalRegressor):
         n_rows, n_inputs = inputs.shape
         known = None if noise_variance is None else check_known_noise(noise_variance, inputs)
         settings = self._settings(n_rows, n_inputs, known is not None)
-        tuning = automatic(settings, n_rows, n_inputs) if self.tuning == "auto" else self.tuning
+        tuning = automatic(settings, n_rows) if self.tuning == "auto" else self.tuning
         settings.check_used(tuning)
         if self.warp is not None:
             check_domain(settings, labels)

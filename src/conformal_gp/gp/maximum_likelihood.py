@@ -1,7 +1,11 @@
-"""Maximum likelihood by L-BFGS-B from several starts.
+r"""Maximum likelihood by L-BFGS-B from several starts, with a prior on the length scales of different inputs.
 
 With many rows the starts are followed on some of them, which costs little. Where these searches end is then compared by
-the likelihood of all rows, and the best goes on there. With many inputs a step is dear, so their number is limited.
+the likelihood of all rows, and the best goes on there. With many inputs a step is dear, so their number is limited, and
+inputs that are the categories of one variable share a length scale.
+
+The prior shrinks length scales towards each other: the logarithms of the length scales, relative to their start, are
+normal about their mean with standard deviation :data:`SHRINKAGE`.
 """
 
 from __future__ import annotations
@@ -12,18 +16,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.optimize import OptimizeResult, minimize
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import shared_variance
-from conformal_gp.gp.length_scales import MANY_INPUTS, LengthScalePrior, entries, for_each_input
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
 from conformal_gp.gp.posterior import noise_floor
-from conformal_gp.kernels import hyperparameter_names, is_amplitude
+from conformal_gp.kernels import hyperparameter_names, is_amplitude, is_length
 from conformal_gp.threads import map_threads, stopping_point
 from conformal_gp.types import Array, Rows
 
 # Noise variances relative to the kernel's variance. The smallest is about what double precision can tell from none.
 NOISE_RATIOS = (1.5e-12, 1e2)
+# Standard deviation of the logarithms of length scales about their mean. A fifth less or more makes little difference.
+SHRINKAGE = 1.5
+# With more inputs than this, categories of one variable share a length scale.
+MANY_INPUTS = 50
 # Relative change of the likelihood, about one nat a row, at which a search stops: some 1e-5 nats.
 TOLERANCE = 1e-8
 # With more rows than the first number, starts are followed on the second number of rows. A search of 1000 rows costs
@@ -109,7 +117,7 @@ def maximise_likelihood(
     n_jobs : int or None
         Threads over starts.
     shrinkage : bool, default=False
-        Whether length scales of different inputs have the prior of :mod:`conformal_gp.gp.length_scales`.
+        Whether length scales of different inputs have the prior that shrinks them towards each other.
     least_ratio : float, default=0.0
         Least noise that is searched, relative to the amplitude of the kernel: the model that is made with what is
         learnt may have more rows than these, and its noise must not be lost in rounding.
@@ -180,7 +188,8 @@ class _Search:
             restricted=restricted,
             known=rows.known,
         )
-        self._prior = LengthScalePrior(kernel, rows.y.size) if shrinkage else None
+        number, lengths = hyperparameter_names(kernel)[1], is_length(kernel)
+        self._vectors = [np.flatnonzero(lengths & (number == n)) for n in np.unique(number[lengths]) if shrinkage]
         self._amplitude = is_amplitude(kernel).astype(float)
         self._entries = entries(kernel, rows.variables)
         self._most_steps = most_steps(*rows.X.shape)
@@ -208,10 +217,11 @@ class _Search:
         # a length scale that inputs share has the sum of their derivatives
         gradient = np.append(np.bincount(self._entries, by_theta[:m], n), by_theta[m:])
         gradient[:n] += by_theta[m:].sum() * self._amplitude
-        if self._prior is not None:
-            of_lengths, by_lengths = self._prior(x[:n])
-            value += of_lengths
-            gradient[:n] += by_lengths
+        for vector in self._vectors:
+            deviation = x[vector] - self._kernel.theta[vector]
+            deviation -= deviation.mean()
+            value += 0.5 * float(deviation @ deviation) / SHRINKAGE**2
+            gradient[vector] += deviation / SHRINKAGE**2
         return value, gradient
 
     def value(self, x: Array) -> float:
@@ -273,3 +283,69 @@ def _names(kernel: Kernel) -> list[str]:
     names, number = hyperparameter_names(kernel)
     place = np.arange(number.size) - np.searchsorted(number, number)
     return [f"{name}[{i}]" if names.count(name) > 1 else name for name, i in zip(names, place, strict=True)]
+
+
+def variables(X: Array) -> Rows:
+    """Number of the variable that each input belongs to.
+
+    Inputs side by side are the categories of one variable if they have two values each and exactly one of them is at
+    its larger value in every row. An input that is constant goes with those before or after it.
+
+    Parameters
+    ----------
+    X : ndarray of shape (l, d)
+        Inputs, scaled or not.
+
+    Returns
+    -------
+    number : ndarray of int of shape (d,)
+        From 0 on, in the order of the inputs.
+
+    Examples
+    --------
+    >>> variables(np.array([[0.5, 1, 0, 0], [0.1, 0, 1, 0], [0.7, 0, 0, 1], [0.2, 0, 0, 1]]))
+    array([0, 1, 1, 1])
+    """
+    low = X.min(axis=0)
+    on = low < X
+    two_values = ((low == X) | (X.max(axis=0) == X)).all(axis=0)
+    sizes: list[int] = []
+    start = 0
+    while start < X.shape[1]:
+        taken, end = np.zeros(X.shape[0], dtype=bool), start
+        while end < X.shape[1] and two_values[end] and not (taken & on[:, end]).any():
+            taken |= on[:, end]
+            end += 1
+        sizes.append(end - start if taken.all() else 1)
+        start += sizes[-1]
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def for_each_input(kernel: Kernel, number: Rows | None) -> Kernel:
+    """The kernel of inputs, from one with a length scale for each variable; None has one for each input already.
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> for_each_input(RBF([1.0, 2.0]), np.array([0, 1, 1]))
+    RBF(length_scale=[1, 2, 2])
+    """
+    if number is None:
+        return kernel
+    vectors = {
+        name: np.asarray(value)[number]
+        for name, value in kernel.get_params().items()
+        if name.endswith("length_scale") and np.ndim(value)
+    }
+    return clone(kernel).set_params(**vectors)
+
+
+def entries(kernel: Kernel, number: Rows | None) -> Rows:
+    """For each entry of theta of the kernel of inputs, the entry of the kernel of variables.
+
+    >>> from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+    >>> entries(ConstantKernel() * RBF([1.0, 2.0]), np.array([0, 1, 1]))
+    array([0, 1, 2, 2])
+    """
+    every, lengths = np.arange(kernel.n_dims), np.flatnonzero(is_length(kernel))
+    if number is None or lengths.size <= 1:
+        return every
+    return np.concatenate([every[: lengths[0]], lengths[number], every[lengths[-1] + 1 :]])

@@ -13,7 +13,7 @@ from conformal_gp.predictors.bag import Candidate
 LENGTHS = np.geomspace(
     float(os.environ.get("CGP_L0", "0.15")), float(os.environ.get("CGP_L1", "15")), int(os.environ.get("CGP_NL", "11"))
 )
-NOISES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0)
+NOISES = eval(os.environ.get("CGP_NOISES", "(1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0)"))
 
 
 def lattice(kernel: Kernel, n_inputs: int, learns_noise: bool) -> list[Candidate]:

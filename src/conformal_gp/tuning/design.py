@@ -1,26 +1,39 @@
 """Which tuning method the numbers of rows and inputs call for, and which rows are design rows.
 
 *Design rows* are the training rows from which everything is learnt; they predict like all others but are not ranked.
+
+=================  =====================================================  =============================================
+rows               method                                                 who is ranked
+=================  =====================================================  =============================================
+up to 40           a list inside the bag ("augmented")                    all rows
+up to 5000         design split ("holdout"), exact process                three rows in ten, all but 1000 at the most
+more               design split ("holdout"), low-rank process             all but the design rows
+=================  =====================================================  =============================================
 """
 
 from __future__ import annotations
-
-import os
 
 import numpy as np
 
 from conformal_gp.tuning.settings import Settings
 from conformal_gp.types import Rows
 
-RANKED = float(os.environ.get("CGP_RANKED", "0"))
-SHARE = float(os.environ.get("CGP_SHARE", "0.3"))
+# With so many rows, learning from half of them is as good as choosing from a list by all of them.
+ROWS_FOR_BAG = 40
+# Share of the rows that are ranked: more are known better at the price of what is learnt. And most design rows, whose
+# likelihood costs their number cubed.
+RANKED_SHARE = 0.3
+MOST_DESIGN_ROWS = 1000
+# One less than a multiple of this are ranked, so that levels like 80, 90 and 95% are met exactly: ranks are whole
+# numbers, and rounding them makes intervals wider. The least of them supports a level of 95%.
+STEP = 20
 
 
-def automatic(settings: Settings, n_rows: int, n_inputs: int) -> str:
-    """The tuning method that ``tuning="auto"`` stands for: by the numbers of rows and inputs."""
+def automatic(settings: Settings, n_rows: int) -> str:
+    """The tuning method that ``tuning="auto"`` stands for."""
     if settings.candidates is not None:
         return "augmented"
-    return "augmented" if n_rows <= float(os.environ.get("CGP_BAG", "30")) else "holdout"
+    return "augmented" if n_rows <= ROWS_FOR_BAG and settings.design is None else "holdout"
 
 
 def design_rows(settings: Settings, n_rows: int, n_inputs: int, rng: np.random.RandomState) -> Rows:
@@ -28,8 +41,18 @@ def design_rows(settings: Settings, n_rows: int, n_inputs: int, rng: np.random.R
     given = settings.design
     if isinstance(given, np.ndarray):
         return given
-    size = n_rows - ranked_size(n_rows, n_inputs) if given is None else given
+    size = n_rows - ranked_size(n_rows) if given is None else given
     return drawn(settings.mean, size, n_rows, n_inputs, rng)
+
+
+def ranked_size(n_rows: int) -> int:
+    """How many rows are ranked, if nothing else is said; with very few rows, half of them.
+
+    >>> [ranked_size(n) for n in (20, 45, 60, 100, 400, 5000)]
+    [10, 19, 19, 39, 119, 3999]
+    """
+    share = max(RANKED_SHARE, 1.0 - MOST_DESIGN_ROWS / n_rows)
+    return min(max(STEP, round(share * n_rows / STEP) * STEP) - 1, n_rows // 2 if n_rows < 2 * STEP else n_rows)
 
 
 def drawn(mean: str, size: int, n_rows: int, n_inputs: int, rng: np.random.RandomState) -> Rows:
@@ -42,11 +65,3 @@ def drawn(mean: str, size: int, n_rows: int, n_inputs: int, rng: np.random.Rando
             f"n_samples={n_rows}; use mean='constant' or mean='zero'."
         )
     return np.sort(rng.permutation(n_rows)[:size])
-
-
-def ranked_size(n_rows: int, n_inputs: int) -> int:
-    """How many rows are ranked: one less than a multiple of 20, or of 10, so that the usual levels are met exactly."""
-    if RANKED:
-        return int(RANKED)
-    step = 20 if n_rows * SHARE >= 15 else 10
-    return max(step, int(round(n_rows * SHARE / step)) * step) - 1

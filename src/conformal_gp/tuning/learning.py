@@ -13,8 +13,13 @@ from sklearn.gaussian_process.kernels import Kernel
 from conformal_gp.conformal.levels import rank, read_level
 from conformal_gp.gp.covariance import Cholesky, covariance, one_norm
 from conformal_gp.gp.inputs import Inputs
-from conformal_gp.gp.length_scales import MANY_INPUTS, for_each_input, variables
-from conformal_gp.gp.maximum_likelihood import LearningRows, maximise_likelihood
+from conformal_gp.gp.maximum_likelihood import (
+    MANY_INPUTS,
+    LearningRows,
+    for_each_input,
+    maximise_likelihood,
+    variables,
+)
 from conformal_gp.gp.posterior import SMALLEST_CONDITION, Posterior, noise_floor
 from conformal_gp.kernels import is_amplitude, is_length, multiplied
 from conformal_gp.tuning.settings import Settings, check_kernel, explained, label_variance
@@ -47,9 +52,10 @@ def learn(
 ) -> Hyperparameters:
     """Maximum likelihood, for a model of ``n_rows`` rows; of several kernels the one of best BIC.
 
-    Kernels given by name have a length scale for each input if BIC prefers that to one for all. An ``exact`` method integrates the coefficients of the mean out and shrinks length scales towards each other; the
-    paper's does neither. Noise is at least ``least_ratio`` times the amplitude, and as much as the covariance matrix of
-    so many rows needs; in a ``low_rank`` model that matrix is not factorised.
+    Kernels given by name have a length scale for each input if BIC prefers that to one for all. An ``exact`` method
+    integrates the coefficients of the mean out and shrinks length scales towards each other; the paper's does neither.
+    Noise is at least ``least_ratio`` times the amplitude, and as much as the covariance matrix of so many rows needs;
+    in a ``low_rank`` model that matrix is not factorised.
 
     Labels are learnt from in units of their own standard deviation, and starts are at the scale of the inputs, so the
     units of neither matter, whatever starts and bounds a kernel object has for its amplitude. With many inputs,
