@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.conformal.levels import rank, read_levels, warn_where_infinite
-from conformal_gp.constraints import Interval, StrOptions
+from conformal_gp.constraints import HasMethods, Interval, StrOptions
 from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.frames import UNSEEN, Encoding, encoded_inputs
 from conformal_gp.gp.inputs import MEAN_NAMES, Points, points
@@ -42,6 +42,7 @@ CONSTRAINTS: dict[str, list] = {
     "design": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither"), "array-like", None],
     "length_scales": [StrOptions({"each", "one"})],
     "warp": [StrOptions({"log", "sqrt", *LEARNT_WARPS}), tuple, list, None],
+    "difficulty": [StrOptions({"auto"}), HasMethods(["fit", "predict"]), None],
     "scale_inputs": ["boolean"],
     "unseen_categories": [StrOptions(set(UNSEEN))],
     "n_restarts": [Interval(Integral, 0, None, closed="left")],
@@ -70,6 +71,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
     noise_variance: float | None
     length_scales: str
     warp: WarpChoice
+    difficulty: Any
     scale_inputs: bool
     n_restarts: int
     n_jobs: int | None
@@ -101,6 +103,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         self.mean_ = result.mean
         self.gamma_ = result.gamma
         self.warp_ = result.warp
+        self.difficulty_ = None if result.difficulty is None else result.difficulty.regressor
         self.design_ = result.design.copy()
         unseen = self._encoding is not None and self._encoding.unseen != "error"
         self.guarantee_ = f"{result.guarantee} {UNSEEN_CONDITION}" if unseen else result.guarantee
@@ -139,6 +142,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
             self.n_jobs,
             each_length_scale=self.length_scales == "each",
             warp=check_warp(self.warp),
+            difficulty=self.difficulty,
             **chosen,
         )
 
@@ -183,10 +187,10 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         """
         inputs = self._test_inputs(X, noise_variance, needs_noise=return_std or return_cov)
         if return_cov:
-            if return_std or self.warp is not None:
+            if return_std or self.warp_ is not None:
                 raise ValueError(
                     "return_cov=True must come without return_std=True and without warp, of whose labels there is no "
-                    f"covariance: got return_std={return_std!r}, warp={self.warp!r}. sample_y draws such labels."
+                    f"covariance: got return_std={return_std!r}, warp={self.warp_!r}. sample_y draws such labels."
                 )
             return self._predictor.mean_and_covariance(inputs)
         if not return_std:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +27,7 @@ from conformal_gp.tuning.settings import (
     check_design,
     resolved_mean,
 )
-from conformal_gp.tuning.warping import check_domain
+from conformal_gp.tuning.choices import check_domain
 from conformal_gp.validation import check_known_noise, check_labels
 
 __all__ = ["ConformalGPRegressor"]
@@ -191,10 +191,11 @@ class ConformalGPRegressor(ConformalRegressor):
         design: int | float | ArrayLike | None = None,
         candidates: Sequence[tuple[Kernel, float]] | None = None,
         length_scales: str = "each",
-        warp: WarpChoice = None,
+        warp: WarpChoice = "auto",
+        difficulty: Any = "auto",
         scale_inputs: bool = True,
-        unseen_categories: str = "error",
         n_restarts: int = 3,
+        unseen_categories: str = "error",
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
     ):
@@ -207,6 +208,7 @@ class ConformalGPRegressor(ConformalRegressor):
         self.candidates = candidates
         self.length_scales = length_scales
         self.warp = warp
+        self.difficulty = difficulty
         self.scale_inputs = scale_inputs
         self.unseen_categories = unseen_categories
         self.n_restarts = n_restarts
@@ -255,9 +257,8 @@ class ConformalGPRegressor(ConformalRegressor):
         known = None if noise_variance is None else check_known_noise(noise_variance, inputs)
         settings = self._settings(n_rows, n_inputs, known is not None)
         tuning = automatic(settings, n_rows) if self.tuning == "auto" else self.tuning
-        settings.check_used(tuning)
-        if self.warp is not None:
-            check_domain(settings, labels)
+        settings = settings.resolved(tuning)
+        check_domain(settings, labels)
         with one_blas_thread(rows=n_rows):
             rows = points(inputs, known)
             result = METHODS[tuning](settings, rows, labels, check_random_state(self.random_state))

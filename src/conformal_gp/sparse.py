@@ -25,7 +25,7 @@ from conformal_gp.rows import ArrayRows, Rows
 from conformal_gp.tuning.design import drawn
 from conformal_gp.tuning.low_rank import DESIGN_ROWS, DESIGN_SHARE, LowRankModel, low_rank
 from conformal_gp.tuning.settings import WarpChoice, check_design, resolved_mean
-from conformal_gp.tuning.warping import check_domain
+from conformal_gp.tuning.choices import check_domain
 from conformal_gp.types import Array
 from conformal_gp.types import Rows as Numbers
 from conformal_gp.validation import check_inputs, check_known_noise, check_labels, check_squares, check_unmasked
@@ -129,7 +129,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
         tuning: str = "holdout",
         design: int | float | ArrayLike | None = None,
         length_scales: str = "each",
-        warp: WarpChoice = None,
+        warp: WarpChoice = "auto",
+        difficulty: Any = "auto",
         scale_inputs: bool = True,
         unseen_categories: str = "error",
         n_restarts: int = 3,
@@ -149,6 +150,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self.design = design
         self.length_scales = length_scales
         self.warp = warp
+        self.difficulty = difficulty
         self.scale_inputs = scale_inputs
         self.unseen_categories = unseen_categories
         self.n_restarts = n_restarts
@@ -203,7 +205,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
             inducing = validate_data(self, inducing, reset=False, dtype=np.float64)
             check_squares("inducing", inducing)
         settings = self._common_settings(mean, known_noise=noise_variance is not None)
-        settings.check_used(self.tuning)
+        settings = settings.resolved(self.tuning)
         if isinstance(rows, ArrayRows):
             check_domain(settings, rows.y)
         result = low_rank(

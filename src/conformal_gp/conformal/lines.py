@@ -131,6 +131,13 @@ class Lines(NamedTuple):
         arrays = (np.concatenate([part[i] for part in parts]) for i in range(3))
         return cls(*arrays, Rounding(floor, share, known[0].most))
 
+    def divided(self, ranked: Array, test: Array) -> Lines:
+        """Lines of the same scores, divided by positive numbers of the ranked rows, (n,), and of the test rows, (m,)."""
+        ratio = test[:, None] / ranked
+        floor, share, most = self.rounding or Rounding(np.zeros(test.size), np.zeros(test.size), 0.0)
+        off = np.maximum(ratio.max(axis=1, initial=0.0), 1.0)
+        return Lines(self.centre, self.offset * ratio, self.slope * ratio, Rounding(off * floor, off * share, most))
+
     def take(self, rows: Rows) -> Lines:
         """Lines of some of the test rows."""
         centre, offset, slope, rounding = self

@@ -140,9 +140,20 @@ class OneProcess(Predictor):
         Normalisation exponent.
     n_jobs : int or None
         Threads over blocks of test rows.
+    rows, difficulty : Points and callable, or None, default=None
+        Training rows, and a function from rows (n, d) to numbers (n,) by which scores are divided besides; None is 1.
     """
 
-    def __init__(self, inputs: Inputs, posterior: Posterior, ranked: Rows | None, gamma: float, n_jobs: int | None):
+    def __init__(
+        self,
+        inputs: Inputs,
+        posterior: Posterior,
+        ranked: Rows | None,
+        gamma: float,
+        n_jobs: int | None,
+        rows: Points | None = None,
+        difficulty: Callable[[Points], Array] | None = None,
+    ):
         self.inputs = inputs
         self.posterior = posterior
         self._ranked: Rows | slice = slice(None) if ranked is None else ranked
@@ -150,6 +161,9 @@ class OneProcess(Predictor):
         self.n_jobs = n_jobs
         self.n_rows = posterior.alpha.size
         self.n_ranked = self.n_rows if ranked is None else ranked.size
+        self._difficulty = difficulty
+        if difficulty is not None and rows is not None:
+            self._ranked_difficulty = difficulty(rows.take(self._ranked))
 
     def with_gamma(self, gamma: float) -> OneProcess:
         """The same posterior with another gamma."""
@@ -196,6 +210,9 @@ class OneProcess(Predictor):
 
         def apply(block: slice) -> Part:
             prediction = self.posterior.predict(self.inputs.new(new.take(block)))
-            return function(score_lines(self.posterior, self._ranked, prediction, self._gamma), block)
+            lines = score_lines(self.posterior, self._ranked, prediction, self._gamma)
+            if self._difficulty is not None:
+                lines = lines.divided(self._ranked_difficulty, self._difficulty(new.take(block)))
+            return function(lines, block)
 
         return self.map_blocks(apply, len(new.X))

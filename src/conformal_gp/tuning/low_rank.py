@@ -19,7 +19,7 @@ from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning.learning import choose_gamma, learn
 from conformal_gp.tuning.methods import PROMISE, Fitted, TuningResult, fixed
 from conformal_gp.tuning.settings import Settings
-from conformal_gp.tuning.warping import mapped, warp_for
+from conformal_gp.tuning.choices import choose, mapped
 from conformal_gp.types import Array, Rows
 
 # Rows that are read at a time, where all are in memory.
@@ -95,7 +95,7 @@ def low_rank(
         scaling = settings.scaling(learning.X)
         inputs = Inputs(learning, scaling, settings.mean)
         with one_blas_thread():
-            warp = warp_for(settings, learning, labels, rng) if settings.warp else None
+            warp = choose(settings, learning, labels, rng).warp
             labels = mapped(warp, labels)
             least = max(LEAST_RATIO, LEAST_RATIO_A_ROW * rows.n_rows)
             learnt = learn(settings, inputs, labels, rows.n_rows, rng, least_ratio=least, low_rank=True)

@@ -22,7 +22,7 @@ from conformal_gp.tuning.candidates import lattice
 from conformal_gp.tuning.design import design_rows
 from conformal_gp.tuning.learning import Hyperparameters, choose_gamma, learn
 from conformal_gp.tuning.settings import Settings, check_kernel, explained
-from conformal_gp.tuning.warping import mapped, warp_for
+from conformal_gp.tuning.choices import Difficulty, LeftOut, choose, mapped
 from conformal_gp.types import Array, Rows
 
 # Sentences of ``guarantee_``.
@@ -75,6 +75,8 @@ class TuningResult(ABC):
     """Rows that are not ranked."""
     warp: Warp | None = None
     """Monotone transformation of the labels."""
+    difficulty: Difficulty | None = None
+    """What widths follow, besides the standard deviation."""
     warnings: list[str] = field(default_factory=list, compare=False)
     """What to warn of, once, in ``fit``."""
 
@@ -125,12 +127,21 @@ class OneModel(TuningResult):
         inputs = Inputs(rows, self.scaling, self.mean)
         posterior = Posterior(self.kernel, self.noise_variance, inputs, y, flat_prior=self.flat_prior)
         return Fitted(
-            OneProcess(inputs, posterior, self.ranked(y.size), self.gamma, n_jobs),
+            OneProcess(inputs, posterior, self.ranked(y.size), self.gamma, n_jobs, rows, self._difficulty(rows, y)),
             self.kernel,
             self.noise_variance,
             inputs.coefficients(posterior.coefficients),
             posterior.log_marginal_likelihood,
         )
+
+
+    def _difficulty(self, rows: Points, y: Array) -> Callable[[Points], Array] | None:
+        """Difficulty as a function of rows, by way of what the design rows predict."""
+        if self.difficulty is None:
+            return None
+        known, inputs = self.difficulty, Inputs(rows.take(self.design), self.scaling, self.mean)
+        posterior = Posterior(self.kernel, self.noise_variance, inputs, y[self.design])
+        return lambda new: known(new.X, posterior.mean(inputs.new(new)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +172,7 @@ def fixed(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState
             f"warp={settings.warp!r} is learnt, and tuning='fixed' learns nothing; give 'log', 'sqrt' or a "
             "pair of functions."
         )
-    warp = warp_for(settings, rows, y, rng) if settings.warp else None
+    warp = choose(settings, rows, y, rng).warp
     design = NO_ROWS if settings.design is None else design_rows(settings, *rows.X.shape, rng)
     scaling = settings.scaling(rows.X[design] if design.size else rows.X)
     inputs = Inputs(rows, scaling, settings.mean)
@@ -186,7 +197,7 @@ def train(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState
     gamma = settings.only(settings.gammas, "gamma", "train")
     scaling = settings.scaling(rows.X)
     inputs = Inputs(rows, scaling, settings.mean)
-    warp = warp_for(settings, rows, y, rng) if settings.warp else None
+    warp = choose(settings, rows, y, rng).warp
     learnt = learn(settings, inputs, mapped(warp, y), y.size, rng, exact=False)
     return OneModel(
         kernel=learnt.kernel,
@@ -221,9 +232,13 @@ def holdout(settings: Settings, rows: Points, y: Array, rng: np.random.RandomSta
     own, labels = rows.take(design), y[design]
     scaling = settings.scaling(own.X)
     inputs = Inputs(own, scaling, settings.mean)
-    warp = warp_for(settings, own, labels, rng) if settings.warp else None
+    warp, regressor = choose(settings, own, labels, rng, difficulty=True)
     labels = mapped(warp, labels)
     learnt = learn(settings, inputs, labels, y.size, rng)
+    difficulty = None
+    if regressor is not None:
+        posterior = Posterior(learnt.kernel, learnt.noise_variance, inputs, labels)
+        difficulty = Difficulty.learn(regressor, own.X, LeftOut.of(posterior.residuals, posterior.diagonal, labels))
     return OneModel(
         kernel=learnt.kernel,
         noise_variance=learnt.noise_variance,
@@ -233,6 +248,7 @@ def holdout(settings: Settings, rows: Points, y: Array, rng: np.random.RandomSta
         guarantee=_learnt_guarantee(design.size, y.size),
         design=design,
         warp=warp,
+        difficulty=difficulty,
         warnings=learnt.warnings,
     )
 
@@ -251,7 +267,7 @@ def augmented(settings: Settings, rows: Points, y: Array, rng: np.random.RandomS
         given = replace(settings, design=-(-y.size // 5)) if settings.design is None else settings
         design = design_rows(given, *rows.X.shape, rng)
     choosing = design if settings.learns_warp else slice(None)
-    warp = warp_for(settings, rows.take(choosing), y[choosing], rng) if settings.warp else None
+    warp = choose(settings, rows.take(choosing), y[choosing], rng).warp
     labels = mapped(warp, y)
     if len(settings.gammas) > 1:
         own = rows.take(design)

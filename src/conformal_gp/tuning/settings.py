@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -46,6 +46,8 @@ class Settings:
     """Whether named kernels have a length scale for each input."""
     warp: WarpChoice = None
     """Monotone transformation of the labels: by name, or a pair of functions."""
+    difficulty: Any = None
+    """None, "auto" or a regressor to fit to the size of standardised residuals."""
     known_noise: bool = False
     """Whether the noise of each row is known."""
 
@@ -72,19 +74,27 @@ class Settings:
             raise ValueError(f"{name} must be a single value with tuning={tuning!r}, got {len(values)} to choose from.")
         return values[0]
 
-    def check_used(self, tuning: str) -> None:
-        """Raise a ValueError if something is given that a tuning method would leave out."""
-        for name, ways in USED_BY.items():
-            if getattr(self, name) is not None and tuning not in ways:
+    def resolved(self, tuning: str) -> Settings:
+        """Settings for a tuning method, "auto" as None where it has no design rows; a ValueError of what it leaves out."""
+        for name, methods in USED_BY.items():
+            if getattr(self, name) is not None and tuning not in methods:
                 raise ValueError(
-                    f"{name} is used with tuning={' or '.join(map(repr, ways))}, not with tuning={tuning!r}; "
+                    f"{name} is used with tuning={' or '.join(map(repr, methods))}, not with tuning={tuning!r}; "
                     "leave it at None."
                 )
-        if self.known_noise and self.warp is not None:
+        designed = tuning == "holdout" or (tuning == "augmented" and self.design is not None)
+        warp = None if self.warp == "auto" and (self.known_noise or not designed) else self.warp
+        if self.known_noise and warp is not None:
             raise ValueError(
                 "noise_variance of rows is in the labels' own units, in which a map of the labels would make it depend "
                 f"on the label; got warp={self.warp!r}, use warp=None or leave noise_variance out."
             )
+        if tuning != "holdout" and self.difficulty not in (None, "auto"):
+            raise ValueError(
+                f"difficulty is learnt from design rows, and tuning={tuning!r} has none that learn; use "
+                "tuning='holdout', or leave difficulty at 'auto'."
+            )
+        return replace(self, warp=warp, difficulty=self.difficulty if tuning == "holdout" else None)
 
     def scaling(self, X: Array) -> Scaling:
         """Scaling by some rows, if inputs are to be scaled."""

@@ -1,0 +1,192 @@
+r"""What design rows choose together: a monotone transformation of the labels, and a difficulty that widths follow.
+
+With hyperparameters learnt from n design rows, row i's transformed label has leave-one-out mean
+:math:`\mu_i = z_i - \alpha_i / P_{ii}` and standard deviation :math:`\sigma_i = P_{ii}^{-1/2}`. Its standardised
+residual :math:`e_i = |\alpha_i| \sigma_i` is small where the process is better than it thinks and large where it is
+worse. The *difficulty* g(x) is a regression of the :math:`e_i` on inputs and prediction; scores are then divided by it.
+Any function that comes from design rows alone may divide them: ranked rows and test row stay exchangeable.
+
+Transformations and difficulty are compared by the interval score of :math:`\mu_i \pm q\, \sigma_i g(x_i)`, mapped back,
+where q is the fitting order statistic of :math:`e_i / g(x_i)` and g comes from the other folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from conformal_gp.conformal.levels import rank, read_levels
+from conformal_gp.gp.inputs import Inputs, Points
+from conformal_gp.gp.posterior import Posterior
+from conformal_gp.gp.warps import BoxCox, Functions, Warp, YeoJohnson
+from conformal_gp.tuning.learning import learn
+from conformal_gp.tuning.settings import Settings, label_variance
+from conformal_gp.types import Array
+
+BOX_COX_EXPONENTS = (1.0, 0.5, 1 / 3, 0.0, -0.5, -1.0)
+YEO_JOHNSON_EXPONENTS = (1.0, 0.75, 0.5, 0.25, 0.0, 1.25, 1.5, 2.0)
+# "auto" does something if that lowers the scores by this share, and by so many standard errors.
+LEAST_GAIN = 0.02
+STANDARD_ERRORS = 2.0
+# Fewest design rows that choose a transformation, and a difficulty.
+ROWS_FOR_WARP = 20
+ROWS_FOR_DIFFICULTY = 100
+# Rows whose intervals are compared, at most; the levels; folds of the difficulty.
+CHOOSING_ROWS = 500
+LEVELS = read_levels([0.8, 0.9, 0.95])[0]
+FOLDS = 5
+# Difficulties are at most this factor below and above the mean of what they are learnt from.
+MOST_DIFFICULT = 10.0
+
+
+class LeftOut(NamedTuple):
+    """Leave-one-out predictions of n design rows, in units of the transformed labels."""
+
+    mean: Array
+    deviation: Array
+    size: Array
+    """Standardised residuals, their signs left out."""
+
+    @classmethod
+    def of(cls, alpha: Array, diagonal: Array, z: Array) -> LeftOut:
+        """From weighted residuals and inverse variances; nothing is known of a row that determines a coefficient."""
+        deviation = np.where(diagonal == 0.0, 1.0, diagonal) ** -0.5
+        return cls(z - alpha * deviation**2, deviation, np.abs(alpha) * deviation)
+
+
+@dataclass(frozen=True)
+class Difficulty:
+    """A fitted regression of the size of standardised residuals, kept within bounds."""
+
+    regressor: Any
+    typical: float
+
+    @classmethod
+    def learn(cls, regressor: Any, X: Array, left_out: LeftOut) -> Difficulty:
+        """Fit a clone of a regressor to inputs and predictions of design rows."""
+        typical = float(left_out.size.mean()) or 1.0
+        sizes = np.maximum(left_out.size, 1e-3 * typical)  # a gamma distribution has no zeros
+        return cls(clone(regressor).fit(_features(X, left_out.mean), sizes), typical)
+
+    def __call__(self, X: Array, prediction: Array) -> Array:
+        """Difficulty of rows, from their inputs and what design rows predict there."""
+        found = np.asarray(self.regressor.predict(_features(X, prediction)), dtype=np.float64).ravel()
+        return np.clip(found, self.typical / MOST_DIFFICULT, self.typical * MOST_DIFFICULT)
+
+
+def _features(X: Array, prediction: Array) -> Array:
+    return np.column_stack([X, prediction])
+
+
+def default_regressor() -> Any:
+    """Small boosted trees for the logarithm of the mean of a gamma distribution."""
+    from sklearn.ensemble import HistGradientBoostingRegressor  # takes a third of a second to import
+
+    return HistGradientBoostingRegressor(
+        loss="gamma", max_iter=60, learning_rate=0.08, max_leaf_nodes=8, min_samples_leaf=15, l2_regularization=1.0,
+        early_stopping=False, random_state=0,
+    )  # fmt: skip
+
+
+class Choice(NamedTuple):
+    """What design rows have chosen."""
+
+    warp: Warp | None
+    difficulty: Any
+    """A regressor to fit, or None."""
+
+
+def mapped(warp: Warp | None, y: Array) -> Array:
+    """Labels under a transformation; None is the identity."""
+    return y if warp is None else warp.forward(y)
+
+
+def check_domain(settings: Settings, y: Array) -> None:
+    """Raise a ValueError that names the first label which a map does not take, whichever exponent is learnt."""
+    if settings.warp in ("log", "sqrt", "box-cox"):
+        BoxCox({"log": 0.0, "sqrt": 0.5, "box-cox": -1.0}[settings.warp]).forward(y)
+    elif not (settings.warp is None or isinstance(settings.warp, str)):
+        Functions(settings.warp, y)
+
+
+def _maps(settings: Settings, y: Array) -> Sequence[Warp | None]:
+    """Transformations to choose from, the usual one first."""
+    if settings.warp is None:
+        return [None]
+    if not isinstance(settings.warp, str):
+        return [Functions(settings.warp, y)]
+    if settings.warp in ("log", "sqrt"):
+        return [BoxCox({"log": 0.0, "sqrt": 0.5}[settings.warp])]
+    if settings.warp == "box-cox":
+        return [BoxCox(exponent) for exponent in BOX_COX_EXPONENTS]
+    if settings.warp == "yeo-johnson":
+        unit = float(np.median(np.abs(y))) or float(np.abs(y).mean()) or 1.0
+        return [YeoJohnson(exponent, unit) for exponent in YEO_JOHNSON_EXPONENTS]
+    if y.size < ROWS_FOR_WARP or y.min() < 0.0 or y.max() == 0.0:
+        return [None]
+    # square root and logarithm go on along a tangent below: labels of other rows may be of any sign
+    cut = 0.5 * float(y[y > 0.0].min())
+    return [None, BoxCox(0.5, cut), BoxCox(0.0, cut)]
+
+
+def choose(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState, difficulty: bool = False) -> Choice:
+    """Transformation and difficulty as they are asked for; the rows choose what "auto" leaves open.
+
+    A ``difficulty`` is learnt only where rows are design rows.
+    """
+    maps = _maps(settings, y)
+    regressors: list[Any] = [None]
+    if difficulty and settings.difficulty == "auto" and y.size >= ROWS_FOR_DIFFICULTY:
+        regressors = [None, default_regressor()]
+    elif difficulty and not isinstance(settings.difficulty, str):
+        regressors = [settings.difficulty]
+    if len(maps) * len(regressors) == 1:
+        return Choice(maps[0], regressors[0])
+    some = rng.permutation(y.size)[:CHOOSING_ROWS]
+    choices, scores = list(product(maps, regressors)), []
+    for warp in maps:
+        left_out = _left_out(settings, rows.take(some), mapped(warp, y[some]), rng)
+        scores += [_scores(left_out, warp, regressor, rows.X[some], y[some]) for regressor in regressors]
+    by_name = settings.warp in ("box-cox", "yeo-johnson")  # some exponent must be taken
+    usual = int(np.argmin([own.mean() for own in scores[:: len(regressors)]])) * len(regressors) if by_name else 0
+    gains = [_gain(own, scores[usual]) for own in scores]
+    return Choice(*choices[int(np.argmax(gains)) if max(gains) > 0.0 else usual])
+
+
+def _gain(scores: Array, usual: Array) -> float:
+    """By how much scores of rows are lower than the usual ones, if that is more than chance explains; else 0."""
+    gain = usual - scores
+    least = max(LEAST_GAIN * usual.mean(), STANDARD_ERRORS * gain.std() / np.sqrt(gain.size))
+    return float(gain.mean()) if gain.mean() > least else 0.0
+
+
+def _left_out(settings: Settings, rows: Points, z: Array, rng: np.random.RandomState) -> LeftOut:
+    """Leave-one-out predictions with hyperparameters of all rows."""
+    inputs = Inputs(rows, settings.scaling(rows.X), settings.mean)
+    if label_variance(inputs, z) == 0.0:
+        return LeftOut(z, np.ones(z.size), np.zeros(z.size))
+    learnt = learn(replace(settings, n_restarts=0), inputs, z, z.size, rng)
+    posterior = Posterior(learnt.kernel, learnt.noise_variance, inputs, z)
+    return LeftOut.of(posterior.residuals, posterior.diagonal, z)
+
+
+def _scores(left_out: LeftOut, warp: Warp | None, regressor: Any, X: Array, y: Array) -> Array:
+    """Interval scores of the rows in units of the labels, averaged over levels."""
+    g = np.ones(y.size)
+    for fold in range(FOLDS if regressor is not None else 0):
+        out = np.arange(y.size) % FOLDS == fold
+        learnt = Difficulty.learn(regressor, X[~out], LeftOut(*(part[~out] for part in left_out)))
+        g[out] = learnt(X[out], left_out.mean[out])
+    sizes, total = np.sort(left_out.size / g), np.zeros(y.size)
+    back: Callable[[Array], Array] = (lambda z: z) if warp is None else warp.backward
+    for level in LEVELS:
+        reach = sizes[-max(1, rank(level, y.size))] * left_out.deviation * g
+        low, high = back(left_out.mean - reach), back(left_out.mean + reach)
+        outside = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+        total += high - low + 2.0 / float(1 - level) * outside
+    return total / len(LEVELS)
