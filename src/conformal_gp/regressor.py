@@ -18,6 +18,7 @@ from conformal_gp.frames import encoded_inputs
 from conformal_gp.gp.inputs import points
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.threads import one_blas_thread
+from conformal_gp.tuning.choices import check_domain
 from conformal_gp.tuning.design import automatic
 from conformal_gp.tuning.methods import METHODS, TuningResult
 from conformal_gp.tuning.settings import (
@@ -27,7 +28,6 @@ from conformal_gp.tuning.settings import (
     check_design,
     resolved_mean,
 )
-from conformal_gp.tuning.choices import check_domain
 from conformal_gp.validation import check_known_noise, check_labels
 
 __all__ = ["ConformalGPRegressor"]

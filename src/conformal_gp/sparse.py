@@ -22,10 +22,10 @@ from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.lowrank import APPROXIMATIONS
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.rows import ArrayRows, Rows
+from conformal_gp.tuning.choices import check_domain
 from conformal_gp.tuning.design import drawn
 from conformal_gp.tuning.low_rank import DESIGN_ROWS, DESIGN_SHARE, LowRankModel, low_rank
 from conformal_gp.tuning.settings import WarpChoice, check_design, resolved_mean
-from conformal_gp.tuning.choices import check_domain
 from conformal_gp.types import Array
 from conformal_gp.types import Rows as Numbers
 from conformal_gp.validation import check_inputs, check_known_noise, check_labels, check_squares, check_unmasked

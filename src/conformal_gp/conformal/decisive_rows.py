@@ -30,6 +30,11 @@ positive base score and :math:`A_+` times a negative one, the greatest the other
 **Lemma 2.** *With the least and the greatest in the place of* :math:`A_- r` *and* :math:`A_+ r`, *Lemma 1 holds for
 upper regions.* The proof is that of Lemma 1, with t in the place of :math:`|t|`. ∎
 
+**Difficulty.** Scores that are divided by numbers :math:`g_i` of the ranked rows and g of the test row
+(:meth:`conformal_gp.conformal.lines.Lines.divided`) have reaches :math:`s |\alpha_i| / (d_i g_i / g \mp v_i)`. Both
+lemmas hold with :math:`P_{ii}^e g_i` in the place of :math:`P_{ii}^e`, and :math:`s^e / g` in that of :math:`s^e`,
+in :math:`r_i` and :math:`\eta`.
+
 With m features and l rows, :math:`c_i \omega` is the square root of two leverages, of size m / l each, so the rows that
 remain number some m, whatever l: the selection among a million rows costs what it costs among thousands.
 """
@@ -71,6 +76,8 @@ class Ranking:
         c, such that a row's weight in a prediction of size ω is at most c ω.
     gamma : float
         Root of the variance in the nonconformity measure.
+    difficulty : ndarray of shape (n,) or float, default=1.0
+        g, by which scores are divided besides.
     sign : int, default=0
         0 ranks by absolute scores, 1 by signed ones, -1 by those with their signs changed.
 
@@ -82,12 +89,22 @@ class Ranking:
         The others, in order of descending base score.
     """
 
-    def __init__(self, alpha: Array, diagonal: Array, bound: Array, gamma: float, sign: int = 0):
+    def __init__(
+        self,
+        alpha: Array,
+        diagonal: Array,
+        bound: Array,
+        gamma: float,
+        difficulty: Array | float = 1.0,
+        sign: int = 0,
+    ):
         self._power = 1.0 - 1.0 / gamma
         self._sign = sign
-        spread = diagonal**self._power
+        spread = diagonal**self._power * difficulty
         base, slope = self._seen(alpha) / spread, bound / spread
-        self.high_leverage = _high_leverage(slope, typical=float(np.sqrt(np.mean((bound * spread / diagonal) ** 2))))
+        self.high_leverage = _high_leverage(
+            slope, typical=float(np.sqrt(np.mean((bound * diagonal ** (self._power - 1.0)) ** 2)))
+        )
         low = np.delete(np.arange(alpha.size), self.high_leverage)
         self.low_leverage = low[np.argsort(-base[low], kind="stable")]
         self._minus_base = -base[self.low_leverage]  # ascending, for searching
@@ -99,9 +116,9 @@ class Ranking:
         """Residuals, or distances of labels from the mean, as they are ranked."""
         return self._sign * values if self._sign else np.abs(values)
 
-    def _factors(self, variance: Array, size: Array) -> tuple[Array, Array]:
+    def _factors(self, variance: Array, size: Array, difficulty: Array) -> tuple[Array, Array]:
         """A₋ and A₊ of each test row; 0 and infinity where they would exclude nothing."""
-        eta = self._slope * size / variance**self._power
+        eta = self._slope * size * difficulty / variance**self._power
         kappa = self._root_slope * size / np.sqrt(variance)
         useful = eta <= LARGEST_SLOPE
         lower = np.where(useful, (1.0 - MARGIN) / ((1.0 + kappa**2) ** self._power + eta), 0.0)
@@ -114,22 +131,22 @@ class Ranking:
         stop = np.searchsorted(self._minus_base, -(low - self._slack), side="right")
         return Windows(start, np.maximum(start, stop))
 
-    def for_rank(self, rank: int, variance: Array, size: Array) -> Windows:
+    def for_rank(self, rank: int, variance: Array, size: Array, difficulty: Array) -> Windows:
         """Rows that can decide the region of a rank of at least 1.
 
         Parameters
         ----------
         rank : int
             How many rows must cover a label.
-        variance, size : ndarray of shape (k,)
-            s and ω of each test row.
+        variance, size, difficulty : ndarray of shape (k,)
+            s, ω and g of each test row.
 
         Returns
         -------
         windows : Windows
             With the rows of high leverage, all that must be looked at; ``start`` is to be taken off the rank.
         """
-        lower, upper = self._factors(variance, size)
+        lower, upper = self._factors(variance, size, difficulty)
         lowest, highest = self._base(rank), self._base(rank - self.high_leverage.size)
         with np.errstate(divide="ignore", invalid="ignore"):
             low = np.minimum(lowest * (upper / lower), lowest * (lower / upper))
@@ -147,13 +164,15 @@ class Ranking:
             return np.inf
         return -float(self._minus_base[place - 1]) if place <= self._minus_base.size else -np.inf
 
-    def for_label(self, y: Array, mean: Array, variance: Array, size: Array, largest: float = 0.0) -> Windows:
+    def for_label(
+        self, y: Array, mean: Array, variance: Array, size: Array, difficulty: Array, largest: float = 0.0
+    ) -> Windows:
         """Rows whose score may or may not reach that of the test row with label ``y``.
 
         Parameters
         ----------
-        y, mean, variance, size : ndarray of shape (k,)
-            Label, mean, s and ω of each test row.
+        y, mean, variance, size, difficulty : ndarray of shape (k,)
+            Label, mean, s, ω and g of each test row.
         largest : float, default=0.0
             Largest label of a training row: residuals are known to its rounding only.
 
@@ -163,8 +182,8 @@ class Ranking:
             With the rows of high leverage, all that must be looked at; the rows before score higher by more than a
             tie.
         """
-        lower, upper = self._factors(variance, size)
-        unit = variance ** (1.0 - self._power)
+        lower, upper = self._factors(variance, size, difficulty)
+        unit = variance ** (1.0 - self._power) * difficulty
         distance, rounding = self._seen(y - mean), 2.0 * LABEL_ROUNDING * (np.abs(y) + largest)
         least, most = (distance - rounding) / unit, (distance + rounding) / unit
         with np.errstate(divide="ignore", invalid="ignore"):

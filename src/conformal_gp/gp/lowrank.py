@@ -187,6 +187,8 @@ class NewRows(NamedTuple):
     """(k,): mean of a new label."""
     variance: Array
     """(k,): its variance, noise included."""
+    difficulty: Array
+    """(k,): a positive number, 1 if nothing else is known."""
 
     @property
     def size(self) -> Array:
@@ -243,7 +245,7 @@ class LowRankPosterior:
         F, noise = self._prior.features(rows)
         mean = self._mean(F)
         F = F @ self._root.T
-        return NewRows(F, mean, noise + np.einsum("ij,ij->i", F, F))
+        return NewRows(F, mean, noise + np.einsum("ij,ij->i", F, F), np.ones(mean.size))
 
     def rows(self, rows: Points, y: Array) -> RowState:
         """State of training rows that are among the sums."""

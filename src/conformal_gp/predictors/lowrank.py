@@ -83,9 +83,20 @@ class LowRankPredictor(Predictor):
         Root of the variance in the nonconformity measure.
     n_jobs : int or None
         Threads over blocks of rows.
+    difficulty : callable or None, default=None
+        From rows (n, d) to numbers (n,) by which scores are divided besides; None is 1.
     """
 
-    def __init__(self, posterior: LowRankPosterior, rows: Rows, design: Numbers, gamma: float, n_jobs: int | None):
+    def __init__(
+        self,
+        posterior: LowRankPosterior,
+        rows: Rows,
+        design: Numbers,
+        gamma: float,
+        n_jobs: int | None,
+        difficulty: Callable[[Points], Array] | None = None,
+    ):
+        self._difficulty = difficulty
         self._posterior = posterior
         self._rows = rows
         self._gamma = gamma
@@ -93,13 +104,16 @@ class LowRankPredictor(Predictor):
         self.n_rows = rows.n_rows
         self.n_ranked = rows.n_rows - design.size
         self._ranked = np.delete(np.arange(rows.n_rows), design)
-        self._scores = np.delete(rows.each(posterior.summary, "scores"), design, axis=1)
+        summary = partial(_summary, posterior, difficulty)
+        self._scores = np.delete(rows.each(summary, "scores"), design, axis=1)
+        self._of_rows = np.ones(rows.n_rows)
+        self._of_rows[self._ranked] = self._scores[4]
         self._ranking = self._order(sign=0)
         self._by_sign: dict[int, LowRankPredictor] = {}
 
     def _order(self, sign: int) -> Ranking:
-        alpha, diagonal, bound, _ = self._scores
-        return Ranking(alpha, diagonal, bound, self._gamma, sign)
+        alpha, diagonal, bound, _, difficulty = self._scores
+        return Ranking(alpha, diagonal, bound, self._gamma, difficulty, sign)
 
     def mean(self, new: Points) -> Array:
         """See Predictor."""
@@ -107,13 +121,13 @@ class LowRankPredictor(Predictor):
 
     def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
         """See Predictor."""
-        blocks = self._map(lambda block: self._posterior.new(new.take(block))[1:], len(new.X))
+        blocks = self._map(lambda block: self._posterior.new(new.take(block))[1:3], len(new.X))
         mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return mean, variance
 
     def mean_and_covariance(self, new: Points) -> tuple[Array, Array]:
         """See Predictor."""
-        W, mean, variance = self._new(new)
+        W, mean, variance, _ = self._new(new)
         covariance = W @ W.T
         np.fill_diagonal(covariance, variance)
         return mean, covariance
@@ -187,13 +201,13 @@ class LowRankPredictor(Predictor):
             at_least[members], greater[members] = (comparison.above + part for part in found)
 
         def for_labels(seen: NewRows, batch: slice) -> list[Windows]:
-            return [predictor._ranking.for_label(y[batch], seen.mean, seen.variance, seen.size, largest)]
+            return [predictor._ranking.for_label(y[batch], *seen[1:3], seen.size, seen.difficulty, largest)]
 
         predictor._answer(new, for_labels, fill)
         return at_least, greater
 
     def _for_ranks(self, ranks: list[int], new: NewRows, batch: slice) -> list[Windows]:
-        return [self._ranking.for_rank(rank, new.variance, new.size) for rank in ranks]
+        return [self._ranking.for_rank(rank, new.variance, new.size, new.difficulty) for rank in ranks]
 
     def _answer(
         self,
@@ -213,7 +227,12 @@ class LowRankPredictor(Predictor):
                     self._compare(seen, batch.start, group, rows, fill)
 
     def _new(self, new: Points) -> NewRows:
-        blocks = self._map(lambda block: self._posterior.new(new.take(block)), len(new.X))
+        def see(block: slice) -> NewRows:
+            rows = new.take(block)
+            seen = self._posterior.new(rows)
+            return seen if self._difficulty is None else seen._replace(difficulty=self._difficulty(rows))
+
+        blocks = self._map(see, len(new.X))
         return NewRows(*(np.concatenate(part) for part in zip(*blocks, strict=True)))
 
     def _groups(self, windows: list[Windows]) -> Iterator[Group]:
@@ -291,6 +310,8 @@ class LowRankPredictor(Predictor):
                     new.variance[members],
                     self._gamma,
                 )
+                if self._difficulty is not None:
+                    lines = lines.divided(self._of_rows[numbers[seen]], new.difficulty[members])
                 fill(offset + members, Comparison(window.levels, lines, window.start))
 
         step = max(1, PIECE_ENTRIES // max(1, numbers.size))
@@ -314,6 +335,14 @@ class LowRankPredictor(Predictor):
             ]
             list(map_threads(partial(fill_chunk, source), chunks, self.n_jobs))
         return alpha, diagonal, weights
+
+
+def _summary(
+    posterior: LowRankPosterior, difficulty: Callable[[Points], Array] | None, rows: Points, y: Array
+) -> Array:
+    """(5, n): what ranks training rows, see :meth:`LowRankPosterior.summary`, and their difficulty."""
+    g = np.ones(y.size) if difficulty is None else difficulty(rows)
+    return np.vstack([posterior.summary(rows, y), g])
 
 
 def _finite(ranks: Sequence[int]) -> Numbers:

@@ -86,7 +86,7 @@ def learn(
     for given in settings.kernels:
         start = _start(settings, given, rows)
         if exact and isinstance(given, str) and is_length(start).sum() > 1:
-            alike = search(_start(replace(settings, each_length_scale=False), given, rows), noise, rows)
+            alike = search(_start(replace(settings, each_length_scale=False), given, rows), noise, rows, n_restarts=1)
             theta = np.append(alike.kernel.theta, np.full(is_length(start).sum() - 1, alike.kernel.theta[-1]))
             start = start.clone_with_theta(theta)
             optima.append(alike)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -16,10 +17,10 @@ from conformal_gp.predictors.transformed import WarpedPredictor
 from conformal_gp.rows import ArrayRows, MappedRows
 from conformal_gp.rows import Rows as Source
 from conformal_gp.threads import one_blas_thread
+from conformal_gp.tuning.choices import Difficulty, LeftOut, choose, mapped
 from conformal_gp.tuning.learning import choose_gamma, learn
 from conformal_gp.tuning.methods import PROMISE, Fitted, TuningResult, fixed
 from conformal_gp.tuning.settings import Settings
-from conformal_gp.tuning.choices import choose, mapped
 from conformal_gp.types import Array, Rows
 
 # Rows that are read at a time, where all are in memory.
@@ -64,12 +65,20 @@ class LowRankModel(TuningResult):
         inputs = Inputs(own, self.scaling, self.mean)
         prior = LowRankPrior(self.kernel, self.noise_variance, inputs, y, self.inducing, self.approximation)
         posterior = LowRankPosterior(prior, rows.total(prior.sums, "fit"))
-        predictor: Predictor = LowRankPredictor(posterior, rows, self.design, self.gamma, n_jobs)
+        difficulty = None
+        if self.difficulty is not None:
+            difficulty = partial(_difficulty, self.difficulty, LowRankPosterior(prior, prior.sums(own, y)))
+        predictor: Predictor = LowRankPredictor(posterior, rows, self.design, self.gamma, n_jobs, difficulty)
         if self.warp is not None:
             predictor = WarpedPredictor(predictor, self.warp)
         return Fitted(
             predictor, self.kernel, self.noise_variance, posterior.mean_coef, posterior.log_marginal_likelihood
         )
+
+
+def _difficulty(difficulty: Difficulty, design: LowRankPosterior, rows: Points) -> Array:
+    """Difficulty of rows, by way of what the design rows predict."""
+    return difficulty(rows.X, design.mean(rows))
 
 
 def low_rank(
@@ -86,6 +95,7 @@ def low_rank(
     """Hyperparameters and inducing inputs from the design rows; inducing inputs may be given, unscaled."""
     own, y = rows.take(design)
     warnings: list[str] = []
+    regressor = None
     if tuning == "fixed":
         given = fixed(settings, own, y, rng)
         kernel, noise, scaling, gamma, warp = given.kernel, given.noise_variance, given.scaling, given.gamma, given.warp
@@ -95,7 +105,7 @@ def low_rank(
         scaling = settings.scaling(learning.X)
         inputs = Inputs(learning, scaling, settings.mean)
         with one_blas_thread():
-            warp = choose(settings, learning, labels, rng).warp
+            warp, regressor = choose(settings, learning, labels, rng, difficulty=True)
             labels = mapped(warp, labels)
             least = max(LEAST_RATIO, LEAST_RATIO_A_ROW * rows.n_rows)
             learnt = learn(settings, inputs, labels, rows.n_rows, rng, least_ratio=least, low_rank=True)
@@ -110,6 +120,12 @@ def low_rank(
     else:
         Z = independent(kernel, scaling.transform(inducing))
         condition = ", if the inducing inputs given do not come from the latter"
+    difficulty = None
+    if regressor is not None:
+        labels = mapped(warp, y)
+        prior = LowRankPrior(kernel, noise, Inputs(own, scaling, settings.mean), labels, Z, approximation)
+        state = LowRankPosterior(prior, prior.sums(own, labels)).rows(own, labels)
+        difficulty = Difficulty.learn(regressor, own.X, LeftOut.of(state.alpha, state.diagonal, labels))
     return LowRankModel(
         kernel=kernel,
         noise_variance=noise,
@@ -124,5 +140,6 @@ def low_rank(
             f"{rows.n_rows - design.size} are ranked, so {PROMISE}{condition}."
         ),
         warp=warp,
+        difficulty=difficulty,
         warnings=warnings,
     )

@@ -19,10 +19,10 @@ from conformal_gp.predictors.bag import BagPredictor, Candidate
 from conformal_gp.predictors.base import OneProcess, Predictor
 from conformal_gp.predictors.transformed import ShiftedPredictor, WarpedPredictor
 from conformal_gp.tuning.candidates import lattice
+from conformal_gp.tuning.choices import Difficulty, LeftOut, choose, mapped
 from conformal_gp.tuning.design import design_rows
 from conformal_gp.tuning.learning import Hyperparameters, choose_gamma, learn
 from conformal_gp.tuning.settings import Settings, check_kernel, explained
-from conformal_gp.tuning.choices import Difficulty, LeftOut, choose, mapped
 from conformal_gp.types import Array, Rows
 
 # Sentences of ``guarantee_``.
@@ -133,7 +133,6 @@ class OneModel(TuningResult):
             inputs.coefficients(posterior.coefficients),
             posterior.log_marginal_likelihood,
         )
-
 
     def _difficulty(self, rows: Points, y: Array) -> Callable[[Points], Array] | None:
         """Difficulty as a function of rows, by way of what the design rows predict."""
