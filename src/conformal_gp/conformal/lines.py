@@ -132,7 +132,7 @@ class Lines(NamedTuple):
         return cls(*arrays, Rounding(floor, share, known[0].most))
 
     def divided(self, ranked: Array, test: Array) -> Lines:
-        """Lines of the same scores, divided by positive numbers of the ranked rows, (n,), and of the test rows, (m,)."""
+        """Lines of the same scores divided by positive numbers: of the ranked rows, (n,), and of the test rows, (m,)."""
         ratio = test[:, None] / ranked
         floor, share, most = self.rounding or Rounding(np.zeros(test.size), np.zeros(test.size), 0.0)
         off = np.maximum(ratio.max(axis=1, initial=0.0), 1.0)

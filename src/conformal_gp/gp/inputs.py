@@ -18,9 +18,7 @@ OrderStatistic = Callable[[int], Array]
 
 # Symmetric scales are powers of this. Coarser, and nearly all test rows share the scales of the training rows; finer,
 # and inputs are closer to unit standard deviation.
-import os
-
-STEP = float(os.environ.get("CGP_STEP", "2.0"))
+STEP = 2.0
 # Shares of the rows below and above the range that gives a scale; the first range that is not a single value counts.
 TAILS = (1 / 4, 1 / 10, 1 / 40, 0)
 # Half of the rows of a uniform distribution lie within 1.73 standard deviations, of a normal one within 1.35.
@@ -56,7 +54,7 @@ class Scaling:
 class SymmetricScaling:
     """Scaling by training rows *and* test row, so that no row is treated differently.
 
-    The scale of an input is the range of the middle half of the l + 1 rows, over 1.5, rounded to a power of √2. If
+    The scale of an input is the range of the middle half of the l + 1 rows, over 1.5, rounded to a power of 2. If
     the middle half has one value, wider ranges are taken: of the middle 80%, of the middle 95%, of all rows but the
     lowest and the highest. An input with one value in all these has scale 1. One row moves such a range by a neighbour
     at most, however far out it lies, so one scaling serves nearly all test rows; a *key* names the scaling of each.

@@ -32,8 +32,6 @@ NOISE_RATIOS = (1.5e-12, 1e2)
 SHRINKAGE = 1.5
 # With more inputs than this, categories of one variable share a length scale.
 MANY_INPUTS = 50
-# Relative change of the likelihood, about one nat a row, at which a search stops: some 1e-5 nats.
-TOLERANCE = 1e-8
 # With more rows than the first number, starts are followed on the second number of rows. A search of 1000 rows costs
 # ten times as much, and ends in the same place for nearly all starts.
 ROWS_FOR_COARSE = 600
@@ -95,6 +93,7 @@ def maximise_likelihood(
     n_jobs: int | None,
     shrinkage: bool = False,
     least_ratio: float = 0.0,
+    tolerance: float = 1e-8,
 ) -> Optimum:
     """Learn kernel hyperparameters and noise variance from rows.
 
@@ -121,6 +120,8 @@ def maximise_likelihood(
     least_ratio : float, default=0.0
         Least noise that is searched, relative to the amplitude of the kernel: the model that is made with what is
         learnt may have more rows than these, and its noise must not be lost in rounding.
+    tolerance : float, default=1e-8
+        Relative change of the likelihood, which is about one nat a row, at which a search stops.
 
     Returns
     -------
@@ -132,17 +133,17 @@ def maximise_likelihood(
         # without noise a search from usual starts ends at length scales of next to nothing: noise comes first
         kernel = maximise_likelihood(
             kernel, 0.1, rows, restricted=restricted, n_restarts=n_restarts, random_state=random_state, n_jobs=n_jobs,
-            shrinkage=shrinkage, least_ratio=least_ratio,
+            shrinkage=shrinkage, least_ratio=least_ratio, tolerance=tolerance,
         ).kernel  # fmt: skip
         n_restarts = 0
-    search = _Search(kernel, noise_variance, rows, restricted, shrinkage, least_ratio)
+    search = _Search(kernel, noise_variance, rows, restricted, shrinkage, least_ratio, tolerance)
     if search.start.size == 0:
         return Optimum(kernel, noise_variance, -search.value(search.start), [])
     drawn = search.start + START_SPREAD * random_state.standard_normal((n_restarts, search.start.size))
     starts = [search.start, *np.clip(drawn, *search.bounds.T)]
     if rows.y.size > ROWS_FOR_COARSE and n_restarts > 0:
         some = rows.take(random_state.permutation(rows.y.size)[:COARSE_ROWS])
-        coarse = _Search(kernel, noise_variance, some, restricted, shrinkage, least_ratio)
+        coarse = _Search(kernel, noise_variance, some, restricted, shrinkage, least_ratio, tolerance)
         ends = [result.x for result in map_threads(coarse.climb, starts, n_jobs)]
         starts = [min([search.start, *ends], key=lambda x: search.penalised(x)[0])]
     # A single start leaves the threads to BLAS.
@@ -176,7 +177,9 @@ class _Search:
         restricted: bool,
         shrinkage: bool,
         least_ratio: float,
+        tolerance: float,
     ):
+        self._tolerance = tolerance
         self._learn_noise = noise_variance > 0.0 or not _has_noise(kernel, rows)
         self._kernel = kernel
         self._objective = NegativeLogLikelihood(
@@ -233,7 +236,7 @@ class _Search:
 
     def climb(self, start: Array) -> OptimizeResult:
         """Search from one start."""
-        options = {"ftol": TOLERANCE, "maxiter": self._most_steps}
+        options = {"ftol": self._tolerance, "maxiter": self._most_steps}
         return minimize(self.penalised, start, jac=True, method="L-BFGS-B", bounds=self.bounds, options=options)
 
     def optimum(self, result: OptimizeResult) -> Optimum:

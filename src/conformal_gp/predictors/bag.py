@@ -33,6 +33,7 @@ from conformal_gp.conformal.regions import SLOPE_TIE, hulls, regions, widened
 from conformal_gp.gp.inputs import Inputs, NewInputs, Points, Scaling, SymmetricScaling
 from conformal_gp.gp.posterior import EXPLAINED, Posterior
 from conformal_gp.gp.spectrum import Spectrum
+from conformal_gp.kernels import multiplied
 from conformal_gp.predictors.base import Part, Predictor, score_lines
 from conformal_gp.predictors.envelope import Parabolas, Segments, lower_envelope
 from conformal_gp.types import Array, Rows
@@ -81,6 +82,9 @@ class BagPredictor(Predictor):
         Normalisation exponent.
     n_jobs : int or None
         Threads over blocks of test rows.
+    relative : bool, default=False
+        Whether variances of the candidates are in units of the known noise of the bag: its median, rounded to a power
+        of 4.
     """
 
     def __init__(
@@ -93,6 +97,7 @@ class BagPredictor(Predictor):
         ranked: Rows | None,
         gamma: float,
         n_jobs: int | None,
+        relative: bool = False,
     ):
         self._candidates = candidates
         self._rows = rows
@@ -104,14 +109,29 @@ class BagPredictor(Predictor):
         self.n_rows = y.size
         self.n_ranked = y.size if ranked is None else ranked.size
         stationary = all(candidate.kernel.is_stationary() for candidate in candidates)
+        self._relative = relative
         self._scaling = SymmetricScaling(rows.X, stationary) if scale_inputs else None
         self._scaled = lru_cache(KEPT_SCALINGS)(self._make_scaled)
-        self._plain = self._scaled(() if self._scaling is None else tuple(self._scaling.training_key()))
+        key = self._unit_keys(np.median(rows.known, keepdims=True))[0]
+        self._plain = self._scaled((*key, *(() if self._scaling is None else self._scaling.training_key())))
+
+    def _unit_keys(self, known: Array) -> Rows:
+        """Units of the candidates' variances, as powers of 4, of the training rows with each test row, (m, 1)."""
+        if not self._relative:
+            return np.zeros((known.size, 1), dtype=np.int64)
+        ordered, k = np.sort(self._rows.known), self.n_rows // 2
+        median = np.clip(known, ordered[k - 1] if k else 0.0, ordered[min(k, self.n_rows - 1)])
+        return np.round(np.log(np.where(median > 0.0, median, 1.0)) / np.log(4.0)).astype(np.int64)[:, None]
 
     def _make_scaled(self, key: tuple[int, ...]) -> _ScaledBag:
-        """The training rows under a scaling."""
-        scaling = Scaling.none(self._rows.X) if self._scaling is None else self._scaling.scaling(np.array(key))
-        return _ScaledBag(self._candidates, Inputs(self._rows, scaling, self._mean), self._y)
+        """The training rows under a scaling, with candidates in a unit."""
+        unit, scaling = 4.0 ** key[0], Scaling.none(self._rows.X)
+        if self._scaling is not None:
+            scaling = self._scaling.scaling(np.array(key[1:]))
+        candidates = self._candidates
+        if unit != 1.0:
+            candidates = [Candidate(multiplied(kernel, unit), unit * noise) for kernel, noise in candidates]
+        return _ScaledBag(candidates, Inputs(self._rows, scaling, self._mean), self._y)
 
     @property
     def chosen(self) -> Chosen:
@@ -124,7 +144,7 @@ class BagPredictor(Predictor):
         if bag.profiled and amplitude > 0.0:
             log_likelihood = -0.5 * (freedom * np.log(2.0 * np.pi * np.e * amplitude) + posterior.log_determinant)
         coefficients = bag.inputs.coefficients(posterior.coefficients)
-        return Chosen(self._candidates[bag.chosen], amplitude, coefficients, log_likelihood)
+        return Chosen(bag.candidates[bag.chosen], amplitude, coefficients, log_likelihood)
 
     def mean(self, new: Points) -> Array:
         """See Predictor: with what the training rows choose by themselves."""
@@ -215,10 +235,10 @@ class BagPredictor(Predictor):
 
     def _bags(self, new: Points, block: Rows) -> Iterator[tuple[Rows, _ScaledBag, NewInputs]]:
         """Test rows of a block that share a scaling, the training rows under it, and how it sees the test rows."""
-        if self._scaling is None:
-            yield block, self._plain, self._plain.inputs.new(new.take(block))
-            return
-        keys, member = np.unique(self._scaling.keys(new.X[block]), axis=0, return_inverse=True)
+        every = self._unit_keys(new.known[block])
+        if self._scaling is not None:
+            every = np.hstack([every, self._scaling.keys(new.X[block])])
+        keys, member = np.unique(every, axis=0, return_inverse=True)
         for number, key in enumerate(keys):
             rows = block[member.ravel() == number]
             bag = self._scaled(tuple(key))
@@ -242,7 +262,7 @@ class _ScaledBag:
 
     def __init__(self, candidates: list[Candidate], inputs: Inputs, y: Array):
         self.inputs = inputs
-        self._candidates = candidates
+        self.candidates = candidates
         self._y = y
         self.profiled = not inputs.known.any()
         self._spectra, self._order = _spectra(candidates, inputs, y)
@@ -262,7 +282,7 @@ class _ScaledBag:
         return np.concatenate(parts, axis=-1)[..., self._order]
 
     def _posterior(self, candidate: int) -> Posterior:
-        return Posterior(*self._candidates[candidate], self.inputs, self._y, checked=False)
+        return Posterior(*self.candidates[candidate], self.inputs, self._y, checked=False)
 
     def _criteria(self, mean: Array, s: Array, largest: Array, degrees: Array | int) -> Parabolas:
         """Criteria of all candidates, (m, G), of means and variances of the test rows' labels.
@@ -327,7 +347,7 @@ def _spectra(candidates: list[Candidate], inputs: Inputs, y: Array) -> tuple[lis
 
 
 def _hulls_within(lines: Lines, ranks: Sequence[int], segments: Segments) -> tuple[Array, Array]:
-    """Hulls of the parts of regions that lie within segments, exact and widened; wrong way round where there is none."""
+    """Hulls of what of regions lies within segments, exact and widened; wrong way round where there is nothing."""
     exact = hulls(lines, ranks, widened=False)
     if np.abs(lines.slope).max(initial=0.0) < 1.0 - SLOPE_TIE:  # intervals
         return exact, widened(lines, exact)

@@ -98,6 +98,6 @@ def lower_envelope(parabolas: Parabolas) -> Segments:
 
 
 def _comes_below(a: Array, b: Array, c: Array) -> Array:
-    """Where a y² + b y + c falls through zero as y rises: (-b - root) / 2a, by the form that does not cancel; or nan."""
+    """Where a y² + b y + c falls through zero as y rises, (-b - root) / 2a in the form that does not cancel; or nan."""
     root = np.sqrt(b * b - 4.0 * a * c)
     return np.where(b >= 0.0, -(b + root) / (2.0 * a), 2.0 * c / (root - b))

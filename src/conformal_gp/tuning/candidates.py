@@ -18,22 +18,19 @@ from conformal_gp.predictors.bag import Candidate
 # Length scales, in units of the root of the number of inputs, and noise variances relative to the kernel's.
 LENGTHS = tuple(np.geomspace(0.2, 12.0, 8))
 NOISES = (1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 0.05, 0.25, 1.0)
-# The same where noise is known, and amplitudes relative to it.
+# Where noise is known: learnt noise besides it, relative to the kernel's variance, and that relative to known noise.
 FEWER_NOISES = (1e-9, 1e-2, 0.25)
 AMPLITUDES = tuple(4.0 ** np.arange(-1, 12))
 
 
-def lattice(kernel: Kernel, n_inputs: int, learns_noise: bool) -> list[Candidate]:
+def lattice(kernel: Kernel, n_inputs: int, learns_noise: bool, known_noise: bool) -> list[Candidate]:
     """Candidates with one kernel; the proportions of its length scales, and of its parts, stay as they are."""
     lengths = is_length(kernel)
     factors = np.sqrt(n_inputs) * np.array(LENGTHS) if lengths.any() else np.ones(1)
     shapes = [kernel.clone_with_theta(kernel.theta + np.log(factor) * lengths) for factor in factors]
-    return [Candidate(shape, noise) for shape, noise in product(shapes, NOISES if learns_noise else NOISES[:1])]
-
-
-def lattice_beside_known_noise(kernel: Kernel, n_inputs: int, learns_noise: bool, unit: float) -> list[Candidate]:
-    """Candidates with one kernel where noise is known, of typical variance ``unit``."""
-    shapes = [candidate.kernel for candidate in lattice(kernel, n_inputs, learns_noise=False)]
-    sizes = [unit * amplitude for amplitude in AMPLITUDES]
-    noises = FEWER_NOISES if learns_noise else (0.0,)
-    return [Candidate(multiplied(shape, size), noise * size) for shape, size, noise in product(shapes, sizes, noises)]
+    if not known_noise:
+        return [Candidate(shape, noise) for shape, noise in product(shapes, NOISES if learns_noise else NOISES[:1])]
+    ratios = FEWER_NOISES if learns_noise else (0.0,)
+    return [
+        Candidate(multiplied(shape, size), ratio * size) for shape, size, ratio in product(shapes, AMPLITUDES, ratios)
+    ]

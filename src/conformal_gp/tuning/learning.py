@@ -25,6 +25,10 @@ from conformal_gp.kernels import is_amplitude, is_length, multiplied
 from conformal_gp.tuning.settings import Settings, check_kernel, explained, label_variance
 from conformal_gp.types import Array
 
+# Relative change of the likelihood at which a search stops: closer to the optimum, intervals of design rows' models are
+# the same; the paper's are compared to five digits.
+DESIGN_TOLERANCE = 1e-6
+PAPER_TOLERANCE = 1e-8
 # How much better the condition of the matrix has to be than the worst that is trusted: it is of fewer rows.
 CONDITION_MARGIN = 3.0
 
@@ -80,6 +84,7 @@ def learn(
         least_ratio=max(least_ratio, noise_floor(n_rows)),
         restricted=exact,
         shrinkage=exact,
+        tolerance=DESIGN_TOLERANCE if exact else PAPER_TOLERANCE,
         n_restarts=settings.n_restarts,
     )
     optima = []

@@ -148,12 +148,22 @@ class InsideBag(TuningResult):
     """Hyperparameters chosen inside the bag, anew for every label, from a list of candidates."""
 
     candidates: list[Candidate]
+    relative: bool
+    """Whether variances of the candidates are in units of the known noise of the bag."""
     scale_inputs: bool
 
     def _fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
         """See TuningResult."""
         predictor = BagPredictor(
-            self.candidates, rows, y, self.scale_inputs, self.mean, self.ranked(y.size), self.gamma, n_jobs
+            self.candidates,
+            rows,
+            y,
+            self.scale_inputs,
+            self.mean,
+            self.ranked(y.size),
+            self.gamma,
+            n_jobs,
+            self.relative,
         )
         (kernel, noise), amplitude, coefficients, log_likelihood = predictor.chosen
         return Fitted(predictor, multiplied(kernel, amplitude), noise * amplitude, coefficients, log_likelihood)
@@ -277,14 +287,16 @@ def augmented(settings: Settings, rows: Points, y: Array, rng: np.random.RandomS
     if settings.candidates is not None:
         candidates = [Candidate(clone(kernel), noise) for kernel, noise in settings.candidates]
     else:
-        n_inputs = rows.X.shape[1]
+        n_inputs, learns_noise = rows.X.shape[1], settings.noise_variance != 0.0
         kernels = [settings.kernel(kernel, n_inputs) for kernel in settings.kernels]
-        candidates = [c for kernel in kernels for c in lattice(kernel, n_inputs, settings.noise_variance != 0.0)]
+        lattices = [lattice(kernel, n_inputs, learns_noise, settings.known_noise) for kernel in kernels]
+        candidates = [candidate for one in lattices for candidate in one]
     for candidate in candidates:
         check_kernel(candidate.kernel, inputs.X)
     unranked = f" ({design.size} design rows, which chose gamma or the map of labels, are not ranked)"
     return InsideBag(
         candidates=candidates,
+        relative=settings.candidates is None and settings.known_noise,
         scale_inputs=settings.scale_inputs,
         mean=settings.mean,
         gamma=gamma,
