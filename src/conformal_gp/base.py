@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,8 +21,10 @@ from conformal_gp.constraints import HasMethods, Interval, StrOptions
 from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.frames import UNSEEN, Encoding, encoded_inputs
 from conformal_gp.gp.inputs import MEAN_NAMES, Points, points
+from conformal_gp.gp.warps import Bounds
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.transformed import WarpedPredictor
 from conformal_gp.rows import ArrayRows
 from conformal_gp.tuning.methods import UNSEEN_CONDITION, Fitted, TuningResult
 from conformal_gp.tuning.settings import LEARNT_WARPS, Settings, WarpChoice, check_warp
@@ -43,12 +46,29 @@ CONSTRAINTS: dict[str, list] = {
     "length_scales": [StrOptions({"each", "one"})],
     "warp": [StrOptions({"log", "sqrt", *LEARNT_WARPS}), tuple, list, None],
     "difficulty": [StrOptions({"auto"}), HasMethods(["fit", "predict"]), None],
+    "y_bounds": [tuple, list, None],
     "scale_inputs": ["boolean"],
     "unseen_categories": [StrOptions(set(UNSEEN))],
     "n_restarts": [Interval(Integral, 0, None, closed="left")],
     "random_state": ["random_state"],
     "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
 }
+
+
+# Parameters that have gone, and what to use instead.
+GONE = {
+    "noise": "Widths follow the difficulty of rows by default: difficulty='auto' is what noise='varying' was for",
+    "length_scale_prior": "Whether inputs have length scales of their own is now chosen by BIC; length_scales='one' "
+    "gives them one",
+}
+
+
+def refuse_gone(given: dict[str, Any]) -> None:
+    """Warn of parameters that have gone; a TypeError for those that never were."""
+    for name in given:
+        if name not in GONE:
+            raise TypeError(f"unexpected keyword argument {name!r}.")
+        warnings.warn(f"{name}= has gone and changes nothing. {GONE[name]}.", FutureWarning, stacklevel=3)
 
 
 @contextmanager
@@ -72,6 +92,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
     length_scales: str
     warp: WarpChoice
     difficulty: Any
+    y_bounds: tuple[float | None, float | None] | None
     scale_inputs: bool
     n_restarts: int
     n_jobs: int | None
@@ -90,12 +111,12 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "_result" in state and "_predictor" not in state:
-            self._predictor = self._predictor_again()
+            self._predictor = self._within_bounds(self._predictor_again())
 
     def _keep(self, result: TuningResult, fitted: Fitted) -> None:
         """Keep what tuning has decided, which makes the predictor again from a saved model, and its attributes."""
         self._result = result
-        self._predictor = fitted.predictor
+        self._predictor = self._within_bounds(fitted.predictor)
         self.kernel_ = clone(fitted.kernel)
         self.noise_variance_ = fitted.noise_variance
         self.mean_coef_ = fitted.mean_coef
@@ -110,7 +131,11 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
 
     @abstractmethod
     def _predictor_again(self) -> Predictor:
-        """The predictor of plan and training rows; nothing is learnt."""
+        """The predictor of what tuning has decided and the training rows; nothing is learnt."""
+
+    def _within_bounds(self, predictor: Predictor) -> Predictor:
+        """A predictor whose regions are cut at bounds of the labels, if there are any."""
+        return predictor if self.y_bounds is None else WarpedPredictor(predictor, Bounds.of(self.y_bounds))
 
     def _kernels_and_gammas(self) -> tuple[list[str | Kernel], list[float]]:
         """``kernel`` and ``gamma`` as checked lists."""

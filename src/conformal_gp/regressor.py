@@ -12,14 +12,15 @@ from sklearn.base import _fit_context
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 
-from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing
+from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing, refuse_gone
 from conformal_gp.constraints import StrOptions
 from conformal_gp.frames import encoded_inputs
 from conformal_gp.gp.inputs import points
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.tuning.choices import check_domain
-from conformal_gp.tuning.design import automatic
+from conformal_gp.tuning.choices import check_bounds, check_domain
+from conformal_gp.tuning.design import ROWS_FOR_EXACT, automatic
+from conformal_gp.tuning.low_rank import low_rank_holdout
 from conformal_gp.tuning.methods import METHODS, TuningResult
 from conformal_gp.tuning.settings import (
     Settings,
@@ -36,7 +37,7 @@ __all__ = ["ConformalGPRegressor"]
 class ConformalGPRegressor(ConformalRegressor):
     r"""Gaussian process regression whose prediction intervals have guaranteed coverage.
 
-    Full (transductive) conformal prediction on exact Gaussian process regression, after Papadopoulos (2024): for rows
+    Full (transductive) conformal prediction on Gaussian process regression, after Papadopoulos (2024): for rows
     that are exchangeable, a region of confidence level :math:`1 - \delta` holds a new label with probability at least
     :math:`1 - \delta`, however wrong the model is. ``guarantee_`` says whether that is exact for a given fit.
 
@@ -54,96 +55,87 @@ class ConformalGPRegressor(ConformalRegressor):
         for each of its coefficients, else constant.
     noise_variance : float >= 0 or None, default=None
         Variance of the noise on each label: its value with ``tuning="fixed"``, where it starts with "holdout" and
-        "train" (None: at a tenth of the labels' variance). "augmented" has a start of its own. 0 is the deterministic
-        mode, for simulators: labels are interpolated, with the least noise that the arithmetic bears (about 1e-12 of
-        the kernel's variance, more with many rows), and none with "fixed", or with a ``WhiteKernel`` in ``kernel``,
-        which is then the noise. Not used where candidates bring their own.
-    noise : {"constant", "varying"}, default="constant"
-        Whether the learnt noise is the same for all rows, or may vary: its logarithm is then linear in the inputs, in
-        what is predicted there (not with "augmented"), and in their squares, and constant unless the rows that it is
-        learnt from say otherwise. "auto" is then "augmented" with up to 100 rows and 10 inputs, else "holdout". See
-        :doc:`/labels_and_noise`.
+        "train" (None: at a tenth of the labels' variance). 0 is for simulators: labels are interpolated, with a nugget
+        that double precision can tell from none, and none at all with "fixed" or with a ``WhiteKernel`` in ``kernel``.
     gamma : float in [1, inf] or list of such, default=2.0
-        Root of the leave-one-out variance by which residuals are divided. 2 divides by the standard deviation, and
-        for given hyperparameters always gives one bounded interval. ``np.inf`` does not divide; 1 takes the plain
-        residual of a fit to all rows. Of several, the design rows choose the one of narrowest intervals.
+        Normalisation exponent (equation 19 of the paper): residuals are divided by their leave-one-out variance to the
+        power 1 / gamma. 2 divides by the standard deviation, and for given hyperparameters always gives one bounded
+        interval. ``np.inf`` does not divide; 1 takes the plain residual of a fit to all rows. Of several, the design
+        rows choose the one of narrowest intervals.
     tuning : {"auto", "augmented", "holdout", "train", "fixed"}, default="auto"
         How hyperparameters are chosen.
 
-        - "augmented": inside the bag of training rows and test row, anew for every label, by a descent on a lattice of
-          hyperparameters. The descent treats all rows of the bag alike and is followed exactly over all labels, with
-          no grid. With ``candidates`` it chooses the likeliest of these instead. Exact.
-        - "holdout": on design rows, by maximum likelihood; all rows predict, the others are ranked. Exact.
-        - "auto": "augmented" for up to 1000 rows and 10 inputs (15 with up to 100 rows; any number for
-          named kernels with one length scale), or where ``candidates`` are given; else "holdout", which it also is
-          where rows differ in their noise.
+        - "augmented": for every label anew, from a list of candidates, by the likelihood of all training rows and the
+          test row with that label. All rows are ranked. Exact.
+        - "holdout": by maximum likelihood on design rows; all rows predict, the others are ranked. Exact.
+        - "auto": "augmented" up to 40 rows or where ``candidates`` are given, else "holdout". Beyond 5000 rows the
+          process is a low-rank one, as in :class:`SparseConformalGPRegressor`.
         - "train": by maximum likelihood on the training rows, the paper's way. Not exact.
-        - "fixed": ``kernel`` and ``noise_variance`` as they are. Exact with ``scale_inputs=False``.
+        - "fixed": ``kernel`` and ``noise_variance`` as they are. Exact with ``scale_inputs=False``, or where inputs are
+          scaled by ``design`` rows.
 
-        In the exact ways the coefficients of the mean have a flat prior inside the bag.
+        In the exact methods the coefficients of the mean have a flat prior.
     design : int, float in (0, 1), array-like of int, or None, default=None
-        Design rows, which are not ranked: how many, which share, or their row numbers. None takes about half with
-        "holdout". With "augmented" it takes about a fifth where there are several ``gamma`` to choose from, or a
-        ``warp`` to learn, else none. Their number is then chosen so that (number of ranked rows + 1) is a multiple of
-        20 (of 10 for few rows), which meets the usual levels exactly. An error with "train" and "fixed", which have no
-        use for them.
+        Design rows, from which everything is learnt and which are not ranked: how many, which share, or their row
+        numbers. None takes seven rows in ten, at most 1000, so that (number of ranked rows + 1) is a multiple of 20,
+        which meets the usual levels exactly. "augmented" has none, or a fifth where there are several ``gamma`` to
+        choose from or a power in ``warp`` to learn. An error with "train".
     candidates : list of (kernel, noise variance) pairs, or None, default=None
-        Candidates of your own for "augmented", instead of the descent; each counts up to a common factor of signal and
-        noise. They may not come from the training rows. An error with other ways of tuning.
+        Candidates of your own for "augmented"; each counts up to a common factor of signal and noise, unless the noise
+        of rows is known. They may not come from the training rows. An error with other tuning methods.
     length_scales : {"each", "one"}, default="each"
-        Whether named kernels have a length scale for each input or one for all; "rq" and "nn" always have one. With
-        more than 50 inputs and "holdout" or "train", inputs side by side that are the categories of one variable (of
-        which exactly one is on in each row learnt from) share theirs.
-    length_scale_prior : float > 0, "auto" or None, default="auto"
-        How far the logarithms of the length scales of different inputs scatter about their median, in a prior that
-        keeps them alike unless the rows say otherwise. "auto" is 0.5, but none with ``tuning="train"``; "augmented"
-        drops it after coarse steps where the rows have much to say, and no other number. None is a flat prior.
-    warp : {"log", "sqrt", "box-cox", "yeo-johnson", "auto"}, pair of functions, or None, default=None
-        A map of the labels, of which the process then is; every answer is in the labels' own units. "log" is for labels
-        above 0, "sqrt" for 0 and above. "box-cox" (labels above 0) and "yeo-johnson" (any) are powers whose exponent is
-        learnt; "auto" is the identity, the square root or the logarithm, for any labels. They are learnt on the design
-        rows ("holdout"), on the training rows ("train"), or, with "augmented", on about a fifth of the rows, which are
-        then not ranked. A pair (forward, backward) is a monotone function of arrays and its inverse, fixed beforehand.
-        See :doc:`/labels_and_noise`.
+        Whether named kernels may have a length scale for each input. With "holdout" they then have one for all or one
+        for each, whichever has the better BIC; with "train" one for each; with "augmented" one for all. "rq" and "nn"
+        always have one. With more than 50 inputs those of the categories of one variable share theirs.
+    warp : {"auto", "log", "sqrt", "box-cox", "yeo-johnson"}, pair of functions, or None, default="auto"
+        A monotone transformation of the labels, of which the process then is; every answer is in the labels' own units.
+        "log" is for labels above 0, "sqrt" for 0 and above; "box-cox" (labels above 0) and "yeo-johnson" (any) are
+        powers whose exponent is learnt. "auto" is the identity, the square root or the logarithm, as design rows choose
+        together with ``difficulty``; the identity where there are none. A pair (forward, backward) is a monotone
+        function of arrays and its inverse, fixed beforehand.
+    difficulty : "auto", scikit-learn regressor or None, default="auto"
+        What widths follow besides the standard deviation: a regression of the size of design rows' standardised
+        leave-one-out residuals on inputs and prediction. A regressor is cloned and fitted. "auto" is small boosted
+        trees where the cross-validated interval score of at least 100 design rows is clearly better with them, else
+        None.
+    y_bounds : pair (low, high) or None, default=None
+        Bounds that labels cannot pass, either of them None. Regions are cut there, which keeps their guarantee.
     scale_inputs : bool, default=True
-        Bring inputs to a common scale. With "augmented" each input is divided by the range of the middle half of all
-        rows of the bag, over 1.5, rounded to a power of the square root of 2, so that no row is treated differently.
-        Else inputs have mean 0 and standard deviation 1 over the design rows ("holdout") or the training rows.
-    unseen_categories : {"error", "zeros"}, default="error"
-        What to do with a test row whose category ``fit`` did not see: an error, or a row that has none of the
-        categories. The latter is not exact (see ``docs/guides/scikit-learn.md``).
+        Bring inputs to a common scale: mean 0 and standard deviation 1 over design rows ("holdout") or training rows;
+        with "augmented" each input is divided by the range of the middle half of all rows of the bag, over 1.5, rounded
+        to a power of 2, so that no row is treated differently.
     n_restarts : int, default=3
         Random starts of the optimiser besides the given one.
+    unseen_categories : {"error", "zeros"}, default="error"
+        What to do with a test row whose category ``fit`` did not see: an error, or a row that has none of the
+        categories. The latter is exact only if categories were listed before rows were divided.
     random_state : int, RandomState instance or None, default=None
         Seed of the random starts and of the choice of design rows.
     n_jobs : int or None, default=None
-        Threads over starts, candidates and blocks of test rows. None takes as many as BLAS would; -1 takes all
-        cores. Results do not depend on it.
+        Threads over starts and blocks of test rows. None takes as many as BLAS would; -1 takes all cores. Results do
+        not depend on it.
 
     Attributes
     ----------
     kernel_ : sklearn.gaussian_process.kernels.Kernel
-        Kernel with the hyperparameters in use, on inputs scaled as ``scale_inputs`` says.
+        Kernel with the hyperparameters in use, on inputs scaled as ``scale_inputs`` says; with "augmented", what the
+        training rows by themselves choose.
     noise_variance_ : float
-        Learnt noise variance in use; with ``warp``, like the kernel, of mapped labels. Where it varies, about its
-        geometric mean over the rows learnt from.
-    noise_coef_ : ndarray of shape (0,), (2 * (n_features + 1),) or (2 * n_features,)
-        Coefficients of the logarithm of varying noise: of the inputs and of what is predicted there with constant
-        noise, standardised over the rows learnt from, then of their squares (z² - 1) / √2. With "augmented" of the
-        inputs, as the bag scales them, and their squares alone: what the training rows by themselves select. Empty
-        where the noise is constant.
+        Learnt noise variance in use; with ``warp``, like the kernel, of transformed labels.
     mean_coef_ : ndarray of shape (0,), (1,) or (1 + n_features,)
         Coefficients of the mean function on scaled inputs, constant first.
     log_marginal_likelihood_ : float
         Log marginal likelihood of the training labels at these values.
     tuning_ : str
-        The way that was taken; it differs from ``tuning`` only for "auto".
+        The tuning method in use.
     mean_ : str
-        The mean function in use; it differs from ``mean`` only for "auto".
+        The mean function in use.
     gamma_ : float
         The gamma in use.
     warp_ : Warp or None
-        The map of labels in use, with its exponent.
+        The transformation of labels in use, with its exponent.
+    difficulty_ : fitted regressor or None
+        The difficulty in use.
     design_ : ndarray of int
         Design rows; empty when there are none.
     guarantee_ : str
@@ -193,12 +185,15 @@ class ConformalGPRegressor(ConformalRegressor):
         length_scales: str = "each",
         warp: WarpChoice = "auto",
         difficulty: Any = "auto",
+        y_bounds: tuple[float | None, float | None] | None = None,
         scale_inputs: bool = True,
         n_restarts: int = 3,
         unseen_categories: str = "error",
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        **gone: Any,
     ):
+        refuse_gone(gone)
         self.kernel = kernel
         self.mean = mean
         self.noise_variance = noise_variance
@@ -209,6 +204,7 @@ class ConformalGPRegressor(ConformalRegressor):
         self.length_scales = length_scales
         self.warp = warp
         self.difficulty = difficulty
+        self.y_bounds = y_bounds
         self.scale_inputs = scale_inputs
         self.unseen_categories = unseen_categories
         self.n_restarts = n_restarts
@@ -230,7 +226,7 @@ class ConformalGPRegressor(ConformalRegressor):
         noise_variance : array-like of shape (n_samples,) or None, default=None
             Known variance of the noise on each label, as of a measurement, in units of the labels' squares. Learnt
             noise is added to it. It is a part of the row, so coverage stays exact, and predict methods need it for
-            test rows too. "auto" is then "holdout"; "augmented" and ``warp`` do not take it.
+            test rows too. ``warp`` does not take it.
 
         Returns
         -------
@@ -253,6 +249,7 @@ class ConformalGPRegressor(ConformalRegressor):
         """Check the rows, choose a tuning method, and follow it."""
         inputs = encoded_inputs(self, X, reset=True, y=y).copy()  # kept: the caller may change theirs
         labels = check_labels(y, inputs).copy()
+        check_bounds(self.y_bounds, labels)
         n_rows, n_inputs = inputs.shape
         known = None if noise_variance is None else check_known_noise(noise_variance, inputs)
         settings = self._settings(n_rows, n_inputs, known is not None)
@@ -260,8 +257,9 @@ class ConformalGPRegressor(ConformalRegressor):
         settings = settings.resolved(tuning)
         check_domain(settings, labels)
         with one_blas_thread(rows=n_rows):
-            rows = points(inputs, known)
-            result = METHODS[tuning](settings, rows, labels, check_random_state(self.random_state))
+            rows, rng = points(inputs, known), check_random_state(self.random_state)
+            method = low_rank_holdout if self.tuning == "auto" and n_rows > ROWS_FOR_EXACT else METHODS[tuning]
+            result = method(settings, rows, labels, rng)
             self._training_rows = inputs, labels
             self._training_noise, self._knows_noise = known, known is not None
             self.tuning_ = tuning

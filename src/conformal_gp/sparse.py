@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing
+from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing, refuse_gone
 from conformal_gp.constraints import Interval, StrOptions
 from conformal_gp.frames import encoded_inputs
 from conformal_gp.gp.inducing import SELECTIONS
@@ -22,9 +22,9 @@ from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.lowrank import APPROXIMATIONS
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.rows import ArrayRows, Rows
-from conformal_gp.tuning.choices import check_domain
+from conformal_gp.tuning.choices import check_bounds, check_domain
 from conformal_gp.tuning.design import drawn
-from conformal_gp.tuning.low_rank import DESIGN_ROWS, DESIGN_SHARE, LowRankModel, low_rank
+from conformal_gp.tuning.low_rank import LowRankModel, design_size, low_rank
 from conformal_gp.tuning.settings import WarpChoice, check_design, resolved_mean
 from conformal_gp.types import Array
 from conformal_gp.types import Rows as Numbers
@@ -50,14 +50,13 @@ class SparseConformalGPRegressor(ConformalRegressor):
     ----------
     kernel, gamma
         As in :class:`ConformalGPRegressor`; several of them are chosen among by the design rows.
-    mean, noise_variance, length_scales, warp, scale_inputs, unseen_categories
+    mean, noise_variance, length_scales, warp, difficulty, y_bounds, scale_inputs, unseen_categories
         As in :class:`ConformalGPRegressor`.
     n_restarts, random_state
         As in :class:`ConformalGPRegressor`.
     n_inducing : int or None, default=None
-        Number of inducing inputs; fewer are taken if the design rows have fewer that are independent. None takes as
-        many as the number of rows affords: 2048 up to some 24,000 rows, 1000 for 100,000, at least 512; half as many
-        again where the noise that is learnt is below a ten-thousandth of the kernel's variance.
+        Number of inducing inputs; fewer are taken if the design rows have fewer that are independent. None takes 512,
+        or 1024 where the noise that is learnt is below a ten-thousandth of the kernel's variance.
     inducing : {"kmeans", "greedy", "random"} or array-like of shape (n_inducing, n_features), default="kmeans"
         How to take them from the design rows: centres of k-means, the row of largest variance given those before, or
         at random. Or the inputs themselves, which may not come from rows that are ranked.
@@ -66,8 +65,9 @@ class SparseConformalGPRegressor(ConformalRegressor):
     tuning : {"holdout", "fixed"}, default="holdout"
         Hyperparameters by maximum likelihood on design rows, or as ``kernel`` and ``noise_variance`` have them.
     design : int, float in (0, 1), array-like of int, or None, default=None
-        Design rows: how many, which share, or their row numbers. None takes 8000, or half of the rows if that is
-        less. Hyperparameters are learnt from at most 1000 of them, inducing inputs come from all.
+        Design rows: how many, which share, or their row numbers. None takes a quarter of the rows, from 1000 (or half
+        of the rows, if that is less) to 4000. Hyperparameters are learnt from at most 1000 of them, inducing inputs
+        and difficulty from all.
     block_rows : int, default=8192
         Training rows that a thread works on at a time: memory is in proportion. Results agree to rounding.
     n_jobs : int or None, default=None
@@ -77,7 +77,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
 
     Attributes
     ----------
-    kernel_, noise_variance_, mean_, mean_coef_, log_marginal_likelihood_, gamma_, warp_
+    kernel_, noise_variance_, mean_, mean_coef_, log_marginal_likelihood_, gamma_, warp_, difficulty_
         As in :class:`ConformalGPRegressor`; the likelihood is that of the low-rank model.
     design_, guarantee_, input_range_, n_features_in_, feature_names_in_
         As in :class:`ConformalGPRegressor`.
@@ -131,6 +131,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         length_scales: str = "each",
         warp: WarpChoice = "auto",
         difficulty: Any = "auto",
+        y_bounds: tuple[float | None, float | None] | None = None,
         scale_inputs: bool = True,
         unseen_categories: str = "error",
         n_restarts: int = 3,
@@ -138,7 +139,9 @@ class SparseConformalGPRegressor(ConformalRegressor):
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
+        **gone: Any,
     ):
+        refuse_gone(gone)
         self.kernel = kernel
         self.n_inducing = n_inducing
         self.inducing = inducing
@@ -151,6 +154,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self.length_scales = length_scales
         self.warp = warp
         self.difficulty = difficulty
+        self.y_bounds = y_bounds
         self.scale_inputs = scale_inputs
         self.unseen_categories = unseen_categories
         self.n_restarts = n_restarts
@@ -227,7 +231,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
 
     def _predictor_again(self) -> Predictor:
         """See ConformalRegressor."""
-        return self._result.fitted_to(self._training_rows, self.n_jobs).predictor
+        return self._result.fitted_to(self._training_rows, self.n_jobs).predictor  # type: ignore[attr-defined]
 
     def _rows(self, X: Any, y: Any, noise_variance: ArrayLike | None) -> Rows:
         """Training rows as something that is read in blocks."""
@@ -245,6 +249,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         known = None if noise_variance is None else check_known_noise(noise_variance, inputs)
         names = getattr(self, "feature_names_in_", None)
         labels = check_labels(y, inputs).copy()
+        check_bounds(self.y_bounds, labels)
         return ArrayRows(inputs, labels, known, self.block_rows, self.n_jobs, bool(self.verbose), names)
 
     def _design_rows(self, mean: str, n_rows: int, rng: np.random.RandomState) -> Numbers:
@@ -253,7 +258,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         if isinstance(design, np.ndarray):
             return design
         if design is None:
-            design = min(DESIGN_ROWS, int(np.ceil(DESIGN_SHARE * n_rows)))
+            design = design_size(n_rows)
         return drawn(mean, design, n_rows, self._n_inputs, rng)
 
     def _checked_inputs(self, X: Any) -> Array:

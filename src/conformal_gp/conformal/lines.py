@@ -128,11 +128,11 @@ class Lines(NamedTuple):
         """Lines of all test rows of several blocks, which all have their rounding."""
         known = [part.rounding for part in parts if part.rounding is not None]
         floor, share = (np.concatenate([getattr(part, name) for part in known]) for name in ("floor", "share"))
-        arrays = (np.concatenate([part[i] for part in parts]) for i in range(3))
-        return cls(*arrays, Rounding(floor, share, known[0].most))
+        centre, offset, slope = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        return cls(centre, offset, slope, Rounding(floor, share, known[0].most))
 
     def divided(self, ranked: Array, test: Array) -> Lines:
-        """Lines of the same scores divided by positive numbers: of the ranked rows, (n,), and of the test rows, (m,)."""
+        """Lines of the same scores divided by positive numbers of the ranked rows, (n,), and of the test rows, (m,)."""
         ratio = test[:, None] / ranked
         floor, share, most = self.rounding or Rounding(np.zeros(test.size), np.zeros(test.size), 0.0)
         off = np.maximum(ratio.max(axis=1, initial=0.0), 1.0)

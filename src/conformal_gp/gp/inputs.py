@@ -206,6 +206,11 @@ class NewInputs(NamedTuple):
     known: Array
     """(m,): known noise variances."""
 
+    def take(self, rows: Rows) -> NewInputs:
+        """Some of the inputs."""
+        X, H, undetermined, known = self
+        return NewInputs(X[rows], H[rows], undetermined[rows], known[rows])
+
 
 class Inputs:
     """Training inputs under a scaling and a mean function.

@@ -218,7 +218,7 @@ class _Search:
         except LinAlgError:
             return np.inf, np.zeros_like(x)
         # a length scale that inputs share has the sum of their derivatives
-        gradient = np.append(np.bincount(self._entries, by_theta[:m], n), by_theta[m:])
+        gradient: Array = np.append(np.bincount(self._entries, by_theta[:m], n), by_theta[m:]).astype(np.float64)
         gradient[:n] += by_theta[m:].sum() * self._amplitude
         for vector in self._vectors:
             deviation = x[vector] - self._kernel.theta[vector]

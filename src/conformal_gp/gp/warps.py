@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -225,3 +226,48 @@ class Functions(Warp):
             inverse = (again == z) | (np.abs(again - z) <= ROUND_TRIP * (1.0 + np.abs(z)))
             same_side = np.where(z < self._mapped, y <= self._label, y >= self._label)
         return np.where(inverse & same_side, y, np.where(z < self._mapped, -np.inf, np.inf))
+
+
+@dataclass(frozen=True)
+class Bounds(Warp):
+    """The identity on labels between two bounds, either of them infinite: what lies beyond is cut off.
+
+    >>> Bounds.of((0, None)).backward(np.array([-1.0, 2.0]))
+    array([0., 2.])
+    """
+
+    low: float
+    high: float
+    name = "y_bounds"
+
+    @classmethod
+    def of(cls, y_bounds: Any) -> Bounds:
+        """From a pair of numbers or None."""
+        numbers = [isinstance(bound, Real) and not isinstance(bound, bool) for bound in y_bounds if bound is not None]
+        if len(y_bounds) == 2 and all(numbers):
+            low, high = (
+                (-np.inf if y_bounds[0] is None else float(y_bounds[0])),
+                (np.inf if y_bounds[1] is None else float(y_bounds[1])),
+            )
+            if low < high:
+                return cls(low, high)
+        raise ValueError(f"y_bounds must be a pair (low, high) of numbers or None, low below high, got {y_bounds!r}.")
+
+    @property
+    def accepts(self) -> str:  # type: ignore[override]
+        """See Warp."""
+        return f"labels from {self.low:g} to {self.high:g}"
+
+    @property
+    def _label(self) -> float:  # type: ignore[override]
+        return float(np.clip(0.0, self.low, self.high))
+
+    def _inside(self, y: Array) -> Mask:
+        return (self.low <= y) & (y <= self.high)
+
+    def _forward(self, y: Array) -> Array:
+        return y
+
+    def backward(self, z: Array) -> Array:
+        """See Warp."""
+        return np.clip(z, self.low, self.high)

@@ -326,7 +326,7 @@ class _ScaledBag:
         order, found = [], []
         for candidate in np.unique(candidates):
             members = np.flatnonzero(candidates == candidate)
-            seen = NewInputs(*(part[rows[members]] for part in new))
+            seen = new.take(rows[members])
             posterior = self.posterior(int(candidate))
             found.append(score_lines(posterior, ranked, posterior.predict(seen), gamma))
             order.append(members)

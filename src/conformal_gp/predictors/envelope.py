@@ -46,7 +46,8 @@ class Segments(NamedTuple):
 
     def take(self, which: Rows) -> Segments:
         """Some of the segments."""
-        return Segments(*(part[which] for part in self))
+        row, candidate, low, high = self
+        return Segments(row[which], candidate[which], low[which], high[which])
 
 
 def lower_envelope(parabolas: Parabolas) -> Segments:

@@ -23,7 +23,7 @@ from sklearn.base import clone
 from conformal_gp.conformal.levels import rank, read_levels
 from conformal_gp.gp.inputs import Inputs, Points
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.gp.warps import BoxCox, Functions, Warp, YeoJohnson
+from conformal_gp.gp.warps import Bounds, BoxCox, Functions, Warp, YeoJohnson
 from conformal_gp.tuning.learning import learn
 from conformal_gp.tuning.settings import Settings, label_variance
 from conformal_gp.types import Array
@@ -104,6 +104,16 @@ class Choice(NamedTuple):
 def mapped(warp: Warp | None, y: Array) -> Array:
     """Labels under a transformation; None is the identity."""
     return y if warp is None else warp.forward(y)
+
+
+def check_bounds(y_bounds: Any, y: Array) -> None:
+    """Raise a ValueError that names the first label outside of bounds, or says what is wrong with them."""
+    if y_bounds is not None:
+        bounds = Bounds.of(y_bounds)
+        outside = (y < bounds.low) | (y > bounds.high)
+        if outside.any():
+            row = int(np.argmax(outside))
+            raise ValueError(f"y has {y[row]:g} in row {row}, outside y_bounds={y_bounds!r}.")
 
 
 def check_domain(settings: Settings, y: Array) -> None:

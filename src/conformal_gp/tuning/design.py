@@ -16,8 +16,10 @@ from __future__ import annotations
 import numpy as np
 
 from conformal_gp.tuning.settings import Settings
-from conformal_gp.types import Rows
+from conformal_gp.types import Array, Rows
 
+# Beyond so many rows the low-rank process takes over from the exact one, whose time grows with their cube.
+ROWS_FOR_EXACT = 5000
 # With so many rows, learning from half of them is as good as choosing from a list by all of them.
 ROWS_FOR_BAG = 40
 # Share of the rows that are ranked: more are known better at the price of what is learnt. And most design rows, whose
@@ -36,9 +38,9 @@ def automatic(settings: Settings, n_rows: int) -> str:
     return "augmented" if n_rows <= ROWS_FOR_BAG and settings.design is None else "holdout"
 
 
-def design_rows(settings: Settings, n_rows: int, n_inputs: int, rng: np.random.RandomState) -> Rows:
+def design_rows(settings: Settings, X: Array, rng: np.random.RandomState) -> Rows:
     """Design rows: those given, or so many at random."""
-    given = settings.design
+    given, (n_rows, n_inputs) = settings.design, X.shape
     if isinstance(given, np.ndarray):
         return given
     size = n_rows - ranked_size(n_rows) if given is None else given

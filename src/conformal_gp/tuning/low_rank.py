@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -18,6 +18,7 @@ from conformal_gp.rows import ArrayRows, MappedRows
 from conformal_gp.rows import Rows as Source
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning.choices import Difficulty, LeftOut, choose, mapped
+from conformal_gp.tuning.design import design_rows
 from conformal_gp.tuning.learning import choose_gamma, learn
 from conformal_gp.tuning.methods import PROMISE, Fitted, TuningResult, fixed
 from conformal_gp.tuning.settings import Settings
@@ -25,15 +26,14 @@ from conformal_gp.types import Array, Rows
 
 # Rows that are read at a time, where all are in memory.
 BLOCK_ROWS = 8192
-# Default number of design rows, and how many of them the likelihood is of (measured: docs/scale.md).
-DESIGN_ROWS = 8000
-DESIGN_SHARE = 1 / 2
+# Default number of design rows: a share, between these; and how many of them the likelihood is of.
+DESIGN_SHARE = 1 / 4
+DESIGN_ROWS = (1000, 4000)
 LEARNING_ROWS = 1000
-# Default number of inducing inputs: between these, so that rows times its square is at most the last. Where noise is
-# below a share of the kernel's variance, the inducing inputs and not the noise limit the intervals, and half as many
-# again are taken (docs/sizes.md).
-INDUCING = (512, 2048)
-AFFORDED = 1e11
+# Default number of inducing inputs, and with noise below a share of the kernel's variance, where they and not the noise
+# limit the intervals.
+INDUCING = 512
+MORE_INDUCING = 1024
 LITTLE_NOISE = 1e-4
 
 # Least noise variance that is learnt, relative to the kernel's variance: in all, and for each training row. The matrix
@@ -53,7 +53,7 @@ class LowRankModel(TuningResult):
     """Inducing inputs, scaled."""
     approximation: str
 
-    def _fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
+    def fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
         """See TuningResult."""
         return self.fitted_to(ArrayRows(rows.X, y, rows.known, BLOCK_ROWS, n_jobs), n_jobs)
 
@@ -79,6 +79,15 @@ class LowRankModel(TuningResult):
 def _difficulty(difficulty: Difficulty, design: LowRankPosterior, rows: Points) -> Array:
     """Difficulty of rows, by way of what the design rows predict."""
     return difficulty(rows.X, design.mean(rows))
+
+
+def design_size(n_rows: int) -> int:
+    """How many design rows there are, if nothing else is said; with few rows, half of them.
+
+    >>> design_size(300), design_size(6000), design_size(10**6)
+    (150, 1500, 4000)
+    """
+    return min(int(np.clip(DESIGN_SHARE * n_rows, *DESIGN_ROWS)), -(-n_rows // 2))
 
 
 def low_rank(
@@ -114,7 +123,7 @@ def low_rank(
     if isinstance(inducing, str):
         if n_inducing is None:
             little = noise < LITTLE_NOISE * float(kernel.diag(scaling.transform(own.X[:1]))[0])
-            n_inducing = int((1.5 if little else 1.0) * np.clip(np.sqrt(AFFORDED / rows.n_rows), *INDUCING))
+            n_inducing = MORE_INDUCING if little else INDUCING
         Z = select(inducing, kernel, scaling.transform(own.X), n_inducing, rng)
         condition = ""
     else:
@@ -136,10 +145,18 @@ def low_rank(
         approximation=approximation,
         design=design,
         guarantee=(
-            f"Exact: everything that was learnt comes from {design.size} design rows and the other "
-            f"{rows.n_rows - design.size} are ranked, so {PROMISE}{condition}."
+            f"Exact: everything that was learnt, a process with {len(Z)} inducing inputs, comes from {design.size} "
+            f"design rows and the other {rows.n_rows - design.size} are ranked, so {PROMISE}{condition}."
         ),
         warp=warp,
         difficulty=difficulty,
         warnings=warnings,
     )
+
+
+def low_rank_holdout(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> LowRankModel:
+    """The design split with a low-rank process, for rows in memory."""
+    if settings.design is None:
+        settings = replace(settings, design=design_size(y.size))
+    source = ArrayRows(rows.X, y, rows.known, BLOCK_ROWS, settings.n_jobs)
+    return low_rank(settings, source, design_rows(settings, rows.X, rng), rng)

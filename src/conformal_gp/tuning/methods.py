@@ -27,8 +27,7 @@ from conformal_gp.types import Array, Rows
 
 # Sentences of ``guarantee_``.
 PROMISE = (
-    "for exchangeable rows the region of level 1 - delta holds the label of a new row with probability at least "
-    "1 - delta"
+    "if new rows are like these (exchangeable), intervals hold the label of a new row at least as often as they say"
 )
 FIXED_GUARANTEE = f"Exact: kernel and noise were fixed beforehand and all rows enter alike, so {PROMISE}."
 SCALED_GUARANTEE = (
@@ -84,8 +83,16 @@ class TuningResult(ABC):
         """Rows that are ranked; None is all."""
         return None if self.design.size == 0 else np.setdiff1d(np.arange(n_rows), self.design)
 
+    @abstractmethod
     def fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
         """Make the predictor; nothing is learnt."""
+
+
+class ExactProcess(TuningResult):
+    """What a tuning method of the exact process has decided."""
+
+    def fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
+        """See TuningResult."""
         labels = mapped(self.warp, y)
         by = self._origin(labels)
         fitted = self._fitted(rows, labels - by, n_jobs)
@@ -113,7 +120,7 @@ class TuningResult(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneModel(TuningResult):
+class OneModel(ExactProcess):
     """One set of hyperparameters for all rows and labels."""
 
     kernel: Kernel
@@ -123,7 +130,7 @@ class OneModel(TuningResult):
     """Whether the coefficients of the mean have a flat prior, or are given at their estimate."""
 
     def _fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
-        """See TuningResult."""
+        """See ExactProcess."""
         inputs = Inputs(rows, self.scaling, self.mean)
         posterior = Posterior(self.kernel, self.noise_variance, inputs, y, flat_prior=self.flat_prior)
         return Fitted(
@@ -144,7 +151,7 @@ class OneModel(TuningResult):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InsideBag(TuningResult):
+class InsideBag(ExactProcess):
     """Hyperparameters chosen inside the bag, anew for every label, from a list of candidates."""
 
     candidates: list[Candidate]
@@ -182,7 +189,7 @@ def fixed(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState
             "pair of functions."
         )
     warp = choose(settings, rows, y, rng).warp
-    design = NO_ROWS if settings.design is None else design_rows(settings, *rows.X.shape, rng)
+    design = NO_ROWS if settings.design is None else design_rows(settings, rows.X, rng)
     scaling = settings.scaling(rows.X[design] if design.size else rows.X)
     inputs = Inputs(rows, scaling, settings.mean)
     kernel = settings.kernel(given, rows.X.shape[1])
@@ -237,7 +244,7 @@ def _few_rows(found: Hyperparameters, inputs: Inputs, n_rows: int) -> list[str]:
 
 def holdout(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> OneModel:
     """Everything by maximum restricted likelihood on design rows; all rows predict, the others are ranked."""
-    design = design_rows(settings, *rows.X.shape, rng)
+    design = design_rows(settings, rows.X, rng)
     own, labels = rows.take(design), y[design]
     scaling = settings.scaling(own.X)
     inputs = Inputs(own, scaling, settings.mean)
@@ -274,7 +281,7 @@ def augmented(settings: Settings, rows: Points, y: Array, rng: np.random.RandomS
     design, gamma = NO_ROWS, settings.gammas[0]
     if settings.design is not None or len(settings.gammas) > 1 or settings.learns_warp:
         given = replace(settings, design=-(-y.size // 5)) if settings.design is None else settings
-        design = design_rows(given, *rows.X.shape, rng)
+        design = design_rows(given, rows.X, rng)
     choosing = design if settings.learns_warp else slice(None)
     warp = choose(settings, rows.take(choosing), y[choosing], rng).warp
     labels = mapped(warp, y)
@@ -301,8 +308,8 @@ def augmented(settings: Settings, rows: Points, y: Array, rng: np.random.RandomS
         mean=settings.mean,
         gamma=gamma,
         guarantee=(
-            f"Exact: hyperparameters are chosen inside the bag from {len(candidates)} candidates fixed beforehand"
-            f"{unranked if design.size else ''}, so {PROMISE}."
+            f"Exact: hyperparameters are chosen anew for every label, from {len(candidates)} candidates fixed beforehand, "
+            f"by a rule that treats all rows and the new one alike{unranked if design.size else ''}, so {PROMISE}."
         ),
         design=design,
         warp=warp,

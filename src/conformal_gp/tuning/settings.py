@@ -75,7 +75,7 @@ class Settings:
         return values[0]
 
     def resolved(self, tuning: str) -> Settings:
-        """Settings for a tuning method: "auto" is None without design rows; a ValueError names what it would leave out."""
+        """Settings for a tuning method, "auto" as None without design rows; a ValueError names what goes unused."""
         for name, methods in USED_BY.items():
             if getattr(self, name) is not None and tuning not in methods:
                 raise ValueError(
