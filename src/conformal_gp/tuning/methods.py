@@ -308,7 +308,7 @@ def augmented(settings: Settings, rows: Points, y: Array, rng: np.random.RandomS
         mean=settings.mean,
         gamma=gamma,
         guarantee=(
-            f"Exact: hyperparameters are chosen anew for every label, from {len(candidates)} candidates fixed beforehand, "
+            f"Exact: hyperparameters are chosen anew for every label, from {len(candidates)} candidates given before, "
             f"by a rule that treats all rows and the new one alike{unranked if design.size else ''}, so {PROMISE}."
         ),
         design=design,
