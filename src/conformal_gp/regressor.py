@@ -68,7 +68,7 @@ class ConformalGPRegressor(ConformalRegressor):
         - "augmented": for every label anew, from a list of candidates, by the likelihood of all training rows and the
           test row with that label. All rows are ranked. Exact.
         - "holdout": by maximum likelihood on design rows; all rows predict, the others are ranked. Exact.
-        - "auto": "augmented" up to 40 rows or where ``candidates`` are given, else "holdout". Beyond 5000 rows the
+        - "auto": "augmented" up to 36 rows or where ``candidates`` are given, else "holdout". Beyond 5000 rows the
           process is a low-rank one, as in :class:`SparseConformalGPRegressor`.
         - "train": by maximum likelihood on the training rows, the paper's way. Not exact.
         - "fixed": ``kernel`` and ``noise_variance`` as they are. Exact with ``scale_inputs=False``, or where inputs are

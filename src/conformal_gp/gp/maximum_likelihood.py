@@ -1,11 +1,13 @@
-r"""Maximum likelihood by L-BFGS-B from several starts, with a prior on the length scales of different inputs.
+r"""Maximum likelihood by L-BFGS-B from several starts, with weak priors on length scales and noise.
 
 With many rows the starts are followed on some of them, which costs little. Where these searches end is then compared by
 the likelihood of all rows, and the best goes on there. With many inputs a step is dear, so their number is limited, and
 inputs that are the categories of one variable share a length scale.
 
-The prior shrinks length scales towards each other: the logarithms of the length scales, relative to their start, are
-normal about their mean with standard deviation :data:`SHRINKAGE`.
+The priors are for design rows, which may be few. Length scales are shrunk towards each other: their logarithms,
+relative to their start, are normal about their mean with standard deviation :data:`SHRINKAGE`. And below a hundredth of
+the kernel's variance, noise has a density in proportion to its square root: few rows of a noisy function can look like
+a function without noise, and a process that believes it is absurdly wrong about the next row.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ from conformal_gp.types import Array, Rows
 NOISE_RATIOS = (1.5e-12, 1e2)
 # Standard deviation of the logarithms of length scales about their mean. A fifth less or more makes little difference.
 SHRINKAGE = 1.5
+# Below this ratio of noise to the kernel's variance its logarithm costs so many nats for each factor of e.
+LITTLE_NOISE = 1e-2
+NOISE_COST = 0.5
 # With more inputs than this, categories of one variable share a length scale.
 MANY_INPUTS = 50
 # With more rows than the first number, starts are followed on the second number of rows. A search of 1000 rows costs
@@ -116,7 +121,7 @@ def maximise_likelihood(
     n_jobs : int or None
         Threads over starts.
     shrinkage : bool, default=False
-        Whether length scales of different inputs have the prior that shrinks them towards each other.
+        Whether length scales and noise have their priors.
     least_ratio : float, default=0.0
         Least noise that is searched, relative to the amplitude of the kernel: the model that is made with what is
         learnt may have more rows than these, and its noise must not be lost in rounding.
@@ -193,6 +198,7 @@ class _Search:
         )
         number, lengths = hyperparameter_names(kernel)[1], is_length(kernel)
         self._vectors = [np.flatnonzero(lengths & (number == n)) for n in np.unique(number[lengths]) if shrinkage]
+        self._noise_cost = NOISE_COST if shrinkage and self._learn_noise else 0.0
         self._amplitude = is_amplitude(kernel).astype(float)
         self._entries = entries(kernel, rows.variables)
         self._most_steps = most_steps(*rows.X.shape)
@@ -220,6 +226,9 @@ class _Search:
         # a length scale that inputs share has the sum of their derivatives
         gradient: Array = np.append(np.bincount(self._entries, by_theta[:m], n), by_theta[m:]).astype(np.float64)
         gradient[:n] += by_theta[m:].sum() * self._amplitude
+        if self._noise_cost and x[n] < np.log(LITTLE_NOISE):
+            value += self._noise_cost * float(np.log(LITTLE_NOISE) - x[n])
+            gradient[n] -= self._noise_cost
         for vector in self._vectors:
             deviation = x[vector] - self._kernel.theta[vector]
             deviation -= deviation.mean()

@@ -5,7 +5,7 @@
 =================  =====================================================  =============================================
 rows               method                                                 who is ranked
 =================  =====================================================  =============================================
-up to 40           a list inside the bag ("augmented")                    all rows
+up to 36           a list inside the bag ("augmented")                    all rows
 up to 5000         design split ("holdout"), exact process                three rows in ten, all but 1000 at the most
 more               design split ("holdout"), low-rank process             all but the design rows
 =================  =====================================================  =============================================
@@ -20,8 +20,8 @@ from conformal_gp.types import Array, Rows
 
 # Beyond so many rows the low-rank process takes over from the exact one, whose time grows with their cube.
 ROWS_FOR_EXACT = 5000
-# With so many rows, learning from half of them is as good as choosing from a list by all of them.
-ROWS_FOR_BAG = 40
+# With more rows, learning from half of them is as good as choosing from a list by all of them.
+ROWS_FOR_BAG = 36
 # Share of the rows that are ranked: more are known better at the price of what is learnt. And most design rows, whose
 # likelihood costs their number cubed.
 RANKED_SHARE = 0.3
@@ -54,7 +54,7 @@ def ranked_size(n_rows: int) -> int:
     [10, 19, 19, 39, 119, 3999]
     """
     share = max(RANKED_SHARE, 1.0 - MOST_DESIGN_ROWS / n_rows)
-    return min(max(STEP, round(share * n_rows / STEP) * STEP) - 1, n_rows // 2 if n_rows < 2 * STEP else n_rows)
+    return min(max(STEP, round(share * n_rows / STEP) * STEP) - 1, -(-n_rows // 2))
 
 
 def drawn(mean: str, size: int, n_rows: int, n_inputs: int, rng: np.random.RandomState) -> Rows:
