@@ -54,7 +54,8 @@ def ranked_size(n_rows: int) -> int:
     [10, 19, 19, 39, 119, 3999]
     """
     share = max(RANKED_SHARE, 1.0 - MOST_DESIGN_ROWS / n_rows)
-    return min(max(STEP, round(share * n_rows / STEP) * STEP) - 1, -(-n_rows // 2))
+    most = -(-n_rows // 2) if n_rows < 2 * STEP else n_rows
+    return min(max(STEP, round(share * n_rows / STEP) * STEP) - 1, most)
 
 
 def drawn(mean: str, size: int, n_rows: int, n_inputs: int, rng: np.random.RandomState) -> Rows:
