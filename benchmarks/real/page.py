@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.real import picture
-from benchmarks.real.ours import DEFAULT, WAYS
+from benchmarks.real.ours import DEFAULT, OPTIONS
 from benchmarks.real.peers import PEERS
 from benchmarks.real.summary import FEW_ROWS, PERCENT, best_peer, cells, geometric_mean, holding, over_tables, scores
 from benchmarks.results import table as markdown
@@ -76,7 +76,7 @@ def _methods(table: pd.DataFrame) -> str:
 def _against_best(table: pd.DataFrame) -> str:
     """Our scores over those of the best peer of each table."""
     lines = []
-    for way in WAYS:
+    for way in OPTIONS:
         for level in PERCENT:
             wide = scores(table, level)
             if way not in wide:
@@ -98,7 +98,7 @@ def _each(table: pd.DataFrame) -> str:
     """A line for each table: coverage and score of ours, the best peer, and ratios to some peers."""
     wide = scores(table)
     best = best_peer(wide)
-    ours = [way for way in WAYS if way in wide]
+    ours = [way for way in OPTIONS if way in wide]
     rows = table.set_index(["table", "method"])
     heads = (
         "table",

@@ -11,7 +11,7 @@ import pandas as pd
 
 from benchmarks.real.encoding import encode
 from benchmarks.real.measure import LEVELS
-from benchmarks.real.ours import DEFAULT, WAYS
+from benchmarks.real.ours import DEFAULT, OPTIONS
 from benchmarks.real.peers import PEERS
 from benchmarks.real.tables import TABLES
 
@@ -45,7 +45,7 @@ def cells(runs: list[dict[str, Any]]) -> pd.DataFrame:
         inputs, labels = encode(table)
         methods = by_table[table.key]
         splits = set.intersection(*(set(done) for done in methods.values()))
-        for method in (name for name in (*WAYS, *PEERS) if name in methods and splits):
+        for method in (name for name in (*OPTIONS, *PEERS) if name in methods and splits):
             row = {"table": table.key, "rows": len(labels), "inputs": inputs.shape[1], "method": method}
             found.append(row | _means([methods[method][number] for number in sorted(splits)]))
     return pd.DataFrame(found)
@@ -100,7 +100,7 @@ def over_tables(table: pd.DataFrame) -> pd.DataFrame:
     wide = {level: scores(table, level) for level in PERCENT}
     widths = table.pivot(index="table", columns="method", values="width 90%")
     found = []
-    for method in (name for name in (*WAYS, *PEERS) if name in wide["90%"]):
+    for method in (name for name in (*OPTIONS, *PEERS) if name in wide["90%"]):
         mine = table[table["method"] == method]
         ratio = {level: (wide[level][DEFAULT] / wide[level][method]).dropna() for level in PERCENT}
         row: dict[str, Any] = {"method": method, "tables": len(mine)}
