@@ -22,7 +22,7 @@ help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo  ## fit to the bundled Auto-mpg data, print a table, save a picture
-	@echo "== Fitting and predicting (ten folds; the very first run compiles, for about a minute)"
+	@echo "== Fitting and predicting (ten folds)"
 	$(BIN)/python examples/auto_mpg.py
 
 test: lint  ## lint, types and the fast lane of the tests
@@ -77,11 +77,11 @@ dist: $(VENV)/.release  ## wheel and source distribution in dist/, checked
 	$(BIN)/python -m build
 	$(BIN)/python -m twine check --strict dist/*
 
-bench: $(VENV)/.bench  ## speed beside scikit-learn, gpyconform and GPyTorch; writes docs/benchmarks.md
+bench: $(VENV)/.bench  ## speed beside scikit-learn, gpyconform and GPyTorch; writes benchmarks/results/speed.md
 	@echo "== Benchmarks: leave the machine alone until they are done"
 	$(BIN)/python -m benchmarks
 
-bench-scale: $(VENV)/.bench  ## ten thousand to a million rows beside peers; writes docs/scale.md
+bench-scale: $(VENV)/.bench  ## ten thousand to a million rows beside peers; writes benchmarks/results/scale.md
 	@echo "== Scale: leave the machine alone until it is done"
 	$(BIN)/python -m benchmarks.scale
 

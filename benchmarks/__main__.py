@@ -25,7 +25,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a short sample, to see that all runs")
     parser.add_argument("--only", choices=BENCHMARKS, action="append", help="one benchmark (may be repeated)")
     parser.add_argument(
-        "--out", type=Path, help="folder for benchmarks.md (default: docs for a full run; others only print)"
+        "--out", type=Path, help="folder for speed.md (default: benchmarks/results for a full run; others only print)"
     )
     return parser.parse_args()
 
@@ -33,7 +33,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     options = arguments()
     full = not (options.quick or options.only)
-    out = options.out or (Path("docs") if full else None)
+    out = options.out or (Path("benchmarks/results") if full else None)
     start = time.perf_counter()
     description = machine.describe()
     print("\n".join(description))

@@ -88,9 +88,9 @@ def table(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def write(out: Path, sections: Sequence[Section], machine: Sequence[str], command: str, full: bool) -> Path:
-    """Write ``benchmarks.md`` into the folder ``out``."""
+    """Write ``speed.md`` into the folder ``out``."""
     parts = [
-        "# Benchmarks",
+        "# Speed",
         f"Made by `{command}`. Times are medians over turns that alternate between ours and the peer, with "
         "the least and the greatest in brackets; l is the number of training rows, which have eight inputs.",
     ]
@@ -102,6 +102,6 @@ def write(out: Path, sections: Sequence[Section], machine: Sequence[str], comman
         parts += [table(HEADINGS, [row.cells() for row in section.rows])] if section.rows else []
         parts += section.remarks
     out.mkdir(parents=True, exist_ok=True)
-    path = out / "benchmarks.md"
+    path = out / "speed.md"
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return path

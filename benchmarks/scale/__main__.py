@@ -21,7 +21,7 @@ from benchmarks.scale import page
 from benchmarks.scale.measure import by_size
 from benchmarks.scale.rivals import RIVALS, SIZES, compare
 
-DOCS = Path("docs")
+PAGE = Path("benchmarks/results/scale.md")
 PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     **{f"rows-{n_rows}": partial(by_size, n_rows) for n_rows in (10**4, 10**5, 10**6)},
     **{f"{data}-{number}": partial(compare, data, rival) for data in SIZES for number, rival in enumerate(RIVALS)},
@@ -62,8 +62,8 @@ def main() -> None:
             path.write_text(json.dumps(result), encoding="utf-8")
         if path.exists():
             results[name] = json.loads(path.read_text(encoding="utf-8"))
-    page.write(DOCS, results, machine.describe())
-    print(f"Written: {DOCS / 'scale.md'}, with {len(results)} of {len(PARTS)} parts.")
+    page.write(PAGE, results, machine.describe())
+    print(f"Written: {PAGE}, with {len(results)} of {len(PARTS)} parts.")
 
 
 if __name__ == "__main__":

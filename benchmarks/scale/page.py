@@ -1,4 +1,4 @@
-"""The measurements as part of docs/scale.md, between two marks."""
+"""The measurements as a page."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from benchmarks.problems import LEVELS
 from benchmarks.results import table
 from benchmarks.scale.rivals import CALIBRATION, RIVALS, SIZES
 
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 Results = Mapping[str, dict[str, Any]]
 TITLES = {"rough": "Rough synthetic rows", "flights": "Flights"}
 
 
-def write(docs: Path, results: Results, machine: Sequence[str]) -> None:
-    """Replace what is between the marks of ``scale.md`` in the folder ``docs``."""
-    path = docs / "scale.md"
-    before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-    parts = ["\n".join(f"- {line}" for line in machine), *_sizes(results), *_rivals(results)]
-    path.write_text("\n\n".join([before + BEGIN, *parts, END + rest.partition(END)[2]]), encoding="utf-8")
+def write(path: Path, results: Results, machine: Sequence[str]) -> None:
+    """Write the page."""
+    parts = ["# Many rows", "Made by `python -m benchmarks.scale`.", "\n".join(f"- {line}" for line in machine)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n\n".join([*parts, *_sizes(results), *_rivals(results)]) + "\n", encoding="utf-8")
 
 
 def _three(values: Sequence[float], form: str) -> str:

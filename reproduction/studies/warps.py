@@ -1,6 +1,6 @@
 """What ``warp="auto"`` gains and loses beside the identity: interval scores on data that had no part in its rule.
 
-``python -m reproduction.studies.warps`` prints the table of ``docs/labels_and_noise.md``.
+``python -m reproduction.studies.warps`` prints a table of scores and coverages.
 """
 
 from __future__ import annotations
