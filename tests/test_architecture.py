@@ -19,9 +19,9 @@ def imports() -> dict[str, set[str]]:
     return import_graph.imports()
 
 
-def test_every_room_has_a_layer(imports):
+def test_every_part_has_a_layer(imports):
     listed = [name for _, names in import_graph.LAYERS for name in names]
-    assert sorted(listed) == sorted(import_graph.room_graph(imports))
+    assert sorted(listed) == sorted(import_graph.part_graph(imports))
 
 
 def test_imports_go_down(imports):
@@ -30,7 +30,7 @@ def test_imports_go_down(imports):
         f"{module} imports {other}"
         for module, wanted in imports.items()
         for other in wanted
-        if (here := import_graph.room(module)) != (there := import_graph.room(other)) and layer[there] >= layer[here]
+        if (here := import_graph.part(module)) != (there := import_graph.part(other)) and layer[there] >= layer[here]
     ]
     assert not upward
 
@@ -40,11 +40,11 @@ def test_no_module_imports_itself_by_a_detour(imports):
 
 
 def test_the_page_is_up_to_date(imports):
-    rooms = import_graph.room_graph(imports)
+    parts = import_graph.part_graph(imports)
     text = import_graph.PAGE.read_text()
     advice = "run: python docs/_ext/import_graph.py"
-    assert import_graph.page(text, rooms) == text, advice
-    assert import_graph.PICTURE.read_text() == import_graph.picture(rooms), advice
+    assert import_graph.page(text, parts) == text, advice
+    assert import_graph.PICTURE.read_text() == import_graph.picture(parts), advice
 
 
 def test_the_default_path_is_short():

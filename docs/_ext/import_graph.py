@@ -17,10 +17,11 @@ PAGE = ROOT / "docs" / "architecture.md"
 PICTURE = ROOT / "docs" / "figures" / "imports.svg"
 START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 
-# Rooms from the ground up: a package, or a module beside the packages. A room imports only from the layers below it.
+# Parts of the package from the ground up: a package, or a module beside the packages. Each imports only from the layers
+# below it.
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Types", ("types",)),
-    ("Ground", ("_compiled", "threads", "kernels", "constraints", "validation", "files")),
+    ("Ground", ("threads", "kernels", "constraints", "validation", "files")),
     ("Mathematics, tables", ("conformal", "gp", "tables", "io", "rows", "frames", "datasets")),
     ("Answers", ("steps", "predictors", "dask_rows", "pipeline", "columns", "persistence")),
     ("Measures, words", ("metrics", "model_words")),
@@ -31,7 +32,6 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("The package", ("conformal_gp",)),
     ("Evaluation", ("evaluation",)),
     ("Uses of a model", ("adapters", "comparators", "plotting", "report", "skpro")),
-    ("The paper", ("experiments",)),
     ("The command", ("cli",)),
     ("python -m", ("__main__",)),
 )
@@ -66,26 +66,26 @@ def imports(package: Path = PACKAGE) -> Graph:
     return graph
 
 
-def room(module: str) -> str:
-    """The room of a module.
+def part(module: str) -> str:
+    """The part that a module belongs to.
 
-    >>> room("conformal_gp.gp.posterior"), room("conformal_gp.rows"), room("conformal_gp")
+    >>> part("conformal_gp.gp.posterior"), part("conformal_gp.rows"), part("conformal_gp")
     ('gp', 'rows', 'conformal_gp')
     """
     return [*module.split("."), module][1]
 
 
-def room_graph(graph: Mapping[str, Iterable[str]]) -> Graph:
-    """Rooms that each room imports from."""
-    rooms: Graph = {room(module): set() for module in graph}
+def part_graph(graph: Mapping[str, Iterable[str]]) -> Graph:
+    """Parts that each part imports from."""
+    parts: Graph = {part(module): set() for module in graph}
     for module, wanted in graph.items():
-        rooms[room(module)].update({room(other) for other in wanted} - {room(module)})
-    return rooms
+        parts[part(module)].update({part(other) for other in wanted} - {part(module)})
+    return parts
 
 
 def layer_of() -> dict[str, int]:
-    """Number of each room's layer, from the ground up."""
-    return {name: number for number, (_, rooms) in enumerate(LAYERS) for name in rooms}
+    """Number of each part's layer, from the ground up."""
+    return {name: number for number, (_, parts) in enumerate(LAYERS) for name in parts}
 
 
 def direct(graph: Graph) -> Graph:
@@ -103,26 +103,26 @@ def _label(name: str) -> str:
 
 
 def _purpose(name: str) -> str:
-    """First sentence of a room's docstring."""
+    """First sentence of a part's docstring."""
     path = PACKAGE if name == "conformal_gp" else PACKAGE / name
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
     return docstring.split("\n")[0]
 
 
-def table(rooms: Graph) -> str:
-    """One line for each room, top layer first."""
-    lines = ["| layer | room | what it is | imports from |", "|---|---|---|---|"]
+def table(parts: Graph) -> str:
+    """One line for each part, top layer first."""
+    lines = ["| layer | package or module | what it is | imports from |", "|---|---|---|---|"]
     for title, names in reversed(LAYERS):
         for name in names:
-            wanted = ", ".join(f"`{_label(other)}`" for other in sorted(rooms[name])) or "none"
+            wanted = ", ".join(f"`{_label(other)}`" for other in sorted(parts[name])) or "none"
             lines.append(f"| {title} | `{_label(name)}` | {_purpose(name)} | {wanted} |")
             title = ""
     return "\n".join(lines)
 
 
-def picture(rooms: Graph) -> str:
-    """The rooms as boxes in their layers, with arrows to what they import; implied arrows are left out."""
+def picture(parts: Graph) -> str:
+    """The parts as boxes in their layers, with arrows to what they import; implied arrows are left out."""
     width, height, row, left, wide = 92, 26, 62, 160, 900
     place = {}
     for number, (_, names) in enumerate(reversed(LAYERS)):
@@ -131,45 +131,45 @@ def picture(rooms: Graph) -> str:
         for i, name in enumerate(names):
             place[name] = (left + (i + 0.5) * step + shift, 24 + number * row)
     tall = 24 + (len(LAYERS) - 1) * row + height
-    parts = [
+    drawn = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {tall + 4}" font-family="sans-serif" '
         'font-size="12">',
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0L8 4L0 8z" fill="#666"/></marker></defs>',
         f'<rect width="{wide}" height="{tall + 4}" fill="#fff"/>',
     ]
-    arrows = direct(rooms)
+    arrows = direct(parts)
     for name in sorted(arrows):
         for other in sorted(arrows[name]):
             (x, y), (to_x, to_y) = place[name], place[other]
-            parts.append(
+            drawn.append(
                 f'<line x1="{x:.0f}" y1="{y + height / 2:.0f}" x2="{to_x:.0f}" y2="{to_y - height / 2 - 1:.0f}" '
                 'stroke="#999" marker-end="url(#tip)"/>'
             )
     for number, (title, names) in enumerate(reversed(LAYERS)):
-        parts.append(f'<text x="4" y="{28 + number * row}" fill="#444" font-style="italic">{title}</text>')
+        drawn.append(f'<text x="4" y="{28 + number * row}" fill="#444" font-style="italic">{title}</text>')
         for name in names:
             x, y = place[name]
-            parts.append(
+            drawn.append(
                 f'<rect x="{x - width / 2:.0f}" y="{y - height / 2:.0f}" width="{width}" height="{height}" rx="4" '
                 'fill="#eef3fa" stroke="#3b6ea5"/>'
                 f'<text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle">{_label(name)}</text>'
             )
-    return "\n".join([*parts, "</svg>", ""])
+    return "\n".join([*drawn, "</svg>", ""])
 
 
-def page(text: str, rooms: Graph) -> str:
+def page(text: str, parts: Graph) -> str:
     """The page with its table up to date."""
     before, rest = text.split(START)
     _, after = rest.split(END)
-    return f"{before}{START}\n\n{table(rooms)}\n\n{END}{after}"
+    return f"{before}{START}\n\n{table(parts)}\n\n{END}{after}"
 
 
 def main() -> None:
     """Write the page's table and its picture."""
-    rooms = room_graph(imports())
-    PAGE.write_text(page(PAGE.read_text(), rooms))
-    PICTURE.write_text(picture(rooms))
+    parts = part_graph(imports())
+    PAGE.write_text(page(PAGE.read_text(), parts))
+    PICTURE.write_text(picture(parts))
 
 
 if __name__ == "__main__":
