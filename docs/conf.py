@@ -63,14 +63,10 @@ sphinx_gallery_conf = {
     "within_subsection_order": ExplicitOrder(
         [
             "first_intervals.py",
-            "band.py",
             "wrong_error_bars.py",
             "few_rows.py",
-            "gamma.py",
-            "categories.py",
-            "length_scales.py",
+            "difficulty.py",
             "simulator.py",
-            "sequential_design.py",
             "p_values.py",
             "shift.py",
             "*",

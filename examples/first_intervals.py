@@ -16,12 +16,12 @@ from sklearn.model_selection import train_test_split
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.datasets import load_auto_mpg
 from conformal_gp.metrics import coverage, mean_width
-from conformal_gp.plotting import CoverageDisplay, IntervalDisplay
+from conformal_gp.plotting import CoverageDisplay, IntervalDisplay, PredictionBandDisplay
 
-X, y = load_auto_mpg(return_X_y=True)
+X, y = load_auto_mpg(return_X_y=True, as_frame=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=300, random_state=0)
 
-model = ConformalGPRegressor().fit(X_train, y_train)
+model = ConformalGPRegressor(random_state=0).fit(X_train, y_train)
 levels = [0.8, 0.9, 0.95]
 intervals = model.predict_interval(X_test, levels)
 for level, share, width in zip(levels, coverage(y_test, intervals), mean_width(intervals), strict=True):
@@ -37,6 +37,16 @@ IntervalDisplay.from_estimator(model, X_test, y_test, confidence_level=0.9, targ
 # band shows.
 
 CoverageDisplay.from_estimator(model, X_test, y_test)
+
+# %%
+# Miles per gallon against weight alone, so that the whole model fits in a picture: nested intervals at three levels.
+# Heavy cars are alike; light ones are not, and widths follow.
+
+weight = X_train[["weight"]]
+one_input = ConformalGPRegressor(random_state=0).fit(weight, y_train)
+PredictionBandDisplay.from_estimator(
+    one_input, weight, y_train, confidence_level=(0.5, 0.8, 0.95), target_name="miles per gallon"
+)
 
 # %%
 # What kind of guarantee a fit has, it says itself:

@@ -28,7 +28,7 @@ shuffled[np.random.default_rng(0).permutation(y.size)[: old.sum()]] = True
 level = 0.9
 inside = {}
 for name, train in {"learnt from 1970-76": old, "learnt from all years": shuffled}.items():
-    model = ConformalGPRegressor().fit(X[train], y[train])
+    model = ConformalGPRegressor(random_state=0).fit(X[train], y[train])
     intervals = model.predict_interval(X[~train], level)
     hit = (intervals[:, 0] <= y[~train]) & (y[~train] <= intervals[:, 1])
     inside[name] = {when: hit[year[~train] == when].mean() for when in np.unique(year[~train])}
@@ -59,10 +59,10 @@ ax.spines[["top", "right"]].set_visible(False)
 # of labels as they come in: of rows like the training rows, one in ten has a p-value of at most 0.1.
 
 late = year >= 80
-without_year = ConformalGPRegressor().fit(X[old], y[old])
+without_year = ConformalGPRegressor(random_state=0).fit(X[old], y[old])
 p = without_year.predict_p(X[late], y[late])
 print(f"cars of 1980-82: {np.mean(p <= 0.1):.0%} have p <= 0.1")
-with_year = ConformalGPRegressor().fit(cars.data[old], y[old])
+with_year = ConformalGPRegressor(random_state=0).fit(cars.data[old], y[old])
 intervals = with_year.predict_interval(cars.data[late], level)
 print(f"with the year as an input: {coverage(y[late], intervals):.1%} inside, mean width {mean_width(intervals):.1f}")
 

@@ -1,4 +1,4 @@
-"""What the project says of itself agrees: versions, badges, workflows, targets of the Makefile, links."""
+"""What the project says of itself agrees: versions, workflows, targets of the Makefile, links."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 import tomllib
 from pathlib import Path
 
-import badges
 import pytest
 import yaml
 
@@ -24,14 +23,6 @@ def test_one_version():
     assert newest is not None
     assert citation["version"] == newest[1] == conformal_gp.__version__
     assert citation["license"] == PROJECT["license"]
-
-
-def test_badges_are_up_to_date():
-    shown = set(re.findall(r"docs/figures/badges/(\w+)\.svg", (ROOT / "README.md").read_text()))
-    assert shown == set(badges.facts())
-    for name, (label, value) in badges.facts().items():
-        drawn = (badges.FOLDER / f"{name}.svg").read_text()
-        assert drawn == badges.picture(label, value), "run: python docs/_ext/badges.py"
 
 
 def test_help_names_every_target():
