@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from conformal_gp.validation import ExtrapolationWarning
 
 __all__ = ["ConformalGPRegressor", "ExtrapolationWarning", "NeuralNetwork", "SparseConformalGPRegressor"]
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _MODULES = dict(zip(__all__, ("regressor", "validation", "kernels", "sparse"), strict=True))
 

@@ -153,7 +153,7 @@ def interval_scorer(confidence_level: float = 0.9) -> Callable[..., float]:
     scorer : callable
         ``scorer(model, X, y)``, for any model that :func:`conformal_gp.pipeline.predict_interval` takes. Of a model
         that was fitted with known noise variances, ``scorer(model, X, y, noise_variance=...)``; searches and
-        ``cross_validate`` pass them on with scikit-learn's metadata routing (:doc:`/labels_and_noise`).
+        ``cross_validate`` pass them on with scikit-learn's metadata routing (:doc:`/labels_and_difficulty`).
 
     Examples
     --------
