@@ -22,7 +22,8 @@ START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Types", ("types",)),
     ("Ground", ("threads", "kernels", "constraints", "validation", "files")),
-    ("Mathematics, tables", ("conformal", "gp", "tables", "io", "rows", "frames", "datasets")),
+    ("Mathematics, tables", ("conformal", "gp", "tables", "io", "frames", "datasets")),
+    ("Rows", ("rows",)),
     ("Answers", ("steps", "predictors", "dask_rows", "pipeline", "columns", "persistence")),
     ("Measures, words", ("metrics", "model_words")),
     ("Tuning", ("tuning",)),

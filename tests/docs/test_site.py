@@ -24,6 +24,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     for name in ("docs", "examples"):
         shutil.copytree(ROOT / name, folder / name, ignore=WRITTEN_BY_THE_BUILD)
+    shutil.copy(ROOT / "CHANGELOG.md", folder)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), *sys.path])}
     options = ["-q", "-W", "--keep-going", "-D", "plot_gallery=0"]
     run = [sys.executable, "-m", "sphinx", *options, str(folder / "docs"), str(folder / "html")]
