@@ -25,7 +25,8 @@ def write(runs: list[dict[str, Any]], out: Path, scores: Path) -> None:
     parts = [
         "# Real data: the tables",
         "Made by `make bench-real` (`python -m benchmarks.real`); all figures, also widths and the other levels, are "
-        "in [results.csv](results.csv). How tables and peers were picked is said in [benchmarks](../../../docs/benchmarks.md).",
+        "in [results.csv](results.csv). How tables and peers were picked is said in "
+        "[benchmarks](../../../docs/benchmarks.md).",
     ]
     for title, part in (("Fewer than 2,000 rows", small), ("2,000 rows and more", large)):
         if len(part):
