@@ -25,7 +25,7 @@ IN_USE = Path(conformal_gp.__file__).parent  # the checkout, or an installed whe
 START, END = "<!-- walk: start -->", "<!-- walk: end -->"
 
 WAYS: dict[str, Callable[[], Any]] = {
-    "augmented": lambda: ConformalGPRegressor(),
+    "augmented": lambda: ConformalGPRegressor(tuning="augmented"),
     "holdout": lambda: ConformalGPRegressor(tuning="holdout", random_state=0),
     "train": lambda: ConformalGPRegressor(tuning="train", random_state=0),
     "fixed": lambda: ConformalGPRegressor(tuning="fixed", noise_variance=0.1),
@@ -56,7 +56,7 @@ def files_used(way: str) -> list[str]:
         if event == "call" and path.is_relative_to(IN_USE):
             seen.setdefault(path.relative_to(IN_USE).as_posix())
 
-    use()  # compiles what is compiled
+    use()  # imports what is imported at first use
     before = sys.getprofile()
     threading.setprofile(note)
     sys.setprofile(note)
