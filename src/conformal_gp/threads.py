@@ -35,9 +35,9 @@ def _controller() -> threadpoolctl.ThreadpoolController:
 
 
 class _Limit:
-    """One BLAS thread while anybody asks for it.
+    """One thread of BLAS, and of OpenMP, while anybody asks for it.
 
-    The number of BLAS threads belongs to the process. Calls may nest and overlap in time, in several threads; the first
+    The number of threads belongs to the process. Calls may nest and overlap in time, in several threads; the first
     sets the limit and the last lifts it, so that nobody restores what another has set.
     """
 
@@ -51,7 +51,7 @@ class _Limit:
         with self._lock:
             if self._holders == 0:
                 self.threads_before = _pool_size()
-                self._limiter = _controller().limit(limits=1, user_api="blas")
+                self._limiter = _controller().limit(limits=1)
             self._holders += 1
 
     def __exit__(self, *error: object) -> None:
@@ -89,7 +89,7 @@ def blas_threads() -> int:
 
 @contextmanager
 def one_blas_thread(rows: int = 0) -> Iterator[None]:
-    """Hold BLAS to one thread inside the ``with`` block, unless the matrices have many rows."""
+    """Hold BLAS and OpenMP to one thread inside the ``with`` block, unless the matrices have many rows."""
     if rows >= ROWS_FOR_BLAS_THREADS:
         yield
         return

@@ -24,6 +24,7 @@ from conformal_gp.conformal.levels import rank, read_levels
 from conformal_gp.gp.inputs import Inputs, Points
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.warps import Bounds, BoxCox, Functions, Warp, YeoJohnson
+from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning.learning import learn
 from conformal_gp.tuning.settings import Settings, label_variance
 from conformal_gp.types import Array
@@ -71,11 +72,13 @@ class Difficulty:
         """Fit a clone of a regressor to inputs and predictions of design rows."""
         typical = float(left_out.size.mean()) or 1.0
         sizes = np.maximum(left_out.size, 1e-3 * typical)  # a gamma distribution has no zeros
-        return cls(clone(regressor).fit(_features(X, left_out.mean), sizes), typical)
+        with one_blas_thread():
+            return cls(clone(regressor).fit(_features(X, left_out.mean), sizes), typical)
 
     def __call__(self, X: Array, prediction: Array) -> Array:
         """Difficulty of rows, from their inputs and what design rows predict there."""
-        found = np.asarray(self.regressor.predict(_features(X, prediction)), dtype=np.float64).ravel()
+        with one_blas_thread():
+            found = np.asarray(self.regressor.predict(_features(X, prediction)), dtype=np.float64).ravel()
         return np.clip(found, self.typical / MOST_DIFFICULT, self.typical * MOST_DIFFICULT)
 
 
