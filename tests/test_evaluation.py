@@ -29,7 +29,7 @@ LEVEL = Fraction(9, 10)
 
 def finding(level="0.9", misses=10, n=100, infinite=0, above=None):
     above = misses // 2 if above is None else above
-    return Finding("ours", Fraction(level), n, misses - above, above, 1.0, 1.0, infinite)
+    return Finding("ours", Fraction(level), n, misses - above, above, 1.0, infinite)
 
 
 def held_out(y, half, prediction=None, levels=(LEVEL,)):
@@ -102,7 +102,7 @@ def test_without_a_finite_interval_nothing_is_judged():
 def test_findings_count_rows_outside():
     found = Finding.of("m", 0.9, np.arange(4.0), np.array([[0, 1], [2, 3], [1, 2], [-np.inf, np.inf]]))
     assert (found.level, found.n_below, found.n_above, found.n_infinite) == (LEVEL, 1, 0, 1)
-    assert (found.mean_width, found.median_width, found.miscoverage) == (np.inf, 1.0, 0.25)
+    assert (found.mean_width, found.miscoverage) == (np.inf, 0.25)
 
 
 def test_chance_range_holds_what_it_says():

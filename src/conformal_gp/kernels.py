@@ -40,10 +40,8 @@ class NeuralNetwork(Kernel):
         {\sqrt{(\ell^2 + \tilde x^\top \tilde x)(\ell^2 + \tilde z^\top \tilde z)}},
         \qquad \tilde x = (1, x)
 
-    The limit of a network with one hidden layer of infinitely many sigmoid units. It is not stationary:
-    functions flatten out away from the origin, so it suits centred inputs. The variance at ``x`` is
-    :math:`\arcsin(\tilde x^\top \tilde x / (\ell^2 + \tilde x^\top \tilde x))`, below :math:`\pi / 2`; multiply
-    by a ``ConstantKernel`` for an amplitude.
+    The limit of a network with one hidden layer of infinitely many sigmoid units. It is not stationary: functions
+    flatten out away from the origin, so it suits centred inputs. Multiply by a ``ConstantKernel`` for an amplitude.
 
     Parameters
     ----------
@@ -77,16 +75,14 @@ class NeuralNetwork(Kernel):
         self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
     ) -> Array | tuple[Array, Array]:
         """Covariances (n, m) of the rows of ``X`` and ``Y``, optionally with the derivative in log ``length_scale``."""
-        X = np.atleast_2d(X)
         if eval_gradient and Y is not None:
             raise ValueError("eval_gradient=True needs Y=None: the gradient is of the square matrix.")
-        Z = X if Y is None else np.atleast_2d(Y)
-        K = self.value(X, Z)
+        X = np.atleast_2d(X)
+        K = self.value(X, X if Y is None else np.atleast_2d(Y))
         if not eval_gradient:
             return K
-        if self.hyperparameter_length_scale.fixed:
-            return K, np.empty((*K.shape, 0))
-        return K, self.derivative(X, Z)[:, :, None]
+        n_free = 0 if self.hyperparameter_length_scale.fixed else 1
+        return K, self.derivative(X, X)[:, :, None][:, :, :n_free]
 
     def _sine_parts(self, X: Array, Z: Array) -> tuple[Array, ...]:
         r"""Numerators S of the sine and R of the cosine, and the factors L + s_x and L + s_z of their denominator.
@@ -105,8 +101,6 @@ class NeuralNetwork(Kernel):
     def value(self, X: Array, Z: Array) -> Array:
         """Covariances between rows of arrays ``X`` and ``Z``.
 
-        Examples
-        --------
         >>> NeuralNetwork().value(np.zeros((1, 2)), np.ones((1, 2))).round(3)
         array([[0.361]])
         """
@@ -116,8 +110,6 @@ class NeuralNetwork(Kernel):
     def derivative(self, X: Array, Z: Array) -> Array:
         r"""Their derivatives in :math:`\log \ell`: :math:`-L S (1 / (L + s_x) + 1 / (L + s_z)) / R`.
 
-        Examples
-        --------
         >>> NeuralNetwork().derivative(np.zeros((1, 2)), np.ones((1, 2))).round(3)
         array([[-0.283]])
         """
@@ -127,8 +119,6 @@ class NeuralNetwork(Kernel):
     def diag(self, X: ArrayLike) -> Array:
         """Variances at the rows of ``X``: the diagonal of ``self(X)``.
 
-        Examples
-        --------
         >>> NeuralNetwork().diag([[0.0], [1.0]]).round(3)
         array([0.524, 0.73 ])
         """
@@ -140,8 +130,6 @@ class NeuralNetwork(Kernel):
     def is_stationary(self) -> bool:
         """Whether the covariance depends on x - z only.
 
-        Examples
-        --------
         >>> NeuralNetwork().is_stationary()
         False
         """

@@ -47,7 +47,7 @@ def coverage(y_true: ArrayLike, intervals: ArrayLike) -> Any:
     0.75
     """
     y, ends = _checked(y_true, intervals)
-    return np.mean((_like(y, ends) >= ends[:, 0]) & (_like(y, ends) <= ends[:, 1]), axis=0)
+    return np.mean((y >= ends[:, 0]) & (y <= ends[:, 1]), axis=0)
 
 
 def miscoverage(y_true: ArrayLike, intervals: ArrayLike) -> Any:
@@ -63,17 +63,7 @@ def miscoverage(y_true: ArrayLike, intervals: ArrayLike) -> Any:
 
 
 def mean_width(intervals: ArrayLike) -> Any:
-    """Mean width of intervals, infinite when one of them is.
-
-    Parameters
-    ----------
-    intervals : array-like of shape (n_samples, 2) or (n_samples, 2, n_levels)
-        Lower and upper ends.
-
-    Returns
-    -------
-    width : float or ndarray of shape (n_levels,)
-        Mean over the rows.
+    """Mean width of intervals, for each level; infinite when one of them is.
 
     Examples
     --------
@@ -112,9 +102,18 @@ def interval_score(y_true: ArrayLike, intervals: ArrayLike, confidence_level: fl
     delta = np.array([float(1 - read_level(level)) for level in np.ravel(confidence_level)])
     if delta.size != (1 if ends.ndim == 2 else ends.shape[2]):
         raise ValueError(f"confidence_level must have one level for each of intervals', got {confidence_level!r}.")
-    labels = _like(y, ends)
-    missed = np.maximum(ends[:, 0] - labels, 0.0) + np.maximum(labels - ends[:, 1], 0.0)
+    missed = np.maximum(ends[:, 0] - y, 0.0) + np.maximum(y - ends[:, 1], 0.0)
     return np.mean(ends[:, 1] - ends[:, 0] + 2.0 / (delta if ends.ndim == 3 else delta[0]) * missed, axis=0)
+
+
+def _checked(y_true: ArrayLike, intervals: ArrayLike) -> tuple[Array, Array]:
+    """Labels and interval ends as arrays; labels (n,), or (n, 1) where there are several levels."""
+    y, ends = np.asarray(y_true, dtype=np.float64), np.asarray(intervals, dtype=np.float64)
+    if ends.ndim not in (2, 3) or ends.shape[1] != 2:
+        raise ValueError(f"intervals must have shape (n, 2) or (n, 2, levels), got {ends.shape}.")
+    if y.shape != (ends.shape[0],):
+        raise ValueError(f"y_true must have one label for each of the {ends.shape[0]} intervals, got shape {y.shape}.")
+    return (y if ends.ndim == 2 else y[:, None]), ends
 
 
 @dataclass(frozen=True)
@@ -138,10 +137,10 @@ class _Scorer:
 
 
 def interval_scorer(confidence_level: float = 0.9) -> Callable[..., float]:
-    """A scorer for searches and cross-validation: minus the mean :func:`interval_score`, so greater is better.
+    """A scorer for searches and cross-validation: minus the :func:`interval_score`, so greater is better.
 
-    A search on rows that are ranked afterwards favours them, and voids the guarantee; one on design rows keeps it:
-    see "Pipelines and searches" in the guide for users of scikit-learn.
+    A search on rows that are ranked afterwards favours them, and voids the guarantee; one on design rows keeps it: see
+    "Pipelines and searches" in the guide for users of scikit-learn.
 
     Parameters
     ----------
@@ -159,47 +158,34 @@ def interval_scorer(confidence_level: float = 0.9) -> Callable[..., float]:
     --------
     >>> import numpy as np
     >>> from sklearn.model_selection import GridSearchCV
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import PolynomialFeatures
     >>> from conformal_gp import ConformalGPRegressor
     >>> from conformal_gp.metrics import interval_scorer
     >>> X = np.linspace(0, 3, 40)[:, None]
     >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0])
-    >>> regressor = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.01, scale_inputs=False)
-    >>> pipe = make_pipeline(PolynomialFeatures(include_bias=False), regressor)
-    >>> search = GridSearchCV(pipe, {"polynomialfeatures__degree": [1, 2, 3]}, scoring=interval_scorer(0.8), cv=4)
+    >>> model = ConformalGPRegressor("se", tuning="fixed", scale_inputs=False)
+    >>> search = GridSearchCV(model, {"noise_variance": [0.01, 1.0]}, scoring=interval_scorer(0.8), cv=4)
     >>> search.fit(X, y).best_params_
-    {'polynomialfeatures__degree': 1}
+    {'noise_variance': 0.01}
     """
-    return _scorer("score", confidence_level)
+    return _Scorer("score", float(read_level(confidence_level)))
 
 
 def coverage_scorer(confidence_level: float = 0.9) -> Callable[..., float]:
-    """A scorer for cross-validation: :func:`coverage`. To be looked at, not searched by: wide intervals cover.
-
-    Parameters and result as in :func:`interval_scorer`.
+    """A scorer like :func:`interval_scorer`: :func:`coverage`. To be looked at, not searched by: wide intervals cover.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from sklearn.model_selection import KFold, cross_validate
     >>> from conformal_gp import ConformalGPRegressor
-    >>> from conformal_gp.metrics import coverage_scorer, width_scorer
-    >>> X = np.linspace(0, 3, 40)[:, None]
-    >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0])
-    >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.01, scale_inputs=False)
-    >>> scoring = {"coverage": coverage_scorer(0.8), "width": width_scorer(0.8)}
-    >>> found = cross_validate(model, X, y, scoring=scoring, cv=KFold(4, shuffle=True, random_state=0))
-    >>> float(found["test_coverage"].mean()), -found["test_width"].round(1)
-    (0.825, array([0.2, 0.2, 0.2, 0.2]))
+    >>> from conformal_gp.metrics import coverage_scorer
+    >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    >>> coverage_scorer(0.5)(model, [[0.5], [1.5]], [0.5, 9.0])
+    0.5
     """
-    return _scorer("coverage", confidence_level)
+    return _Scorer("coverage", float(read_level(confidence_level)))
 
 
 def width_scorer(confidence_level: float = 0.9) -> Callable[..., float]:
-    """A scorer for cross-validation: minus the :func:`mean_width`, so greater is better.
-
-    Parameters and result as in :func:`interval_scorer`.
+    """A scorer like :func:`interval_scorer`: minus the :func:`mean_width`.
 
     Examples
     --------
@@ -210,22 +196,4 @@ def width_scorer(confidence_level: float = 0.9) -> Callable[..., float]:
     >>> round(width_scorer(0.5)(model, [[1.0]], [0.8]), 2)
     -0.71
     """
-    return _scorer("width", confidence_level)
-
-
-def _scorer(measure: str, confidence_level: float) -> _Scorer:
-    return _Scorer(measure, float(read_level(confidence_level)))
-
-
-def _like(y: Array, ends: Array) -> Array:
-    return y if ends.ndim == 2 else y[:, None]
-
-
-def _checked(y_true: ArrayLike, intervals: ArrayLike) -> tuple[Array, Array]:
-    y = np.asarray(y_true, dtype=np.float64)
-    ends = np.asarray(intervals, dtype=np.float64)
-    if ends.ndim not in (2, 3) or ends.shape[1] != 2:
-        raise ValueError(f"intervals must have shape (n, 2) or (n, 2, levels), got {ends.shape}.")
-    if y.shape != (ends.shape[0],):
-        raise ValueError(f"y_true must have one label for each of the {ends.shape[0]} intervals, got shape {y.shape}.")
-    return y, ends
+    return _Scorer("width", float(read_level(confidence_level)))

@@ -1,4 +1,4 @@
-"""What a fitted model is and promises, in everyday words."""
+"""Fitted kernels in everyday words."""
 
 from __future__ import annotations
 
@@ -40,16 +40,6 @@ def kernel_in_words(kernel: Kernel, noise_variance: float, names: Sequence[str] 
     if name is None:
         return f"{kernel}; {noise} (standard deviation)"
     return f"{name}{_lengths(shape, names, scaled)}; amplitude {amplitude:.3g}, {noise} (standard deviations)"
-
-
-def guarantee_in_words(guarantee: str) -> str:
-    """What ``guarantee_`` says, without words of the trade.
-
-    >>> guarantee_in_words("Exact: chosen inside the bag, so the region of level 1 - delta holds the label")
-    'Exact: chosen from training rows and new row together, so the region of a level holds the label'
-    """
-    plain = guarantee.replace("inside the bag", "from training rows and new row together")
-    return plain.replace("level 1 - delta", "a level").replace("1 - delta", "that level")
 
 
 def _lengths(shape: Kernel, names: Sequence[str], scaled: bool) -> str:

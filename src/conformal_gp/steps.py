@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -16,6 +17,7 @@ from conformal_gp.validation import check_labels
 __all__ = ["PredictiveDistribution"]
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class PredictiveDistribution:
     """Predictive distributions of several rows; made by ``predict_distribution``.
 
@@ -31,18 +33,19 @@ class PredictiveDistribution:
     >>> import numpy as np
     >>> from conformal_gp.steps import PredictiveDistribution
     >>> distribution = PredictiveDistribution(np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 60.0]]))
-    >>> distribution.quantile([0.25, 0.5])
-    array([[ 1.,  2.],
-           [10., 20.]])
-    >>> distribution.cdf([2.5, 0.0])
-    array([0.625, 0.125])
-    >>> distribution.mean, distribution.interval(0.5)
-    (array([ 2., 30.]), array([[ 1.,  3.],
-           [10., 60.]]))
+    >>> distribution.mean, distribution.quantile(0.75)
+    (array([ 2., 30.]), array([ 3., 60.]))
+    >>> distribution.interval(0.5)
+    array([[ 1.,  3.],
+           [10., 60.]])
+    >>> distribution.cdf([2.5, 0.0]), distribution.crps([2.0, 20.0]).round(2)
+    (array([0.625, 0.125]), array([0.22, 5.56]))
+    >>> distribution.sample(4, random_state=0)
+    array([[ 1.,  2.,  1.,  2.],
+           [20., 60., 10., 60.]])
     """
 
-    def __init__(self, steps: Array):
-        self.steps = steps
+    steps: Array
 
     def __repr__(self) -> str:
         n_rows, n_steps = self.steps.shape
@@ -62,16 +65,7 @@ class PredictiveDistribution:
         return self.steps.std(axis=1)
 
     def quantile(self, quantiles: float | ArrayLike) -> Array:
-        """Quantiles as of ``predict_quantiles``: (n_samples,) for one, (n_samples, n_quantiles) for several.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from conformal_gp.steps import PredictiveDistribution
-        >>> distribution = PredictiveDistribution(np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 60.0]]))
-        >>> distribution.quantile(0.75)
-        array([ 3., 60.])
-        """
+        """Quantiles as of ``predict_quantiles``: (n_samples,) for one, (n_samples, n_quantiles) for several."""
         wanted, single = read_levels(quantiles, "quantiles")
         values = self._quantiles(wanted)
         return values[:, 0] if single else values
@@ -83,33 +77,14 @@ class PredictiveDistribution:
         return 0.5 * (padded[:, places[:, 0]] + padded[:, places[:, 1]])
 
     def interval(self, confidence_level: float | ArrayLike = 0.95) -> Array:
-        """Intervals with equal tails: (n_samples, 2), or (n_samples, 2, n_levels) for several levels.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from conformal_gp.steps import PredictiveDistribution
-        >>> distribution = PredictiveDistribution(np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 60.0]]))
-        >>> distribution.interval(0.5)
-        array([[ 1.,  3.],
-               [10., 60.]])
-        """
+        """Intervals with equal tails: (n_samples, 2), or (n_samples, 2, n_levels) for several levels."""
         levels, single = read_levels(confidence_level)
         tails = [(1 - level) / 2 for level in levels]
         intervals = self._quantiles([*tails, *(1 - tail for tail in tails)]).reshape(len(self), 2, len(levels))
         return intervals[:, :, 0] if single else intervals
 
     def cdf(self, y: ArrayLike) -> Array:
-        """Value of each row's distribution function at its label, as of ``predict_cdf``, (n_samples,).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from conformal_gp.steps import PredictiveDistribution
-        >>> distribution = PredictiveDistribution(np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 60.0]]))
-        >>> distribution.cdf([2.5, 0.0])
-        array([0.625, 0.125])
-        """
+        """Value of each row's distribution function at its label, as of ``predict_cdf``, (n_samples,)."""
         labels = check_labels(y, self.steps)[:, None]
         less, at_most = (self.steps < labels).sum(axis=1), (self.steps <= labels).sum(axis=1)
         return 0.5 * (less + at_most + 1.0) / (self.steps.shape[1] + 1.0)
@@ -119,30 +94,12 @@ class PredictiveDistribution:
 
         With n equal steps :math:`\int (F(x) - 1\{y \le x\})^2 dx` is
         :math:`\frac{2}{n} \sum_i \left( 1\{y < x_i\} - \frac{i - 1/2}{n} \right) (x_i - y)` (Laio and Tamea, 2007).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from conformal_gp.steps import PredictiveDistribution
-        >>> distribution = PredictiveDistribution(np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 60.0]]))
-        >>> distribution.crps([2.0, 20.0]).round(2)
-        array([0.22, 5.56])
         """
         labels, n = check_labels(y, self.steps)[:, None], self.steps.shape[1]
         return 2.0 * (((labels < self.steps) - (np.arange(n) + 0.5) / n) * (self.steps - labels)).mean(axis=1)
 
     def sample(self, n: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
-        """Labels drawn from each row's steps, (n_samples, n).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from conformal_gp.steps import PredictiveDistribution
-        >>> distribution = PredictiveDistribution(np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 60.0]]))
-        >>> distribution.sample(4, random_state=0)
-        array([[ 1.,  2.,  1.,  2.],
-               [20., 60., 10., 60.]])
-        """
+        """Labels drawn from each row's steps, (n_samples, n)."""
         drawn = check_random_state(random_state).randint(self.steps.shape[1], size=(len(self), n))
         return np.take_along_axis(self.steps, drawn, axis=1)
 

@@ -14,9 +14,10 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
@@ -79,11 +80,18 @@ def did_you_mean(name: str, known: Iterable[Any]) -> str:
 
 
 def kind_of(name: str) -> str:
-    """The kind of a table file by its ending: "text", "tabs", "parquet" or "excel"."""
-    kind = ENDINGS.get(PurePath(name).suffix.lower())
+    """The kind of a table file by its ending, "text", "tabs", "parquet" or "excel"; raises if its extra is missing."""
+    kind = "parquet" if os.path.isdir(name) else ENDINGS.get(PurePath(name).suffix.lower())
     if kind is None:
         raise ValueError(f"{name} must be CSV (.csv, .txt, .dat), TSV (.tsv), Parquet (.parquet) or Excel (.xlsx).")
+    _need_extra(name, kind)
     return kind
+
+
+def _need_extra(name: str, kind: str) -> None:
+    library = {"parquet": "pyarrow", "excel": "openpyxl"}.get(kind, "pandas")
+    if find_spec(library) is None:
+        raise ValueError(f"{name} needs pip install 'conformal-gp[{kind}]'.")
 
 
 def number(text: str, decimal: str | None = ".") -> float | None:
@@ -114,10 +122,9 @@ def read_table(
     Separator, decimal mark and encoding of a text file are those given, else those of the table that it goes with
     (``like``), else what the file shows.
     """
-    name = "standard input" if source == "-" else source
+    name, kind = ("standard input", "text") if source == "-" else (source, kind_of(source))
     if os.path.isdir(source):
-        return _typed(name, lambda: pd.read_parquet(source), "a folder of Parquet files", "parquet")
-    kind = "text" if source == "-" else kind_of(source)
+        return _typed(name, source, "parquet")
     try:
         content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except OSError as error:
@@ -125,9 +132,9 @@ def read_table(
     if not content.strip():
         raise ValueError(f"{name} is empty: a table needs a header line and rows.")
     if kind == "parquet" or content.startswith(b"PAR1"):
-        return _typed(name, lambda: pd.read_parquet(io.BytesIO(content)), "a Parquet file", "parquet")
+        return _typed(name, io.BytesIO(content), "parquet")
     if kind == "excel" or content.startswith(b"PK\x03\x04"):
-        return _typed(name, lambda: _sheet(name, content), "an Excel workbook", "excel")
+        return _typed(name, io.BytesIO(content), "excel")
     text, encoding = _decoded(name, content, encoding or (like.encoding if like else None))
     lines = io.StringIO(text, newline="").readlines()
     if separator is None:
@@ -152,25 +159,25 @@ def _checked(table: Table) -> Table:
     return table
 
 
-def _typed(name: str, read: Callable[[], pd.DataFrame], what: str, extra: str) -> Table:
-    """A table whose cells have types already."""
+def _typed(name: str, source: Any, kind: str) -> Table:
+    """A table whose cells have types already, from a file in memory or a folder."""
+    _need_extra(name, kind)
     try:
-        frame = read()
-    except ImportError:
-        raise ValueError(f"{name} is {what}, which needs pip install 'conformal-gp[{extra}]'.") from None
+        frame = pd.read_parquet(source) if kind == "parquet" else _sheet(name, source)
     except Exception as error:  # a damaged file can fail anywhere in its reader
+        what = "a Parquet file" if kind == "parquet" else "an Excel workbook"
         raise ValueError(f"{name} is not {what}, or is damaged ({error}).") from error
-    if frame.index.name is not None and extra == "parquet":  # as pandas saves an index
+    if frame.index.name is not None and kind == "parquet":  # as pandas saves an index
         frame = frame.reset_index()
-    lines = [int(line) + 1 for line in frame.index] if extra == "excel" else None
+    lines = [int(line) + 1 for line in frame.index] if kind == "excel" else None
     frame = frame.set_axis([str(column).strip() for column in frame.columns], axis=1).reset_index(drop=True)
     return _checked(Table(name, frame, lines=lines))
 
 
-def _sheet(name: str, content: bytes) -> pd.DataFrame:
+def _sheet(name: str, source: Any) -> pd.DataFrame:
     """The first sheet of a workbook that is not empty, without empty rows and columns; its first row is the header."""
     options: dict[str, Any] = {"header": None, "dtype": object, "na_values": [""], "keep_default_na": False}
-    book = pd.read_excel(io.BytesIO(content), sheet_name=None, **options)
+    book = pd.read_excel(source, sheet_name=None, **options)
     title, *others = [title for title, cells in book.items() if len(cells)] or book
     if others:
         warnings.warn(f"{name} has {1 + len(others)} sheets; only the first, '{title}', is read", stacklevel=4)
@@ -257,7 +264,7 @@ def write_table(table: Table, added: pd.DataFrame, out: str, digits: int = 6) ->
     if kind in ("parquet", "excel"):
         if table.format:
             old = old.apply(lambda cells: _as_numbers(cells, form.decimal))
-        write_bytes(out, _packed(pd.concat([old, new], axis=1), kind, out))
+        write_bytes(out, _packed(pd.concat([old, new], axis=1), kind))
         return
     for name in floats:
         cells = new[name].map(lambda value: "" if math.isnan(value) else repr(value).removesuffix(".0"))
@@ -280,17 +287,14 @@ def _as_numbers(cells: pd.Series, decimal: str | None) -> pd.Series:
     return cells if None in found else pd.Series(found, dtype=np.float64)
 
 
-def _packed(frame: pd.DataFrame, kind: str, out: str) -> bytes:
+def _packed(frame: pd.DataFrame, kind: str) -> bytes:
     """A frame as Parquet or as a workbook, in which text that begins with = is no formula."""
     file = io.BytesIO()
-    try:
-        if kind == "parquet":
-            frame.to_parquet(file, index=False)
-            return file.getvalue()
-        with pd.ExcelWriter(file, engine="openpyxl") as writer:
-            frame.to_excel(writer, index=False, sheet_name="predictions")
-            for cell in (cell for row in writer.sheets["predictions"].iter_rows() for cell in row):
-                cell.data_type = "s" if cell.data_type == "f" else cell.data_type
-    except ImportError:
-        raise ValueError(f"writing {out} needs pip install 'conformal-gp[{kind}]'.") from None
+    if kind == "parquet":
+        frame.to_parquet(file, index=False)
+        return file.getvalue()
+    with pd.ExcelWriter(file, engine="openpyxl") as writer:
+        frame.to_excel(writer, index=False, sheet_name="predictions")
+        for cell in (cell for row in writer.sheets["predictions"].iter_rows() for cell in row):
+            cell.data_type = "s" if cell.data_type == "f" else cell.data_type
     return file.getvalue()

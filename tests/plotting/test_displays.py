@@ -182,7 +182,6 @@ def test_infinite_ends_go_to_the_edge_with_arrowheads():
         ({"feature": 3}, "feature must be a column: 0 to 2, or x0, x1, x2; got 3"),
         ({"feature": True}, "feature must be .* got True"),
         ({"fixed": {"b": 0.0}}, "fixed must be a column.* got 'b'"),
-        ({"n_points": 1}, "n_points must be at least 2, got 1"),
         ({"confidence_level": 95}, "confidence_level must lie strictly between 0 and 1"),
     ],
 )

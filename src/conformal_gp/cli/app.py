@@ -1,19 +1,25 @@
-"""The program and its commands."""
+"""The program and its commands; mistakes of a user are answered with a message, never with a traceback."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 import conformal_gp
-from conformal_gp.cli.command import Command
-from conformal_gp.cli.demo import demo
 from conformal_gp.cli.evaluate import evaluate, report
+from conformal_gp.cli.levels import spread_levels
 from conformal_gp.cli.options import expanded
 from conformal_gp.cli.plot import plot
 from conformal_gp.cli.predict import fit, predict
 
+NEW_CARS = 40  # rows of the demonstration that are to be predicted
 app = typer.Typer(
     name="conformal-gp",
     no_args_is_help=True,
@@ -21,6 +27,49 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+class Command(TyperCommand):
+    """A command with several levels after one option, whose errors are messages."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments; several levels may follow one option."""
+        return super().parse_args(ctx, spread_levels(args))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; errors become a message and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # the reader of our output has stopped
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the interpreter flushes it when it ends)
+            raise typer.Exit from None
+        except KeyboardInterrupt:
+            _end(ctx, "stopped; no output was left half-written.", 130)
+        except ImportError as error:
+            if error.name is not None and error.name.startswith("conformal_gp"):
+                raise
+            # Errors that we raise have no module name, and say themselves which extra is needed.
+            _end(ctx, str(error) if error.name is None else f"this needs {error.name}: pip install 'conformal-gp[cli]'")
+        except MemoryError as error:
+            _end(ctx, f"there is not enough memory for this many rows ({error}).")
+        except (ValueError, OSError) as error:
+            filename = getattr(error, "filename", None)
+            _end(ctx, str(error) if filename is None else f"{filename}: {error.strerror}.")  # type: ignore[union-attr]
+        except Exception as error:
+            if isinstance(error, typer.Exit | typer.Abort) or type(error).__module__.startswith(("typer", "click")):
+                raise
+            what = f"a fault in conformal-gp, not in your data: {type(error).__name__}: {error}"
+            _end(ctx, f"{what}. Please report it with what CONFORMAL_GP_DEBUG=1 conformal-gp ... prints.", 1)
+
+
+def _end(ctx: Any, message: str, code: int = 2) -> NoReturn:
+    """Print an error to standard error, with ``--json`` also to standard output as JSON, and exit."""
+    if os.environ.get("CONFORMAL_GP_DEBUG"):
+        traceback.print_exc()
+    print(f"error: {message}", file=sys.stderr)
+    if ctx.params.get("as_json"):
+        print(json.dumps({"error": message}))
+    raise typer.Exit(code) from None
 
 
 def _version(asked: bool) -> None:
@@ -40,6 +89,30 @@ def _all(
     Gaussian process regression with full conformal prediction: if rows are exchangeable, a 95% interval contains a new
     label with probability at least 95%, even if the model is wrong.
     """
+
+
+def demo(
+    folder: Annotated[str, typer.Option(metavar="DIR", help="Where the tables go.")] = "conformal-gp-demo",
+) -> None:
+    """Write two tables, the fuel consumption of 392 cars, and print commands to try on them."""
+    from conformal_gp.datasets import load_auto_mpg
+    from conformal_gp.files import write_bytes
+
+    frame = load_auto_mpg(as_frame=True, raw=True).frame.sample(frac=1.0, random_state=0)
+    there = Path(folder)
+    there.mkdir(parents=True, exist_ok=True)
+    cars, new = there / "cars.csv", there / "new-cars.csv"
+    for path, rows in ((cars, frame[NEW_CARS:]), (new, frame[:NEW_CARS].drop(columns="mpg"))):
+        content = rows.to_csv(index=False).encode()
+        if path.exists() and path.read_bytes() != content:
+            raise ValueError(f"{path} is there already, with other content; choose another --folder.")
+        write_bytes(path, content)
+    typer.echo(
+        f"Try next:\n  conformal-gp predict {cars} {new} --target mpg -o {there / 'predicted.csv'}\n"
+        f"  conformal-gp plot {cars} {new} --target mpg -o {there / 'intervals.png'}\n"
+        f"  conformal-gp evaluate {cars} --target mpg\n"
+        f"  conformal-gp report {cars} --target mpg -o {there / 'report.html'}"
+    )
 
 
 for function in (predict, fit, evaluate, plot, report, demo):

@@ -140,7 +140,7 @@ def _sentences(held_out: HeldOut, training: Training) -> list[str]:
     import numpy as np
 
     from conformal_gp.evaluation import advice
-    from conformal_gp.evaluation.words import number
+    from conformal_gp.evaluation.findings import number
 
     error = np.sqrt(np.mean((held_out.y - held_out.prediction[CONFORMAL]) ** 2))
     grown = [f"{name} {growth:+.0%}" for name, growth in held_out.importance.items()]
@@ -159,7 +159,7 @@ def _table(findings: list[Finding], title: str) -> Any:
     from rich.text import Text
 
     from conformal_gp.evaluation import percent
-    from conformal_gp.evaluation.words import number
+    from conformal_gp.evaluation.findings import number
 
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in ("level", "error bars", "outside", "by chance", "mean width", "promise"):

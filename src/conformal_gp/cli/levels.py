@@ -6,8 +6,27 @@ import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
+_OPTIONS = ("--confidence", "--quantiles")
 # Short, so that no fraction has a denominator of millions of digits.
 _LEVEL = re.compile(r"\d{1,3}(\.\d{0,12})?|\.\d{1,12}")
+
+
+def spread_levels(arguments: list[str]) -> list[str]:
+    """Repeat ``--confidence`` and ``--quantiles`` before each level, as the option parser needs it.
+
+    >>> spread_levels(["a.csv", "--confidence", "0.9", "95%", "-o", "b.csv"])
+    ['a.csv', '--confidence', '0.9', '--confidence', '95%', '-o', 'b.csv']
+    """
+    spread: list[str] = []
+    for argument in arguments:
+        if len(spread) > 1 and spread[-2] in _OPTIONS and all(map(_is_level, (spread[-1], argument))):
+            spread.append(spread[-2])
+        spread.append("--confidence" if argument == "-c" else argument)
+    return spread
+
+
+def _is_level(text: str) -> bool:
+    return _LEVEL.fullmatch(text.removesuffix("%").strip()) is not None
 
 
 def parse_levels(texts: Iterable[str], option: str = "--confidence", any_level: bool = False) -> list[Fraction]:
@@ -18,8 +37,7 @@ def parse_levels(texts: Iterable[str], option: str = "--confidence", any_level: 
     """
     levels = set()
     for text in (part.strip() for given in texts for part in given.split(",")):
-        plain = text.removesuffix("%").strip()
-        value = Fraction(plain) if _LEVEL.fullmatch(plain) else Fraction(0)
+        value = Fraction(text.removesuffix("%").strip()) if _is_level(text) else Fraction(0)
         level = value / 100 if text.endswith("%") or value >= 2 else value
         if not 0 < level < 1:
             raise ValueError(f"{option} takes levels strictly between 0 and 1, such as 0.95 or 95%; got '{text[:30]}'.")

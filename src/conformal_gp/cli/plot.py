@@ -74,6 +74,7 @@ def plot(
     from conformal_gp.evaluation import supported_levels
 
     display: Any
+    named = {"target_name": target}
     if kind == "band" or X_new is not None:
         model = training.fit(choice, output)
         levels = levels or [*map(float, supported_levels(model._predictor.n_ranked))]
@@ -82,31 +83,21 @@ def plot(
         held_out = cross_validated(training, choice, folds, output, levels, importance=kind == "importance")
     with output.working("drawing"):
         if kind == "band":
-            display = plotting.PredictionBandDisplay.from_estimator(
-                model,
-                training.X,
-                training.y,
-                feature=input_name or names[0],
-                confidence_level=levels,
-                target_name=target,
-            )
+            along = {"feature": input_name or names[0], "confidence_level": levels}
+            display = plotting.PredictionBandDisplay.from_estimator(model, training.X, training.y, **along, **named)
         elif kind == "distribution" and X_new is not None:
-            display = plotting.DistributionDisplay.from_estimator(model, X_new.iloc[[row - 1]], target_name=target)
+            display = plotting.DistributionDisplay.from_estimator(model, X_new.iloc[[row - 1]], **named)
         elif kind == "importance":
-            display = plotting.ImportanceDisplay.from_predictions(held_out.importance, target_name=target)
+            display = plotting.ImportanceDisplay.from_predictions(held_out.importance, **named)
         elif kind == "coverage":
             display = plotting.CoverageDisplay.from_predictions(held_out.y, held_out.intervals, confidence_level=levels)
         elif X_new is not None:
-            rows = training.X, training.y
-            display = plotting.IntervalDisplay.from_estimator(
-                model, X_new, confidence_level=levels[0], train=rows, target_name=target
-            )
+            rows = {"confidence_level": levels[0], "train": (training.X, training.y)}
+            display = plotting.IntervalDisplay.from_estimator(model, X_new, **rows, **named)
         else:
-            prediction, ends = held_out.prediction[CONFORMAL], held_out.intervals[CONFORMAL][:, :, 0]
-            level = float(held_out.levels[0])
-            display = plotting.IntervalDisplay.from_predictions(
-                held_out.y, prediction, ends, confidence_level=level, target_name=target
-            )
+            found = held_out.prediction[CONFORMAL], held_out.intervals[CONFORMAL][:, :, 0]
+            named["confidence_level"] = float(held_out.levels[0])
+            display = plotting.IntervalDisplay.from_predictions(held_out.y, *found, **named)
     picture = io.BytesIO()
     display.figure_.savefig(picture, format=out.suffix.lower()[1:], dpi=150, bbox_inches="tight")
     write_bytes(out, picture.getvalue())

@@ -34,7 +34,6 @@ def fit(
     choice: Model,
     reading: Reading,
     quiet: options.Quiet = False,
-    as_json: options.Json = False,
 ) -> None:
     """Fit a model to DATA and save it: `conformal-gp fit cars.csv --target mpg -o cars.model`.
 
@@ -42,9 +41,7 @@ def fit(
     """
     from conformal_gp.files import check_output
 
-    output = Output(quiet=quiet, as_json=as_json)
-    if as_json and out == "-":
-        raise ValueError("--json and the model cannot both go to standard output; give --out a file.")
+    output = Output(quiet=quiet)
     check_output(out, [data])
     model = read_training(data, target, reading, output).fit(choice, output)
     from conformal_gp.io import dumps, save
@@ -53,10 +50,7 @@ def fit(
         sys.stdout.buffer.write(dumps(model))
     else:
         save(model, out)
-    if as_json:
-        output.document({"model": out, "target": target, **_facts(model)})
-    else:
-        output.info(*_summary(model), f"Saved to {out}.")
+    output.info(*_summary(model), f"Saved to {out}.")
 
 
 def predict(
@@ -130,8 +124,12 @@ def predict(
         write_table(table, added.add_prefix(f"{columns.target}_" if prefix is None else prefix), out, digits)
         output.info(f"{len(X)} rows predicted.", *_summary(fitted), *_inside(columns, table, found, levels))
     if as_json:  # last: a result, or an error, but not both
+        from conformal_gp.frames import input_names
+
+        facts = {"target": columns.target, "levels": [*map(float, levels)], "training_rows": fitted._predictor.n_rows}
+        facts |= {"ranked_rows": fitted._predictor.n_ranked, "inputs": input_names(fitted)}
         rows = found.reset_index(names="row").assign(row=found.index + 1).to_dict("records")
-        output.document({"target": columns.target, "levels": [*map(float, levels)], **_facts(fitted), "rows": rows})
+        output.document(facts | {"kernel": str(fitted.kernel_), "guarantee": fitted.guarantee_, "rows": rows})
 
 
 def _load(ctx: typer.Context, path: str, target: str | None) -> Any:
@@ -190,21 +188,13 @@ def _beyond(model: Any, X: Any, table: Table, output: Output) -> list[str]:
     return beyond
 
 
-def _facts(model: Any) -> dict[str, Any]:
-    """What a fitted model is, for machines."""
-    from conformal_gp.frames import input_names
-
-    counts = {"training_rows": model._predictor.n_rows, "ranked_rows": model._predictor.n_ranked}
-    return counts | {"inputs": input_names(model), "kernel": str(model.kernel_), "guarantee": model.guarantee_}
-
-
 def _summary(model: Any) -> list[str]:
     """What a fitted model is and promises, for people."""
     from conformal_gp.frames import input_names
-    from conformal_gp.model_words import guarantee_in_words, kernel_in_words
+    from conformal_gp.model_words import kernel_in_words
 
     words = kernel_in_words(model.kernel_, model.noise_variance_, [*input_names(model)], model.scale_inputs)
-    return [f"Fitted to {model._predictor.n_rows} rows. Kernel: {words}.", guarantee_in_words(model.guarantee_)]
+    return [f"Fitted to {model._predictor.n_rows} rows. Kernel: {words}.", model.guarantee_]
 
 
 def _inside(columns: Any, table: Table, found: pd.DataFrame, levels: list[Fraction]) -> list[str]:

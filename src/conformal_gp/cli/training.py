@@ -28,8 +28,7 @@ class Training(NamedTuple):
     def fit(self, choice: Model, output: Output) -> Any:
         """Fit a model, which keeps what is needed to read new rows."""
         with output.working(f"fitting to {self.y.size} rows"):
-            known = {} if self.noise is None else {"noise_variance": self.noise}
-            model = choice.regressor(self.y.size).fit(self.X, self.y, **known)
+            model = choice.regressor(self.y.size).fit(self.X, self.y, noise_variance=self.noise)
         model._columns = self.columns
         return model
 

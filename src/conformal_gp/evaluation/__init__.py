@@ -16,9 +16,8 @@ outside scatter less than a binomial one: large errors in one fold widen the int
 
 from conformal_gp.evaluation.advice import advice
 from conformal_gp.evaluation.cross_validation import HeldOut, cross_validate_intervals
-from conformal_gp.evaluation.findings import Finding, Judgement, chance_range, supported_levels
+from conformal_gp.evaluation.findings import Finding, Judgement, chance_range, percent, supported_levels, verdict
 from conformal_gp.evaluation.parts import coverage_by_parts
-from conformal_gp.evaluation.words import percent, verdict
 
 __all__ = [
     "Finding",

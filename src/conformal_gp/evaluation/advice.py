@@ -10,9 +10,8 @@ from scipy.stats import binomtest, norm
 
 from conformal_gp.conformal.levels import rows_needed
 from conformal_gp.evaluation.cross_validation import HeldOut
-from conformal_gp.evaluation.findings import EXPECTED_OUTSIDE, USUAL, Judgement
+from conformal_gp.evaluation.findings import EXPECTED_OUTSIDE, USUAL, Judgement, percent
 from conformal_gp.evaluation.parts import columns_of, coverage_by_parts
-from conformal_gp.evaluation.words import percent
 
 # Misses on one side are no chance below this p-value; intervals of a high level are wide if they are so many times as
 # much wider than those of a usual level as a normal distribution makes them.

@@ -83,8 +83,8 @@ def cross_validate_intervals(
     ----------
     models : mapping of str to regressors with ``predict_interval``
         Models under their names; they are cloned. Warnings of all but the first are ignored.
-    X, y : array-like or data frame of shape (n_samples, n_features), array-like of shape (n_samples,)
-        Inputs and labels.
+    X, y
+        Inputs and labels, as models take them.
     confidence_level : float, sequence of floats or None, default=None
         Level or levels; None takes those of 90, 95 and 99% that the rows support (:func:`supported_levels`).
     cv : int or splitter, default=10
@@ -102,7 +102,7 @@ def cross_validate_intervals(
     noise_variance : array-like of shape (n_samples,) or None, default=None
         Known variance of the noise on each label, for models whose ``fit`` takes it, of which the first must be one.
     progress : callable or None, default=None
-        Called after each fit with the number of fits done and of all fits.
+        Called after each fit with the numbers of fits done and of all fits.
 
     Returns
     -------
@@ -138,9 +138,8 @@ def cross_validate_intervals(
     squares, done = np.zeros(len(columns_of(X))), 0
 
     def noise(model: Any, which: Rows) -> dict[str, Array]:
-        if noise_variance is None or not has_fit_parameter(model, "noise_variance"):
-            return {}
-        return {"noise_variance": np.asarray(noise_variance, dtype=np.float64)[which]}
+        takes = noise_variance is not None and has_fit_parameter(model, "noise_variance")
+        return {"noise_variance": np.asarray(noise_variance, dtype=np.float64)[which]} if takes else {}
 
     for train, test in splits:
         new = _safe_indexing(X, test)
@@ -152,30 +151,30 @@ def cross_validate_intervals(
                 asked = [float(level) for level in levels]
                 which = noise(model, test) | ({"tails": tails} if hasattr(fitted, "predict_distribution") else {})
                 found[name].append((fitted.predict(new), fitted.predict_interval(new, asked, **which)))
-                if name == first:
-                    if plain is not None:
-                        mean, std = fitted.predict(new, return_std=True, **noise(model, test))
-                        found[plain].append((mean, error_bars(mean, std, asked)))
-                    if hasattr(fitted, "beyond_training"):
-                        beyond.append(fitted.beyond_training(new).any(axis=1))
-                    if importance:
-                        squares += test.size * added_squares(fitted, new, labels[test], random_state)
+                if name == first and plain is not None:
+                    mean, std = fitted.predict(new, return_std=True, **noise(model, test))
+                    found[plain].append((mean, error_bars(mean, std, asked)))
+                if name == first and hasattr(fitted, "beyond_training"):
+                    beyond.append(fitted.beyond_training(new).any(axis=1))
+                if name == first and importance:
+                    squares += test.size * added_squares(fitted, new, labels[test], random_state)
             done += 1
             if progress is not None:
                 progress(done, len(splits) * len(models))
     order = np.argsort(rows)
-    prediction = {name: np.concatenate([part for part, _ in parts])[order] for name, parts in found.items()}
-    intervals = {name: np.concatenate([part for _, part in parts])[order] for name, parts in found.items()}
-    error = np.mean((labels[rows[order]] - prediction[first]) ** 2)
-    return HeldOut(
-        labels[rows[order]],
-        levels or [],
-        {name: values.clip(*label_range) for name, values in prediction.items()},
-        {name: values.clip(*label_range) for name, values in intervals.items()},
-        growth_of_error(columns_of(X), error, squares / rows.size) if importance else {},
-        np.concatenate(beyond)[order] if beyond else np.zeros(rows.size, dtype=bool),
-        rows[order],
-    )
+
+    def joined(place: int) -> dict[str, Array]:
+        """Predictions (0) or intervals (1) of each method, in the order of the rows."""
+        return {
+            name: np.concatenate([part[place] for part in parts])[order].clip(*label_range)
+            for name, parts in found.items()
+        }
+
+    y, prediction = labels[rows[order]], joined(0)
+    error = np.mean((y - prediction[first]) ** 2)
+    growth = growth_of_error(columns_of(X), error, squares / rows.size) if importance else {}
+    outside = np.concatenate(beyond)[order] if beyond else np.zeros(rows.size, dtype=bool)
+    return HeldOut(y, levels or [], prediction, joined(1), growth, outside, rows[order])
 
 
 def error_bars(mean: Array, std: Array, levels: Sequence[float]) -> Array:
@@ -188,10 +187,8 @@ def added_squares(model: Any, X: Any, y: Array, random_state: int | None = 0) ->
     """By how much the mean squared error grows when each column is shuffled among the rows."""
     from sklearn.inspection import permutation_importance  # imports ensembles: only where it is asked for
 
-    found = permutation_importance(
-        model, X, y, scoring="neg_mean_squared_error", n_repeats=5, random_state=random_state
-    )
-    return np.asarray(found.importances_mean)
+    options = {"scoring": "neg_mean_squared_error", "n_repeats": 5, "random_state": random_state}
+    return np.asarray(permutation_importance(model, X, y, **options).importances_mean)
 
 
 def growth_of_error(names: Iterable[str], error: float, added: Array) -> dict[str, float]:

@@ -1,8 +1,8 @@
-"""How many labels lie outside, and whether chance explains it."""
+"""How many labels lie outside, whether chance explains it, and the verdict in plain words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -22,6 +22,29 @@ LIKELY, NEARLY_ALL = 0.95, 0.99
 EXPECTED_OUTSIDE = 10
 # Levels where nothing else is asked for, and those of data with too few rows for them.
 USUAL, LOWER = (Fraction(9, 10), Fraction(19, 20), Fraction(99, 100)), (Fraction(4, 5), Fraction(1, 2))
+
+
+def percent(share: Level, decimals: int | None = None) -> str:
+    """A share in percent, with so many digits after the point, or as many as it has.
+
+    Examples
+    --------
+    >>> from conformal_gp.evaluation import percent
+    >>> percent(0.95), percent(0.999), percent(17 / 392, decimals=1)
+    ('95%', '99.9%', '4.3%')
+    """
+    value = float(100 * share)
+    return f"{value:.12g}%" if decimals is None else f"{value:.{decimals}f}%"
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number with so many significant digits; with an exponent only if it is very large or very small.
+
+    >>> number(1345678.9), number(0.012345), number(3.0), number(2.5e15), number(float("inf"))
+    ('1346000', '0.01235', '3', '2.5e+15', 'inf')
+    """
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.0f}" if "e+" in text and abs(value) < 1e12 else text
 
 
 def chance_range(confidence_level: Level | Iterable[Level], n_rows: int, probability: float = LIKELY) -> Array:
@@ -100,7 +123,6 @@ class Finding:
     n_below: int
     n_above: int
     mean_width: float
-    median_width: float
     n_infinite: int
     among: str = ""
     """Which rows, in words; empty for all."""
@@ -112,9 +134,8 @@ class Finding:
         """Count labels (n,) outside intervals (n, 2), and measure widths."""
         y, ends = np.asarray(y_true, dtype=np.float64), np.asarray(intervals, dtype=np.float64)
         widths = ends[:, 1] - ends[:, 0]
-        outside = int((y < ends[:, 0]).sum()), int((y > ends[:, 1]).sum())
-        size = float(widths.mean()), float(np.median(widths)), int(np.isinf(widths).sum())
-        return cls(method, read_level(level), y.size, *outside, *size, *part)  # type: ignore[arg-type]
+        counts = int((y < ends[:, 0]).sum()), int((y > ends[:, 1]).sum()), float(widths.mean())
+        return cls(method, read_level(level), y.size, *counts, int(np.isinf(widths).sum()), *part)  # type: ignore[arg-type]
 
     @property
     def n_outside(self) -> int:
@@ -143,3 +164,24 @@ class Finding:
         if self.miscoverage > likely + rounding:
             return Judgement.IN_DOUBT
         return Judgement.KEPT if self.n_rows * (1 - self.level) >= EXPECTED_OUTSIDE else Judgement.TOO_FEW
+
+    def __str__(self) -> str:
+        if self.judgement == Judgement.INFINITE:
+            return f"{percent(self.level)} infinite, for want of rows"
+        low, high = self.chance()
+        chance = f"chance allows {100 * low:.1f} to {percent(high, 1)}"
+        return f"{percent(self.level)} {self.judgement} ({percent(self.miscoverage, 1)} outside; {chance})"
+
+
+def verdict(findings: Sequence[Finding]) -> list[str]:
+    """A sentence on each method: what was found at each level, and what chance allows.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from conformal_gp.evaluation import Finding, verdict
+    >>> print(*verdict([Finding("mine", Fraction(9, 10), 45, 5, 4, 2.5, 0)]))
+    mine: 90% too few rows to tell (20.0% outside; chance allows 2.2 to 20.0%).
+    """
+    methods = dict.fromkeys(finding.method for finding in findings)
+    return [f"{name}: {'; '.join(str(f) for f in findings if f.method == name)}." for name in methods]

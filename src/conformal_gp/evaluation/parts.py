@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.conformal.levels import read_level
-from conformal_gp.evaluation.findings import Finding, Level
-from conformal_gp.evaluation.words import number
+from conformal_gp.evaluation.findings import Finding, Level, number
 from conformal_gp.types import Mask
 from conformal_gp.validation import holds_categories, is_frame
 
@@ -36,8 +35,7 @@ def coverage_by_parts(held_out: Any, X: Any, confidence_level: Level) -> list[Fi
     Returns
     -------
     parts : list of Finding
-        ``among`` says which rows. Equal values stay together, so a column may have fewer than five parts; one that is
-        the same in all rows has none.
+        ``among`` says which rows. Equal values stay together, so a column may have fewer than five parts, or none.
 
     Examples
     --------

@@ -13,6 +13,7 @@ from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import percent
 from conformal_gp.evaluation.parts import columns_of
 from conformal_gp.plotting.frame import Display, accent, arrowheads, ink, limits_of, stacked, tint, vector
+from conformal_gp.types import Array
 from conformal_gp.validation import is_frame
 
 ARROWS = 12  # along a band without a finite end
@@ -32,7 +33,7 @@ class PredictionBandDisplay(Display):
     intervals : array-like of shape (n_points, 2, n_levels) or (n_points, 2)
         Lower and upper ends.
     confidence_level : float or sequence of floats
-        Their level or levels, kept as the list ``levels``.
+        Their level or levels.
     x, y : array-like of shape (n_samples,) or None, default=None
         Rows to draw as dots.
     near : array-like of bool of shape (n_samples,) or None, default=None
@@ -41,13 +42,6 @@ class PredictionBandDisplay(Display):
         Names of the places of ``grid``, where the input has categories.
     feature_name, target_name : str or None, default=None
         What the axes are called.
-
-    Attributes
-    ----------
-    bands_ : list of matplotlib artists
-        The bands, in the order of ``levels``.
-    line_ : matplotlib Line2D
-        The predictions.
 
     Examples
     --------
@@ -121,15 +115,11 @@ class PredictionBandDisplay(Display):
         >>> display.grid, display.intervals.shape
         (array([0., 1., 2.]), (3, 2, 1))
         """
-        rows, described = _along(X, feature, fixed or {}, n_points)
-        described |= {"confidence_level": confidence_level, "y": y, "target_name": target_name, "ax": ax}
-        if y is None:
-            del described["x"]
-        return cls.from_predictions(
-            prediction=estimator.predict(rows),
-            intervals=estimator.predict_interval(rows, confidence_level),
-            **described,
-        )
+        grid, rows, described = _along(X, feature, fixed or {}, n_points)
+        described |= {"confidence_level": confidence_level, "target_name": target_name, "ax": ax}
+        described |= {"x": None} if y is None else {"y": y}
+        intervals = estimator.predict_interval(rows, confidence_level)
+        return cls.from_predictions(grid, estimator.predict(rows), intervals, **described)
 
     def _draw(self, ax: Any) -> dict[str, str]:
         limits = limits_of(self.intervals, self.prediction, self.y)
@@ -160,39 +150,51 @@ class PredictionBandDisplay(Display):
         return {"xlabel": self.feature_name or "", "ylabel": self.target_name or "label"}
 
 
-def _along(X: Any, feature: int | str, fixed: Mapping[int | str, Any], n_points: int) -> tuple[Any, dict[str, Any]]:
-    """Rows of the kind of ``X`` in which one input varies and the others are held, and parameters of their display."""
+def _along(
+    X: Any, feature: int | str, fixed: Mapping[int | str, Any], n_points: int
+) -> tuple[Array, Any, dict[str, Any]]:
+    """Places along one input, rows of the kind of ``X`` there with other inputs held, and what to say of them."""
     columns = columns_of(X)
     names = list(columns)
     varied = _name(names, feature, "feature")
-    given = {_name(names, key, "fixed"): value for key, value in fixed.items()}
-    if n_points < 2:
-        raise ValueError(f"n_points must be at least 2, got {n_points}.")
+    held = {name: _middle(column) for name, column in columns.items()}
+    held |= {_name(names, key, "fixed"): value for key, value in fixed.items()}
     values = columns[varied]
-    categories = list(np.unique(values)) if values.dtype.kind == "U" else None
-    count = n_points if categories is None else len(categories)
-    grid = np.linspace(values.min(), values.max(), count) if categories is None else np.arange(float(count))
+    categories = list(np.unique(values)) if _is_text(values) else None
+    grid = np.linspace(values.min(), values.max(), n_points) if categories is None else np.arange(len(categories)) * 1.0
     rows: dict[str, Any] = {}
-    held: list[str] = []
-    distance = np.zeros(len(values))
+    told, distance = [], np.zeros(values.size)
     for name, column in columns.items():
-        texts = column.dtype.kind == "U"
+        wanted = np.broadcast_to(held[name], grid.size)
         if name == varied:
-            at: Any = categories if texts else grid
+            wanted = grid if categories is None else np.array(categories)
+        elif _is_text(column):
+            distance += column != str(held[name])
+            told.append(f"{name} {held[name]}")
         else:
-            at = given.get(name, _most_frequent(column) if texts else np.median(column))
-            distance += column != str(at) if texts else ((column - at) / (column.std() or 1.0)) ** 2
-            held.append(f"{name} {at}" if texts else f"{name} {at:.4g}")
-        rows[name] = _taken(X, name, column, np.broadcast_to(at, count)) if texts else np.broadcast_to(at, count)
-    made = type(X)(rows) if is_frame(X) else np.column_stack(list(rows.values()))
-    more = f" and {len(held) - MOST_HELD} more" if len(held) > MOST_HELD else ""
-    return made, {
-        "grid": grid,
+            distance += ((column - held[name]) / (column.std() or 1.0)) ** 2
+            told.append(f"{name} {held[name]:.4g}")
+        rows[name] = _taken(X, name, column, wanted) if _is_text(column) else wanted
+    more = f" and {len(told) - MOST_HELD} more" if len(told) > MOST_HELD else ""
+    described = {
         "x": values if categories is None else np.searchsorted(categories, values).astype(float),
         "near": distance <= np.quantile(distance, NEAR),
         "categories": categories,
-        "feature_name": varied + (f"\nothers held at {', '.join(held[:MOST_HELD])}{more}" if held else ""),
+        "feature_name": varied + (f"\nothers held at {', '.join(told[:MOST_HELD])}{more}" if told else ""),
     }
+    return grid, type(X)(rows) if is_frame(X) else np.column_stack(list(rows.values())), described
+
+
+def _is_text(column: NDArray[Any]) -> bool:
+    return column.dtype.kind == "U"
+
+
+def _middle(column: NDArray[Any]) -> Any:
+    """The median, or the most frequent category."""
+    if not _is_text(column):
+        return np.median(column)
+    values, counts = np.unique(column, return_counts=True)
+    return values[np.argmax(counts)]
 
 
 def _name(names: list[str], key: int | str, argument: str) -> str:
@@ -204,17 +206,11 @@ def _name(names: list[str], key: int | str, argument: str) -> str:
     raise ValueError(f"{argument} must be a column: 0 to {len(names) - 1}, or {', '.join(names)}; got {key!r}.")
 
 
-def _most_frequent(column: NDArray[Any]) -> str:
-    values, counts = np.unique(column, return_counts=True)
-    return str(values[np.argmax(counts)])
-
-
 def _taken(X: Any, name: str, column: NDArray[Any], wanted: NDArray[Any]) -> Any:
     """Values of a column of categories, taken from rows that have them, so that they keep their type."""
     unknown = [value for value in wanted if str(value) not in column]
     if unknown:
-        raise ValueError(
-            f"fixed must hold a category of {name!r}: {', '.join(np.unique(column))}; got {str(unknown[0])!r}."
-        )
+        known = ", ".join(np.unique(column))
+        raise ValueError(f"fixed must hold a category of {name!r}: {known}; got {str(unknown[0])!r}.")
     taken = _safe_indexing(X[name], [int(np.argmax(column == str(value))) for value in wanted])
     return getattr(taken, "array", taken)  # of pandas: without its index

@@ -29,7 +29,7 @@ class CoverageDisplay(Display):
     intervals : array-like of shape (n_samples, 2, n_levels) or (n_samples, 2), or mapping of str to such
         Lower and upper ends of one method, or of several by name.
     confidence_level : float or sequence of floats
-        Levels of the intervals, kept as the list ``levels``.
+        Levels of the intervals.
 
     Attributes
     ----------
@@ -37,8 +37,6 @@ class CoverageDisplay(Display):
         Share of labels inside, for each method.
     band : ndarray of shape (n_levels, 2)
         Ends of the binomial band.
-    lines_ : dict of str to matplotlib Line2D
-        The line of each method.
 
     Examples
     --------
@@ -54,8 +52,7 @@ class CoverageDisplay(Display):
     ):
         self.levels = [float(level) for level in read_levels(np.ravel(confidence_level))[0]]
         named = intervals if isinstance(intervals, Mapping) else {"conformal": intervals}
-        ends = {str(name): stacked(values, self.levels) for name, values in named.items()}
-        self.coverage = {name: metrics.coverage(y_true, values) for name, values in ends.items()}
+        self.coverage = {str(name): metrics.coverage(y_true, stacked(ends, self.levels)) for name, ends in named.items()}
         self.n_rows = np.size(y_true)
         self.band = chance_range(self.levels, self.n_rows)
 
@@ -93,13 +90,7 @@ class CoverageDisplay(Display):
         ax.plot(levels, levels, color=ink(), linewidth=0.8, linestyle=":", label="as asked for")
         self.lines_ = {}
         for k, (name, share) in enumerate(self.coverage.items()):
-            style: dict[str, Any] = {
-                "color": COLOURS[k % 6] if k else accent(),
-                "linestyle": LINES[k % 4],
-                "marker": MARKERS[k % 6],
-            }
-            every = max(1, levels.size // 10)
-            (self.lines_[name],) = ax.plot(
-                levels, 100.0 * np.asarray(share)[order], markersize=5, markevery=every, label=name, **style
-            )
+            style: dict[str, Any] = {"color": COLOURS[k % 6] if k else accent(), "linestyle": LINES[k % 4]}
+            style |= {"marker": MARKERS[k % 6], "markersize": 5, "markevery": max(1, levels.size // 10)}
+            (self.lines_[name],) = ax.plot(levels, 100.0 * np.asarray(share)[order], label=name, **style)
         return {"xlabel": "confidence level, %", "ylabel": "labels inside, %"}

@@ -24,18 +24,11 @@ class DistributionDisplay(Display):
     steps : array-like of shape (n_steps,)
         Labels at which the distribution function rises, sorted: a row of ``predict_distribution(X).steps``.
     quantiles : float or sequence of floats, default=(0.05, 0.5, 0.95)
-        Quantiles to mark.
+        Quantiles to mark; ``values`` has them.
     y : float or None, default=None
         The row's true label, if known.
     target_name : str or None, default=None
         What the label is called.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n_quantiles,)
-        The marked quantiles.
-    line_ : matplotlib StepPatch
-        The distribution function.
 
     Examples
     --------
@@ -59,17 +52,15 @@ class DistributionDisplay(Display):
         self.target_name = target_name
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: float | None = None, *, ax: Any = None, **described: Any
-    ) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any, y: float | None = None, **described: Any) -> Self:
         """Predict the distribution of one row and draw it.
 
         Parameters
         ----------
         estimator, X, y
             A fitted regressor with ``predict_distribution``, a row of inputs, (1, n_features), and its label, if known.
-        ax, **described
-            Where to draw; ``quantiles`` and ``target_name``, as in the class.
+        **described
+            ``quantiles`` and ``target_name``, as in the class, and ``ax``, where to draw.
 
         Examples
         --------
@@ -82,7 +73,7 @@ class DistributionDisplay(Display):
         steps = estimator.predict_distribution(X).steps
         if len(steps) != 1:
             raise ValueError(f"X must be one row, got {len(steps)}.")
-        return cls.from_predictions(steps[0], y=y, ax=ax, **described)
+        return cls.from_predictions(steps[0], y=y, **described)
 
     def _draw(self, ax: Any) -> dict[str, str]:
         edges = limits_of(self.steps, self.y, margin=0.08)
@@ -94,9 +85,8 @@ class DistributionDisplay(Display):
         for k, (quantile, value) in enumerate(zip(self.quantiles, self.values, strict=True)):
             style: dict[str, Any] = {"color": COLOURS[1 + k % 5], "linestyle": LINES[k % 4], "linewidth": 1.6}
             written = f"{value:.4g}".replace("inf", "∞ (no finite end)").replace("-", "\N{MINUS SIGN}")
-            x, height = (
-                ([edges[0], value, value], [quantile, quantile, 0.0]) if np.isfinite(value) else (edges, [quantile] * 2)
-            )
+            x = [edges[0], value, value] if np.isfinite(value) else edges
+            height = [quantile, quantile, 0.0][: len(x)]
             ax.plot(x, height, label=f"{percent(quantile)} quantile: {written}", **style)
         if self.y is not None:
             ax.axvline(self.y, color=ink(), linewidth=1, linestyle=":", label=f"true label: {self.y:.4g}")

@@ -43,7 +43,7 @@ class Display(ABC):
         >>> len(ImportanceDisplay({"weight": 0.5, "year": 0.1}).plot().ax_.patches)
         2
         """
-        ax = axes_or_new(ax, self._size())
+        ax = _new_axes(self._size()) if ax is None else ax
         labels = self._draw(ax)
         room = int(ax.get_window_extent().width / ax.figure.dpi * 72.0 / 5.5)  # letters on a line, of 10 points
         lines = [part for line in labels.get("xlabel", "").split("\n") for part in wrap(line, room)]
@@ -63,15 +63,13 @@ class Display(ABC):
         return None
 
 
-def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
-    """``ax``, or the axes of a new figure, of a size in inches."""
+def _new_axes(size: tuple[float, float] | None) -> Any:
+    """Axes of a new figure, of a size in inches."""
     try:
         import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "Pictures need Matplotlib, which is not installed: pip install 'conformal-gp[plot]'"
-        ) from error
-    return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+    except ImportError:
+        raise ImportError("Pictures need Matplotlib, which is not installed: pip install 'conformal-gp[plot]'") from None
+    return plt.subplots(figsize=size, layout="constrained")[1]
 
 
 def _legend_above(ax: Any) -> None:

@@ -29,11 +29,6 @@ class ImportanceDisplay(Display):
     target_name : str or None, default=None
         What the label is called.
 
-    Attributes
-    ----------
-    bars_ : matplotlib BarContainer
-        The bars, the greatest first.
-
     Examples
     --------
     >>> from conformal_gp.plotting import ImportanceDisplay
@@ -57,10 +52,8 @@ class ImportanceDisplay(Display):
 
         Parameters
         ----------
-        estimator, X, y
-            A fitted regressor, and rows that it has not seen. A column of categories is shuffled as a whole.
-        random_state : int or None, default=0
-            Seed of the order.
+        estimator, X, y, random_state
+            A fitted regressor, rows that it has not seen, and the seed of the order.
         **described
             ``max_inputs`` and ``target_name``, as in the class, and ``ax``, where to draw.
 
@@ -86,9 +79,8 @@ class ImportanceDisplay(Display):
         values, places = np.array(list(self.growth.values())), np.arange(len(self.growth))
         longest = max(float(values[np.isfinite(values)].max(initial=0.0)), 0.01)
         lengths = np.where(np.isfinite(values), np.clip(values, 0.0, None), 1.1 * longest)
-        self.bars_ = ax.barh(
-            places, lengths, height=0.7, facecolor=tint(accent(), 0.55), edgecolor=ink(), linewidth=0.8
-        )
+        style: dict[str, Any] = {"facecolor": tint(accent(), 0.55), "edgecolor": ink(), "linewidth": 0.8}
+        self.bars_ = ax.barh(places, lengths, height=0.7, **style)
         texts = [f"{value:+.0%}".replace("-", "\N{MINUS SIGN}") if np.isfinite(value) else "∞" for value in values]
         ax.bar_label(self.bars_, texts, padding=3, fontsize="small", color=ink())
         ax.set_yticks(places, list(self.growth))

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.evaluation import percent
 from conformal_gp.plotting.frame import VERMILION, Display, accent, arrowheads, ink, limits_of, vector
-from conformal_gp.types import Array
 
 MOST_TRAINING_ROWS = 1000
 
@@ -22,24 +21,17 @@ class IntervalDisplay(Display):
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or None
-        Labels, those outside are marked; None where they are not known.
+        Labels, those outside are marked (``missed_``); None where they are not known.
     prediction : array-like of shape (n_samples,)
-        Predicted labels.
+        Predicted labels; rows are drawn in their order (``order_``).
     intervals : array-like of shape (n_samples, 2)
         Lower and upper ends.
     training : pair of array-like of shape (n_train,) or None, default=None
         Predictions and labels of training rows, which are drawn where their predictions belong.
     confidence_level : float or None, default=None
-        The level, kept as ``level``.
+        The level.
     name, target_name : str or None, default=None
         What the method and the label are called.
-
-    Attributes
-    ----------
-    order_ : ndarray of int of shape (n_samples,)
-        Rows from left to right.
-    missed_ : ndarray of bool of shape (n_samples,)
-        Whether each row's label lies outside its interval; all False without labels.
 
     Examples
     --------
@@ -68,7 +60,7 @@ class IntervalDisplay(Display):
         self.prediction = vector("prediction", prediction, len(self.intervals))
         self.y_true = None if y_true is None else vector("y_true", y_true, len(self.intervals))
         size = 0 if training is None else np.size(training[0])
-        self.training = None if training is None else tuple(vector("training", part, size) for part in training)
+        self.training = None if training is None else [vector("training", part, size) for part in training]
         self.level = None if confidence_level is None else read_level(confidence_level)
         self.name, self.target_name = name, target_name
 
@@ -115,40 +107,33 @@ class IntervalDisplay(Display):
         self.order_ = np.argsort(self.prediction, kind="stable")
         low, high = self.intervals.T
         self.missed_ = np.zeros(low.size, bool) if self.y_true is None else (self.y_true < low) | (self.y_true > high)
-        places, prediction, missed = np.arange(low.size), self.prediction[self.order_], self.missed_[self.order_]
+        places, prediction = np.arange(low.size), self.prediction[self.order_]
         limits = limits_of(self.intervals, prediction, self.y_true, None if self.training is None else self.training[1])
         what = "interval" if self.level is None else f"{percent(self.level)} interval"
-        dots: dict[str, Any] = {"linestyle": "none", "color": ink()}
+
+        def dots(x: Any, y: Any, marker: str, size: float, label: str, **style: Any) -> None:
+            style = {"color": ink(), "zorder": 3} | style
+            ax.plot(x, y, linestyle="none", marker=marker, markersize=size, label=label, **style)
+
         if self.training is not None:
             between = np.interp(self.training[0], prediction, places)
-            ax.plot(between, self.training[1], marker=".", markersize=3, alpha=0.35, label="training rows", **dots)
+            dots(between, self.training[1], ".", 3, "training rows", alpha=0.35, zorder=1)
         # in points, so that neighbours do not touch
         thick = min(5.0, 0.6 * ax.get_window_extent().width / ax.figure.dpi * 72.0 / max(low.size, 1))
         bars = np.clip(self.intervals[self.order_], *limits)
         ax.vlines(places, *bars.T, color=accent(), alpha=0.45, linewidth=thick, label=what)
-        ax.plot(
-            places,
-            prediction,
-            linestyle="none",
-            marker="_",
-            markersize=max(thick, 3),
-            color=accent(),
-            label="prediction",
-        )
+        dots(places, prediction, "_", max(thick, 3), "prediction", color=accent(), zorder=2)
         if self.y_true is not None:
-            inside, outside = np.where(missed, np.nan, self.y_true[self.order_]), places[missed]
-            ax.plot(places, inside, marker=".", markersize=5, zorder=3, label="label inside", **dots)
-            cross: dict[str, Any] = {"marker": "X", "markersize": 7, "color": VERMILION, "markeredgecolor": ink()}
-            ax.plot(
-                outside, self.y_true[self.order_][missed], linestyle="none", zorder=3, label="label outside", **cross
-            )
+            labels, missed = self.y_true[self.order_], self.missed_[self.order_]
+            dots(places, np.where(missed, np.nan, labels), ".", 5, "label inside")
+            dots(places[missed], labels[missed], "X", 7, "label outside", color=VERMILION, markeredgecolor=ink())
             share = f"{(~missed).sum()} of {missed.size} labels inside ({1 - missed.mean():.1%})"
             ax.set_title(f"{self.name + ' ' if self.name else ''}{what}s: {share}", loc="left", fontsize="medium")
         arrowheads(ax, places, self.intervals[self.order_], limits)
         return {"xlabel": "rows, by prediction", "ylabel": self.target_name or "label"}
 
 
-def _own_rows(estimator: Any) -> tuple[Array, Array] | None:
+def _own_rows(estimator: Any) -> tuple[Any, Any] | None:
     """Inputs and labels that a model was fitted to, at most a thousand, where it has them as numbers."""
     rows = getattr(estimator, "_training_rows", None)
     if not isinstance(rows, tuple) or estimator._encoding is not None or rows[0].shape[1] != estimator.n_features_in_:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from conformal_gp.evaluation import HeldOut, chance_range, percent
 from conformal_gp.evaluation.parts import columns_of
-from conformal_gp.evaluation.words import number
+from conformal_gp.evaluation.findings import number
 from conformal_gp.metrics import coverage, mean_width
 from conformal_gp.types import Array
 

@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 from conformal_gp import __version__
 from conformal_gp.evaluation import Finding, HeldOut, Judgement, advice, coverage_by_parts, percent, verdict
 from conformal_gp.evaluation.parts import columns_of
-from conformal_gp.evaluation.words import number
+from conformal_gp.evaluation.findings import number
 from conformal_gp.model_words import TUNING, guarantee_in_words, kernel_in_words
 from conformal_gp.report.chart import CONFORMAL, PERCENTS, PLAIN, decimals, text, written
 from conformal_gp.types import Array
