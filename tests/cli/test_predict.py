@@ -229,9 +229,6 @@ def test_fit_and_predict_from_the_model(command_line, train, new, model):
     piped = command_line("fit", "-", "-t", "y", "-o", "-", "-q", *FAST, stdin=train.read_bytes()).stdout_bytes
     assert command_line("predict", new, "--model", "-", "-q", stdin=piped).stdout == reference
     assert list(load("m").feature_names_in_) == ["a", "b", "kind"]
-    document = command_line.json("fit", train, "-t", "y", "-o", "m", *FAST)
-    assert (document["model"], document["training_rows"]) == ("m", 60)
-    assert "cannot both go" in command_line.error("fit", train, "-t", "y", "-o", "-", "--json")
 
 
 def test_a_model_reads_new_rows_as_its_training_rows(command_line, train):

@@ -140,7 +140,7 @@ def build_report(
         coverage=tables.coverage_table(held_out),
         parts=tables.parts(held_out, rows),
         importance=tables.importance(held_out),
-        model=tables.model_table(fitted, X),
+        model=tables.model_table(fitted),
         data=tables.data_table(X, np.asarray(y, dtype=float), target_name),
     )
 

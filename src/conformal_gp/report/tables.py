@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from html import escape
 from typing import Any
@@ -14,7 +15,8 @@ from conformal_gp import __version__
 from conformal_gp.evaluation import Finding, HeldOut, Judgement, advice, coverage_by_parts, percent, verdict
 from conformal_gp.evaluation.parts import columns_of
 from conformal_gp.evaluation.findings import number
-from conformal_gp.model_words import TUNING, guarantee_in_words, kernel_in_words
+from conformal_gp.frames import input_names
+from conformal_gp.model_words import TUNING, kernel_in_words
 from conformal_gp.report.chart import CONFORMAL, PERCENTS, PLAIN, decimals, text, written
 from conformal_gp.types import Array
 
@@ -38,51 +40,44 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, k
 
 def in_short(held_out: HeldOut, X: Any, n_rows: int, n_fits: int) -> str:
     """How rows were held out, the verdict, where intervals are infinite, and what would help."""
-    n_held_out = held_out.y.size
-    how = f"Each of the {n_rows} rows was predicted by a model that had not seen it ({n_fits}-fold cross-validation)."
-    if n_held_out < n_rows:
-        how = f"{n_held_out} of the {n_rows} rows were held out, and predicted by a model that had not seen them."
+    said = [f"Each of the {n_rows} rows was predicted by a model that had not seen it ({n_fits}-fold cross-validation)."]
+    if held_out.y.size < n_rows:
+        said = [f"{held_out.y.size} of the {n_rows} rows were held out, and predicted by a model that had not seen them."]
     endless = np.isinf(held_out.intervals[CONFORMAL]).any(axis=1).mean(axis=0)
-    finite = [level for level in LEVELS if endless[PERCENTS.index(round(100 * level))] < 1.0] or [LEVELS[0]]
-    findings = held_out.findings([level for level in finite if level >= PART_LEVEL] or finite[-1:])
-    far = int(held_out.beyond.sum())
-    said = [
-        how,
-        *verdict(findings),
-        f"From {PERCENTS[int(np.argmax(endless > 0))]}% on, intervals have no finite ends: there are too few rows to "
-        "rule any label out at these levels. More rows make them finite."
-        if endless[-1] > 0
-        else "",
-        f"Rows beyond the rows that they were predicted from, whose intervals rest on the model alone: {far}."
-        if far
-        else "",
-    ]
-    help_most = advice(HeldOut(held_out.y, finite, *_at(held_out, finite), {}, held_out.beyond, held_out.rows), X)
-    said.append(f"What would help most: {help_most[0].lower()}{help_most[1:]}" if help_most else "")
-    return "".join(f"<p>{escape(line[0].upper() + line[1:])}</p>" for line in said if line)
-
-
-def _at(held_out: HeldOut, levels: Sequence[Fraction]) -> tuple[dict[str, Array], dict[str, Array]]:
-    places = [held_out.levels.index(level) for level in levels]
-    return held_out.prediction, {name: ends[:, :, places] for name, ends in held_out.intervals.items()}
+    finite = [level for level in LEVELS if endless[held_out.levels.index(level)] < 1.0] or [LEVELS[0]]
+    said += verdict(held_out.findings([level for level in finite if level >= PART_LEVEL] or finite[-1:]))
+    if endless[-1] > 0:
+        said.append(
+            f"From {PERCENTS[int(np.argmax(endless > 0))]}% on, intervals have no finite ends: there are too few rows "
+            "to rule any label out at these levels. More rows make them finite."
+        )
+    if held_out.beyond.any():
+        what = "Rows beyond the rows that they were predicted from, whose intervals rest on the model alone"
+        said.append(f"{what}: {held_out.beyond.sum()}.")
+    places = [held_out.levels.index(level) for level in finite]
+    ends = {name: every[:, :, places] for name, every in held_out.intervals.items()}
+    help_most = advice(replace(held_out, levels=finite, intervals=ends), X)
+    if help_most:
+        said.append(f"What would help most: {help_most[0].lower()}{help_most[1:]}")
+    return "".join(f"<p>{escape(line[0].upper() + line[1:])}</p>" for line in said)
 
 
 def guarantee(model: Any) -> str:
-    """The model's guarantee, in plain words and in its own."""
-    said = guarantee_in_words(str(model.guarantee_))
+    """What the intervals promise, and the model's own words on it."""
     opening = "These intervals are not exactly guaranteed."
     meaning = (
         "Ask for 95%, and of new rows like these about 95 in 100 should have their label inside, but it can be fewer. "
         "Other ways of tuning give the full guarantee: the default is one of them."
     )
-    if said.startswith("Exact"):
+    if model.guarantee_.startswith("Exact"):
         opening = "These intervals are guaranteed."
         meaning = (
             "Ask for 95%, and of new rows like these at least 95 in 100 have their label inside, on average over data "
             "sets and rows. It does not matter whether the model is right: a poor model gives wide intervals, not "
             "false ones."
         )
-    return f"<p><strong>{opening}</strong> {meaning}</p><p>In the words of the fitted model: <q>{escape(said)}</q></p>"
+    own = f"In the words of the fitted model: <q>{escape(model.guarantee_)}</q>"
+    return f"<p><strong>{opening}</strong> {meaning}</p><p>{own}</p>"
 
 
 def coverage_table(held_out: HeldOut) -> str:
@@ -129,21 +124,19 @@ def importance(held_out: HeldOut) -> str:
     return f"<p>{quality}</p>{table(('input', 'growth of the error'), rows[:ROWS_SHOWN], caption=caption)}"
 
 
-def model_table(model: Any, X: Any) -> str:
+def model_table(model: Any) -> str:
     """Settings and learnt values of the fitted model."""
-    names = list(columns_of(X))
-    if getattr(model, "_encoding", None) is not None:
-        names = model._encoding.names(names)
+    names = [str(name) for name in input_names(model)]
     facts = {
         "method": type(model).__name__,
         "kernel": kernel_in_words(model.kernel_, model.noise_variance_, names, model.scale_inputs),
-        "mean function": getattr(model, "mean_", getattr(model, "mean", "")),
-        "settings": TUNING.get(getattr(model, "tuning_", ""), ""),
-        "map of labels": str(getattr(model, "warp_", None) or "none"),
+        "mean function": model.mean_,
+        "settings": TUNING[getattr(model, "tuning_", model.tuning)],
+        "map of labels": str(model.warp_ or "none"),
+        "widths follow a difficulty": "no" if model.difficulty_ is None else "yes",
         "made by": f"conformal-gp {__version__}",
     }
-    rows = [(name, str(value)) for name, value in facts.items() if value]
-    return table(("setting", "value"), rows, caption="The model, fitted to all rows", kind="words")
+    return table(("setting", "value"), facts.items(), caption="The model, fitted to all rows", kind="words")
 
 
 def data_table(X: Any, y: Array, target_name: str) -> str:
