@@ -17,6 +17,7 @@ import oracle
 from cases import fixed_model, make_data
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.adapters import from_gpytorch, from_process, from_sklearn
+from conformal_gp.io import dumps, loads
 
 KERNEL = ConstantKernel(0.7) * Matern([0.8, 1.5], nu=2.5)
 X, Y = make_data(5, 40)
@@ -36,9 +37,9 @@ def test_answers_are_those_of_labels_less_the_mean():
     np.testing.assert_allclose(model.predict_interval(NEW, [0.7, 0.9]), expected, atol=1e-8)
     np.testing.assert_allclose(model.predict_bound(NEW, 0.9), ours.predict_bound(NEW, 0.9) + MEAN, atol=1e-8)
     np.testing.assert_array_equal(model.predict_p(NEW, LABELS + MEAN), ours.predict_p(NEW, LABELS))
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict_interval(NEW, 0.9), model.predict_interval(NEW, 0.9))
-    assert again.guarantee_ == model.guarantee_
+    for again in (pickle.loads(pickle.dumps(model)), loads(dumps(model))):
+        np.testing.assert_array_equal(again.predict_interval(NEW, 0.9), model.predict_interval(NEW, 0.9))
+        assert again.guarantee_ == model.guarantee_
 
 
 

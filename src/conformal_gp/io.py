@@ -27,14 +27,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : estimator
-        A regressor of this package, or a scikit-learn estimator that holds one, fitted or not.
+        A regressor of this package, or a scikit-learn estimator that holds one, fitted or not. A part that could not
+        be loaded again, such as a function of your own, is a ValueError.
     path : str or path
         The file.
-
-    Raises
-    ------
-    ValueError
-        If a part of the model, such as a function of your own, could not be loaded again.
 
     Examples
     --------
@@ -57,17 +53,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : str or path
-        The file.
+        The file; if it is damaged, of another kind or an old format, or holds types of other packages, a ValueError
+        says so.
 
     Returns
     -------
     model : estimator
         The model; its predictions are those of the one that was saved.
-
-    Raises
-    ------
-    ValueError
-        If the file is damaged, of another kind or an old format, or holds types of other packages.
 
     Examples
     --------

@@ -96,8 +96,7 @@ class _Inside:
                     f"model must be a regressor with {method}, or one inside Pipeline, a search, "
                     f"TransformedTargetRegressor or FrozenEstimator; {type(model).__name__} is none of these."
                 )
-        self.method, self.X = getattr(model, method), X
-        self._predict = model.predict
+        self.model, self.method, self.X = model, getattr(model, method), X
         self._names = ", ".join(type(label_map).__name__ for label_map in self.maps)
 
     def _inverse(self, labels: Array) -> Array:
@@ -113,16 +112,14 @@ class _Inside:
         finite = np.isfinite(mapped)
         same = finite & np.isclose(self._inverse(np.where(finite, mapped, 0.0)), labels, rtol=1e-6)
         if not same.all():
-            raise ValueError(
-                f"y holds {float(labels[np.argmin(same)])}, which the target's map ({self._names}) does not map forth "
-                "and back to itself."
-            )
+            odd = float(labels[np.argmin(same)])
+            raise ValueError(f"y holds {odd}, which the target's map ({self._names}) does not map forth and back.")
         return mapped
 
     @cached_property
     def _nearby(self) -> Array:
         """The regressor's predictions, or two labels near a single one."""
-        near = np.unique(self._predict(self.X))
+        near = np.unique(self.model.predict(self.X))
         return near if near.size > 1 else near + 1e-3 * max(abs(near[0]), 1.0) * np.array([-1.0, 1.0])
 
     def back(self, values: Array) -> Array:
@@ -142,10 +139,6 @@ class _Inside:
         mapped[finite] = images[np.searchsorted(labels, values[finite])]
         return mapped
 
-    def falls(self) -> bool:
-        """Whether higher labels of the regressor are lower labels of the model."""
-        return bool(self.back(np.array([np.inf]))[0] < 0.0)
-
 
 def _applied(function: Callable[[Array], Any], labels: Array) -> Array:
     """A function of columns, applied to labels."""
@@ -162,7 +155,7 @@ def _delegate(name: str, summary: str, example: str, result: str) -> Callable[..
             return inside.method(inside.X, *arguments, **options)
         call = signature(inside.method).bind(inside.X, *arguments, **options)
         call.apply_defaults()
-        given, falls = call.arguments, inside.falls()
+        given, falls = call.arguments, inside.back(np.array([np.inf]))[0] < 0.0
         if "y" in given:
             given["y"] = inside.forth(given["y"])
         if falls and "quantiles" in given:

@@ -52,7 +52,7 @@ class CoverageDisplay(Display):
     ):
         self.levels = [float(level) for level in read_levels(np.ravel(confidence_level))[0]]
         named = intervals if isinstance(intervals, Mapping) else {"conformal": intervals}
-        self.coverage = {str(name): metrics.coverage(y_true, stacked(ends, self.levels)) for name, ends in named.items()}
+        self.coverage = {k: metrics.coverage(y_true, stacked(ends, self.levels)) for k, ends in named.items()}
         self.n_rows = np.size(y_true)
         self.band = chance_range(self.levels, self.n_rows)
 

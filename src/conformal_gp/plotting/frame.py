@@ -68,7 +68,7 @@ def _new_axes(size: tuple[float, float] | None) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError("Pictures need Matplotlib, which is not installed: pip install 'conformal-gp[plot]'") from None
+        raise ImportError("Pictures need Matplotlib: pip install 'conformal-gp[plot]'") from None
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 

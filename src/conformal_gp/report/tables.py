@@ -40,12 +40,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, k
 
 def in_short(held_out: HeldOut, X: Any, n_rows: int, n_fits: int) -> str:
     """How rows were held out, the verdict, where intervals are infinite, and what would help."""
-    said = [f"Each of the {n_rows} rows was predicted by a model that had not seen it ({n_fits}-fold cross-validation)."]
+    how = f"Each of the {n_rows} rows was predicted by a model that had not seen it ({n_fits}-fold cross-validation)."
     if held_out.y.size < n_rows:
-        said = [f"{held_out.y.size} of the {n_rows} rows were held out, and predicted by a model that had not seen them."]
+        how = f"{held_out.y.size} of the {n_rows} rows were held out, and predicted by a model that had not seen them."
     endless = np.isinf(held_out.intervals[CONFORMAL]).any(axis=1).mean(axis=0)
     finite = [level for level in LEVELS if endless[held_out.levels.index(level)] < 1.0] or [LEVELS[0]]
-    said += verdict(held_out.findings([level for level in finite if level >= PART_LEVEL] or finite[-1:]))
+    said = [how, *verdict(held_out.findings([level for level in finite if level >= PART_LEVEL] or finite[-1:]))]
     if endless[-1] > 0:
         said.append(
             f"From {PERCENTS[int(np.argmax(endless > 0))]}% on, intervals have no finite ends: there are too few rows "
