@@ -116,7 +116,7 @@ class IntervalDisplay(Display):
             ax.plot(x, y, linestyle="none", marker=marker, markersize=size, label=label, **style)
 
         if self.training is not None:
-            between = np.interp(self.training[0], prediction, places)
+            between = np.interp(self.training[0], prediction, places, left=np.nan, right=np.nan)
             dots(between, self.training[1], ".", 3, "training rows", alpha=0.35, zorder=1)
         # in points, so that neighbours do not touch
         thick = min(5.0, 0.6 * ax.get_window_extent().width / ax.figure.dpi * 72.0 / max(low.size, 1))
