@@ -208,17 +208,6 @@ def test_a_column_of_known_noise_variances(command_line):
     )
 
 
-def test_many_rows_take_the_low_rank_model(command_line, new, monkeypatch):
-    monkeypatch.setattr("conformal_gp.cli.options.MOST_EXACT_ROWS", 300)
-    monkeypatch.setattr("conformal_gp.cli.training.MOST_EXACT_ROWS", 300)
-    many = command_line.write("many.csv", command_line.rows(400))
-    result = command_line("predict", many, new, "-t", "y", "-c", "90%")
-    assert "400 rows take a low-rank Gaussian process" in result.stderr
-    assert "takes up to 300 rows" in command_line.error("predict", many, new, "-t", "y", "--tuning", "train")
-    command_line("fit", many, "-t", "y", "-o", "m")
-    assert command_line("predict", new, "--model", "m", "-c", "90%").stdout == result.stdout
-
-
 # Saved models
 
 

@@ -10,7 +10,7 @@ import typer
 
 from conformal_gp.cli import options
 from conformal_gp.cli.levels import more_rows, parse_levels
-from conformal_gp.cli.options import LabelRange, Model, Reading
+from conformal_gp.cli.options import Model, Reading
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import Training, read_training
 
@@ -32,7 +32,6 @@ def evaluate(
     tails: options.Tails = "joint",
     folds: options.Folds = None,
     *,
-    possible: LabelRange,
     choice: Model,
     reading: Reading,
     quiet: options.Quiet = False,
@@ -46,10 +45,7 @@ def evaluate(
     output = Output(quiet=quiet, as_json=as_json)
     levels = parse_levels(confidence, any_level=any_level)
     training = read_training(data, target, reading, output)
-    ends = possible.ends(training.y)
-    held_out = cross_validated(
-        training, choice, folds, output, levels or None, tails=tails, importance=True, label_range=ends
-    )
+    held_out = cross_validated(training, choice, folds, output, levels or None, tails=tails, importance=True)
     if not levels:
         output.notice(more_rows(held_out.levels))
     findings, sentences = held_out.findings(), _sentences(held_out, training)
@@ -68,7 +64,6 @@ def report(
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     folds: options.Folds = None,
     *,
-    possible: LabelRange,
     choice: Model,
     reading: Reading,
     quiet: options.Quiet = False,
@@ -91,9 +86,8 @@ def report(
             target_name=target,
             row_numbers=training.X.index + 1,
             title=title,
-            model=choice.regressor(training.y.size),
+            model=choice.regressor(training.y),
             cv=_held_out_by(folds, training.y.size, choice.seed, output),
-            label_range=possible.ends(training.y),
             noise_variance=training.noise,
             random_state=choice.seed,
             progress=progress,
@@ -113,7 +107,7 @@ def cross_validated(
 
     cv = _held_out_by(folds, training.y.size, choice.seed, output)
     asked |= {"cv": cv, "random_state": choice.seed, "plain": PLAIN, "noise_variance": training.noise}
-    model = choice.regressor(training.y.size)
+    model = choice.regressor(training.y)
     with output.working("cross-validating") as progress:
         return cross_validate_intervals({CONFORMAL: model}, training.X, training.y, levels, progress=progress, **asked)
 

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import partial, wraps
-from math import inf
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
@@ -33,8 +32,6 @@ Missing = Literal["error", "drop", "impute"]
 Kernel = Literal["se", "rq", "nn", "matern32", "matern52"]
 Tuning = Literal["auto", "augmented", "holdout", "train"]
 Warp = Literal["auto", "none", "log", "sqrt", "box-cox", "yeo-johnson"]
-# Most rows of an exact Gaussian process, whose n by n matrices then take 200 MB each; more take the low-rank one.
-MOST_EXACT_ROWS = 5000
 
 
 @dataclass(frozen=True)
@@ -65,42 +62,23 @@ class Model:
     tuning: Annotated[Tuning | None, _model(help="How settings are found; all but train keep the guarantee.")] = None
     warp: Annotated[Warp | None, _model(help="Map of the labels; predictions come back in their units.")] = None
     difficulty: Annotated[Literal["auto", "none"] | None, _model(help="Widths follow the difficulty.")] = None
+    lower_bound: Annotated[float | None, _model(metavar="NUMBER", help="No label can be below.")] = None
+    upper_bound: Annotated[float | None, _model(metavar="NUMBER", help="No label can be above.")] = None
     seed: Annotated[int, typer.Option(min=0, help="Seed of all that is random.", rich_help_panel="Model")] = 0
     jobs: Annotated[int | None, _model(help="Threads; -1 is all cores.")] = None
 
-    def given(self) -> dict[str, Any]:
-        """Options that differ from their defaults, as parameters of the regressor."""
+    def regressor(self, labels: Any) -> Any:
+        """The unfitted model for rows with these labels."""
+        from conformal_gp import ConformalGPRegressor
+
         named = {"seed": "random_state", "jobs": "n_jobs"}
         values = {named.get(option.name, option.name): getattr(self, option.name) for option in fields(self)}
-        return {name: None if value == "none" else value for name, value in values.items() if value is not None}
-
-    def regressor(self, n_rows: int) -> Any:
-        """The unfitted model. Its class depends only on the number of rows."""
-        from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
-
-        if n_rows <= MOST_EXACT_ROWS:
-            return ConformalGPRegressor(**self.given())
-        if self.tuning not in (None, "auto", "holdout"):
-            raise ValueError(
-                f"--tuning {self.tuning} takes up to {MOST_EXACT_ROWS:,} rows, got {n_rows:,}; leave it out."
-            )
-        return SparseConformalGPRegressor(**{name: value for name, value in self.given().items() if name != "tuning"})
-
-
-@dataclass(frozen=True)
-class LabelRange:
-    """What labels are possible. Ends that are fixed beforehand take no possible label away, so coverage stays."""
-
-    lower_bound: Annotated[float, typer.Option(metavar="NUMBER", help="No label is below.", show_default=False)] = -inf
-    upper_bound: Annotated[float, typer.Option(metavar="NUMBER", help="No label is above.", show_default=False)] = inf
-
-    def ends(self, labels: Any) -> tuple[float, float]:
-        """Least and greatest possible label, or an error if a training row's is outside."""
-        low, high = self.lower_bound, self.upper_bound
-        if low >= high or ((labels < low) | (labels > high)).any():
+        bounds = low, high = values.pop("lower_bound"), values.pop("upper_bound")
+        if (low is not None and (labels < low).any()) or (high is not None and (labels > high).any()):
             span = f"{labels.min():g} to {labels.max():g}"
-            raise ValueError(f"--lower-bound {low:g} and --upper-bound {high:g} must enclose the labels, {span}.")
-        return low, high
+            raise ValueError(f"--lower-bound and --upper-bound must enclose the labels, {span}; got {low} and {high}.")
+        given = {name: None if value == "none" else value for name, value in values.items() if value is not None}
+        return ConformalGPRegressor(y_bounds=None if bounds == (None, None) else bounds, **given)
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,7 +12,7 @@ import typer
 
 from conformal_gp.cli import options
 from conformal_gp.cli.levels import more_rows, parse_levels, written
-from conformal_gp.cli.options import LabelRange, Model, Reading
+from conformal_gp.cli.options import Model, Reading
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.training import read_new, read_training
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformal_gp.tables import Table
     from conformal_gp.types import Array
 
-_OF_FIT = ("kernel", "tuning", "warp", "difficulty", "seed", "jobs", "dates", "drop", "noise_column")
+_OF_FIT = {*(option.name for option in fields(Model)), "dates", "drop", "noise_column"}
 _ROWS_NAMED = 5
 
 
@@ -76,7 +76,6 @@ def predict(
         Literal["error", "blank"], typer.Option(help="New categories: an error, or leave predictions empty.")
     ] = "error",
     *,
-    possible: LabelRange,
     choice: Model,
     reading: Reading,
     quiet: options.Quiet = False,
@@ -117,7 +116,7 @@ def predict(
         levels = supported_levels(fitted._predictor.n_ranked)
         output.notice(more_rows(levels))
     with output.working(f"predicting {len(X)} rows"):
-        found = _predictions(fitted, X, noise, levels, shares, tails).clip(*possible.ends(_labels(fitted)))
+        found = _predictions(fitted, X, noise, levels, shares, tails)
     found["beyond_training"] = _beyond(fitted, X, table, output)
     if out != "-" or not as_json:
         added = found.reindex(table.frame.index).fillna({"beyond_training": ""})
@@ -134,7 +133,7 @@ def predict(
 
 def _load(ctx: typer.Context, path: str, target: str | None) -> Any:
     """A saved model with its columns; options that say how to fit would be without effect, and are refused."""
-    given = [name for name in _OF_FIT if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"]
+    given = [name for name in ctx.params if name in _OF_FIT and ctx.get_parameter_source(name).name == "COMMANDLINE"]
     if given:
         option = given[0].replace("_", "-")
         raise ValueError(f"--{option} says how to fit, and with --model that is done; give it to conformal-gp fit.")
@@ -164,12 +163,6 @@ def _predictions(
         names = [f"quantile_{written(share)}" for share in shares]
         found[names] = model.predict_quantiles(X, [*map(float, shares)], **known)
     return found
-
-
-def _labels(model: Any) -> Array:
-    """Labels of the rows that a model was fitted to."""
-    rows = model._training_rows
-    return rows[1] if isinstance(rows, tuple) else rows.each(lambda _, y: y, "labels")
 
 
 def _beyond(model: Any, X: Any, table: Table, output: Output) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from conformal_gp.cli.options import MOST_EXACT_ROWS, Model, Reading
+from conformal_gp.cli.options import Model, Reading
 from conformal_gp.cli.output import Output
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Training(NamedTuple):
     def fit(self, choice: Model, output: Output) -> Any:
         """Fit a model, which keeps what is needed to read new rows."""
         with output.working(f"fitting to {self.y.size} rows"):
-            model = choice.regressor(self.y.size).fit(self.X, self.y, noise_variance=self.noise)
+            model = choice.regressor(self.y).fit(self.X, self.y, noise_variance=self.noise)
         model._columns = self.columns
         return model
 
@@ -55,8 +55,6 @@ def read_training(source: str, target: str, reading: Reading, output: Output) ->
     X, noise = X[labelled], None if noise is None else noise[labelled]
     if len(X) < FEWEST_ROWS:
         raise ValueError(f"{table.name} has {len(X)} rows without missing values; at least {FEWEST_ROWS} are needed.")
-    if len(X) > MOST_EXACT_ROWS:
-        output.notice(f"{len(X):,} rows take a low-rank Gaussian process; the guarantee stays exact")
     return Training(X, y[X.index], columns, noise)
 
 

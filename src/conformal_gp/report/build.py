@@ -32,7 +32,6 @@ def build_report(
     model: Any = None,
     cv: Any = 10,
     max_chart_rows: int = 200,
-    label_range: tuple[float, float] = (-np.inf, np.inf),
     noise_variance: ArrayLike | None = None,
     random_state: int | None = 0,
     progress: Progress | None = None,
@@ -61,7 +60,7 @@ def build_report(
         (``ShuffleSplit(1, test_size=2000)``); the page is about these.
     max_chart_rows : int, default=200
         Number of rows in the chart, drawn at random. Coverage and widths are over all held-out rows.
-    label_range, noise_variance
+    noise_variance
         As in :func:`conformal_gp.evaluation.cross_validate_intervals`.
     random_state : int or None, default=0
         Seed of the folds, of the rows in the chart, and of the default model.
@@ -113,7 +112,6 @@ def build_report(
             random_state=random_state,
             plain=PLAIN,
             importance=True,
-            label_range=label_range,
             noise_variance=noise_variance,
             progress=done,
         )
