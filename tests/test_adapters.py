@@ -24,6 +24,7 @@ X, Y = make_data(5, 40)
 NEW, LABELS = make_data(6, 10)
 MEAN = 40.0
 
+
 def adapted(**options):
     return from_process(KERNEL, X, Y + MEAN, **{"noise_variance": 0.05, "mean": MEAN, "design": [], **options})
 
@@ -40,7 +41,6 @@ def test_answers_are_those_of_labels_less_the_mean():
     for again in (pickle.loads(pickle.dumps(model)), loads(dumps(model))):
         np.testing.assert_array_equal(again.predict_interval(NEW, 0.9), model.predict_interval(NEW, 0.9))
         assert again.guarantee_ == model.guarantee_
-
 
 
 @pytest.mark.parametrize("gamma", [2.0, 1.0, np.inf])
@@ -100,7 +100,6 @@ def test_sklearn(normalize_y, white):
     expected = centre + scale * ours.predict_interval(NEW, 0.9)
     np.testing.assert_allclose(model.predict_interval(NEW, 0.9), expected, atol=1e-8)
     assert model.guarantee_.startswith("Not exact")
-
 
 
 def test_sklearn_with_design_rows_and_names():

@@ -58,24 +58,19 @@ def check_squares(name: str, values: Array, feature_names: NDArray[Any] | None =
             return
     largest = np.unravel_index(int(np.argmax(np.abs(values))), values.shape)
     what = _named(int(largest[1]), feature_names) if len(largest) > 1 else name
-    raise ValueError(
-        f"{name} reaches {np.abs(values[largest]):.1e}, whose square overflows; divide {what} by a constant."
-    )
+    most = np.abs(values[largest])
+    raise ValueError(f"{name} reaches {most:.1e}, whose square overflows; divide {what} by a constant.")
 
 
 def check_unmasked(name: str, values: Any) -> None:
     """Raise a ValueError if entries of a masked array are masked: what is under a mask is no data."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise ValueError(
-            f"{name} has masked entries ({np.ma.count_masked(values)}); fill them in or leave these rows out."
-        )
+        count = np.ma.count_masked(values)
+        raise ValueError(f"{name} has masked entries ({count}); fill them in or leave these rows out.")
 
 
 def check_inputs(estimator: BaseEstimator, X: Any, *, reset: bool, y: Any = "no_validation") -> Array:
-    """``X`` as a finite (n, d) float64 array that fits what the estimator was fitted to.
-
-    With ``reset``, ``y`` is only asked to be there; :func:`check_labels` looks at it.
-    """
+    """``X`` as a finite (n, d) float64 array that fits what the estimator was fitted to; ``y`` must not be None."""
     if reset:
         need_labels(estimator, y)
     check_unmasked("X", X)
@@ -153,9 +148,7 @@ def _is_date(dtype: Any) -> bool:
 
 
 def _no_dates(what: str) -> ValueError:
-    return ValueError(
-        f"{what}; inputs must be numbers. Use parts of them (year, month, day of the week), or days since one."
-    )
+    return ValueError(f"{what}; inputs must be numbers. Use parts of them (year, month, weekday), or days since one.")
 
 
 def beyond(X: Array, ends: Array) -> Mask:
@@ -192,10 +185,8 @@ def check_known_noise(noise_variance: Any, X: Array, first_row: int = 0) -> Arra
     """``noise_variance`` as one finite variance for each row of ``X``."""
     check_unmasked("noise_variance", noise_variance)
     if np.ndim(noise_variance) != 1 or len(noise_variance) != len(X):
-        raise ValueError(
-            f"noise_variance must hold one number for each of the {len(X)} rows, got an array of shape "
-            f"{np.shape(noise_variance)}."
-        )
+        got = f"an array of shape {np.shape(noise_variance)}"
+        raise ValueError(f"noise_variance must hold one number for each of the {len(X)} rows, got {got}.")
     variances = np.asarray(noise_variance, dtype=np.float64)
     check_finite("noise_variance", variances, first_row=first_row)
     if (variances < 0.0).any():

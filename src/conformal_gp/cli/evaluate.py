@@ -42,13 +42,13 @@ def evaluate(
     How many labels lie outside, beside what chance allows, how wide error bars are, and what would help most. Beside
     the guaranteed intervals stand the same Gaussian process's own error bars (plain GP).
     """
-    output = Output(quiet=quiet, as_json=as_json)
+    output = Output(quiet=quiet)
     levels = parse_levels(confidence, any_level=any_level)
     training = read_training(data, target, reading, output)
     held_out = cross_validated(training, choice, folds, output, levels or None, tails=tails, importance=True)
     if not levels:
         output.notice(more_rows(held_out.levels))
-    findings, sentences = held_out.findings(), _sentences(held_out, training)
+    findings, sentences = held_out.findings(), _sentences(held_out, training.X)
     if as_json:
         counts = {"rows": training.y.size, "held_out": held_out.y.size, "inputs": list(training.X)}
         found = {"findings": [_document(finding) for finding in findings], "importance": held_out.importance}
@@ -79,18 +79,17 @@ def report(
     training = read_training(data, target, reading, output)
     from conformal_gp.report import build_report
 
+    described = {"target_name": target, "title": title, "row_numbers": training.X.index + 1}
     with output.working("cross-validating") as progress:
         page = build_report(
             training.X,
             training.y,
-            target_name=target,
-            row_numbers=training.X.index + 1,
-            title=title,
             model=choice.regressor(training.y),
             cv=_held_out_by(folds, training.y.size, choice.seed, output),
             noise_variance=training.noise,
             random_state=choice.seed,
             progress=progress,
+            **described,
         )
     if out == "-":
         sys.stdout.write(page)
@@ -129,21 +128,19 @@ def _document(finding: Finding) -> dict[str, Any]:
     return asdict(finding) | counted | {"level": float(finding.level)}
 
 
-def _sentences(held_out: HeldOut, training: Training) -> list[str]:
+def _sentences(held_out: HeldOut, X: Any) -> list[str]:
     """On errors of predictions, on which columns matter, and on what would help."""
-    import numpy as np
-
     from conformal_gp.evaluation import advice
     from conformal_gp.evaluation.findings import number
 
-    error = np.sqrt(np.mean((held_out.y - held_out.prediction[CONFORMAL]) ** 2))
+    error = ((held_out.y - held_out.prediction[CONFORMAL]) ** 2).mean() ** 0.5
     grown = [f"{name} {growth:+.0%}" for name, growth in held_out.importance.items()]
     more = f" and {len(grown) - MOST_INPUTS} more" if len(grown) > MOST_INPUTS else ""
-    help_ = advice(held_out, training.X.iloc[held_out.rows])
+    help_most = advice(held_out, X.iloc[held_out.rows])
     return [
         f"Predictions miss by {number(error)} (root mean square), where labels scatter by {number(held_out.y.std())}.",
         f"Error of predictions when a column is shuffled: {', '.join(grown[:MOST_INPUTS])}{more}.",
-        *([f"What would help most: {help_}"] if help_ else []),
+        *([f"What would help most: {help_most}"] if help_most else []),
     ]
 
 

@@ -77,7 +77,8 @@ class Model:
         if (low is not None and (labels < low).any()) or (high is not None and (labels > high).any()):
             span = f"{labels.min():g} to {labels.max():g}"
             raise ValueError(f"--lower-bound and --upper-bound must enclose the labels, {span}; got {low} and {high}.")
-        given = {name: None if value == "none" else value for name, value in values.items() if value is not None}
+        given: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+        given |= {name: None for name, value in given.items() if value == "none"}
         return ConformalGPRegressor(y_bounds=None if bounds == (None, None) else bounds, **given)
 
 

@@ -13,13 +13,11 @@ from rich.console import Console
 
 
 class Output:
-    """Messages and results of a command; with ``as_json`` the result is one JSON document, notices included."""
+    """Messages and results of a command."""
 
-    def __init__(self, *, quiet: bool, as_json: bool = False):
-        self.quiet = quiet
-        self.as_json = as_json
+    def __init__(self, *, quiet: bool):
         self.notices: list[str] = []
-        self._errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+        self._errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True, quiet=quiet)
         self._results = Console(highlight=False, markup=False)
 
     def notice(self, text: str) -> None:
@@ -29,8 +27,8 @@ class Output:
             self.info(f"note: {text}")
 
     def info(self, *lines: str) -> None:
-        """Print progress and summaries."""
-        for line in lines if not self.quiet else ():
+        """Print summaries."""
+        for line in lines:
             self._errors.print(line)
 
     def result(self, *renderables: Any) -> None:
@@ -39,23 +37,15 @@ class Output:
             self._results.print(renderable, soft_wrap=isinstance(renderable, str))
 
     def document(self, document: dict[str, Any]) -> None:
-        """Print a result for machines: strict JSON, null for numbers that are not finite."""
+        """Print a result for machines, notices included: strict JSON, null for numbers that are not finite."""
         print(json.dumps(_strict(document | {"notices": self.notices}), allow_nan=False, ensure_ascii=False))
 
     @contextmanager
     def working(self, label: str) -> Iterator[Callable[[int, int], None]]:
         """Show progress on a terminal, and turn warnings into notices; yields a function of how much is done."""
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        shown = not self.quiet and self._errors.is_terminal
-        with (
-            warnings.catch_warnings(record=True) as caught,
-            Progress(*columns, console=self._errors, transient=True, disable=not shown) as bar,
-        ):
+        with warnings.catch_warnings(record=True) as caught, self._errors.status(label) as status:
             warnings.simplefilter("always")
-            task = bar.add_task(label, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+            yield lambda done, total: status.update(f"{label}: {done} of {total}")
         for warning in caught:  # commands speak of extrapolation themselves
             if issubclass(warning.category, UserWarning) and warning.category.__name__ != "ExtrapolationWarning":
                 self.notice(str(warning.message))

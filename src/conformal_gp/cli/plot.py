@@ -74,7 +74,7 @@ def plot(
     from conformal_gp.evaluation import supported_levels
 
     display: Any
-    named = {"target_name": target}
+    named: dict[str, Any] = {"target_name": target}
     if kind == "band" or X_new is not None:
         model = training.fit(choice, output)
         levels = levels or [*map(float, supported_levels(model._predictor.n_ranked))]

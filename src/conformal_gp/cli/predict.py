@@ -90,7 +90,7 @@ def predict(
     from conformal_gp.files import check_output
     from conformal_gp.tables import kind_of, write_table
 
-    output = Output(quiet=quiet, as_json=as_json)
+    output = Output(quiet=quiet)
     levels = parse_levels(confidence, any_level=any_level)
     shares = parse_levels(quantiles, "--quantiles", any_level=True)
     if [*files, model].count("-") > 1:
@@ -133,7 +133,7 @@ def predict(
 
 def _load(ctx: typer.Context, path: str, target: str | None) -> Any:
     """A saved model with its columns; options that say how to fit would be without effect, and are refused."""
-    given = [name for name in ctx.params if name in _OF_FIT and ctx.get_parameter_source(name).name == "COMMANDLINE"]
+    given = [name for name in _OF_FIT if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"]
     if given:
         option = given[0].replace("_", "-")
         raise ValueError(f"--{option} says how to fit, and with --model that is done; give it to conformal-gp fit.")

@@ -85,7 +85,7 @@ def cross_validate_intervals(
     X, y
         Inputs and labels, as models take them.
     confidence_level : float, sequence of floats or None, default=None
-        Level or levels; None takes those of 90, 95 and 99% that the rows support (:func:`supported_levels`).
+        None takes those of 90, 95 and 99% that the rows support (:func:`supported_levels`).
     cv : int or splitter, default=10
         Number of shuffled folds, or a scikit-learn splitter that holds out every row at most once.
     random_state : int or None, default=0
@@ -164,11 +164,11 @@ def cross_validate_intervals(
         """Predictions (0) or intervals (1) of each method, in the order of the rows."""
         return {name: np.concatenate([part[place] for part in parts])[order] for name, parts in found.items()}
 
-    y, prediction = labels[rows[order]], joined(0)
-    error = np.mean((y - prediction[first]) ** 2)
+    held, prediction = labels[rows[order]], joined(0)
+    error = float(np.mean((held - prediction[first]) ** 2))
     growth = growth_of_error(columns_of(X), error, squares / rows.size) if importance else {}
     outside = np.concatenate(beyond)[order] if beyond else np.zeros(rows.size, dtype=bool)
-    return HeldOut(y, levels or [], prediction, joined(1), growth, outside, rows[order])
+    return HeldOut(held, levels or [], prediction, joined(1), growth, outside, rows[order])
 
 
 def error_bars(mean: Array, std: Array, levels: Sequence[float]) -> Array:

@@ -13,7 +13,6 @@ from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import percent
 from conformal_gp.evaluation.parts import columns_of
 from conformal_gp.plotting.frame import Display, accent, arrowheads, ink, limits_of, stacked, tint, vector
-from conformal_gp.types import Array
 from conformal_gp.validation import is_frame
 
 ARROWS = 12  # along a band without a finite end
@@ -152,7 +151,7 @@ class PredictionBandDisplay(Display):
 
 def _along(
     X: Any, feature: int | str, fixed: Mapping[int | str, Any], n_points: int
-) -> tuple[Array, Any, dict[str, Any]]:
+) -> tuple[Any, Any, dict[str, Any]]:
     """Places along one input, rows of the kind of ``X`` there with other inputs held, and what to say of them."""
     columns = columns_of(X)
     names = list(columns)
@@ -161,7 +160,8 @@ def _along(
     held |= {_name(names, key, "fixed"): value for key, value in fixed.items()}
     values = columns[varied]
     categories = list(np.unique(values)) if _is_text(values) else None
-    grid = np.linspace(values.min(), values.max(), n_points) if categories is None else np.arange(len(categories)) * 1.0
+    n_places = n_points if categories is None else len(categories)
+    grid = np.linspace(values.min(), values.max(), n_places) if categories is None else np.arange(float(n_places))
     rows: dict[str, Any] = {}
     told, distance = [], np.zeros(values.size)
     for name, column in columns.items():

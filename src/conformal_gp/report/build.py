@@ -47,25 +47,18 @@ def build_report(
         Inputs; columns are called as in the data frame, or x0, x1 and so on.
     y : array-like of shape (n_samples,)
         Labels.
-    target_name : str, default="y"
-        Name of the label.
+    target_name, title : str
+        What the label and the page are called.
     row_numbers : array-like of int of shape (n_samples,), or None, default=None
         Row numbers to show in the chart, for example if some rows of a table were left out. None counts from 1.
-    title : str or None, default=None
-        Title of the page.
     model : ConformalGPRegressor or None, default=None
         Model to report on; it is cloned for every fit. None is ``ConformalGPRegressor(random_state=random_state)``.
-    cv : int or splitter, default=10
-        Number of shuffled folds, or a scikit-learn splitter that holds out rows at most once
-        (``ShuffleSplit(1, test_size=2000)``); the page is about these.
+    cv, noise_variance, progress
+        As in :func:`conformal_gp.evaluation.cross_validate_intervals`.
     max_chart_rows : int, default=200
         Number of rows in the chart, drawn at random. Coverage and widths are over all held-out rows.
-    noise_variance
-        As in :func:`conformal_gp.evaluation.cross_validate_intervals`.
     random_state : int or None, default=0
         Seed of the folds, of the rows in the chart, and of the default model.
-    progress : callable or None, default=None
-        Called after each fit with the number of fits done and of all fits.
 
     Returns
     -------
@@ -88,8 +81,7 @@ def build_report(
         raise ValueError(f"model must have predict_interval, as ConformalGPRegressor has; got {type(model).__name__}.")
     if max_chart_rows < 1:
         raise ValueError(f"max_chart_rows must be at least 1, got {max_chart_rows}.")
-    noise = {} if noise_variance is None else {"noise_variance": noise_variance}
-    fitted = clone(model).fit(X, y, **noise)
+    fitted = clone(model).fit(X, y, noise_variance=noise_variance)
     numbers = np.arange(1, np.size(y) + 1) if row_numbers is None else np.asarray(row_numbers)
     if numbers.shape != np.shape(y):
         raise ValueError(f"row_numbers must have one number for each of {np.size(y)} rows, got {numbers.shape}.")
@@ -103,36 +95,25 @@ def build_report(
 
     with warnings.catch_warnings():  # the page says where intervals are infinite
         warnings.filterwarnings("ignore", message="confidence_level=", category=UserWarning)
-        held_out = cross_validate_intervals(
-            {CONFORMAL: model},
-            X,
-            y,
-            LEVELS,
-            cv=cv,
-            random_state=random_state,
-            plain=PLAIN,
-            importance=True,
-            noise_variance=noise_variance,
-            progress=done,
-        )
+        asked = {"cv": cv, "random_state": random_state, "noise_variance": noise_variance, "progress": done}
+        held_out = cross_validate_intervals({CONFORMAL: model}, X, y, LEVELS, plain=PLAIN, importance=True, **asked)
     rows = _safe_indexing(X, held_out.rows)
     chart = chart_data(rows, held_out, target_name, numbers[held_out.rows], max_chart_rows, random_state)
-    style, script, page = (
-        files("conformal_gp.report").joinpath(name).read_text(encoding="utf-8")
-        for name in ("style.css", "script.js", "page.html")
-    )
+    folder = files("conformal_gp.report")
+    style, script, page = (folder.joinpath(name).read_text("utf-8") for name in ("style.css", "script.js", "page.html"))
+    allowed = f"style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
+    n_chart = len(chart["rows"])
     return Template(page).substitute(
         title=escape(title or f"Prediction intervals for {target_name}"),
         target=escape(target_name),
-        policy=f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; "
-        "form-action 'none'",
+        policy=f"default-src 'none'; {allowed}",
         style=style,
         script=script,
         json=as_json(chart),
         n_held_out=held_out.y.size,
-        n_chart=len(chart["rows"]),
-        last_row=len(chart["rows"]) - 1,
-        middle_row=len(chart["rows"]) // 2,
+        n_chart=n_chart,
+        last_row=n_chart - 1,
+        middle_row=n_chart // 2,
         in_short=tables.in_short(held_out, rows, np.size(y), fits),
         guarantee=tables.guarantee(fitted),
         coverage=tables.coverage_table(held_out),

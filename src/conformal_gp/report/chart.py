@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.evaluation import HeldOut, chance_range, percent
-from conformal_gp.evaluation.parts import columns_of
 from conformal_gp.evaluation.findings import number
+from conformal_gp.evaluation.parts import columns_of
 from conformal_gp.metrics import coverage, mean_width
 from conformal_gp.types import Array
 

@@ -13,8 +13,8 @@ from sklearn.metrics import r2_score
 
 from conformal_gp import __version__
 from conformal_gp.evaluation import Finding, HeldOut, Judgement, advice, coverage_by_parts, percent, verdict
-from conformal_gp.evaluation.parts import columns_of
 from conformal_gp.evaluation.findings import number
+from conformal_gp.evaluation.parts import columns_of
 from conformal_gp.frames import input_names
 from conformal_gp.model_words import TUNING, kernel_in_words
 from conformal_gp.report.chart import CONFORMAL, PERCENTS, PLAIN, decimals, text, written
