@@ -8,7 +8,6 @@ import pytest
 from scipy.integrate import quad
 
 from cases import fixed_model, make_data
-from conformal_gp.metrics import interval_score
 from conformal_gp.steps import PredictiveDistribution
 
 X, Y = make_data(0, 40)
@@ -35,17 +34,6 @@ def test_crps_is_the_integral():
     np.testing.assert_allclose(PredictiveDistribution(steps).crps(y), expected, rtol=1e-6)
     assert PredictiveDistribution(np.array([[3.5]])).crps([1.0]) == 2.5  # one step: the absolute error
     assert PredictiveDistribution(np.array([[0.0, np.inf]])).crps([0.0]) == np.inf
-
-
-def test_measures_are_those_of_scoringrules():
-    scoringrules = pytest.importorskip("scoringrules", reason="scoringrules is a test extra")
-    rng = np.random.default_rng(3)
-    y, steps = rng.standard_normal(20), np.sort(rng.standard_normal((20, 9)), axis=1)
-    expected = scoringrules.crps_ensemble(y, steps, estimator="nrg")
-    np.testing.assert_allclose(PredictiveDistribution(steps).crps(y), expected, rtol=1e-9)
-    ends = np.sort(rng.standard_normal((20, 2)), axis=1)
-    expected = scoringrules.interval_score(y, ends[:, 0], ends[:, 1], 0.1)
-    assert interval_score(y, ends, 0.9) == pytest.approx(expected.mean())
 
 
 def test_the_object_says_what_the_methods_say(model):

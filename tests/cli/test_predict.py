@@ -1,9 +1,7 @@
 """``conformal-gp fit`` and ``predict``: the library's numbers, in the table they belong to."""
 
 import io
-import os
-import stat
-import threading
+import sys
 
 import numpy as np
 import pandas as pd
@@ -11,7 +9,6 @@ import pytest
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.io import load, save
-from devices import make_null_device
 
 FAST = ("--tuning", "holdout")
 
@@ -75,6 +72,8 @@ def test_default_levels_are_those_that_the_rows_support(command_line, train, new
 )
 def test_ways_to_write_levels(command_line, train, new, levels):
     assert command_line.json("predict", train, new, "-t", "y", *FAST, *levels)["levels"] == [0.8, 0.9, 0.95]
+    low = command_line.json("predict", train, new, "-t", "y", *FAST, "-c", "5%", "--any-level")
+    assert low["levels"] == [0.05]
 
 
 @pytest.mark.parametrize(
@@ -93,11 +92,6 @@ def test_ways_to_write_levels(command_line, train, new, levels):
 )
 def test_levels_that_are_none(command_line, level, word):
     assert word in command_line.error("predict", "no.csv", "no.csv", "-t", "y", f"--confidence={level}")
-
-
-def test_low_levels_can_be_asked_for(command_line, train, new):
-    document = command_line.json("predict", train, new, "-t", "y", *FAST, "-c", "5%", "--any-level")
-    assert document["levels"] == [0.05]
 
 
 # Tables
@@ -141,6 +135,11 @@ def test_mistakes_are_told_before_the_fit(command_line, train, new, monkeypatch)
     assert "has no column 'Y'. Did you mean 'y'?" in command_line.error("predict", train, new, "-t", "Y")
     assert "out.xls must be CSV" in command_line.error("predict", train, new, "-t", "y", "-o", "out.xls")
     assert "no such folder" in command_line.error("predict", train, new, "-t", "y", "-o", "no/out.csv")
+    for library, out, extra in (("pyarrow", "out.parquet", "parquet"), ("openpyxl", "out.xlsx", "excel")):
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, library, None)
+            said = command_line.error("predict", train, new, "-t", "y", "-o", out)
+            assert f"{out} needs pip install 'conformal-gp[{extra}]'" in said
     assert "give two tables" in command_line.error("predict", new, "-t", "y")
     two = command_line.write("two.csv", command_line.rows(2).replace("low", "top").replace("middle", "top"))
     assert "at least 3 are needed" in command_line.error("predict", two, new, "-t", "y", "--unseen", "blank")
@@ -256,38 +255,3 @@ def test_an_input_is_never_overwritten(command_line, train, new, model, name):
         for command in ("fit", "report"):
             assert "which is an input" in command_line.error(command, train, "-t", "y", "-o", train)
     assert (command_line.folder / name).read_bytes() == before
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes")
-def test_pipes_links_and_devices(command_line, train, new, tmp_path):
-    pipe, read = tmp_path / "pipe", []
-    os.mkfifo(pipe)
-    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
-    reader.start()
-    command_line("predict", train, new, "-t", "y", *FAST, "-o", pipe, "-q")
-    reader.join(timeout=60)
-    assert read[0].startswith(b"a,b,kind,y_mean")
-    (tmp_path / "link.csv").symlink_to(tmp_path / "target.csv")
-    command_line("predict", train, new, "-t", "y", *FAST, "-o", "link.csv", "-q")
-    assert (tmp_path / "target.csv").read_bytes() == read[0]
-    assert (tmp_path / "link.csv").is_symlink()
-    device = make_null_device(tmp_path)
-    command_line("fit", train, "-t", "y", *FAST, "-o", device, "-q")
-    assert stat.S_ISCHR(device.stat().st_mode)
-
-
-@pytest.mark.parametrize("command", ["predict", "fit"])
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")])
-def test_a_stop_or_a_full_disk_keeps_the_old_file(command_line, train, new, monkeypatch, command, error):
-    old = command_line.write("out", "old content")
-
-    def stopped(descriptor):
-        raise error
-
-    monkeypatch.setattr(os, "fsync", stopped)
-    tables = [train, new] if command == "predict" else [train]
-    arguments = (command, *tables, "-t", "y", *FAST, "-o", old)
-    result = command_line(*arguments, code=130 if isinstance(error, KeyboardInterrupt) else 2)
-    assert ("stopped; no output was left half-written" in result.stderr) is isinstance(error, KeyboardInterrupt)
-    assert old.read_text() == "old content"
-    assert not list(command_line.folder.glob(".*"))

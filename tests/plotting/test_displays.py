@@ -1,6 +1,5 @@
 """Displays draw what the model predicts, with legends beside the data, in light and dark."""
 
-import subprocess
 import sys
 import warnings
 
@@ -64,11 +63,10 @@ def test_legends_and_titles_are_above_the_data(model, rows, pyplot, kind, style,
     assert (ax.get_facecolor()[0] < 0.5) == (style == "dark_background")
 
 
-def test_without_matplotlib_an_error_says_what_to_install():
-    code = "import sys; sys.modules['matplotlib'] = sys.modules['matplotlib.pyplot'] = None\n"
-    code += "from conformal_gp.plotting import ImportanceDisplay; ImportanceDisplay({'a': 1.0}).plot()"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "ImportError: Pictures need Matplotlib: pip install" in found.stderr
+def test_without_matplotlib_an_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match="Pictures need Matplotlib: pip install"):
+        ImportanceDisplay({"a": 1.0}).plot()
 
 
 def test_intervals_of_new_rows_need_no_labels(model, rows):
@@ -77,8 +75,10 @@ def test_intervals_of_new_rows_need_no_labels(model, rows):
     np.testing.assert_array_equal(display.order_, np.argsort(model.predict(X[40:])))
     np.testing.assert_array_equal(display.intervals, model.predict_interval(X[40:], 0.8))
     assert legend(display) == ["training rows", "80% interval", "prediction"]
-    training = display.ax_.lines[0]
+    training, among = display.ax_.lines[0], np.sort(model.predict(X[40:]))
     np.testing.assert_array_equal(training.get_ydata(), y[:40])
+    beyond = (model.predict(X[:40]) < among[0]) | (model.predict(X[:40]) > among[-1])
+    np.testing.assert_array_equal(np.isnan(training.get_xdata()), beyond)  # not piled up at the edge
     assert display.ax_.get_ylabel() == "weight"
     assert not display.missed_.any()
     assert "training rows" not in legend(IntervalDisplay.from_estimator(model, X[40:], train=None))
