@@ -23,6 +23,7 @@ from conformal_gp.evaluation import (
     supported_levels,
     verdict,
 )
+from conformal_gp.evaluation.findings import one_set_range
 
 LEVEL = Fraction(9, 10)
 
@@ -124,6 +125,15 @@ def test_default_levels_give_finite_intervals(rows):
     found = cross_validate_intervals({"m": fixed_model()}, *rows, cv=3)
     assert found.levels == [Fraction(9, 10), Fraction(19, 20)]  # 20 rows are ranked
     assert np.isfinite(found.intervals["m"]).all()
+
+
+def test_coverage_of_one_set_scatters_as_said():
+    """Coverage of new labels by the k-th largest of n scores, over many sets."""
+    rng = np.random.default_rng(0)
+    for level, n, k in ((0.9, 19, 18), (0.8, 59, 48)):
+        held = np.sort(rng.uniform(size=(4000, n)), axis=1)[:, k - 1]  # of uniform scores
+        np.testing.assert_allclose(one_set_range(level, n), np.quantile(held, [0.05, 0.95]), atol=0.01)
+    assert held_out(np.zeros(3), 1.0).one_set() == ""
 
 
 def test_percent():
@@ -266,7 +276,7 @@ def test_advice_says_what_would_help(uneven):
     normal = rng.standard_normal(400)
     numbered = X.assign(row=np.arange(600.0) + 1)
     assert advice(found, numbered) == "Leave out 'row', which numbers the rows, unless their order matters."
-    assert advice(found, X).startswith("A difficulty (difficulty=): errors are larger where x is 0.8")
+    assert "a difficulty of your own (difficulty=): errors are larger where x is 0.8" in advice(found, X)
     levels = (LEVEL, Fraction(99, 100))
     assert advice(held_out(normal, [1.645, np.inf], levels=levels)).startswith("More rows, or a lower level: 99% takes")
     skewed = rng.exponential(size=400) - 0.05

@@ -140,7 +140,7 @@ def _sentences(held_out: HeldOut, X: Any) -> list[str]:
     return [
         f"Predictions miss by {number(error)} (root mean square), where labels scatter by {number(held_out.y.std())}.",
         f"Error of predictions when a column is shuffled: {', '.join(grown[:MOST_INPUTS])}{more}.",
-        *([f"What would help most: {help_most}"] if help_most else []),
+        *filter(None, [held_out.one_set(), f"What would help most: {help_most}" if help_most else ""]),
     ]
 
 

@@ -50,7 +50,8 @@ def advice(held_out: HeldOut, X: Any = None) -> str:
     if parts:
         worst = max(parts, key=lambda part: part.miscoverage)
         share = f"{percent(worst.miscoverage, 1)} outside at {percent(usual.level)}"
-        return f"A difficulty (difficulty=): errors are larger where {worst.among} ({share}), and widths do not follow."
+        where = f"errors are larger where {worst.among} ({share}), and widths do not follow"
+        return f"More rows of this kind, or a difficulty of your own (difficulty=): {where}."
     if usual.n_outside and binomtest(usual.n_above, usual.n_outside).pvalue < ONE_SIDED:
         warp = "log" if held_out.y.min() > 0.0 else "yeo-johnson"
         sides = f"{usual.n_above} labels lie above their intervals and {usual.n_below} below"

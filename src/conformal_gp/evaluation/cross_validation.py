@@ -17,8 +17,8 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.validation import has_fit_parameter
 
-from conformal_gp.conformal.levels import read_levels
-from conformal_gp.evaluation.findings import Finding, Level, supported_levels
+from conformal_gp.conformal.levels import read_levels, rows_needed
+from conformal_gp.evaluation.findings import USUAL, Finding, Level, one_set_range, percent, supported_levels
 from conformal_gp.evaluation.parts import columns_of
 from conformal_gp.types import Array, Mask, Rows
 from conformal_gp.validation import ExtrapolationWarning
@@ -52,6 +52,17 @@ class HeldOut:
     """Rows that lay beyond the rows that they were predicted from, (n,)."""
     rows: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Which rows of the data were held out, (n,)."""
+    n_ranked: int = 0
+    """How many rows the first method's intervals were ranked among, in the last fold; 0 if that is not known."""
+
+    def one_set(self) -> str:
+        """How far coverage of one set of training rows may lie from the level, in a sentence; empty if not known."""
+        level = next((level for level in self.levels if level >= USUAL[0]), self.levels[-1])
+        if rows_needed(level) > self.n_ranked:
+            return ""
+        low, high = 100.0 * one_set_range(level, self.n_ranked)
+        sets = f"with {self.n_ranked} ranked rows, nine in ten sets have intervals that hold {low:.0f} to {high:.0f}%"
+        return f"A level is an average over sets of training rows: {sets} of new labels at {percent(level)}."
 
     def findings(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
         """How each method did at each level, or each of those given."""
@@ -132,7 +143,7 @@ def cross_validate_intervals(
     levels = None if confidence_level is None else read_levels(confidence_level)[0]
     found: dict[str, list[tuple[Array, Array]]] = {name: [] for name in (first, *filter(None, [plain]), *models)}
     beyond: list[Mask] = []
-    squares, done = np.zeros(len(columns_of(X))), 0
+    squares, done, n_ranked = np.zeros(len(columns_of(X))), 0, 0
 
     def noise(model: Any, which: Rows) -> dict[str, Array]:
         takes = noise_variance is not None and has_fit_parameter(model, "noise_variance")
@@ -144,7 +155,9 @@ def cross_validate_intervals(
             ignored = ExtrapolationWarning if name == first else UserWarning
             with warnings.catch_warnings(action="ignore", category=ignored):
                 fitted = clone(model).fit(_safe_indexing(X, train), labels[train], **noise(model, train))
-                levels = levels or supported_levels(fitted._predictor.n_ranked)
+                if name == first:
+                    n_ranked = fitted._predictor.n_ranked if hasattr(fitted, "guarantee_") else 0
+                levels = levels or supported_levels(n_ranked)
                 asked = [float(level) for level in levels]
                 which = noise(model, test) | ({"tails": tails} if hasattr(fitted, "predict_distribution") else {})
                 found[name].append((fitted.predict(new), fitted.predict_interval(new, asked, **which)))
@@ -168,7 +181,7 @@ def cross_validate_intervals(
     error = float(np.mean((held - prediction[first]) ** 2))
     growth = growth_of_error(columns_of(X), error, squares / rows.size) if importance else {}
     outside = np.concatenate(beyond)[order] if beyond else np.zeros(rows.size, dtype=bool)
-    return HeldOut(held, levels or [], prediction, joined(1), growth, outside, rows[order])
+    return HeldOut(held, levels or [], prediction, joined(1), growth, outside, rows[order], n_ranked)
 
 
 def error_bars(mean: Array, std: Array, levels: Sequence[float]) -> Array:

@@ -54,6 +54,7 @@ def in_short(held_out: HeldOut, X: Any, n_rows: int, n_fits: int) -> str:
     if held_out.beyond.any():
         what = "Rows beyond the rows that they were predicted from, whose intervals rest on the model alone"
         said.append(f"{what}: {held_out.beyond.sum()}.")
+    said += filter(None, [held_out.one_set()])
     places = [held_out.levels.index(level) for level in finite]
     ends = {name: every[:, :, places] for name, every in held_out.intervals.items()}
     help_most = advice(replace(held_out, levels=finite, intervals=ends), X)
