@@ -35,7 +35,7 @@ def test_block_form_equals_the_dense_inverse_of_the_bag(name, mean):
     no_columns = np.empty((len(X), 0)), np.empty((2, 0))
     H, H_new = (make_basis(mean, X), make_basis(mean, inputs)) if mean != "zero" else no_columns
     posterior = Posterior(kernel, NOISE, training(X, H), y, flat_prior=True)
-    weights, means, variances, _ = posterior.predict(new_inputs(inputs, X, H_new))
+    weights, means, variances, _ = posterior.predict(new_inputs(inputs, H_new))
     for j in range(2):
         rows = np.vstack([X, inputs[j]])
         M = bag_inverse(kernel, rows, make_basis(mean, rows))
@@ -46,7 +46,7 @@ def test_block_form_equals_the_dense_inverse_of_the_bag(name, mean):
         # the mean is the label at which the new row's weighted residual is zero
         assert M[-1] @ np.append(y, means[j]) == pytest.approx(0.0, abs=1e-10)
         np.testing.assert_allclose(posterior.alpha, M[:-1] @ np.append(y, means[j]), rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(posterior.mean(new_inputs(inputs, X, H_new)), means, rtol=1e-12)
+    np.testing.assert_allclose(posterior.mean(new_inputs(inputs, H_new)), means, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -59,7 +59,7 @@ def test_given_coefficients_are_subtracted_and_added_again(name):
     plain = Posterior(kernel, NOISE, training(X, H[:, :0]), residual)
     np.testing.assert_allclose(given.alpha, plain.alpha, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(given.diagonal, plain.diagonal)
-    found, expected = given.predict(new_inputs(inputs, X, H_new)), plain.predict(new_inputs(inputs, X, H_new[:, :0]))
+    found, expected = given.predict(new_inputs(inputs, H_new)), plain.predict(new_inputs(inputs, H_new[:, :0]))
     np.testing.assert_allclose(found.weights, expected.weights)
     np.testing.assert_allclose(found.variance, expected.variance)
     np.testing.assert_allclose(found.mean, expected.mean + H_new @ given.coefficients)
@@ -83,7 +83,7 @@ def test_zero_mean_agrees_with_scikit_learn(name):
     gp = GaussianProcessRegressor(KERNELS[name], alpha=NOISE, optimizer=None).fit(X, y)
     mean, std = gp.predict(inputs, return_std=True)
     posterior = Posterior(KERNELS[name], NOISE, training(X), y)
-    found = posterior.predict(new_inputs(inputs, X))
+    found = posterior.predict(new_inputs(inputs))
     np.testing.assert_allclose(found.mean, mean, rtol=1e-9)
     np.testing.assert_allclose(found.variance, std**2 + NOISE, rtol=1e-9)  # of a label, noise included
     assert posterior.log_marginal_likelihood == pytest.approx(gp.log_marginal_likelihood_value_)
@@ -94,7 +94,7 @@ def test_a_flat_prior_is_the_limit_of_a_wide_one():
     inputs = np.array([[0.3, -0.2], [2.0, 3.0]])
     flat = Posterior(RBF(0.9), NOISE, training(X, np.ones((12, 1))), y, flat_prior=True)
     wide = Posterior(RBF(0.9) + ConstantKernel(1e5), NOISE, training(X), y)
-    found, expected = flat.predict(new_inputs(inputs, X, np.ones((2, 1)))), wide.predict(new_inputs(inputs, X))
+    found, expected = flat.predict(new_inputs(inputs, np.ones((2, 1)))), wide.predict(new_inputs(inputs))
     for one, other in zip(found[:3], expected[:3], strict=True):  # weights, means, variances
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
 

@@ -19,17 +19,15 @@ def test_constant_columns_are_only_shifted():
 
 
 @pytest.mark.parametrize("stationary", [True, False])
-@pytest.mark.parametrize("seed", range(20))
-def test_any_row_of_the_bag_may_be_the_test_row(seed, stationary):
+def test_any_row_of_the_bag_may_be_the_test_row(stationary):
     """Exchangeability hangs on it: the key depends on the bag, not on which row is left for last."""
-    rng = np.random.default_rng(seed)
-    bag = rng.normal(size=(8, 3)) * [1, 50, 0.02] + [0, 300, 1]
-    bag[rng.integers(8)] *= 4  # an outlier, so that some keys change
-    keys = []
-    for last in range(8):
-        rest = np.delete(bag, last, axis=0)
-        keys.append(SymmetricScaling(rest, stationary).keys(bag[last : last + 1])[0])
-    assert (np.array(keys) == keys[0]).all()
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        bag = rng.normal(size=(8, 3)) * [1, 50, 0.02] + [0, 300, 1]
+        bag[rng.integers(8)] *= 4  # an outlier, so that some keys change
+        rests = [np.delete(bag, last, axis=0) for last in range(8)]
+        keys = [SymmetricScaling(rest, stationary).keys(x[None])[0] for rest, x in zip(rests, bag, strict=True)]
+        assert (np.array(keys) == keys[0]).all()
 
 
 def test_the_middle_half_of_the_rows_gives_the_scale():
@@ -40,13 +38,13 @@ def test_the_middle_half_of_the_rows_gives_the_scale():
     assert (np.abs(np.log(half)) <= 0.5 * np.log(STEP) + 1e-12).all()
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_scales_of_the_usual_distributions_are_near_the_standard_deviation(seed):
-    rng = np.random.default_rng(seed)
-    X = np.column_stack([rng.normal(size=500), rng.uniform(size=500)])
-    scaling = SymmetricScaling(X, True)
-    deviation = scaling.scaling(scaling.training_key()).transform(X).std(axis=0)
-    assert (np.abs(np.log(deviation)) < np.log(1.5)).all()
+def test_scales_of_the_usual_distributions_are_near_the_standard_deviation():
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = np.column_stack([rng.normal(size=500), rng.uniform(size=500)])
+        scaling = SymmetricScaling(X, True)
+        deviation = scaling.scaling(scaling.training_key()).transform(X).std(axis=0)
+        assert (np.abs(np.log(deviation)) < 0.5 * np.log(STEP) + np.log(1.25)).all()
 
 
 @pytest.mark.parametrize("n", [5, 12, 39, 40, 200])
@@ -63,7 +61,7 @@ def test_indicators_of_few_rows_have_the_width_of_a_wider_range():
     X[:15, 0] = 4.0
     X[0, 1] = 1e9  # of all rows but the outermost nothing is left: scale 1
     key = SymmetricScaling(X, True).training_key()
-    assert STEP ** key[0] == pytest.approx(4.0 / 1.5, rel=0.19)
+    assert abs(key[0] - np.log(4.0 / 1.5) / np.log(STEP)) <= 0.5
     assert key[1] == 0
 
 

@@ -9,19 +9,19 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from cases import make_data
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.gp.inputs import Inputs, Scaling
+from conformal_gp.gp.inputs import Inputs, Scaling, points
 from conformal_gp.gp.maximum_likelihood import NOISE_RATIOS
 from conformal_gp.gp.posterior import noise_floor
 from conformal_gp.tuning.learning import Hyperparameters, choose_gamma, learn
 from conformal_gp.tuning.settings import Settings
 
-SETTINGS = Settings(["se"], "constant", None, [2.0], False, 1, 1, deviation=0.5)
+SETTINGS = Settings(["se"], "constant", None, [2.0], False, 1, 1)
 
 
 def learnt(X, y, settings=SETTINGS, n_rows=None, **options):
     """Hyperparameters learnt from unscaled inputs."""
-    inputs = Inputs(X, Scaling.none(X), settings.mean)
-    return learn(settings, inputs, y, n_rows or y.size, np.random.RandomState(0), restricted=True, **options)
+    inputs = Inputs(points(X), Scaling.none(X), settings.mean)
+    return learn(settings, inputs, y, n_rows or y.size, np.random.RandomState(0), **options)
 
 
 @pytest.mark.parametrize("unit", [1e-5, 1e6])
@@ -83,7 +83,7 @@ def test_labels_that_the_mean_explains_are_no_lesson():
 
 def test_gamma_is_chosen_only_among_several():
     X, y = make_data(4, 40)
-    inputs = Inputs(X, Scaling.none(X), "constant")
+    inputs = Inputs(points(X), Scaling.none(X), "constant")
     given = Hyperparameters(RBF(1.0), 0.1, [], 1)
     assert choose_gamma(replace(SETTINGS, gammas=[3.0]), given, inputs, y) == 3.0
     chosen = choose_gamma(replace(SETTINGS, gammas=[1.0, 2.0, np.inf]), given, inputs, y)
@@ -103,3 +103,10 @@ def test_labels_that_are_a_mean_of_inputs_leave_noise_that_the_matrix_bears(n_ro
         model = ConformalGPRegressor(tuning=tuning, mean="constant", n_restarts=0, random_state=0).fit(X, y)
     assert np.sqrt(np.mean((model.predict(X) - y) ** 2)) < 1e-3 * y.std()
     assert np.isfinite(model.predict_interval(X[:5], 0.9)).all()
+
+
+@pytest.mark.parametrize(("slope", "lengths"), [(0.0, 2), (6.0, 1)])
+def test_inputs_have_length_scales_of_their_own_where_bic_prefers_that(slope, lengths):
+    X = np.random.default_rng(1).uniform(-1, 1, (60, 2))
+    y = np.sin(6.0 * X[:, 0]) + np.sin(slope * X[:, 1])
+    assert np.size(learnt(X, y, replace(SETTINGS, kernels=["matern52"])).kernel.k2.length_scale) == lengths

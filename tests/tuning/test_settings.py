@@ -4,18 +4,12 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from conformal_gp.gp.hyperparameters import DEVIATION
-from conformal_gp.gp.inputs import Inputs, Scaling
-from conformal_gp.tuning.plan import Candidate
+from conformal_gp.gp.inputs import Inputs, Scaling, points
 from conformal_gp.tuning.settings import (
-    INPUTS_FOR_AUGMENTED,
-    ROWS_FOR_AUGMENTED,
     Settings,
-    automatic,
     check_kernel,
     explained,
     label_variance,
-    prior_deviation,
     resolved_mean,
 )
 
@@ -41,13 +35,6 @@ def test_auto_means_follow_the_rows_for_each_coefficient():
     assert resolved_mean("linear", 5, 2) == "linear"
 
 
-def test_the_paper_has_no_prior():
-    assert prior_deviation("auto", "train") is None
-    assert prior_deviation("auto", "holdout") == prior_deviation("auto", "augmented") == DEVIATION
-    assert prior_deviation(0.2, "train") == 0.2
-    assert prior_deviation(None, "augmented") is None
-
-
 def test_names_become_kernels_with_a_length_for_each_input_or_one():
     np.testing.assert_array_equal(settings().kernel("se", 3, 2.0).k2.length_scale, [2.0, 2.0, 2.0])
     assert settings(each_length_scale=False).kernel("se", 3, 2.0).k2.length_scale == 2.0
@@ -55,18 +42,6 @@ def test_names_become_kernels_with_a_length_for_each_input_or_one():
     found = settings().kernel(own, 3, 2.0)
     assert found == own
     assert found is not own
-
-
-def test_the_automatic_way():
-    rows, inputs = ROWS_FOR_AUGMENTED, INPUTS_FOR_AUGMENTED
-    assert automatic(settings(), rows, inputs) == "augmented"
-    assert automatic(settings(), rows + 1, 1) == "holdout"
-    assert automatic(settings(), 101, inputs + 1) == "holdout"
-    assert automatic(settings(), 100, 15) == "augmented"  # few rows: none can be spared
-    assert automatic(settings(), 100, 16) == "holdout"
-    assert automatic(settings(each_length_scale=False), 200, inputs + 1) == "augmented"
-    assert automatic(settings(kernels=[RBF(1.0)], each_length_scale=False), 200, inputs + 1) == "holdout"
-    assert automatic(settings(candidates=[Candidate(RBF(1.0), 0.1)]), 5000, 50) == "augmented"
 
 
 def test_only_one_value_where_nothing_chooses():
@@ -84,7 +59,7 @@ def test_a_kernel_of_other_inputs_is_named():
 def test_labels_that_the_mean_explains_have_no_variance_and_a_warning():
     X = np.random.default_rng(0).normal(size=(30, 2))
     y = 1e5 + X @ [2.0, -1.0]
-    linear, constant = (Inputs(X, Scaling.none(X), mean) for mean in ("linear", "constant"))
+    linear, constant = (Inputs(points(X), Scaling.none(X), mean) for mean in ("linear", "constant"))
     assert label_variance(linear, y) == 0.0
     assert label_variance(constant, y) == pytest.approx(np.var(y))
     (warning,) = explained(linear, y, "linear")
