@@ -9,6 +9,10 @@ import numpy as np
 from conformal_gp.types import Array, Rows
 
 
+# Criteria that differ by less than this share may be equal.
+ROUNDING = 1e-13
+
+
 class Parabolas(NamedTuple):
     """Criteria of G candidates for each of m test rows, as functions of the label: ``steepness (y - vertex)² + level``.
 
@@ -81,11 +85,12 @@ def lower_envelope(parabolas: Parabolas) -> Segments:
                 + level[rows]
                 - (steepness[own] * vertex[own] ** 2 + level[own])[:, None],
             )
-            # rounding may put a crossing before the one that was passed last
-            y = np.where(np.isfinite(here), here, 0.0)
-            values = Parabolas(vertex[rows], steepness[rows], level[rows]).at(y)
-            below = np.isfinite(here)[:, None] & (values < values[np.arange(rows.size), current][:, None])
-        crossing = np.where(crossing > here[:, None], crossing, np.where(below, here[:, None], np.inf))
+            # rounding may put a crossing before the one that was passed last: the other is then as low, and falls faster
+            off = np.where(np.isfinite(here), here, np.nan)[:, None] - vertex[rows]
+            slope, value = steepness[rows] * off, steepness[rows] * off**2 + level[rows]
+            least = value[np.arange(rows.size), current][:, None]
+            passed = (value <= least + ROUNDING * least) & (slope < slope[np.arange(rows.size), current][:, None])
+        crossing = np.where(crossing > here[:, None], crossing, np.where(passed, here[:, None], np.inf))
         crossing[np.arange(rows.size), current] = np.inf
         following = np.argmin(crossing, axis=1)
         there = crossing[np.arange(rows.size), following]
