@@ -134,7 +134,7 @@ def maximise_likelihood(
         The best of the starts.
     """
     least_ratio = max(NOISE_RATIOS[0], noise_floor(rows.y.size), least_ratio)
-    if noise_variance == 0.0 and not _has_noise(kernel, rows):
+    if noise_variance == 0.0 and not has_noise(kernel, rows):
         # without noise a search from usual starts ends at length scales of next to nothing: noise comes first
         kernel = maximise_likelihood(
             kernel, 0.1, rows, restricted=restricted, n_restarts=n_restarts, random_state=random_state, n_jobs=n_jobs,
@@ -162,7 +162,7 @@ def maximise_likelihood(
     return search.optimum(best)
 
 
-def _has_noise(kernel: Kernel, rows: LearningRows) -> bool:
+def has_noise(kernel: Kernel, rows: LearningRows) -> bool:
     """Whether a kernel has white noise of its own, or noise is known."""
     first = rows.X[:1]
     return bool(kernel.diag(first)[0] > shared_variance(kernel, first)[0] or rows.known.any())
@@ -185,7 +185,7 @@ class _Search:
         tolerance: float,
     ):
         self._tolerance = tolerance
-        self._learn_noise = noise_variance > 0.0 or not _has_noise(kernel, rows)
+        self._learn_noise = noise_variance > 0.0 or not has_noise(kernel, rows)
         self._kernel = kernel
         self._objective = NegativeLogLikelihood(
             for_each_input(kernel, rows.variables),

@@ -15,8 +15,10 @@ from conformal_gp.gp.covariance import Cholesky, covariance, one_norm
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.maximum_likelihood import (
     MANY_INPUTS,
+    NOISE_RATIOS,
     LearningRows,
     for_each_input,
+    has_noise,
     maximise_likelihood,
     variables,
 )
@@ -73,10 +75,11 @@ def learn(
     )
     noise = 0.1 if settings.noise_variance is None else settings.noise_variance / (variance or 1.0)
     if variance == 0.0:
-        kernel = _start(settings, settings.kernels[0], rows)
-        return Hyperparameters(
-            for_each_input(kernel, rows.variables), noise, explained(inputs, y, settings.mean), kernel.n_dims
-        )
+        start = _start(settings, settings.kernels[0], rows)
+        kernel = for_each_input(start, rows.variables)
+        least = 0.0 if has_noise(kernel, rows) else max(least_ratio, noise_floor(n_rows), NOISE_RATIOS[0])
+        noise = _raised(kernel, max(noise, least), inputs, n_rows, low_rank)
+        return Hyperparameters(kernel, noise, explained(inputs, y, settings.mean), start.n_dims)
     search = partial(
         maximise_likelihood,
         random_state=rng,

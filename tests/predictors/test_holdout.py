@@ -1,0 +1,107 @@
+"""The design split against its brute-force definition, with background rows."""
+
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
+
+import oracle
+from cases import make_basis
+from conformal_gp import ConformalGPRegressor
+from noisy_rows import WithNoise
+
+SUM = ConstantKernel() * RBF(1.0) + ConstantKernel() * DotProduct()
+
+
+def problem(seed, l=30):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(l, 2)) * [1.0, 9.0]
+    return X, X[:, 0] + np.sin(X[:, 1] / 5) + 0.5 * rng.normal(size=l), rng.normal(size=(3, 2)) * [1.0, 9.0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "mean", "gamma", "known"),
+    [
+        ("se", "zero", 1.0, False), ("matern52", "constant", 2.0, False), (SUM, "linear", np.inf, False),
+        ("rq", "constant", np.inf, True), ("nn", "linear", 2.0, True), (["se", "matern32"], "zero", 3.0, False),
+    ],
+)  # fmt: skip
+def test_regions_and_p_values_equal_the_definition_with_background_rows(kernel, mean, gamma, known):
+    X, y, X_new = problem(0)
+    v, v_new = (0.3 * np.exp(np.random.default_rng(n).standard_normal(n)) if known else None for n in (30, 3))
+    model = ConformalGPRegressor(kernel, mean=mean, gamma=gamma, tuning="holdout", design=0.5, random_state=3)
+    model.fit(X, y, noise_variance=v)
+    design = model.design_
+    assert design.size == 15
+    location, scale = X[design].mean(axis=0), X[design].std(axis=0)
+    Z, Z_new = (X - location) / scale, (X_new - location) / scale
+    H, H_new = make_basis(mean, Z), make_basis(mean, Z_new)
+    learnt = model.kernel_
+    if known:
+        Z, Z_new, learnt = np.column_stack([Z, v]), np.column_stack([Z_new, v_new]), WithNoise(model.kernel_)
+    for j, region in enumerate(model.predict_set(X_new, 0.8, noise_variance=v_new)):
+        given = {"basis": H, "basis_new": None if H is None else H_new[j], "ranked": np.setdiff1d(range(30), design)}
+        arguments = (learnt, model.noise_variance_, Z, y, Z_new[j])
+        expected = oracle.region(*arguments, Fraction(1, 5), gamma, **given)
+        np.testing.assert_allclose(region, expected, rtol=1e-8, atol=1e-9)
+        p = oracle.p_value(*arguments, 1.3, gamma, **given)
+        found = model.predict_p(X_new[[j]], [1.3], noise_variance=v_new[[j]] if known else None)[0]
+        assert found == pytest.approx(float(p))
+
+
+def test_what_is_learnt_depends_on_the_design_rows_alone():
+    X, y, _ = problem(2)
+    design = np.arange(9)
+    changed_X, changed_y = X.copy(), y.copy()
+    changed_X[9:] += 100.0
+    changed_y[9:] *= -50.0
+    first, second = (
+        ConformalGPRegressor("matern52", tuning="holdout", design=design, random_state=0).fit(*rows)
+        for rows in ((X, y), (changed_X, changed_y))
+    )
+    assert first.kernel_ == second.kernel_
+    assert first.noise_variance_ == second.noise_variance_
+
+
+def test_the_likelihood_of_the_design_rows_chooses_among_kernels():
+    X = np.random.default_rng(0).uniform(-3, 3, size=(60, 1))
+    slow, fast = ConstantKernel() * RBF(100.0, (90.0, 110.0)), ConstantKernel() * RBF(0.3, (0.1, 1.0))
+    with warnings.catch_warnings(action="ignore"):  # noise goes to its bound
+        model = ConformalGPRegressor([slow, fast], tuning="holdout", random_state=0, scale_inputs=False)
+        assert model.fit(X, np.sin(6 * X[:, 0])).kernel_.k2.length_scale < 1.5
+
+
+def test_the_design_rows_choose_gamma():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 2))
+    y = X[:, 0] + 0.2 * rng.normal(size=90)
+    model = ConformalGPRegressor("se", tuning="holdout", gamma=[1.0, 2.0, np.inf], random_state=0).fit(X, y)
+    alone = ConformalGPRegressor("se", tuning="holdout", gamma=model.gamma_, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.predict_interval(X[:5], 0.9), alone.predict_interval(X[:5], 0.9))
+
+
+@pytest.mark.parametrize(
+    ("design", "message"),
+    [
+        ([0, 0, 1], "distinct row numbers from 0 to 29"),
+        ([0, 30], "distinct row numbers"),
+        ([-1, 3], "distinct row numbers"),
+        (np.arange(30), "some must be left to rank"),
+        ([0.5, 1.5], "list of row numbers"),
+        ([], "list of row numbers"),
+        (1.5, "'design' parameter"),
+        (0.0, "'design' parameter"),
+    ],
+)
+def test_design_rows_that_make_no_sense_are_refused(design, message):
+    X, y, _ = problem(1)
+    with pytest.raises(ValueError, match=message):
+        ConformalGPRegressor("se", tuning="holdout", design=design).fit(X, y)
+
+
+def test_too_few_rows_for_the_mean_function_are_refused():
+    X, y, _ = problem(1, l=6)
+    with pytest.raises(ValueError, match="leaves none to rank"):
+        ConformalGPRegressor("se", mean="linear", tuning="holdout").fit(X, y)
