@@ -83,7 +83,7 @@ def test_no_noise_interpolates(tuning):
     model = ConformalGPRegressor(tuning=tuning, noise_variance=0, n_restarts=0, random_state=0).fit(X, SMOOTH)
     assert 0.0 < model.noise_variance_ <= 1e-7 * model.kernel_.k1.constant_value
     assert np.abs(model.predict(X) - SMOOTH).max() < 1e-3 * np.std(SMOOTH)
-    assert not any("bound" in message for message in model._plan.warnings)
+    assert not any("bound" in message for message in model._result.warnings)
 
 
 def test_no_noise_with_a_fixed_kernel_is_none_or_an_error():

@@ -9,16 +9,19 @@ from conformal_gp.gp.inputs import points
 from conformal_gp.predictors.transformed import ShiftedPredictor
 
 ROWS = 8
-NASTY_BAGS = 2
+NASTY_BAGS = 1
+
+
+# Each model with three bags, each bag with eight models; tests/slow/test_many_bags.py has all pairs.
+SQUARE = [(name, bags.BAGS[(i + step) % len(bags.BAGS)]) for i, name in enumerate(bags.MODELS) for step in (0, 4, 7)]
 
 
 def refused(name, bag):
-    """Whether a model may refuse a bag: a far-out input in a linear low-rank model, or too little noise for rows."""
-    return bag is bags.nasty or (name in ("sparse, linear mean",) and bag is bags.far_out_input)
+    """Whether a model may refuse a bag: where variances grow with a far-out input, or too little noise for rows."""
+    return bag is bags.nasty or (name in ("sparse, linear mean", "sum") and bag is bags.far_out_input)
 
 
-@pytest.mark.parametrize("bag", bags.BAGS)
-@pytest.mark.parametrize("name", bags.MODELS)
+@pytest.mark.parametrize(("name", "bag"), SQUARE)
 def test_p_values_of_a_bag_are_a_permutation(name, bag):
     rng = np.random.default_rng(sum(map(ord, name + bag.__name__)))
     first = bags.n_design(name)
@@ -74,9 +77,9 @@ def test_rows_that_nearly_coincide_stand_out_alike():
     assert len(set(selected(X, y, gamma=3.0))) == 1
 
 
-@pytest.mark.parametrize(("name", "seed"), [("rq", 65), ("linear mean", 71), ("own noise", 96), ("sum", 110)])
+@pytest.mark.parametrize(("name", "seed"), [("rq", 65), ("linear mean", 71), ("own noise", 96)])
 def test_bags_that_lost_digits_once(name, seed):
-    """Labels ten thousand million times as large as their differences; two far-out rows where variances grow."""
+    """Labels ten thousand million times as large as their differences."""
     rng = np.random.default_rng([seed, sum(map(ord, name))])
     X, y = bags.nasty(rng, int(rng.integers(5, 12)))
     bags.check(X, y, bags.p_values(X, y, name), name)

@@ -10,7 +10,7 @@ from bags import is_permutation
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.conformal.lines import WIDENING, Lines
 from conformal_gp.conformal.regions import hulls, regions
-from conformal_gp.gp.inputs import Inputs, Scaling
+from conformal_gp.gp.inputs import Inputs, Scaling, points
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.predictors.base import score_lines
 
@@ -35,11 +35,11 @@ def test_rounding_errors_are_what_they_are_said_to_be(kernel, mean, noise):
     for n in (10, 40, 150):
         for _ in range(20):
             X, y = twin_problem(rng, n)
-            inputs = Inputs(X, Scaling.none(X), mean)
+            inputs = Inputs(points(X), Scaling.none(X), mean)
             process = kernel(10.0 ** rng.uniform(-0.5, 0.7))
             posterior = Posterior(process, noise, inputs, y, flat_prior=True, checked=False)
             i = int(rng.integers(n))
-            lines = score_lines(posterior, slice(None), posterior.predict(inputs.new(X[i : i + 1])), 2.0)
+            lines = score_lines(posterior, slice(None), posterior.predict(inputs.new(points(X[i : i + 1]))), 2.0)
             t = abs(y[i] - lines.centre[0])
             gap = abs(abs(lines.offset[0, i] + lines.slope[0, i] * (y[i] - lines.centre[0])) - t)
             assert gap <= WIDENING * (lines.rounding.floor[0] + lines.rounding.share[0] * t)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.covariance import check_matrix, check_variances, covariance
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.posterior import ALONE, EXPLAINED
 from conformal_gp.types import Array
@@ -49,6 +49,7 @@ class Spectrum:
         weight = np.sqrt(inputs.known + noises[0]) if self._known else np.ones(y.size)
         levels = np.ones(1) if self._known else noises
         K = covariance(kernel, inputs.X)[0]
+        check_matrix(kernel, np.tril(K))
         self.largest = float(K.diagonal().max())
         eigenvalues, U = eigh(K / (weight * weight[:, None]), driver="evd", overwrite_a=True, check_finite=False)
         self._U = U / weight[:, None]  # D^-1/2 U
@@ -80,7 +81,10 @@ class Spectrum:
         rotated = covariance(self._kernel, new.X, self._X)[0] @ self._U
         mean = rotated @ self._alpha + new.H @ self._coefficients
         noise = new.known[:, None] + self._noises
-        variance = np.maximum(self.prior(new)[:, None] + noise - rotated**2 @ self._precision, noise)
+        prior = self.prior(new)[:, None]
+        left = prior - rotated**2 @ self._precision
+        check_variances(self._kernel, left.ravel(), (prior + noise).ravel())
+        variance = np.maximum(left + noise, noise)
         p = new.H.shape[1]
         if p == 0:
             return mean, variance
