@@ -49,6 +49,22 @@ def written_out(name, amplitude=1.0, length_scale=1.0):
     return ConstantKernel(amplitude) * shape
 
 
+def latin_square(first, *others):
+    """Cases in which the values of each argument meet each value of the first two; others go round.
+
+    With one other argument each value of the longer list is met once.
+    """
+    lists = [list(first), *map(list, others)]
+    if len(lists) == 2:
+        n = max(map(len, lists))
+        return [tuple(values[i % len(values)] for values in lists) for i in range(n)]
+    return [
+        (one, other, *(values[(i + j) % len(values)] for values in lists[2:]))
+        for i, one in enumerate(lists[0])
+        for j, other in enumerate(lists[1])
+    ]
+
+
 def fixed_model(kernel="se", noise_variance=0.1, **options):
     """A model that takes its hyperparameters and inputs as they are."""
     settings = {"mean": "zero", "tuning": "fixed", "scale_inputs": False, **options}

@@ -12,6 +12,8 @@ SPARSE = {"n_inducing": 6, "n_restarts": 0, "random_state": 0}
 EXACT = {
     "fixed": (ConformalGPRegressor, {"kernel": KERNEL, **FIXED}),
     "fixed, linear mean": (ConformalGPRegressor, {"kernel": KERNEL, "mean": "linear", **FIXED}),
+    "augmented": (ConformalGPRegressor, {"tuning": "augmented"}),
+    "candidates": (ConformalGPRegressor, {"candidates": [(KERNEL, 0.05), (ConstantKernel(0.5) * RBF(2.0), 0.3)]}),
     "holdout": (ConformalGPRegressor, HOLDOUT),
     "holdout, gamma 1": (ConformalGPRegressor, {"gamma": 1.0, **HOLDOUT}),
     "holdout, gammas": (ConformalGPRegressor, {"gamma": [1.0, 2.0, np.inf], **HOLDOUT}),
@@ -47,9 +49,14 @@ class WithNoise(Kernel):
         return False
 
 
+def n_design(options):
+    """Design rows that a model is given, which come first."""
+    return 0 if options.get("tuning") in ("fixed", "augmented") or "candidates" in options else N_DESIGN
+
+
 def in_turn(regressor, options, X, y, v=None):
     """p-values times the number of ranked rows, each of these in turn the test row."""
-    first = N_DESIGN if options.get("tuning") != "fixed" else 0
+    first = n_design(options)
     n = len(y) - first
     found = np.empty(n)
     for i in range(n):

@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import (
 
 import odd_regions
 import oracle
-from cases import GAMMAS, INF, LEVELS, MEANS, fixed_model, make_basis, make_data, written_out
+from cases import GAMMAS, INF, LEVELS, MEANS, fixed_model, latin_square, make_basis, make_data, written_out
 from conformal_gp import ConformalGPRegressor
 
 pytestmark = pytest.mark.filterwarnings("ignore:confidence_level=.* needs at least:UserWarning")
@@ -74,28 +74,23 @@ def check_fixed(kernel, reference, noise, gamma, mean, X, y, inputs, **options):
     return assert_model_is_the_oracle(model, reference, noise, X, y, inputs, basis_of, **options)
 
 
-@pytest.mark.parametrize("mean", MEANS)
-@pytest.mark.parametrize("gamma", GAMMAS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "gamma", "mean"), latin_square(NAMES, GAMMAS, MEANS))
 def test_named_kernels(name, gamma, mean):
     X, y = make_data(1, 19)
     X[3] = INPUTS[1]
     check_fixed(name, written_out(name), 0.1, gamma, mean, X, y, INPUTS)
 
 
-@pytest.mark.parametrize("mean", MEANS)
-@pytest.mark.parametrize("gamma", GAMMAS)
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(("name", "gamma", "mean"), latin_square(KERNELS, GAMMAS, MEANS))
 def test_scikit_learn_kernels(name, gamma, mean):
     X, y = make_data(2, 19)
     check_fixed(KERNELS[name], KERNELS[name], 0.05, gamma, mean, X, y, INPUTS)
 
 
-@pytest.mark.parametrize("mean", MEANS)
-@pytest.mark.parametrize("gamma", GAMMAS)
+@pytest.mark.parametrize(("gamma", "mean"), [(1.0, "zero"), (2.0, "constant"), (3.0, "linear"), (INF, "zero")])
 def test_any_number_of_rows(gamma, mean):
     smallest = {"zero": 1, "constant": 2, "linear": 4}[mean]
-    for n_rows in range(smallest, smallest + 9):
+    for n_rows in range(smallest, smallest + 6):
         X, y = make_data(n_rows, n_rows)
         # halfway between multiples of 1/(l + 1), and on them
         levels = [1 - Fraction(k, 2 * (n_rows + 1)) for k in range(1, 2 * (n_rows + 1))]
@@ -103,8 +98,7 @@ def test_any_number_of_rows(gamma, mean):
         check_fixed("matern32", reference, 0.2, gamma, mean, X, y, INPUTS[[0, 2]], levels=levels)
 
 
-@pytest.mark.parametrize("mean", MEANS)
-@pytest.mark.parametrize("gamma", GAMMAS)
+@pytest.mark.parametrize(("gamma", "mean"), latin_square(GAMMAS, MEANS))
 def test_duplicate_rows(gamma, mean):
     X, y = make_data(3, 16)
     # the same row twice, the same input with another label, and a test input among them
@@ -113,8 +107,7 @@ def test_duplicate_rows(gamma, mean):
     check_fixed("se", written_out("se"), 0.1, gamma, mean, X, y, inputs)
 
 
-@pytest.mark.parametrize("gamma", GAMMAS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "gamma"), latin_square(NAMES, GAMMAS))
 def test_integer_labels_that_tie(name, gamma):
     X = np.array([[-1.0], [1.0], [-2.0], [2.0], [-0.5], [0.5]])  # pairs that mirror each other
     y = np.array([1.0, 1.0, 0.0, 0.0, 2.0, 2.0])
@@ -150,7 +143,7 @@ def test_a_region_that_is_one_ray(gamma):
 def test_random_problems_with_holes_and_rays(gamma):
     inputs = np.array([[-1.9], [-0.6], [0.1], [1.0]])
     shapes = set()
-    for seed in range(60):
+    for seed in range(30):
         rng = np.random.default_rng(seed)
         X, y = rng.uniform(-1.5, 1.5, (5, 1)), rng.normal(size=5)
         model = fixed_model("se", 0.01, gamma=gamma).fit(X, y)
@@ -231,8 +224,7 @@ def test_inputs_are_scaled_by_the_training_rows(gamma):
             assert_region(one, other, np.abs(y).max())
 
 
-@pytest.mark.parametrize("mean", MEANS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "mean"), latin_square(NAMES, MEANS))
 def test_learnt_hyperparameters(name, mean):
     """As the paper does: learnt from the training rows, then taken as given."""
     X, y = make_data(11, 30)

@@ -1,4 +1,4 @@
-"""Noise that rows have of their own: known beforehand, or learnt as a function of the inputs."""
+"""Noise that rows have of their own, known beforehand."""
 
 import numpy as np
 import pytest
@@ -11,17 +11,13 @@ from sklearn.preprocessing import StandardScaler
 import bags
 import oracle
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor, pipeline
-from conformal_gp.gp.inputs import Inputs, Scaling
-from conformal_gp.gp.likelihood import NegativeLogLikelihood
-from conformal_gp.gp.noise import Trend, VaryingNoise
-from conformal_gp.gp.posterior import Posterior
-from noisy_rows import EXACT, FIXED, HOLDOUT, KERNEL, N_DESIGN, WithNoise, in_turn, rows
+from noisy_rows import EXACT, FIXED, HOLDOUT, KERNEL, WithNoise, in_turn, n_design, rows
 
 
 @pytest.mark.parametrize("name", EXACT)
 def test_known_noise_p_values_of_a_bag_are_a_permutation(name):
     regressor, options = EXACT[name]
-    X, y, v = rows(len(name), 7 + (0 if "fixed" in name else N_DESIGN))
+    X, y, v = rows(len(name), 7 + n_design(options))
     v[-1] = 1e3  # and one row that says nothing
     assert bags.is_permutation(in_turn(regressor, options, X, y, v))
 
@@ -75,29 +71,12 @@ def test_low_rank_with_all_inputs_as_inducing_inputs_is_the_exact_process():
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
-def test_gradient_of_the_likelihood():
-    X, y, v = rows(4, 20)
-    shape = VaryingNoise.learn(X, Trend(KERNEL, X, y, np.array([1.0, 2.0, 0.0])))
-    features = shape.features(X)
-    objective = NegativeLogLikelihood(KERNEL, X, y, np.ones((20, 1)), known=v, features=features, restricted=True)
-    theta = np.concatenate([KERNEL.theta, np.log([0.1]), [0.7, -0.4, 0.1, 0.3, 0.2, -0.2]])
-    value, gradient = objective(theta)
-    steps = 1e-6 * np.eye(theta.size)
-    numerical = [(objective(theta + step)[0] - objective(theta - step)[0]) / 2e-6 for step in steps]
-    np.testing.assert_allclose(gradient, numerical, rtol=1e-5)
-    inputs = Inputs(np.column_stack([X, v]), Scaling.none(X), "constant", shape.with_coefficients(theta[4:]))
-    posterior = Posterior(KERNEL, 0.1, inputs, y, flat_prior=True)
-    # in a basis of length 1 in place of ones
-    assert -posterior.log_marginal_likelihood == pytest.approx(value - 0.5 * np.log(20.0))
-
-
 @pytest.mark.parametrize("regressor", [ConformalGPRegressor, SparseConformalGPRegressor])
-@pytest.mark.parametrize("noise", ["constant", "varying"])
-def test_units_of_the_labels_do_not_matter(regressor, noise):
+def test_units_of_the_labels_do_not_matter(regressor):
     X, y, v = rows(9, 80)
     X_new, _, v_new = rows(10, 10)
-    small = regressor(noise=noise, n_restarts=0, random_state=0).fit(X, y, noise_variance=v)
-    large = regressor(noise=noise, n_restarts=0, random_state=0).fit(X, 1e3 * y, noise_variance=1e6 * v)
+    small = regressor(n_restarts=0, random_state=0).fit(X, y, noise_variance=v)
+    large = regressor(n_restarts=0, random_state=0).fit(X, 1e3 * y, noise_variance=1e6 * v)
     ends = small.predict_interval(X_new, 0.8, noise_variance=v_new)
     np.testing.assert_allclose(large.predict_interval(X_new, 0.8, noise_variance=1e6 * v_new), 1e3 * ends, rtol=1e-5)
 
@@ -174,11 +153,6 @@ def test_wrong_noise_variances(regressor, wrong, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tuning": "augmented"}, "noise_variance of rows is taken with tuning='holdout'"),
-        ({"candidates": [(RBF(1.0), 0.1)]}, "noise_variance of rows is taken with tuning='holdout'"),
-        ({"candidates": [(RBF(1.0), 0.1)], "noise": "varying"}, "candidates bring their own noise"),
-        ({"tuning": "fixed", "noise_variance": 0.1, "noise": "varying"}, "tuning='fixed' learns nothing"),
-        ({"noise_variance": 0.0, "noise": "varying"}, "noise_variance=0 says that none is"),
         ({"warp": "sqrt"}, "got warp='sqrt', use warp=None"),
     ],
 )
@@ -189,19 +163,16 @@ def test_what_does_not_go_together(options, message):
 
 
 def test_known_noise_of_rows_that_are_not_in_memory(tmp_path):
-    X, y, v = rows(17, 40)
-    mapped = np.memmap(tmp_path / "X", mode="w+", shape=X.shape)
-    with pytest.raises(ValueError, match="not taken with X in a memory map"):
-        SparseConformalGPRegressor().fit(mapped, y, noise_variance=v)
-
-
-def test_automatic_tuning_takes_design_rows():
-    X, y, v = rows(18, 101)
-    model = ConformalGPRegressor(n_restarts=0)
-    assert model.fit(X[:60], y[:60], noise_variance=v[:60]).tuning_ == "holdout"
-    model.set_params(noise="varying")
-    assert model.fit(X, y).tuning_ == "holdout"
-    assert model.fit(X[:100], y[:100]).tuning_ == "augmented"
+    X, y, v = rows(17, 60)
+    mapped = np.memmap(tmp_path / "X", mode="w+", shape=X.shape, dtype=float)
+    mapped[:] = X
+    intervals = [
+        SparseConformalGPRegressor(n_restarts=0, random_state=0, block_rows=16)
+        .fit(inputs, y, noise_variance=v)
+        .predict_interval(X[:5], 0.8, noise_variance=v[:5])
+        for inputs in (X, mapped)
+    ]
+    np.testing.assert_allclose(*intervals, rtol=1e-9)
 
 
 def test_metadata_routing_through_a_pipeline():

@@ -144,9 +144,9 @@ def test_searches_with_many_inputs_end_after_some_steps_without_a_warning(monkey
     monkeypatch.setattr(maximum_likelihood, "LEAST_STEPS", 3)
     X, y = table()
     with warnings.catch_warnings(action="error"):
-        ConformalGPRegressor(random_state=0, n_restarts=1).fit(X, y)
+        ConformalGPRegressor(random_state=0, n_restarts=1, difficulty=None).fit(X, y)
         assert steps == [3] * 4  # two starts, of one length scale for all and of one for each variable
-        ConformalGPRegressor(random_state=0, n_restarts=0, tuning="holdout").fit(X[:, :50], y)
+        ConformalGPRegressor(random_state=0, n_restarts=0, difficulty=None).fit(X[:, :50], y)
     assert steps[4] > 3
 
 

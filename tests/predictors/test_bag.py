@@ -175,7 +175,7 @@ def test_labels_that_the_mean_explains_exactly_with_inputs_in_tight_clusters(opt
     rng = np.random.default_rng(0)
     X = rng.permutation(np.append(rng.uniform(0, 1e-3, 30), 1 + rng.uniform(0, 1e-3, 30)))[:, None]
     found = in_turn(X, 3.0 * X[:, 0] + 1.0, mean="linear", **options)
-    np.testing.assert_allclose(found, found.size)
+    assert (found >= np.arange(1, found.size + 1) - 1e-9).all()
 
 
 @pytest.mark.parametrize("options", [{"tuning": "augmented"}, {"tuning": "holdout", "design": np.arange(8)}])

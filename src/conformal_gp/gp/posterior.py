@@ -42,8 +42,6 @@ from conformal_gp.types import Array
 # at reciprocal condition numbers from 1e-12 on, and within 1e-6 from 1e-10 on (tests/gp/test_precision.py).
 SMALLEST_CONDITION = 1e-14
 SMALLEST_SHARE = 1e-12
-# At less noise, relative to the largest variance, weights come from solutions with L: products with P are less precise.
-NOISE_FOR_PRODUCTS = 1e-3
 # Residuals below this share of the labels are rounding: the mean function explains them.
 EXPLAINED = 1e-13
 # A row whose inverse leave-one-out standard deviation the flat prior reduces to less than this share determines a
@@ -176,18 +174,9 @@ class Posterior:
         projected = np.einsum("ij,ij->j", self._root, self._root)
         if not self._flat:
             return projected
-        whole = projected + np.sum(self._explained_weights**2, axis=1)
+        explained = self._factor.half_solve(np.array(self._q, order="F"), transposed=True)  # L^-T q
+        whole = projected + np.sum(explained**2, axis=1)
         return np.where(projected <= ALONE**2 * whole, 0.0, projected)
-
-    @cached_property
-    def _explained_weights(self) -> Array:
-        """L^-T q, (l, p)."""
-        return self._factor.half_solve(np.array(self._q, order="F"), transposed=True)
-
-    @cached_property
-    def _precision(self) -> Array:
-        """P or C, (l, l)."""
-        return self._root.T @ self._root
 
     @cached_property
     def sizes(self) -> Sizes:
@@ -223,21 +212,8 @@ class Posterior:
 
     def predict(self, new: NewInputs) -> Prediction:
         """Weights, means and variances of new labels."""
-        if self.noise.min() < NOISE_FOR_PRODUCTS * self.prior.max():
-            mean, variance, half, prior = self._half(new)
-            return Prediction(self._factor.half_solve(half, transposed=True).T, mean, variance, prior)
-        K = covariance(self.kernel, new.X, self._X)[0]
-        weights = K @ self._precision
-        square = np.einsum("ij,ij->i", weights, K)
-        mean, known = K @ self.alpha + new.H @ self.coefficients, new.H
-        explained = np.empty((0, K.shape[0]))
-        if self._flat:
-            explained = (K @ self._explained_weights).T
-            known = solve_triangular(self._r, new.H.T, trans="T").T
-            weights += known @ self._explained_weights.T
-            square += np.einsum("ij,ij->j", explained, explained)
-        variance, prior = self._variances(new, square, known.T - explained if self._flat else explained)
-        return Prediction(weights, mean, variance, prior)
+        mean, variance, half, prior = self._half(new)
+        return Prediction(self._factor.half_solve(half, transposed=True).T, mean, variance, prior)
 
     def _half(self, new: NewInputs) -> tuple[Array, Array, Array, Array]:
         """Means, variances, u + q g, (l, m), and prior variances."""
