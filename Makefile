@@ -34,7 +34,7 @@ test-fast: $(VENV)/.test  ## a part of the tests: for between two commits
 	$(PYTEST) -n auto -q $(PART)
 
 coverage: $(VENV)/.test  ## the fast lane with the lines it reaches; fails below the share in pyproject.toml
-	@echo "== Tests, and which lines they reach (compiled functions are left out: machine code is not traced)"
+	@echo "== Tests, and which lines they reach"
 	$(PYTEST) -n auto -q --cov --cov-report=term --cov-report=html:build/coverage
 
 test-lowest: $(LOWEST)/.test  ## the fast lane with the lowest versions of dependencies that are declared

@@ -5,7 +5,6 @@ import pytest
 
 import bags
 import test_permutation as fast
-from conformal_gp.predictors import selectors
 
 NASTY_BAGS = 10 * (len(bags.BAGS) + fast.NASTY_BAGS) - len(bags.BAGS)
 
@@ -38,15 +37,3 @@ def test_nasty_bags(name):
             continue
         bags.check(X, y, found, name, first)
     assert refused <= NASTY_BAGS // 5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("bag", bags.BAGS)
-@pytest.mark.parametrize(
-    "name", [name for name, options in bags.MODELS.items() if not {"class", "tuning"} & {*options}]
-)
-def test_bags_whose_groups_vote(name, bag, monkeypatch):
-    """As those of many rows do (tests/predictors/test_votes.py)."""
-    monkeypatch.setattr(selectors, "VOTING_ROWS", 9)
-    X, y = bag(np.random.default_rng([2, sum(map(ord, name + bag.__name__))]), 28)
-    bags.check(X, y, bags.p_values(X, y, name), name)
