@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sklearn import config_context
-from sklearn.gaussian_process.kernels import RBF
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from numbers import Integral, Real
 from typing import Any
 
@@ -63,12 +64,17 @@ GONE = {
 }
 
 
-def refuse_gone(given: dict[str, Any]) -> None:
-    """Warn of parameters that have gone; a TypeError for those that never were."""
-    for name in given:
-        if name not in GONE:
-            raise TypeError(f"unexpected keyword argument {name!r}.")
-        warnings.warn(f"{name}= has gone and changes nothing. {GONE[name]}.", FutureWarning, stacklevel=3)
+def without_gone(init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that warns of parameters that have gone; its signature stays what it is."""
+
+    @wraps(init)
+    def checked(self: BaseEstimator, *arguments: Any, **options: Any) -> None:
+        for name in GONE.keys() & options.keys():
+            warnings.warn(f"{name}= has gone and changes nothing. {GONE[name]}.", FutureWarning, stacklevel=2)
+            del options[name]
+        init(self, *arguments, **options)
+
+    return checked
 
 
 @contextmanager

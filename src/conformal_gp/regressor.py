@@ -12,7 +12,7 @@ from sklearn.base import _fit_context
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 
-from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing, refuse_gone
+from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing, without_gone
 from conformal_gp.constraints import StrOptions
 from conformal_gp.frames import encoded_inputs
 from conformal_gp.gp.inputs import points
@@ -172,6 +172,7 @@ class ConformalGPRegressor(ConformalRegressor):
         "candidates": [list, tuple, None],
     }
 
+    @without_gone
     def __init__(
         self,
         kernel: str | Kernel | Sequence[str | Kernel] = "matern52",
@@ -191,9 +192,7 @@ class ConformalGPRegressor(ConformalRegressor):
         unseen_categories: str = "error",
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
-        **gone: Any,
     ):
-        refuse_gone(gone)
         self.kernel = kernel
         self.mean = mean
         self.noise_variance = noise_variance

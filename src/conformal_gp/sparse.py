@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing, refuse_gone
+from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing, without_gone
 from conformal_gp.constraints import Interval, StrOptions
 from conformal_gp.frames import encoded_inputs
 from conformal_gp.gp.inducing import SELECTIONS
@@ -116,6 +116,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         "verbose": ["verbose"],
     }
 
+    @without_gone
     def __init__(
         self,
         kernel: str | Kernel | Sequence[str | Kernel] = "matern52",
@@ -139,9 +140,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
-        **gone: Any,
     ):
-        refuse_gone(gone)
         self.kernel = kernel
         self.n_inducing = n_inducing
         self.inducing = inducing

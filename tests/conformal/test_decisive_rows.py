@@ -15,7 +15,8 @@ GAMMAS = [1.0, 1.5, 2.0, 3.0, np.inf]
 class Problem:
     """Rows of random features with their exact weights in a few predictions.
 
-    ``n_heavy`` rows have weights so large that, for some gamma, regions have holes and rays.
+    ``n_heavy`` rows have weights so large that, for some gamma, regions have holes and rays. With every fourth seed
+    scores are divided by a difficulty.
     """
 
     def __init__(self, seed, n=4000, n_features=5, n_heavy=3, n_tests=6):
@@ -29,27 +30,31 @@ class Problem:
         self.bound, self.size = np.linalg.norm(G, axis=1), np.linalg.norm(W, axis=1)
         self.mean = rng.standard_normal(n_tests)
         self.variance = rng.uniform(0.5, 2.0, n_tests)
+        self.ranked_difficulty, self.difficulty = np.ones(n), np.ones(n_tests)
+        if seed % 4 == 3:
+            self.ranked_difficulty, self.difficulty = rng.uniform(0.3, 3.0, n), rng.uniform(0.3, 3.0, n_tests)
 
     def ranking(self, gamma, sign=0):
-        return Ranking(self.alpha, self.diagonal, self.bound, gamma, sign)
+        return Ranking(self.alpha, self.diagonal, self.bound, gamma, self.ranked_difficulty, sign)
 
     def lines(self, gamma, j, rows=slice(None)):
         weights = self.weights[[j]][:, rows]
         chosen = self.mean[[j]], self.variance[[j]]
-        return normalised_residual_lines(self.alpha[rows], self.diagonal[rows], weights, *chosen, gamma)
+        lines = normalised_residual_lines(self.alpha[rows], self.diagonal[rows], weights, *chosen, gamma)
+        return lines.divided(self.ranked_difficulty[rows], self.difficulty[[j]])
 
     def looked_at(self, ranking, windows, j):
         return np.concatenate([ranking.high_leverage, ranking.low_leverage[windows.start[j] : windows.stop[j]]])
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
-@pytest.mark.parametrize("rank", [1, 3, 40, 400, 2000, 3700, 4000])
+@pytest.mark.parametrize("rank", [1, 40, 2000, 4000])
 def test_regions_are_those_of_all_rows(rank, gamma):
     several = 0
     for seed in range(4):
         problem = Problem(seed)
         ranking = problem.ranking(gamma)
-        windows = ranking.for_rank(rank, problem.variance, problem.size)
+        windows = ranking.for_rank(rank, problem.variance, problem.size, problem.difficulty)
         for j in range(problem.mean.size):
             (expected,) = regions(problem.lines(gamma, j), rank)
             rows = problem.looked_at(ranking, windows, j)
@@ -67,7 +72,7 @@ def test_counts_are_those_of_all_rows(gamma):
         ranking = problem.ranking(gamma)
         for label in (-3.0, -0.2, 0.0, 1.0, 30.0):
             y = np.full(problem.mean.size, label)
-            windows = ranking.for_label(y, problem.mean, problem.variance, problem.size)
+            windows = ranking.for_label(y, problem.mean, problem.variance, problem.size, problem.difficulty)
             for j in range(y.size):
                 rows = problem.looked_at(ranking, windows, j)
                 found = np.array(counts(problem.lines(gamma, j, rows), y[[j]])) + windows.start[j]
@@ -79,14 +84,14 @@ def test_few_rows_are_looked_at():
     ranking = problem.ranking(2.0)
     assert 5 <= ranking.high_leverage.size < 300
     for rank in (10_000, 1000):
-        windows = ranking.for_rank(rank, problem.variance, 0.1 * problem.size)
+        windows = ranking.for_rank(rank, problem.variance, 0.1 * problem.size, problem.difficulty)
         assert (windows.stop - windows.start).max() < 1000
 
 
 def test_the_label_at_the_mean_is_below_all_rows_that_are_not_zero():
     problem = Problem(1)
     ranking = problem.ranking(2.0)
-    windows = ranking.for_label(problem.mean, problem.mean, problem.variance, problem.size)
+    windows = ranking.for_label(problem.mean, problem.mean, problem.variance, problem.size, problem.difficulty)
     n_positive = np.count_nonzero(problem.alpha)
     assert (windows.stop + ranking.high_leverage.size >= problem.alpha.size).all()
     assert (windows.start >= n_positive - ranking.high_leverage.size).all()
@@ -94,18 +99,18 @@ def test_the_label_at_the_mean_is_below_all_rows_that_are_not_zero():
 
 def test_weights_that_may_be_large_leave_all_rows_in():
     problem = Problem(2)
-    windows = problem.ranking(2.0).for_rank(100, problem.variance, 1e6 * problem.size)
+    windows = problem.ranking(2.0).for_rank(100, problem.variance, 1e6 * problem.size, problem.difficulty)
     assert (windows.start == 0).all()
     assert (windows.stop == problem.ranking(2.0).low_leverage.size).all()
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
 @pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("rank", [1, 3, 40, 2000, 3700, 4000])
+@pytest.mark.parametrize("rank", [1, 3, 2000, 3701])
 def test_one_sided_bounds_are_those_of_all_rows(rank, sign, gamma):
     problem = Problem(seed=rank)
     ranking = problem.ranking(gamma, sign)
-    windows = ranking.for_rank(rank, problem.variance, problem.size)
+    windows = ranking.for_rank(rank, problem.variance, problem.size, problem.difficulty)
     turned = mirrored if sign < 0 else lambda lines: lines
     for j in range(problem.mean.size):
         some = turned(problem.lines(gamma, j, problem.looked_at(ranking, windows, j)))
@@ -119,7 +124,7 @@ def test_signed_counts_are_those_of_all_rows(gamma):
     ranking = problem.ranking(gamma, sign=1)
     for shift in (-3.0, -0.5, -1e-9, 0.0, 0.01, 2.0):
         y = problem.mean + shift
-        windows = ranking.for_label(y, problem.mean, problem.variance, problem.size)
+        windows = ranking.for_label(y, problem.mean, problem.variance, problem.size, problem.difficulty)
         for j in range(y.size):
             rows = problem.looked_at(ranking, windows, j)
             found = np.array(counts(problem.lines(gamma, j, rows), y[[j]], signed=True)) + windows.start[j]
@@ -130,5 +135,5 @@ def test_signed_windows_leave_most_rows_out():
     problem = Problem(seed=3, n_heavy=0)
     ranking = problem.ranking(2.0, sign=1)
     for rank in (40, 2000, 3960):
-        windows = ranking.for_rank(rank, problem.variance, 0.1 * problem.size)
+        windows = ranking.for_rank(rank, problem.variance, 0.1 * problem.size, problem.difficulty)
         assert (windows.stop - windows.start).max() < 1200

@@ -75,7 +75,9 @@ def test_coefficients_of_the_mean_are_profiled_out(name, mean):
 
 
 @pytest.mark.parametrize("learn_noise", [False, True])
-@pytest.mark.parametrize(("restricted", "mean"), [(False, "zero"), (False, "linear"), (True, "constant"), (True, "linear")])
+@pytest.mark.parametrize(
+    ("restricted", "mean"), [(False, "zero"), (False, "linear"), (True, "constant"), (True, "linear")]
+)
 @pytest.mark.parametrize("name", KERNELS)
 def test_gradient_agrees_with_finite_differences(name, mean, restricted, learn_noise):
     X, y = make_data(5, 25)

@@ -36,5 +36,7 @@ def test_a_row_whose_mean_nothing_determines_has_infinite_variance():
     X, y = make_data(3, 12)
     X[:, 1] = 2.0
     inputs = Inputs(points(X), Scaling.none(X), "linear")
-    _, variances = Spectrum(KERNEL, np.array([0.1, 1.0]), inputs, y).moments(inputs.new(points(np.array([[0.0, 2.0], [0.0, 1.0]]))))
+    _, variances = Spectrum(KERNEL, np.array([0.1, 1.0]), inputs, y).moments(
+        inputs.new(points(np.array([[0.0, 2.0], [0.0, 1.0]])))
+    )
     np.testing.assert_array_equal(np.isinf(variances), [[False] * 2, [True] * 2])

@@ -61,7 +61,8 @@ def test_memory_follows_the_block_not_the_rows(tmp_path):
 
     def peak(block_rows):
         tracemalloc.start()
-        small(n_inducing=n_inducing, block_rows=block_rows, design=300, n_jobs=1).fit(mapped, y).predict_interval(inputs)
+        model = small(n_inducing=n_inducing, block_rows=block_rows, design=300, difficulty=None, n_jobs=1)
+        model.fit(mapped, y).predict_interval(inputs)
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         return most

@@ -33,7 +33,7 @@ def test_ranked_rows_and_one_are_a_multiple_of_twenty_that_supports_95_percent(n
 
 def test_given_rows_are_taken():
     rows = np.array([1, 4, 5])
-    assert design_rows(settings(design=rows), 9, 2, np.random.RandomState(0)) is rows
+    assert design_rows(settings(design=rows), np.zeros((9, 2)), np.random.RandomState(0)) is rows
 
 
 @pytest.mark.parametrize(("mean", "fewest"), [("zero", 3), ("constant", 4), ("linear", 6)])

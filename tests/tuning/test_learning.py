@@ -28,17 +28,17 @@ def learnt(X, y, settings=SETTINGS, n_rows=None, **options):
 def test_the_units_of_labels_do_not_matter(unit):
     X, y = make_data(1, 40)
     one, other = learnt(X, y), learnt(X, unit * y)
-    assert other.noise_variance == pytest.approx(unit**2 * one.noise_variance, rel=1e-4)
-    assert other.kernel.k1.constant_value == pytest.approx(unit**2 * one.kernel.k1.constant_value, rel=1e-4)
-    np.testing.assert_allclose(other.kernel.k2.length_scale, one.kernel.k2.length_scale, rtol=1e-4)
+    assert other.noise_variance == pytest.approx(unit**2 * one.noise_variance, rel=1e-2)
+    assert other.kernel.k1.constant_value == pytest.approx(unit**2 * one.kernel.k1.constant_value, rel=1e-2)
+    np.testing.assert_allclose(other.kernel.k2.length_scale, one.kernel.k2.length_scale, rtol=1e-2)
 
 
 @pytest.mark.parametrize("unit", [1e-5, 1e6])
 def test_the_units_of_inputs_do_not_matter_to_names(unit):
     X, y = make_data(1, 40)
     one, other = learnt(X, y), learnt(unit * X, y)
-    assert other.noise_variance == pytest.approx(one.noise_variance, rel=1e-3)
-    np.testing.assert_allclose(other.kernel.k2.length_scale, unit * one.kernel.k2.length_scale, rtol=1e-3)
+    assert other.noise_variance == pytest.approx(one.noise_variance, rel=1e-2)
+    np.testing.assert_allclose(other.kernel.k2.length_scale, unit * one.kernel.k2.length_scale, rtol=1e-2)
 
 
 def test_the_start_of_a_kernel_object_does_not_matter():

@@ -8,7 +8,6 @@ import numpy as np
 
 from conformal_gp.types import Array, Rows
 
-
 # Criteria that differ by less than this share may be equal.
 ROUNDING = 1e-13
 
@@ -85,7 +84,7 @@ def lower_envelope(parabolas: Parabolas) -> Segments:
                 + level[rows]
                 - (steepness[own] * vertex[own] ** 2 + level[own])[:, None],
             )
-            # rounding may put a crossing before the one that was passed last: the other is then as low, and falls faster
+            # rounding may put a crossing before the one passed last: the other is then as low, and falls faster
             off = np.where(np.isfinite(here), here, np.nan)[:, None] - vertex[rows]
             slope, value = steepness[rows] * off, steepness[rows] * off**2 + level[rows]
             least = value[np.arange(rows.size), current][:, None]

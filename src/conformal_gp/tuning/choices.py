@@ -173,6 +173,8 @@ def choose(settings: Settings, rows: Points, y: Array, rng: np.random.RandomStat
 
 def _gain(scores: Array, usual: Array) -> float:
     """By how much scores of rows are lower than the usual ones, if that is more than chance explains; else 0."""
+    if not np.isfinite([scores, usual]).all():  # a transformation back that reaches infinity
+        return 0.0
     gain = usual - scores
     least = max(LEAST_GAIN * usual.mean(), STANDARD_ERRORS * gain.std() / np.sqrt(gain.size))
     return float(gain.mean()) if gain.mean() > least else 0.0
