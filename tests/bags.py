@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
+from sklearn.neighbors import KNeighborsRegressor
 
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
 from conformal_gp.gp.inputs import basis, points
@@ -48,9 +49,11 @@ MODELS = {
     "fixed, little noise": {"noise_variance": 1e-8, **FIXED},
     "holdout": HOLDOUT,
     "holdout, linear mean": {"mean": "linear", **HOLDOUT},
+    "holdout, difficulty": {"difficulty": KNeighborsRegressor(3), **HOLDOUT},
     "sparse": {"class": SparseConformalGPRegressor, **SPARSE},
     "sparse, dtc": {"class": SparseConformalGPRegressor, "approximation": "dtc", **SPARSE},
     "sparse, linear mean": {"class": SparseConformalGPRegressor, "mean": "linear", **SPARSE},
+    "sparse, difficulty": {"class": SparseConformalGPRegressor, "difficulty": KNeighborsRegressor(3), **SPARSE},
     "sparse, fixed": {
         "class": SparseConformalGPRegressor, **SPARSE, "tuning": "fixed", "noise_variance": 0.1, "scale_inputs": False
     },
@@ -146,7 +149,10 @@ def exact_scores(X, y, name, first=0):
         largest = max(abs(a) / mpmath.sqrt(p) for a, p in zip(alpha, P_ii, strict=True) if p)
         unit = max(p ** (mpmath.mpf(0.5) - power) for p in P_ii if p)
         scores = [abs(a) / p**power if p else p for a, p in zip(alpha, P_ii, strict=True)]
-        return np.array(scores[first:], dtype=float), float(largest * unit)
+        scores = np.array(scores[first:], dtype=float)
+    if getattr(predictor, "_difficulty", None) is not None:
+        scores = scores / np.append(predictor._ranked_difficulty, predictor._difficulty(points(X[-1:])))
+    return scores, float(largest * unit)
 
 
 def independent(H):
