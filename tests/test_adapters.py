@@ -42,6 +42,7 @@ def test_answers_are_those_of_labels_less_the_mean():
         np.testing.assert_array_equal(again.predict_interval(NEW, 0.9), model.predict_interval(NEW, 0.9))
         assert again.guarantee_ == model.guarantee_
 
+
 @pytest.mark.parametrize("gamma", [2.0, 1.0, np.inf])
 def test_regions_and_p_values_are_those_of_the_definition(gamma):
     model = adapted(gamma=gamma, design=[0, 3, 7])

@@ -35,13 +35,20 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import Cholesky, check_matrix, check_variances, covariance, well_conditioned
 from conformal_gp.gp.inputs import Inputs, NewInputs
-from conformal_gp.types import Array
+from conformal_gp.threads import slices
+from conformal_gp.types import Array, Rows
 
 # Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, that are not
 # refused. Ends of intervals are then within 2e-3 of a high-precision calculation, relative to the labels; within 1e-4
 # at reciprocal condition numbers from 1e-12 on, and within 1e-6 from 1e-10 on (tests/gp/test_precision.py).
 SMALLEST_CONDITION = 1e-14
 SMALLEST_SHARE = 1e-12
+# At less noise, relative to the largest variance, products with L^-1 are less precise than solutions with L: of a test
+# row that is equal to a training row they keep but 3 digits at a ratio of 1e-10.
+NOISE_FOR_PRODUCTS = 1e-5
+# Triangular matrices are multiplied in so many blocks of rows, which skips most of their zeros. SciPy's own routine
+# holds the interpreter's lock, so that threads would wait for each other.
+TRIANGLE_BLOCKS = 8
 # Residuals below this share of the labels are rounding: the mean function explains them.
 EXPLAINED = 1e-13
 # A row whose inverse leave-one-out standard deviation the flat prior reduces to less than this share determines a
@@ -165,7 +172,7 @@ class Posterior:
     @cached_property
     def _root(self) -> Array:
         """(I - q q') L^-1, of which P is the product with itself; without a flat prior L^-1."""
-        root = self._factor.inverse_root()
+        root = self._factor.inverse_root() if self._inverse_root is None else self._inverse_root
         return root - self._q @ (self._q.T @ root) if self._flat else root
 
     @cached_property
@@ -201,6 +208,10 @@ class Posterior:
         """Log density of the labels; with a flat prior, the restricted one, in the basis given."""
         return -0.5 * (self.quadratic + self.log_determinant + self.degrees_of_freedom * np.log(2.0 * np.pi))
 
+    def precision(self, rows: Rows) -> Array:
+        """Block of P or C among some of the training rows: the inverse of their covariance given the others."""
+        return self._root[:, rows].T @ self._root[:, rows]
+
     def mean(self, new: NewInputs) -> Array:
         """Means; cheaper than :meth:`moments` by a factor of the training rows."""
         return covariance(self.kernel, new.X, self._X)[0] @ self.alpha + new.H @ self.coefficients
@@ -213,13 +224,31 @@ class Posterior:
     def predict(self, new: NewInputs) -> Prediction:
         """Weights, means and variances of new labels."""
         mean, variance, half, prior = self._half(new)
-        return Prediction(self._factor.half_solve(half, transposed=True).T, mean, variance, prior)
+        return Prediction(self._half_solve(half, transposed=True).T, mean, variance, prior)
+
+    @cached_property
+    def _inverse_root(self) -> Array | None:
+        """L^-1, or None where products with it are not precise enough."""
+        precise = self.noise.min() > NOISE_FOR_PRODUCTS * self.prior.max()
+        return self._factor.inverse_root() if precise else None
+
+    def _half_solve(self, B: Array, *, transposed: bool = False) -> Array:
+        """L^-1 B, or L^-T B; B is used up."""
+        if self._inverse_root is None:
+            return self._factor.half_solve(B, transposed=transposed)
+        product = np.empty_like(B)
+        for block in slices(len(B), -(-len(B) // TRIANGLE_BLOCKS)):
+            if transposed:
+                product[block] = self._inverse_root[block.start :, block].T @ B[block.start :]
+            else:
+                product[block] = self._inverse_root[block, : block.stop] @ B[: block.stop]
+        return product
 
     def _half(self, new: NewInputs) -> tuple[Array, Array, Array, Array]:
         """Means, variances, u + q g, (l, m), and prior variances."""
         K = covariance(self.kernel, new.X, self._X)[0]
         mean = K @ self.alpha + new.H @ self.coefficients
-        half = self._factor.half_solve(K.T)
+        half = self._half_solve(K.T)
         square = np.einsum("ij,ij->j", half, half)
         gap = np.empty((0, mean.size))
         if self._flat:
