@@ -77,7 +77,7 @@ def _at_random(kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomS
     return X[rng.permutation(X.shape[0])[:n_inducing]]
 
 
-# Measured (docs/many_rows.md): centres of k-means cover the bulk of the rows best; greedy selection prefers outlying rows.
+# Centres of k-means cover the bulk of the rows best; greedy selection prefers outlying rows.
 SELECTIONS: dict[str, Callable[[Kernel, Array, int, np.random.RandomState], Array]] = {
     "kmeans": _by_means,
     "greedy": _by_greed,
