@@ -1,4 +1,4 @@
-r"""What design rows choose together: a monotone transformation of the labels, and a difficulty that widths follow.
+r"""What design rows choose: a monotone transformation of the labels, then a difficulty that widths follow.
 
 With hyperparameters learnt from n design rows, row i's transformed label has leave-one-out mean
 :math:`\mu_i = z_i - \alpha_i / P_{ii}` and standard deviation :math:`\sigma_i = P_{ii}^{-1/2}`. Its standardised
@@ -6,15 +6,15 @@ residual :math:`e_i = |\alpha_i| \sigma_i` is small where the process is better 
 worse. The *difficulty* g(x) is a regression of the :math:`e_i` on inputs and prediction; scores are then divided by it.
 Any function that comes from design rows alone may divide them: ranked rows and test row stay exchangeable.
 
-Transformations and difficulty are compared by the interval score of :math:`\mu_i \pm q\, \sigma_i g(x_i)`, mapped back,
-where q is the fitting order statistic of :math:`e_i / g(x_i)` and g comes from the other folds.
+Both are chosen by the interval score of :math:`\mu_i \pm q\, \sigma_i g(x_i)`, mapped back, where q is the fitting
+order statistic of :math:`e_i / g(x_i)`: the transformation with g = 1, the difficulty with g from the other folds.
+"auto" does something only where scores are clearly better.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +37,7 @@ STANDARD_ERRORS = 2.0
 # Fewest design rows that choose a transformation, and a difficulty.
 ROWS_FOR_WARP = 20
 ROWS_FOR_DIFFICULTY = 100
-# Rows whose intervals are compared, at most; the levels; folds of the difficulty.
+# Rows whose intervals are compared for a transformation, at most; the levels; folds of the difficulty.
 CHOOSING_ROWS = 500
 LEVELS = read_levels([0.8, 0.9, 0.95])[0]
 FOLDS = 5
@@ -91,17 +91,9 @@ def default_regressor() -> Any:
     from sklearn.ensemble import HistGradientBoostingRegressor  # takes a third of a second to import
 
     return HistGradientBoostingRegressor(
-        loss="gamma", max_iter=60, learning_rate=0.08, max_leaf_nodes=8, min_samples_leaf=15, l2_regularization=1.0,
+        loss="gamma", max_iter=100, learning_rate=0.05, max_leaf_nodes=6, min_samples_leaf=20, l2_regularization=1.0,
         early_stopping=False, random_state=0,
     )  # fmt: skip
-
-
-class Choice(NamedTuple):
-    """What design rows have chosen."""
-
-    warp: Warp | None
-    difficulty: Any
-    """A regressor to fit, or None."""
 
 
 def mapped(warp: Warp | None, y: Array) -> Array:
@@ -147,28 +139,38 @@ def _maps(settings: Settings, y: Array) -> Sequence[Warp | None]:
     return [None, BoxCox(0.5, cut), BoxCox(0.0, cut)]
 
 
-def choose(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState, difficulty: bool = False) -> Choice:
-    """Transformation and difficulty as they are asked for; the rows choose what "auto" leaves open.
-
-    A ``difficulty`` is learnt only where rows are design rows.
-    """
+def choose_warp(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> Warp | None:
+    """The transformation that is asked for; the rows choose what is left open."""
     maps = _maps(settings, y)
-    regressors: list[Any] = [None]
-    if difficulty and settings.difficulty == "auto" and y.size >= ROWS_FOR_DIFFICULTY:
-        regressors = [None, default_regressor()]
-    elif difficulty and not isinstance(settings.difficulty, str):
-        regressors = [settings.difficulty]
-    if len(maps) * len(regressors) == 1:
-        return Choice(maps[0], regressors[0])
+    if len(maps) == 1:
+        return maps[0]
     some = rng.permutation(y.size)[:CHOOSING_ROWS]
-    choices, scores = list(product(maps, regressors)), []
-    for warp in maps:
-        left_out = _left_out(settings, rows.take(some), mapped(warp, y[some]), rng)
-        scores += [_scores(left_out, warp, regressor, rows.X[some], y[some]) for regressor in regressors]
-    by_name = settings.warp in ("box-cox", "yeo-johnson")  # some exponent must be taken
-    usual = int(np.argmin([own.mean() for own in scores[:: len(regressors)]])) * len(regressors) if by_name else 0
-    gains = [_gain(own, scores[usual]) for own in scores]
-    return Choice(*choices[int(np.argmax(gains)) if max(gains) > 0.0 else usual])
+    scores = [
+        _scores(_left_out(settings, rows.take(some), mapped(warp, y[some]), rng), warp, 1.0, y[some]) for warp in maps
+    ]
+    if settings.warp != "auto":  # some exponent must be taken
+        return maps[int(np.argmin([own.mean() for own in scores]))]
+    gains = [_gain(own, scores[0]) for own in scores]
+    return maps[int(np.argmax(gains))]
+
+
+def choose_difficulty(
+    settings: Settings, left_out: LeftOut, warp: Warp | None, X: Array, y: Array
+) -> Difficulty | None:
+    """The difficulty that is asked for, learnt from design rows; "auto" is none unless it clearly pays."""
+    regressor = settings.difficulty
+    if regressor is None or (regressor == "auto" and y.size < ROWS_FOR_DIFFICULTY):
+        return None
+    if regressor == "auto":
+        regressor = default_regressor()
+        g = np.ones(y.size)
+        for fold in range(FOLDS):
+            out = np.arange(y.size) % FOLDS == fold
+            learnt = Difficulty.learn(regressor, X[~out], LeftOut(*(part[~out] for part in left_out)))
+            g[out] = learnt(X[out], left_out.mean[out])
+        if _gain(_scores(left_out, warp, g, y), _scores(left_out, warp, 1.0, y)) == 0.0:
+            return None
+    return Difficulty.learn(regressor, X, left_out)
 
 
 def _gain(scores: Array, usual: Array) -> float:
@@ -190,13 +192,8 @@ def _left_out(settings: Settings, rows: Points, z: Array, rng: np.random.RandomS
     return LeftOut.of(posterior.residuals, posterior.diagonal, z)
 
 
-def _scores(left_out: LeftOut, warp: Warp | None, regressor: Any, X: Array, y: Array) -> Array:
-    """Interval scores of the rows in units of the labels, averaged over levels."""
-    g = np.ones(y.size)
-    for fold in range(FOLDS if regressor is not None else 0):
-        out = np.arange(y.size) % FOLDS == fold
-        learnt = Difficulty.learn(regressor, X[~out], LeftOut(*(part[~out] for part in left_out)))
-        g[out] = learnt(X[out], left_out.mean[out])
+def _scores(left_out: LeftOut, warp: Warp | None, g: Array | float, y: Array) -> Array:
+    """Interval scores of the rows in units of the labels, averaged over levels, with difficulties g."""
     sizes, total = np.sort(left_out.size / g), np.zeros(y.size)
     back: Callable[[Array], Array] = (lambda z: z) if warp is None else warp.backward
     for level in LEVELS:

@@ -17,7 +17,7 @@ from conformal_gp.predictors.transformed import WarpedPredictor
 from conformal_gp.rows import ArrayRows, MappedRows
 from conformal_gp.rows import Rows as Source
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.tuning.choices import Difficulty, LeftOut, choose, mapped
+from conformal_gp.tuning.choices import Difficulty, LeftOut, choose_difficulty, choose_warp, mapped
 from conformal_gp.tuning.design import design_rows
 from conformal_gp.tuning.learning import choose_gamma, learn
 from conformal_gp.tuning.methods import PROMISE, Fitted, TuningResult, fixed
@@ -104,7 +104,6 @@ def low_rank(
     """Hyperparameters and inducing inputs from the design rows; inducing inputs may be given, unscaled."""
     own, y = rows.take(design)
     warnings: list[str] = []
-    regressor = None
     if tuning == "fixed":
         given = fixed(settings, own, y, rng)
         kernel, noise, scaling, gamma, warp = given.kernel, given.noise_variance, given.scaling, given.gamma, given.warp
@@ -114,7 +113,7 @@ def low_rank(
         scaling = settings.scaling(learning.X)
         inputs = Inputs(learning, scaling, settings.mean)
         with one_blas_thread():
-            warp, regressor = choose(settings, learning, labels, rng, difficulty=True)
+            warp = choose_warp(settings, learning, labels, rng)
             labels = mapped(warp, labels)
             least = max(LEAST_RATIO, LEAST_RATIO_A_ROW * rows.n_rows)
             learnt = learn(settings, inputs, labels, rows.n_rows, rng, least_ratio=least, low_rank=True)
@@ -130,11 +129,12 @@ def low_rank(
         Z = independent(kernel, scaling.transform(inducing))
         condition = ", if the inducing inputs given do not come from the latter"
     difficulty = None
-    if regressor is not None:
+    if settings.difficulty is not None:
         labels = mapped(warp, y)
         prior = LowRankPrior(kernel, noise, Inputs(own, scaling, settings.mean), labels, Z, approximation)
         state = LowRankPosterior(prior, prior.sums(own, labels)).rows(own, labels)
-        difficulty = Difficulty.learn(regressor, own.X, LeftOut.of(state.alpha, state.diagonal, labels))
+        left_out = LeftOut.of(state.alpha, state.diagonal, labels)
+        difficulty = choose_difficulty(settings, left_out, warp, own.X, y)
     return LowRankModel(
         kernel=kernel,
         noise_variance=noise,

@@ -19,7 +19,7 @@ from conformal_gp.predictors.bag import BagPredictor, Candidate
 from conformal_gp.predictors.base import OneProcess, Predictor
 from conformal_gp.predictors.transformed import ShiftedPredictor, WarpedPredictor
 from conformal_gp.tuning.candidates import lattice
-from conformal_gp.tuning.choices import Difficulty, LeftOut, choose, mapped
+from conformal_gp.tuning.choices import Difficulty, LeftOut, choose_difficulty, choose_warp, mapped
 from conformal_gp.tuning.design import design_rows
 from conformal_gp.tuning.learning import Hyperparameters, choose_gamma, learn
 from conformal_gp.tuning.settings import Settings, check_kernel, explained
@@ -188,7 +188,7 @@ def fixed(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState
             f"warp={settings.warp!r} is learnt, and tuning='fixed' learns nothing; give 'log', 'sqrt' or a "
             "pair of functions."
         )
-    warp = choose(settings, rows, y, rng).warp
+    warp = choose_warp(settings, rows, y, rng)
     design = NO_ROWS if settings.design is None else design_rows(settings, rows.X, rng)
     scaling = settings.scaling(rows.X[design] if design.size else rows.X)
     inputs = Inputs(rows, scaling, settings.mean)
@@ -213,7 +213,7 @@ def train(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState
     gamma = settings.only(settings.gammas, "gamma", "train")
     scaling = settings.scaling(rows.X)
     inputs = Inputs(rows, scaling, settings.mean)
-    warp = choose(settings, rows, y, rng).warp
+    warp = choose_warp(settings, rows, y, rng)
     learnt = learn(settings, inputs, mapped(warp, y), y.size, rng, exact=False)
     return OneModel(
         kernel=learnt.kernel,
@@ -245,16 +245,17 @@ def _few_rows(found: Hyperparameters, inputs: Inputs, n_rows: int) -> list[str]:
 def holdout(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> OneModel:
     """Everything by maximum restricted likelihood on design rows; all rows predict, the others are ranked."""
     design = design_rows(settings, rows.X, rng)
-    own, labels = rows.take(design), y[design]
+    own = rows.take(design)
     scaling = settings.scaling(own.X)
     inputs = Inputs(own, scaling, settings.mean)
-    warp, regressor = choose(settings, own, labels, rng, difficulty=True)
-    labels = mapped(warp, labels)
+    warp = choose_warp(settings, own, y[design], rng)
+    labels = mapped(warp, y[design])
     learnt = learn(settings, inputs, labels, y.size, rng)
     difficulty = None
-    if regressor is not None:
+    if settings.difficulty is not None:
         posterior = Posterior(learnt.kernel, learnt.noise_variance, inputs, labels)
-        difficulty = Difficulty.learn(regressor, own.X, LeftOut.of(posterior.residuals, posterior.diagonal, labels))
+        left_out = LeftOut.of(posterior.residuals, posterior.diagonal, labels)
+        difficulty = choose_difficulty(settings, left_out, warp, own.X, y[design])
     return OneModel(
         kernel=learnt.kernel,
         noise_variance=learnt.noise_variance,
@@ -283,7 +284,7 @@ def augmented(settings: Settings, rows: Points, y: Array, rng: np.random.RandomS
         given = replace(settings, design=-(-y.size // 5)) if settings.design is None else settings
         design = design_rows(given, rows.X, rng)
     choosing = design if settings.learns_warp else slice(None)
-    warp = choose(settings, rows.take(choosing), y[choosing], rng).warp
+    warp = choose_warp(settings, rows.take(choosing), y[choosing], rng)
     labels = mapped(warp, y)
     if len(settings.gammas) > 1:
         own = rows.take(design)
