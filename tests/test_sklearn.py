@@ -1,7 +1,5 @@
 """A citizen of scikit-learn."""
 
-import io
-import pickle
 import warnings
 
 import joblib
@@ -111,13 +109,6 @@ def test_cross_validation():
     assert np.corrcoef(cross_val_predict(model, X, y, cv=4), y)[0, 1] > 0.8
 
 
-def test_score_is_r_squared():
-    X, y = make_data(5, 40)
-    model = fixed_model().fit(X, y)
-    residual = y - model.predict(X)
-    assert model.score(X, y) == pytest.approx(1 - residual @ residual / np.sum((y - y.mean()) ** 2))
-
-
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_frames_with_feature_names(frame):
     X, y = make_data(6, 30)
@@ -159,13 +150,6 @@ def test_a_missing_value_in_a_frame_is_found_by_name():
         model.predict_interval(named)
 
 
-def test_a_frame_index_is_ignored():
-    X, y = make_data(6, 30)
-    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]}, index=np.arange(30)[::-1])
-    model = fixed_model().fit(frame, pd.Series(y, index=np.arange(100, 130)))
-    np.testing.assert_array_equal(model.predict(frame), fixed_model().fit(X, y).predict(X))
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.int32, np.uint8, bool])
 def test_other_types_of_numbers_give_what_their_float64_values_give(dtype):
     rng = np.random.default_rng(7)
@@ -199,35 +183,6 @@ def test_read_only_arrays(tuning):
     model.predict_interval(inputs, [0.5, 0.8])
     model.predict_set(inputs, 0.8)
     model.predict_p(inputs, labels, smoothing=True)
-
-
-def by_pickle(model):
-    return pickle.loads(pickle.dumps(model))
-
-
-def by_joblib(model):
-    buffer = io.BytesIO()
-    joblib.dump(model, buffer)
-    buffer.seek(0)
-    return joblib.load(buffer)
-
-
-def by_memory_map(model, path):
-    joblib.dump(model, path)
-    return joblib.load(path, mmap_mode="r")
-
-
-@pytest.mark.parametrize("kernel", ["se", "nn", ConstantKernel(2.0) * RBF([0.5, 1.0])])
-@pytest.mark.parametrize("tuning", ["fixed", "train"])
-@pytest.mark.parametrize("way", [by_pickle, by_joblib, by_memory_map])
-def test_round_trips_through_files(way, tuning, kernel, tmp_path):
-    X, y = make_data(10, 25)
-    model = ConformalGPRegressor(kernel, tuning=tuning, noise_variance=0.1, n_restarts=0).fit(X, y)
-    again = way(model, tmp_path / "model.joblib") if way is by_memory_map else way(model)
-    np.testing.assert_array_equal(again.predict_interval(INPUTS, 0.8), model.predict_interval(INPUTS, 0.8))
-    np.testing.assert_array_equal(again.predict_p(INPUTS, [0.0, 1.0, 2.0]), model.predict_p(INPUTS, [0.0, 1.0, 2.0]))
-    assert again.guarantee_ == model.guarantee_
-    assert again.kernel_ == model.kernel_
 
 
 def test_parallel_fits_give_the_same_as_one_after_the_other():

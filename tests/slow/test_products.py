@@ -30,5 +30,6 @@ def test_exact_processes(gamma, mean):
 @pytest.mark.parametrize("name", low_rank.KERNELS)
 def test_low_rank_processes(name, approximation):
     for mean, gamma in product(MEANS, [1.0, 2.0, 3.0, exact.INF]):
-        low_rank.test_regions_intervals_and_p_values_equal_brute_force(name, gamma, mean, approximation)
-        low_rank.test_with_training_inputs_as_inducing_inputs_it_is_the_exact_process(approximation, mean, gamma)
+        case = {"gamma": gamma, "mean": mean, "approximation": approximation}
+        low_rank.test_regions_intervals_and_p_values_equal_brute_force(name=name, **case)
+        low_rank.test_with_training_inputs_as_inducing_inputs_it_is_the_exact_process(**case)
