@@ -1,5 +1,6 @@
 """What the front door says and gives, apart from the regions themselves."""
 
+import pickle
 import warnings
 from fractions import Fraction
 
@@ -9,7 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from cases import GAMMAS, INF, fixed_model, make_basis, make_data
-from conformal_gp import ConformalGPRegressor
+from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
 
 INPUTS = np.array([[0.1, 0.2], [1.0, -1.0], [9.0, 9.0]])
 
@@ -293,3 +294,45 @@ def test_training_row_tuning_with_many_rows_does_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ConformalGPRegressor("se", tuning="train", n_restarts=0).fit(X, y)
+
+
+def test_many_rows_are_given_to_a_low_rank_process(monkeypatch):
+    monkeypatch.setattr("conformal_gp.regressor.ROWS_FOR_EXACT", 50)
+    X, y = make_data(19, 120)
+    options = {"n_restarts": 0, "random_state": 0}
+    model = ConformalGPRegressor(**options).fit(X, y)
+    assert model.tuning_ == "holdout"
+    low_rank = SparseConformalGPRegressor(**options).fit(X, y)
+    np.testing.assert_allclose(model.predict_interval(INPUTS, 0.8), low_rank.predict_interval(INPUTS, 0.8), rtol=1e-9)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_interval(INPUTS, 0.8), model.predict_interval(INPUTS, 0.8))
+    assert ConformalGPRegressor(candidates=[(RBF(1.0), 0.1)]).fit(X, y).tuning_ == "augmented"  # whatever their number
+    exact = ConformalGPRegressor(tuning="holdout", **options).fit(X, y)
+    assert not np.allclose(exact.predict_interval(INPUTS, 0.8), model.predict_interval(INPUTS, 0.8), rtol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"tuning": "holdout", "n_restarts": 0}, {"warp": "yeo-johnson"}])
+def test_bounds_of_labels_cut_intervals(options):
+    X, y = make_data(20, 30)
+    y = np.maximum(y, 0.0)
+    plain = ConformalGPRegressor(random_state=0, **options).fit(X, y)
+    bounded = ConformalGPRegressor(random_state=0, y_bounds=(0, None), **options).fit(X, y)
+    for model in (bounded, pickle.loads(pickle.dumps(bounded))):
+        intervals = model.predict_interval(INPUTS, 0.8)
+        np.testing.assert_allclose(intervals, np.maximum(plain.predict_interval(INPUTS, 0.8), 0.0))
+        assert (intervals[:, 0] == 0.0).any()
+        np.testing.assert_array_equal(model.predict_p(INPUTS, np.ones(3)), plain.predict_p(INPUTS, np.ones(3)))
+        assert (model.predict_p(INPUTS, np.full(3, -1.0)) == 1.0 / (model._predictor.n_ranked + 1)).all()
+    with pytest.raises(ValueError, match=r"y has .* in row \d+, outside y_bounds=\(0, 1\)"):
+        ConformalGPRegressor(y_bounds=(0, 1)).fit(X, y)
+    with pytest.raises(ValueError, match=r"y_bounds must be a pair \(low, high\)"):
+        ConformalGPRegressor(y_bounds=(1, 0)).fit(X, y)
+
+
+def test_an_offset_of_labels_shifts_means_and_leaves_covariances():
+    X, y = make_data(21, 30)
+    near, far = (fixed_model(mean="constant").fit(X, y + by) for by in (0.0, 1e6))
+    mean, cov = far.predict(INPUTS, return_cov=True)
+    np.testing.assert_allclose(mean, near.predict(INPUTS) + 1e6, rtol=1e-12)
+    np.testing.assert_allclose(cov, near.predict(INPUTS, return_cov=True)[1], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(far.predict(INPUTS, return_std=True)[1] ** 2, np.diagonal(cov), rtol=1e-9)

@@ -257,7 +257,8 @@ class ConformalGPRegressor(ConformalRegressor):
         check_domain(settings, labels)
         with one_blas_thread(rows=n_rows):
             rows, rng = points(inputs, known), check_random_state(self.random_state)
-            method = low_rank_holdout if self.tuning == "auto" and n_rows > ROWS_FOR_EXACT else METHODS[tuning]
+            many = self.tuning == "auto" and tuning == "holdout" and n_rows > ROWS_FOR_EXACT
+            method = low_rank_holdout if many else METHODS[tuning]
             result = method(settings, rows, labels, rng)
             self._training_rows = inputs, labels
             self._training_noise, self._knows_noise = known, known is not None

@@ -124,6 +124,27 @@ def test_regions_nest_and_hold_the_labels_whose_p_value_exceeds_delta(options):
             np.testing.assert_allclose(hull, [region[j][0, 0], region[j][-1, 1]], rtol=1e-12)
 
 
+@pytest.mark.parametrize("gamma", [1.0, 3.0, np.inf])
+def test_regions_with_holes(gamma):
+    """Few rows with little noise, whose scores may move faster with the label than the test row's."""
+    shapes = set()
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, y = rng.uniform(-1.5, 1.5, (5, 1)), rng.normal(size=5)
+        options = {"candidates": [(RBF(1.0), 0.01), (RBF(0.4), 0.01)], "mean": "zero", "scale_inputs": False}
+        model = ConformalGPRegressor(gamma=gamma, **options).fit(X, y)
+        for x in np.array([[-1.9], [0.1], [1.0]]):
+            bag = bag_oracle.Bag(options["candidates"], X, y, x, "zero", gamma, scale_inputs=False)
+            (region,) = model.predict_set(x[None], 0.5)
+            shapes.add(len(region))
+            hull = model.predict_interval(x[None], [0.4, 0.5])[0, :, 1]
+            np.testing.assert_allclose(hull, [region[0, 0], region[-1, 1]], rtol=1e-12)
+            labels = bag_oracle.labels_about(region) if np.isfinite(region).any() else np.linspace(-5, 5, 9)
+            for label in labels:
+                assert contains(region, label) == (bag.p_value(label) > 0.5 + 1e-9), (label, region)
+    assert max(shapes) > 1
+
+
 @pytest.mark.parametrize("factors", [[2.0, 0.25], [1024.0, 8.0]])
 def test_units_of_inputs_do_not_matter_to_powers_of_two(factors):
     X, y, X_new, _ = rows(6, 30)
@@ -132,6 +153,14 @@ def test_units_of_inputs_do_not_matter_to_powers_of_two(factors):
         for f in (np.ones(2), np.array(factors))
     )
     np.testing.assert_allclose(one, other, rtol=1e-8)
+
+
+def test_design_rows_choose_gamma_and_are_not_ranked():
+    X, y, X_new, _ = rows(9, 30)
+    model = ConformalGPRegressor(tuning="augmented", gamma=[1.0, 2.0, np.inf], random_state=0).fit(X, y)
+    assert model.design_.size == 6
+    alone = ConformalGPRegressor(tuning="augmented", gamma=model.gamma_, design=model.design_, warp=None).fit(X, y)
+    np.testing.assert_array_equal(model.predict_interval(X_new, 0.8), alone.predict_interval(X_new, 0.8))
 
 
 # Corners

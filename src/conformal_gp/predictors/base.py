@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from copy import copy
 from typing import TypeVar
 
 import numpy as np
@@ -164,12 +163,6 @@ class OneProcess(Predictor):
         self._difficulty = difficulty
         if difficulty is not None and rows is not None:
             self._ranked_difficulty = difficulty(rows.take(self._ranked))
-
-    def with_gamma(self, gamma: float) -> OneProcess:
-        """The same posterior with another gamma."""
-        other = copy(self)
-        other._gamma = gamma
-        return other
 
     def mean(self, new: Points) -> Array:
         """See Predictor."""
