@@ -7,8 +7,8 @@ worse. The *difficulty* g(x) is a regression of the :math:`e_i` on inputs and pr
 Any function that comes from design rows alone may divide them: ranked rows and test row stay exchangeable.
 
 Both are chosen by the interval score of :math:`\mu_i \pm q\, \sigma_i g(x_i)`, mapped back, where q is the fitting
-order statistic of :math:`e_i / g(x_i)`: the transformation with g = 1, the difficulty with g from the other folds.
-"auto" does something only where scores are clearly better.
+order statistic of :math:`e_i / g(x_i)`: the transformation with g = 1 or with g from the other folds, whichever is
+better, and then the difficulty. "auto" does something only where scores are clearly better.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ YEO_JOHNSON_EXPONENTS = (1.0, 0.75, 0.5, 0.25, 0.0, 1.25, 1.5, 2.0)
 # "auto" does something if that lowers the scores by this share, and by so many standard errors.
 LEAST_GAIN = 0.02
 STANDARD_ERRORS = 2.0
-# Fewest design rows that choose a transformation, and a difficulty.
+# Fewest design rows that choose a transformation, a difficulty, and a transformation with a view to a difficulty.
 ROWS_FOR_WARP = 20
 ROWS_FOR_DIFFICULTY = 100
+ROWS_FOR_BOTH = 300
 # Rows whose intervals are compared for a transformation, at most; the levels; folds of the difficulty.
 CHOOSING_ROWS = 500
 LEVELS = read_levels([0.8, 0.9, 0.95])[0]
@@ -145,9 +146,13 @@ def choose_warp(settings: Settings, rows: Points, y: Array, rng: np.random.Rando
     if len(maps) == 1:
         return maps[0]
     some = rng.permutation(y.size)[:CHOOSING_ROWS]
-    scores = [
-        _scores(_left_out(settings, rows.take(some), mapped(warp, y[some]), rng), warp, 1.0, y[some]) for warp in maps
-    ]
+    X, labels, scores = rows.X[some], y[some], []
+    for warp in maps:
+        left_out = _left_out(settings, rows.take(some), mapped(warp, labels), rng)
+        found = [_scores(left_out, warp, 1.0, labels)]
+        if settings.difficulty == "auto" and some.size >= ROWS_FOR_BOTH:
+            found.append(_scores(left_out, warp, _from_other_folds(default_regressor(), X, left_out), labels))
+        scores.append(min(found, key=lambda own: own.mean()))
     if settings.warp != "auto":  # some exponent must be taken
         return maps[int(np.argmin([own.mean() for own in scores]))]
     gains = [_gain(own, scores[0]) for own in scores]
@@ -163,14 +168,20 @@ def choose_difficulty(
         return None
     if regressor == "auto":
         regressor = default_regressor()
-        g = np.ones(y.size)
-        for fold in range(FOLDS):
-            out = np.arange(y.size) % FOLDS == fold
-            learnt = Difficulty.learn(regressor, X[~out], LeftOut(*(part[~out] for part in left_out)))
-            g[out] = learnt(X[out], left_out.mean[out])
+        g = _from_other_folds(regressor, X, left_out)
         if _gain(_scores(left_out, warp, g, y), _scores(left_out, warp, 1.0, y)) == 0.0:
             return None
     return Difficulty.learn(regressor, X, left_out)
+
+
+def _from_other_folds(regressor: Any, X: Array, left_out: LeftOut) -> Array:
+    """Difficulty of each row, learnt from the rows of the other folds."""
+    g = np.empty(len(X))
+    for fold in range(FOLDS):
+        out = np.arange(len(X)) % FOLDS == fold
+        learnt = Difficulty.learn(regressor, X[~out], LeftOut(*(part[~out] for part in left_out)))
+        g[out] = learnt(X[out], left_out.mean[out])
+    return g
 
 
 def _gain(scores: Array, usual: Array) -> float:
