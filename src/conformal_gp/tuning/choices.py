@@ -42,6 +42,8 @@ ROWS_FOR_BOTH = 300
 CHOOSING_ROWS = 500
 LEVELS = read_levels([0.8, 0.9, 0.95])[0]
 FOLDS = 5
+# Powers of a learnt difficulty that "auto" chooses from.
+POWERS = (1.0, 0.5)
 # Difficulties are at most this factor below and above the mean of what they are learnt from.
 MOST_DIFFICULT = 10.0
 
@@ -67,6 +69,8 @@ class Difficulty:
 
     regressor: Any
     typical: float
+    power: float = 1.0
+    """A power below 1 shrinks the differences between rows."""
 
     @classmethod
     def learn(cls, regressor: Any, X: Array, left_out: LeftOut) -> Difficulty:
@@ -80,7 +84,7 @@ class Difficulty:
         """Difficulty of rows, from their inputs and what design rows predict there."""
         with one_blas_thread():
             found = np.asarray(self.regressor.predict(_features(X, prediction)), dtype=np.float64).ravel()
-        return np.clip(found, self.typical / MOST_DIFFICULT, self.typical * MOST_DIFFICULT)
+        return np.clip(found, self.typical / MOST_DIFFICULT, self.typical * MOST_DIFFICULT) ** self.power
 
 
 def _features(X: Array, prediction: Array) -> Array:
@@ -92,7 +96,7 @@ def default_regressor() -> Any:
     from sklearn.ensemble import HistGradientBoostingRegressor  # takes a third of a second to import
 
     return HistGradientBoostingRegressor(
-        loss="gamma", max_iter=100, learning_rate=0.05, max_leaf_nodes=6, min_samples_leaf=20, l2_regularization=1.0,
+        loss="gamma", max_iter=50, learning_rate=0.05, max_leaf_nodes=4, min_samples_leaf=40, l2_regularization=5.0,
         early_stopping=False, random_state=0,
     )  # fmt: skip
 
@@ -168,9 +172,10 @@ def choose_difficulty(
         return None
     if regressor == "auto":
         regressor = default_regressor()
-        g = _from_other_folds(regressor, X, left_out)
-        if _gain(_scores(left_out, warp, g, y), _scores(left_out, warp, 1.0, y)) == 0.0:
-            return None
+        g, usual = _from_other_folds(regressor, X, left_out), _scores(left_out, warp, 1.0, y)
+        gains = {power: _gain(_scores(left_out, warp, g**power, y), usual) for power in POWERS}
+        power = max(gains, key=lambda own: gains[own])
+        return replace(Difficulty.learn(regressor, X, left_out), power=power) if gains[power] > 0.0 else None
     return Difficulty.learn(regressor, X, left_out)
 
 
