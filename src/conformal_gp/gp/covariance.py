@@ -167,7 +167,8 @@ def _stationary(kernel: RBF, X: Array, Z: Array | None, scale: float) -> Covaria
             return np.empty(0)
         M = W * slope()
         centred = x - np.median(x, axis=0)
-        each = (M.sum(axis=0) + M.sum(axis=1)) @ centred**2 - 2.0 * np.einsum("ij,ij->j", centred, M @ centred)
+        both = blas.dgemm(1.0, M.T, centred, trans_a=True)  # M @ centred, see conformal_gp.gp.likelihood
+        each = (M.sum(axis=0) + M.sum(axis=1)) @ centred**2 - 2.0 * np.einsum("ij,ij->j", centred, both)
         return scale * (each if kernel.anisotropic else each.sum(keepdims=True))
 
     return K, product

@@ -17,7 +17,7 @@ where coefficients are many.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import blas, cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.gp.covariance import Cholesky, covariance
@@ -110,8 +110,9 @@ class NegativeLogLikelihood:
         left[:, 0] = right[:, 0] = alpha
         value += 0.5 * float(residual @ alpha)
 
-        W = factor.lower_inverse().T  # the upper triangle, in C order as K is
-        W -= np.triu(right @ left.T)
+        # all products by SciPy's BLAS, which LAPACK uses: threads of a second one would spin beside its own
+        Q = blas.dgemm(-1.0, left, right, trans_b=True, beta=1.0, c=factor.lower_inverse(), overwrite_c=True)
+        W = np.triu(Q.T)  # in C order, as K is
         W.flat[:: l + 1] *= 0.5  # entries off the diagonal stand for two, and each sum is halved
         by_noise = [] if self._noise_variance is not None else [noise * np.trace(W)]
         return value, np.append(product(W), by_noise)
