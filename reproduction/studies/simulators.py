@@ -40,7 +40,7 @@ Cells = dict[tuple, list[dict]]
 
 def levels_of(n_rows: int) -> tuple[float, ...]:
     """Levels that so many rows are asked for."""
-    return (0.9, 0.95, 0.99) if n_rows >= 250 else (0.9, 0.95)
+    return (0.9, 0.95, 0.99) if n_rows >= 500 else (0.9, 0.95)
 
 
 def intervals(method: str, X: Array, y: Array, X_new: Array) -> Array:

@@ -35,7 +35,7 @@ YEO_JOHNSON_EXPONENTS = (1.0, 0.75, 0.5, 0.25, 0.0, 1.25, 1.5, 2.0)
 LEAST_GAIN = 0.02
 STANDARD_ERRORS = 2.0
 # Fewest design rows that choose a transformation, a difficulty, and a transformation with a view to a difficulty.
-ROWS_FOR_WARP = 20
+ROWS_FOR_WARP = 40
 ROWS_FOR_DIFFICULTY = 100
 ROWS_FOR_BOTH = 300
 # Rows whose intervals are compared for a transformation, at most; the levels; folds of the difficulty.
