@@ -38,8 +38,9 @@ from conformal_gp.predictors.base import Part, Predictor, score_lines
 from conformal_gp.predictors.envelope import Parabolas, Segments, lower_envelope
 from conformal_gp.types import Array, Rows
 
-# Scalings of which factorisations are kept.
-KEPT_SCALINGS = 4
+# Factorisations are kept of at least and at most so many scalings, as long as they take so many bytes.
+KEPT_SCALINGS = (2, 64)
+KEPT_BYTES = 2**27
 # A candidate is chosen only if its noise is at least this share of the largest prior variance in the bag: with less,
 # rounding decides. Prior variances grow with far-out inputs where kernels are not stationary.
 LEAST_NOISE = 1e-13
@@ -111,7 +112,8 @@ class BagPredictor(Predictor):
         stationary = all(candidate.kernel.is_stationary() for candidate in candidates)
         self._relative = relative
         self._scaling = SymmetricScaling(rows.X, stationary) if scale_inputs else None
-        self._scaled = lru_cache(KEPT_SCALINGS)(self._make_scaled)
+        size = 8 * y.size**2 * len(candidates)
+        self._scaled = lru_cache(int(np.clip(KEPT_BYTES // size, *KEPT_SCALINGS)))(self._make_scaled)
         key = self._unit_keys(np.median(rows.known, keepdims=True))[0]
         self._plain = self._scaled((*key, *(() if self._scaling is None else self._scaling.training_key())))
 
