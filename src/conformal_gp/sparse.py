@@ -56,7 +56,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         As in :class:`ConformalGPRegressor`.
     n_inducing : int or None, default=None
         Number of inducing inputs; fewer are taken if the design rows have fewer that are independent. None takes 512,
-        or 1024 where the noise that is learnt is below a ten-thousandth of the kernel's variance.
+        or 1536 where these would leave more than a tenth of the noise that is learnt unexplained.
     inducing : {"kmeans", "greedy", "random"} or array-like of shape (n_inducing, n_features), default="kmeans"
         How to take them from the design rows: centres of k-means, the row of largest variance given those before, or
         at random. Or the inputs themselves, which may not come from rows that are ranked.

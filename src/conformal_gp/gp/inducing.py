@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from threadpoolctl import threadpool_limits
 
-from conformal_gp.gp.covariance import covariance, shared_variance
+from conformal_gp.gp.covariance import Cholesky, covariance, shared_variance
 from conformal_gp.types import Array, Rows
 
 # An input whose variance given those chosen before is below this share of the largest variance adds nothing but
@@ -103,6 +103,12 @@ def select(name: str, kernel: Kernel, X: Array, n_inducing: int, rng: np.random.
         Inducing inputs whose covariance matrix is not singular up to rounding.
     """
     return independent(kernel, SELECTIONS[name](kernel, X, n_inducing, rng))
+
+
+def unexplained_variance(kernel: Kernel, X: Array, Z: Array) -> float:
+    """Mean variance at rows ``X`` given the process at inducing inputs ``Z``."""
+    half = Cholesky(covariance(kernel, Z, Z)[0]).half_solve(covariance(kernel, Z, X)[0])
+    return float(np.mean(shared_variance(kernel, X) - np.einsum("ij,ij->j", half, half)))
 
 
 def independent(kernel: Kernel, Z: Array) -> Array:

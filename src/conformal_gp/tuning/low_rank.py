@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.inducing import independent, select
+from conformal_gp.gp.inducing import independent, select, unexplained_variance
 from conformal_gp.gp.inputs import Inputs, Points, Scaling
 from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior
 from conformal_gp.predictors.base import Predictor
@@ -30,11 +30,11 @@ BLOCK_ROWS = 8192
 DESIGN_SHARE = 1 / 4
 DESIGN_ROWS = (1000, 4000)
 LEARNING_ROWS = 1000
-# Default number of inducing inputs, and with noise below a share of the kernel's variance, where they and not the noise
-# limit the intervals.
+# Default number of inducing inputs, and where these would leave more than a share of the noise unexplained: they and not
+# the noise would limit the intervals.
 INDUCING = 512
-MORE_INDUCING = 1024
-LITTLE_NOISE = 1e-4
+MORE_INDUCING = 1536
+UNEXPLAINED = 0.1
 
 # Least noise variance that is learnt, relative to the kernel's variance: in all, and for each training row. The matrix
 # of the sums over rows then has a condition number that double precision bears, on test functions without noise.
@@ -120,10 +120,10 @@ def low_rank(
             kernel, noise, warnings, _ = learnt
             gamma = choose_gamma(settings, learnt, inputs, labels)
     if isinstance(inducing, str):
-        if n_inducing is None:
-            little = noise < LITTLE_NOISE * float(kernel.diag(scaling.transform(own.X[:1]))[0])
-            n_inducing = MORE_INDUCING if little else INDUCING
-        Z = select(inducing, kernel, scaling.transform(own.X), n_inducing, rng)
+        scaled = scaling.transform(own.X)
+        Z = select(inducing, kernel, scaled, n_inducing or INDUCING, rng)
+        if n_inducing is None and unexplained_variance(kernel, scaled[:LEARNING_ROWS], Z) > UNEXPLAINED * noise:
+            Z = select(inducing, kernel, scaled, MORE_INDUCING, rng)
         condition = ""
     else:
         Z = independent(kernel, scaling.transform(inducing))
