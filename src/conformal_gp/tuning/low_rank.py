@@ -30,8 +30,8 @@ BLOCK_ROWS = 8192
 DESIGN_SHARE = 1 / 4
 DESIGN_ROWS = (1000, 4000)
 LEARNING_ROWS = 1000
-# Default number of inducing inputs, and where these would leave more than a share of the noise unexplained: they and not
-# the noise would limit the intervals.
+# Default number of inducing inputs, and where these would leave more than a share of the noise unexplained: then they
+# and not the noise would limit the intervals.
 INDUCING = 512
 MORE_INDUCING = 1536
 UNEXPLAINED = 0.1
