@@ -24,7 +24,7 @@ def test_a_hundred_thousand_rows(tmp_path):
     result = CliRunner().invoke(app, ["predict", str(train), str(new), "-t", "y", "-c", "90%", "--json"])
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
-    assert any("100,000 rows take a low-rank Gaussian process" in notice for notice in document["notices"])
+    assert "inducing inputs" in document["guarantee"]
     low, high = ([row[f"{side}_90"] for row in document["rows"]] for side in ("lower", "upper"))
     inside = np.mean((frame["y"][:2_000] >= low) & (frame["y"][:2_000] <= high))
     assert abs(inside - 0.9) < 0.03  # 2,000 labels, given the training rows: a standard error of 0.7%
