@@ -11,27 +11,6 @@ from conformal_gp.types import Array
 Counts = NDArray[np.int64]
 
 
-def p_values(lines: Lines, y: Array, tie_breaks: Array | None = None) -> Array:
-    """p-value of the label ``y[j]`` of each test row j.
-
-    Parameters
-    ----------
-    lines : Lines
-        Centred lines of n ranked rows for m test rows.
-    y : ndarray of shape (m,)
-        One label for each test row.
-    tie_breaks : ndarray of shape (m,), default=None
-        Uniform numbers that break ties at random. None counts every tie in full.
-
-    Returns
-    -------
-    p : ndarray of shape (m,)
-        Share of the n + 1 rows, the test row included, whose score is at least the test row's; with tie breaks, ties
-        count as that fraction.
-    """
-    return shares(*counts(lines, y), lines.offset.shape[1], tie_breaks)
-
-
 def counts(lines: Lines, y: Array, signed: bool = False) -> tuple[Counts, Counts]:
     """How many rows score at least as high as each test row, and how many score higher, by more than a tie.
 
@@ -51,7 +30,10 @@ def counts(lines: Lines, y: Array, signed: bool = False) -> tuple[Counts, Counts
 
 
 def shares(at_least: Counts, greater: Counts, n_ranked: int, tie_breaks: Array | None) -> Array:
-    """p-values from the counts of ``n_ranked`` rows."""
+    """p-values: the share of the n + 1 rows, the test row included, whose score is at least the test row's.
+
+    ``tie_breaks`` are uniform numbers by which ties count; None counts every tie in full.
+    """
     if tie_breaks is None:  # every tie counts in full
         tie_breaks = np.ones(at_least.size)
     return (greater + tie_breaks * (at_least - greater + 1.0)) / (n_ranked + 1.0)

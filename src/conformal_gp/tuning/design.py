@@ -1,4 +1,4 @@
-"""Which tuning method the numbers of rows and inputs call for, and which rows are design rows.
+"""Which tuning method the number of rows calls for, and which rows are design rows.
 
 *Design rows* are the training rows from which everything is learnt; they predict like all others but are not ranked.
 
@@ -6,7 +6,7 @@
 rows               method                                                 who is ranked
 =================  =====================================================  =============================================
 up to 36           a list inside the bag ("augmented")                    all rows
-up to 5000         design split ("holdout"), exact process                three rows in ten, all but 1000 at the most
+up to 5000         design split ("holdout"), exact process                three rows in ten, or all but 1000 if more
 more               design split ("holdout"), low-rank process             all but the design rows
 =================  =====================================================  =============================================
 """
