@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 
 from cases import GAMMAS, MEANS, contains, fixed_model, make_data
 from conformal_gp import ConformalGPRegressor
+from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import points
 from conformal_gp.predictors import base
 
@@ -103,7 +104,9 @@ def test_a_bound_is_a_label_that_as_many_rows_reach_as_its_rank_says(problem, sh
     predictor = setting.fit(setting.X, setting.y + shift)._predictor
     n = predictor.n_ranked
     k = 1 + int(share * (n - 1))
-    for labels, is_upper in zip(predictor.bounds(points(setting.inputs), [k], [k]).T, (False, True), strict=True):
+    for labels, is_upper in zip(
+        predictor.bounds(points(setting.inputs), *2 * [Needed.of_ranks([k])]).T, (False, True), strict=True
+    ):
         known = np.isfinite(labels)
         at_least, higher = predictor.counts(points(setting.inputs[known]), labels[known], signed=True)
         assert ((at_least if is_upper else n - higher) >= k).all()

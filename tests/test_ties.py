@@ -10,6 +10,7 @@ from bags import is_permutation
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.conformal.lines import WIDENING, Lines
 from conformal_gp.conformal.regions import hulls, regions
+from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Inputs, Scaling, points
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.predictors.base import score_lines
@@ -102,9 +103,9 @@ def test_an_end_handed_back_has_a_p_value_that_says_it_is_inside(noise):
 def test_touching_pieces_leave_no_hole():
     """A row that returns where another leaves, but for rounding."""
     lines = Lines(np.zeros(1), np.array([[1.0, -1.0 - 1e-12]]), np.array([[0.0, 2.0]]))
-    (region,) = regions(lines, 1)
+    (region,) = regions(lines, Needed.of_ranks([1]))
     np.testing.assert_array_equal(region, [[-np.inf, np.inf]])
-    assert hulls(lines, [1])[0, :, 0].tolist() == [-np.inf, np.inf]
+    assert hulls(lines, Needed.of_ranks([1]))[0, :, 0].tolist() == [-np.inf, np.inf]
 
 
 @pytest.mark.parametrize("kernel", ["matern52", ["se", "matern32"]])

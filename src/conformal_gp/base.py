@@ -17,10 +17,11 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from conformal_gp.conformal.levels import rank, read_levels, warn_where_infinite
+from conformal_gp.comparisons import GroupsLike, RatioLike
+from conformal_gp.conformal.levels import read_levels
 from conformal_gp.constraints import HasMethods, Interval, StrOptions
 from conformal_gp.distributions import PredictiveDistributions
-from conformal_gp.frames import UNSEEN, Encoding, encoded_inputs
+from conformal_gp.frames import UNSEEN, encoded_inputs
 from conformal_gp.gp.inputs import MEAN_NAMES, Points, points
 from conformal_gp.gp.warps import Bounds
 from conformal_gp.kernels import KERNEL_NAMES
@@ -104,25 +105,24 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
     n_jobs: int | None
     unseen_categories: str
     input_range_: Array
-    _predictor: Predictor
-    _encoding: Encoding | None = None
     _knows_noise: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the predictor, which follows from plan and rows, unless these would have to be read from afar."""
         state = super().__getstate__()
+        follow = ("_predictor", "_group_predictors")
         at_hand = isinstance(state.get("_training_rows"), tuple | ArrayRows)
-        return {name: value for name, value in state.items() if name != "_predictor" or not at_hand}
+        return {name: value for name, value in state.items() if name not in follow or not at_hand}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if "_result" in state and "_predictor" not in state:
-            self._predictor = self._within_bounds(self._predictor_again())
+            self._set_predictor(self._within_bounds(self._predictor_again()))
 
     def _keep(self, result: TuningResult, fitted: Fitted) -> None:
         """Keep what tuning has decided, which makes the predictor again from a saved model, and its attributes."""
         self._result = result
-        self._predictor = self._within_bounds(fitted.predictor)
+        self._set_predictor(self._within_bounds(fitted.predictor))
         self.kernel_ = clone(fitted.kernel)
         self.noise_variance_ = fitted.noise_variance
         self.mean_coef_ = fitted.mean_coef
@@ -134,6 +134,8 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         self.design_ = result.design.copy()
         unseen = self._encoding is not None and self._encoding.unseen != "error"
         self.guarantee_ = f"{result.guarantee} {UNSEEN_CONDITION}" if unseen else result.guarantee
+        if self._groups is not None and self.guarantee_.startswith("Exact"):
+            self.guarantee_ += f" That holds in each of {len(self._groups.labels)} groups by itself."
 
     @abstractmethod
     def _predictor_again(self) -> Predictor:
@@ -235,6 +237,9 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         confidence_level: float | ArrayLike = 0.95,
         tails: str = "joint",
         noise_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+        likelihood_ratio: RatioLike = None,
     ) -> Array:
         """Prediction intervals: the convex hull of each row's region, or the part between two one-sided bounds.
 
@@ -251,6 +256,13 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         noise_variance : array-like of shape (n_samples,) or None, default=None
             Known noise variance of each test row's label. Needed if ``fit`` was given those of the training rows, else
             an error.
+        groups : array-like of shape (n_samples,), callable, str or None, default=None
+            Groups of the test rows, as ``fit`` takes them: each row is ranked among the training rows of its group.
+            None takes the function or the column that ``fit`` was given. An error if ``fit`` was given no groups.
+        likelihood_ratio : callable, pair of arrays or None, default=None
+            Density of the test inputs over that of the training inputs, up to a factor: a function of X, or ratios of
+            the training rows and of the test rows. Rows are then weighted by it, and coverage is exact for test rows of
+            another distribution of inputs. Ends are infinite where a test row's ratio is more than delta of the sum.
 
         Returns
         -------
@@ -273,22 +285,23 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         >>> model.predict_interval([[1.0]], confidence_level=0.9, tails="equal").round(2)
         array([[0.8 , 1.01]])
         """
-        inputs = self._test_inputs(X, noise_variance)
+        rows = self._ranked_rows(X, noise_variance, groups, likelihood_ratio)
         levels, single = read_levels(confidence_level)
         if tails not in ("joint", "equal"):
             raise ValueError(f"tails must be 'joint' or 'equal', got {tails!r}.")
-        n = self._predictor.n_ranked
         each = levels if tails == "joint" else [(1 + level) / 2 for level in levels]
-        warn_where_infinite("confidence_level", zip(levels, each, strict=True), n, "intervals")
-        ranks = [rank(level, n) for level in each]
-        if tails == "joint":
-            intervals = self._predictor.hulls(inputs, ranks)
-        else:
-            intervals = self._predictor.bounds(inputs, ranks, ranks).reshape(-1, 2, len(levels))
+        rows.warn_where_infinite("confidence_level", zip(levels, each, strict=True), "intervals")
+        intervals = rows.hulls(each) if tails == "joint" else rows.bounds(each, each).reshape(-1, 2, len(levels))
         return intervals[:, :, 0] if single else intervals
 
     def predict_set(
-        self, X: ArrayLike, confidence_level: float = 0.95, noise_variance: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        confidence_level: float = 0.95,
+        noise_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+        likelihood_ratio: RatioLike = None,
     ) -> list[Array]:
         """Exact prediction regions, holes and all.
 
@@ -298,7 +311,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
             Test inputs.
         confidence_level : float, default=0.95
             One level strictly between 0 and 1.
-        noise_variance
+        noise_variance, groups, likelihood_ratio
             As in :meth:`predict_interval`.
 
         Returns
@@ -316,11 +329,12 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         >>> [region.round(2) for region in model.predict_set([[1.0]], confidence_level=0.5)]
         [array([[0.51, 1.22]])]
         """
-        inputs = self._test_inputs(X, noise_variance)
+        rows = self._ranked_rows(X, noise_variance, groups, likelihood_ratio)
         levels, single = read_levels(confidence_level)
         if not single:
             raise ValueError(f"confidence_level must be one number for predict_set, got {confidence_level!r}.")
-        return self._predictor.regions(inputs, rank(levels[0], self._predictor.n_ranked))
+        rows.warn_where_infinite("confidence_level", [(levels[0], levels[0])], "regions")
+        return rows.regions(levels[0])
 
     def predict_p(
         self,
@@ -329,6 +343,9 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         smoothing: bool = False,
         random_state: int | np.random.RandomState | None = None,
         noise_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+        likelihood_ratio: RatioLike = None,
     ) -> Array:
         """p-values of labels: how well each fits in with the training rows.
 
@@ -343,7 +360,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
             larger.
         random_state : int, RandomState instance or None, default=None
             Seed of the tie breaks.
-        noise_variance
+        noise_variance, groups, likelihood_ratio
             As in :meth:`predict_interval`.
 
         Returns
@@ -361,10 +378,10 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         >>> model.predict_p([[1.0], [1.0]], [0.8, 5.0])
         array([1.  , 0.25])
         """
-        inputs = self._test_inputs(X, noise_variance)
-        labels = check_labels(y, inputs.X)
+        rows = self._ranked_rows(X, noise_variance, groups, likelihood_ratio)
+        labels = check_labels(y, rows.new.X)
         ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else None
-        return self._predictor.p_values(inputs, labels, ties)
+        return rows.p_values(labels, ties)
 
     @property
     def _n_inputs(self) -> int:
@@ -405,9 +422,9 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
 
     def _checked_inputs(self, X: Any) -> Array:
         check_is_fitted(self)
-        return encoded_inputs(self, X, reset=False)
+        return encoded_inputs(self, self._inputs_of(X), reset=False)
 
-    def _test_inputs(self, X: Any, noise_variance: Any = None, needs_noise: bool = True) -> Points:
+    def _test_inputs(self, X: Any, noise_variance: Any = None, needs_noise: bool = True, stacklevel: int = 3) -> Points:
         """Test rows for a method that a user called; warns of those beyond the training rows."""
         inputs = self._checked_inputs(X)
         if self._knows_noise and noise_variance is None and needs_noise:
@@ -419,5 +436,5 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
             raise ValueError(
                 "noise_variance of test rows is taken if fit was given those of the training rows, and it was not."
             )
-        warn_beyond(inputs, self.input_range_, self._input_names(), stacklevel=3)
+        warn_beyond(inputs, self.input_range_, self._input_names(), stacklevel=stacklevel)
         return points(inputs, None if noise_variance is None else check_known_noise(noise_variance, inputs))

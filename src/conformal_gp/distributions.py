@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from conformal_gp.conformal.levels import rank, read_levels, warn_where_infinite
-from conformal_gp.gp.inputs import Points
-from conformal_gp.predictors.base import Predictor
+from conformal_gp.comparisons import Comparisons, GroupsLike, RatioLike
+from conformal_gp.conformal.levels import read_levels
+from conformal_gp.predictors.ranked import RankedRows
 from conformal_gp.steps import PredictiveDistribution
 from conformal_gp.types import Array
 from conformal_gp.validation import check_labels
@@ -19,13 +19,8 @@ from conformal_gp.validation import check_labels
 HALF = Fraction(1, 2)
 
 
-class PredictiveDistributions:
+class PredictiveDistributions(Comparisons):
     """Predictive distributions of both regressors: see ``docs/distributions.md``."""
-
-    _predictor: Predictor
-
-    def _test_inputs(self, X: ArrayLike, noise_variance: ArrayLike | None = None) -> Points:
-        raise NotImplementedError
 
     def sample_y(
         self,
@@ -63,7 +58,13 @@ class PredictiveDistributions:
         return self._predictor.draw(inputs, n_samples, check_random_state(random_state))
 
     def predict_quantiles(
-        self, X: ArrayLike, quantiles: float | ArrayLike, noise_variance: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        quantiles: float | ArrayLike,
+        noise_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+        likelihood_ratio: RatioLike = None,
     ) -> Array:
         """Quantiles of the predictive distribution.
 
@@ -76,7 +77,7 @@ class PredictiveDistributions:
             Test inputs.
         quantiles : float or sequence of floats
             Quantile or quantiles, each strictly between 0 and 1, in any order.
-        noise_variance
+        noise_variance, groups, likelihood_ratio
             As in :meth:`predict_interval`.
 
         Returns
@@ -99,20 +100,19 @@ class PredictiveDistributions:
         >>> model.predict_quantiles([[1.0], [2.0]], 0.5).round(2)
         array([ 0.91, -0.76])
         """
-        inputs = self._test_inputs(X, noise_variance)
+        rows = self._ranked_rows(X, noise_variance, groups, likelihood_ratio)
         wanted, single = read_levels(quantiles, "quantiles")
-        warn_where_infinite("quantile", [(q, max(q, 1 - q)) for q in wanted], self._predictor.n_ranked, "values")
-        values = self._quantiles(inputs, wanted)
+        rows.warn_where_infinite("quantile", [(q, max(q, 1 - q)) for q in wanted], "values")
+        values = self._quantiles(rows, wanted)
         return values[:, 0] if single else values
 
-    def _quantiles(self, inputs: Points, wanted: list[Fraction]) -> Array:
+    def _quantiles(self, rows: RankedRows, wanted: list[Fraction]) -> Array:
         """Quantiles in the order asked for, (m, quantiles)."""
-        n = self._predictor.n_ranked
         below = [q for q in wanted if q <= HALF]
         above = [q for q in wanted if q >= HALF]
-        found = self._predictor.bounds(inputs, [rank(1 - q, n) for q in below], [rank(q, n) for q in above])
+        found = rows.bounds([1 - q for q in below], above)
         lower, upper = iter(found[:, : len(below)].T), iter(found[:, len(below) :].T)
-        values = np.empty((len(inputs.X), len(wanted)))
+        values = np.empty((len(found), len(wanted)))
         for column, q in enumerate(wanted):
             values[:, column] = next(upper if q > HALF else lower)
             if q == HALF:
@@ -126,6 +126,9 @@ class PredictiveDistributions:
         confidence_level: float | ArrayLike = 0.95,
         side: str = "upper",
         noise_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+        likelihood_ratio: RatioLike = None,
     ) -> Array:
         """One-sided prediction bounds.
 
@@ -137,7 +140,7 @@ class PredictiveDistributions:
             Level or levels, each strictly between 0 and 1.
         side : {"upper", "lower"}, default="upper"
             Whether labels are to be below their bounds, or above.
-        noise_variance
+        noise_variance, groups, likelihood_ratio
             As in :meth:`predict_interval`.
 
         Returns
@@ -159,14 +162,12 @@ class PredictiveDistributions:
         >>> model.predict_bound([[1.0]], confidence_level=[0.8, 0.9], side="lower").round(2)
         array([[0.82, 0.8 ]])
         """
-        inputs = self._test_inputs(X, noise_variance)
+        rows = self._ranked_rows(X, noise_variance, groups, likelihood_ratio)
         levels, single = read_levels(confidence_level)
         if side not in ("upper", "lower"):
             raise ValueError(f"side must be 'upper' or 'lower', got {side!r}.")
-        n = self._predictor.n_ranked
-        warn_where_infinite("confidence_level", [(level, level) for level in levels], n, "bounds")
-        ranks = [rank(level, n) for level in levels]
-        found = self._predictor.bounds(inputs, *(([], ranks) if side == "upper" else (ranks, [])))
+        rows.warn_where_infinite("confidence_level", [(level, level) for level in levels], "bounds")
+        found = rows.bounds([], levels) if side == "upper" else rows.bounds(levels, [])
         return found[:, 0] if single else found
 
     def predict_cdf(
@@ -176,6 +177,9 @@ class PredictiveDistributions:
         smoothing: bool = False,
         random_state: int | np.random.RandomState | None = None,
         noise_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+        likelihood_ratio: RatioLike = None,
     ) -> Array:
         """Values of the predictive distribution function: how high each label is for its inputs.
 
@@ -189,7 +193,7 @@ class PredictiveDistributions:
             Break ties at random: values at true labels are then exactly uniform. Without, ties count by half.
         random_state : int, RandomState instance or None, default=None
             Seed of the tie breaks.
-        noise_variance
+        noise_variance, groups, likelihood_ratio
             As in :meth:`predict_interval`.
 
         Returns
@@ -206,14 +210,20 @@ class PredictiveDistributions:
         >>> model.predict_cdf([[1.0], [1.0], [1.0]], [-5.0, 0.8, 5.0])
         array([0.125, 0.625, 0.875])
         """
-        inputs = self._test_inputs(X, noise_variance)
-        labels = check_labels(y, inputs.X)
+        rows = self._ranked_rows(X, noise_variance, groups, likelihood_ratio)
+        labels = check_labels(y, rows.new.X)
         half = np.full(labels.size, 0.5)
         ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else half
-        return self._predictor.cumulative(inputs, labels, ties)
+        return rows.cumulative(labels, ties)
 
     def predict_distribution(
-        self, X: ArrayLike, max_steps: int = 999, noise_variance: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        max_steps: int = 999,
+        noise_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+        likelihood_ratio: RatioLike = None,
     ) -> PredictiveDistribution:
         """Predictive distributions as step functions.
 
@@ -222,9 +232,9 @@ class PredictiveDistributions:
         X : array-like of shape (n_samples, n_features)
             Test inputs.
         max_steps : int, default=999
-            Most steps of a distribution. There is one for each ranked row; where these are more, this many quantiles at
-            equal distances stand for them.
-        noise_variance
+            Most steps of a distribution. There is one for each ranked row (of groups, as many as the smallest of those
+            of the test rows has); where these are more, this many quantiles at equal distances stand for them.
+        noise_variance, groups, likelihood_ratio
             As in :meth:`predict_interval`.
 
         Returns
@@ -245,10 +255,8 @@ class PredictiveDistributions:
         >>> distribution.mean.round(2), distribution.crps([0.9, -0.7]).round(3)
         (array([ 0.91, -0.76]), array([0.025, 0.036]))
         """
-        inputs = self._test_inputs(X, noise_variance)
+        rows = self._ranked_rows(X, noise_variance, groups, likelihood_ratio)
         if not isinstance(max_steps, Integral) or max_steps < 1:
             raise ValueError(f"max_steps must be a whole number of at least 1, got {max_steps!r}.")
-        n_steps = min(int(max_steps), self._predictor.n_ranked)
-        return PredictiveDistribution(
-            self._quantiles(inputs, [Fraction(i, n_steps + 1) for i in range(1, n_steps + 1)])
-        )
+        n_steps = max(1, min(int(max_steps), rows.fewest))
+        return PredictiveDistribution(self._quantiles(rows, [Fraction(i, n_steps + 1) for i in range(1, n_steps + 1)]))

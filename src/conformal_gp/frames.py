@@ -117,6 +117,7 @@ def encoded_inputs(estimator: BaseEstimator, X: Any, *, reset: bool, y: Any = "n
     """
     if reset:
         unseen = getattr(estimator, "unseen_categories", "error")
+        estimator._frame = type(X).__module__.partition(".")[0] if is_frame(X) else None
         estimator._encoding = Encoding.learn(X, unseen) if is_frame(X) else None
     encoding = estimator._encoding
     if encoding is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -13,9 +13,11 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 
 from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing, without_gone
+from conformal_gp.comparisons import GroupsLike
 from conformal_gp.constraints import StrOptions
 from conformal_gp.frames import encoded_inputs
-from conformal_gp.gp.inputs import points
+from conformal_gp.gp.inputs import Points, points
+from conformal_gp.groups import check_length
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning.choices import check_bounds, check_domain
@@ -29,6 +31,7 @@ from conformal_gp.tuning.settings import (
     check_design,
     resolved_mean,
 )
+from conformal_gp.types import Array
 from conformal_gp.validation import check_known_noise, check_labels
 
 __all__ = ["ConformalGPRegressor"]
@@ -211,7 +214,15 @@ class ConformalGPRegressor(ConformalRegressor):
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: ArrayLike, noise_variance: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        noise_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+        unseen_groups: str = "error",
+    ) -> Self:
         """Fit to training rows.
 
         Parameters
@@ -226,6 +237,14 @@ class ConformalGPRegressor(ConformalRegressor):
             Known variance of the noise on each label, as of a measurement, in units of the labels' squares. Learnt
             noise is added to it. It is a part of the row, so coverage stays exact, and predict methods need it for
             test rows too. ``warp`` does not take it.
+        groups : array-like of shape (n_samples,), callable, str or None, default=None
+            Groups of rows, in each of which coverage is to hold by itself: labels of any kind, a function of X that
+            gives them, or the name of a column of a frame. That column is an input too if it holds numbers, booleans or
+            categories, and else it is left out of the inputs. One model of all rows predicts, and each test row is
+            ranked among the rows of its group.
+        unseen_groups : {"error", "all"}, default="error"
+            What to do with test rows of a group that is not among these: an error, or rank them among all rows, which
+            a warning says.
 
         Returns
         -------
@@ -240,6 +259,7 @@ class ConformalGPRegressor(ConformalRegressor):
         'Exact'
         """
         with all_or_nothing(self):
+            X = self._learn_groups(X, groups, unseen_groups)
             for message in self._fit(X, y, noise_variance).warnings:
                 warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
         return self
@@ -248,6 +268,8 @@ class ConformalGPRegressor(ConformalRegressor):
         """Check the rows, choose a tuning method, and follow it."""
         inputs = encoded_inputs(self, X, reset=True, y=y).copy()  # kept: the caller may change theirs
         labels = check_labels(y, inputs).copy()
+        if self._groups is not None:
+            check_length(self._groups.codes, labels.size)
         check_bounds(self.y_bounds, labels)
         n_rows, n_inputs = inputs.shape
         known = None if noise_variance is None else check_known_noise(noise_variance, inputs)
@@ -272,6 +294,11 @@ class ConformalGPRegressor(ConformalRegressor):
         inputs, labels = self._training_rows
         with one_blas_thread(rows=labels.size):
             return self._result.fitted(points(inputs, self._training_noise), labels, self.n_jobs).predictor
+
+    def _each_training_row(self, function: Callable[[Points, Array], Array]) -> Array:
+        """See Comparisons."""
+        inputs, labels = self._training_rows
+        return function(points(inputs, self._training_noise), labels)
 
     def _settings(self, n_rows: int, n_inputs: int, known_noise: bool) -> Settings:
         """Parameters as one checked value."""

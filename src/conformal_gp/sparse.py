@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any, Self
 
@@ -15,11 +15,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing, without_gone
+from conformal_gp.comparisons import GroupsLike
 from conformal_gp.constraints import Interval, StrOptions
 from conformal_gp.frames import encoded_inputs
 from conformal_gp.gp.inducing import SELECTIONS
 from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.lowrank import APPROXIMATIONS
+from conformal_gp.groups import check_length
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.rows import ArrayRows, Rows
 from conformal_gp.tuning.choices import check_bounds, check_domain
@@ -163,7 +165,15 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, noise_variance: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        noise_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+        unseen_groups: str = "error",
+    ) -> Self:
         """Fit to training rows.
 
         Parameters
@@ -174,6 +184,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
             Labels.
         noise_variance : array-like of shape (n_samples,) or None, default=None
             As in :meth:`ConformalGPRegressor.fit`; with a Dask collection of inputs also a Dask array or series.
+        groups, unseen_groups
+            As in :meth:`ConformalGPRegressor.fit`; labels may also be a Dask array or series.
 
         Returns
         -------
@@ -190,6 +202,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         (5, 1)
         """
         with all_or_nothing(self):
+            X = self._learn_groups(X, groups, unseen_groups)
             for message in self._fit(X, y, noise_variance).warnings:
                 warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
         return self
@@ -197,6 +210,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
     def _fit(self, X: Any, y: Any, noise_variance: ArrayLike | None) -> LowRankModel:
         """Check the rows, learn from design rows, and make the predictor."""
         rows = self._rows(X, y, noise_variance)
+        if self._groups is not None:
+            check_length(self._groups.codes, rows.n_rows)
         rng = check_random_state(self.random_state)
         mean = resolved_mean(self.mean, rows.n_rows, self._n_inputs)
         design = self._design_rows(mean, rows.n_rows, rng)
@@ -232,6 +247,10 @@ class SparseConformalGPRegressor(ConformalRegressor):
         """See ConformalRegressor."""
         return self._result.fitted_to(self._training_rows, self.n_jobs).predictor  # type: ignore[attr-defined]
 
+    def _each_training_row(self, function: Callable[[Points, Array], Array]) -> Array:
+        """See Comparisons."""
+        return self._training_rows.each(function, "likelihood ratios")
+
     def _rows(self, X: Any, y: Any, noise_variance: ArrayLike | None) -> Rows:
         """Training rows as something that is read in blocks."""
         self._encoding = None
@@ -262,6 +281,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
 
     def _checked_inputs(self, X: Any) -> Array:
         check_is_fitted(self)
+        X = self._inputs_of(X)
         return encoded_inputs(self, X.compute() if _is_dask(X) else X, reset=False)
 
 

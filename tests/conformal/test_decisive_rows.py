@@ -8,6 +8,7 @@ from conformal_gp.conformal.lines import normalised_residual_lines
 from conformal_gp.conformal.one_sided import mirrored, upper_bounds
 from conformal_gp.conformal.pvalues import counts
 from conformal_gp.conformal.regions import regions
+from conformal_gp.conformal.weights import Needed
 
 GAMMAS = [1.0, 1.5, 2.0, 3.0, np.inf]
 
@@ -43,22 +44,38 @@ class Problem:
         lines = normalised_residual_lines(self.alpha[rows], self.diagonal[rows], weights, *chosen, gamma)
         return lines.divided(self.ranked_difficulty[rows], self.difficulty[[j]])
 
+    def needed(self, ranking, rank, by_weight):
+        """What labels of the region need, with weights of 1 or others, and windows of rows that decide."""
+        needed, rng = Needed.of_ranks([rank]), np.random.default_rng(rank)
+        if by_weight:
+            weights = rng.exponential(size=self.alpha.size) * (rng.uniform(size=self.alpha.size) < 0.7)
+            least = rank / self.alpha.size * weights.sum() * rng.uniform(0.5, 1.5, (self.mean.size, 1))
+            needed = Needed(np.minimum(least, 0.999 * weights.sum()), weights)
+        weighed, least = ranking.weighed(needed.weights), needed.by_row(self.mean.size)[:, 0]
+        return needed, weighed, ranking.for_level(least, weighed, self.variance, self.size, self.difficulty)
+
+    def windows(self, ranking, rank, size):
+        least = np.full(self.mean.size, rank - 0.5)
+        return ranking.for_level(least, ranking.weighed(None), self.variance, size * self.size, self.difficulty)
+
     def looked_at(self, ranking, windows, j):
         return np.concatenate([ranking.high_leverage, ranking.low_leverage[windows.start[j] : windows.stop[j]]])
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
 @pytest.mark.parametrize("rank", [1, 40, 2000, 4000])
-def test_regions_are_those_of_all_rows(rank, gamma):
+@pytest.mark.parametrize("by_weight", [False, True])
+def test_regions_are_those_of_all_rows(rank, gamma, by_weight):
     several = 0
     for seed in range(4):
         problem = Problem(seed)
         ranking = problem.ranking(gamma)
-        windows = ranking.for_rank(rank, problem.variance, problem.size, problem.difficulty)
+        needed, weighed, windows = problem.needed(ranking, rank, by_weight)
         for j in range(problem.mean.size):
-            (expected,) = regions(problem.lines(gamma, j), rank)
+            own = needed.take([j])
+            (expected,) = regions(problem.lines(gamma, j), own)
             rows = problem.looked_at(ranking, windows, j)
-            (found,) = regions(problem.lines(gamma, j, rows), rank - windows.start[j])
+            (found,) = regions(problem.lines(gamma, j, rows), own.among(rows, weighed.before[windows.start[j]], [0]))
             np.testing.assert_array_equal(found, expected)
             several += len(expected) > 1
     if gamma == 1.0 and rank == 1:
@@ -84,7 +101,7 @@ def test_few_rows_are_looked_at():
     ranking = problem.ranking(2.0)
     assert 5 <= ranking.high_leverage.size < 300
     for rank in (10_000, 1000):
-        windows = ranking.for_rank(rank, problem.variance, 0.1 * problem.size, problem.difficulty)
+        windows = problem.windows(ranking, rank, 0.1)
         assert (windows.stop - windows.start).max() < 1000
 
 
@@ -99,7 +116,7 @@ def test_the_label_at_the_mean_is_below_all_rows_that_are_not_zero():
 
 def test_weights_that_may_be_large_leave_all_rows_in():
     problem = Problem(2)
-    windows = problem.ranking(2.0).for_rank(100, problem.variance, 1e6 * problem.size, problem.difficulty)
+    windows = problem.windows(problem.ranking(2.0), 100, 1e6)
     assert (windows.start == 0).all()
     assert (windows.stop == problem.ranking(2.0).low_leverage.size).all()
 
@@ -107,15 +124,17 @@ def test_weights_that_may_be_large_leave_all_rows_in():
 @pytest.mark.parametrize("gamma", GAMMAS)
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("rank", [1, 3, 2000, 3701])
-def test_one_sided_bounds_are_those_of_all_rows(rank, sign, gamma):
+@pytest.mark.parametrize("by_weight", [False, True])
+def test_one_sided_bounds_are_those_of_all_rows(rank, sign, gamma, by_weight):
     problem = Problem(seed=rank)
     ranking = problem.ranking(gamma, sign)
-    windows = ranking.for_rank(rank, problem.variance, problem.size, problem.difficulty)
+    needed, weighed, windows = problem.needed(ranking, rank, by_weight)
     turned = mirrored if sign < 0 else lambda lines: lines
     for j in range(problem.mean.size):
-        some = turned(problem.lines(gamma, j, problem.looked_at(ranking, windows, j)))
-        expected = upper_bounds(turned(problem.lines(gamma, j)), [rank])
-        np.testing.assert_array_equal(upper_bounds(some, [rank - windows.start[j]]), expected)
+        rows, own = problem.looked_at(ranking, windows, j), needed.take([j])
+        expected = upper_bounds(turned(problem.lines(gamma, j)), own)
+        own = own.among(rows, weighed.before[windows.start[j]], [0])
+        np.testing.assert_array_equal(upper_bounds(turned(problem.lines(gamma, j, rows)), own), expected)
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
@@ -135,5 +154,5 @@ def test_signed_windows_leave_most_rows_out():
     problem = Problem(seed=3, n_heavy=0)
     ranking = problem.ranking(2.0, sign=1)
     for rank in (40, 2000, 3960):
-        windows = ranking.for_rank(rank, problem.variance, 0.1 * problem.size, problem.difficulty)
+        windows = problem.windows(ranking, rank, 0.1)
         assert (windows.stop - windows.start).max() < 1200

@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from conformal_gp.conformal.lines import COVERS_ALL, Lines
 from conformal_gp.conformal.one_sided import bounds, mirrored, upper_bounds
 from conformal_gp.conformal.pvalues import counts
+from conformal_gp.conformal.weights import Needed
+
+NEEDED = Needed.of_ranks
 
 INF = np.inf
 
@@ -53,7 +56,7 @@ def supremum(rows, k, limit=None):
 def test_bounds_are_suprema(rows, limit):
     ranks = list(range(1, len(rows) + 1))
     cap = None if limit is None else np.array([limit])
-    found = upper_bounds(lines_of(rows), ranks, limit=cap)
+    found = upper_bounds(lines_of(rows), NEEDED(ranks), limit=cap)
     np.testing.assert_allclose(found[0], [supremum(rows, k, limit) for k in ranks], rtol=1e-9, atol=1e-14)
 
 
@@ -61,8 +64,8 @@ def test_bounds_are_suprema(rows, limit):
 @given(any_rows)
 def test_lower_bounds_are_upper_bounds_of_the_negative(rows):
     ranks = list(range(len(rows) + 1))
-    found = bounds(lines_of(rows, 3.0), ranks, ranks)
-    turned = bounds(mirrored(lines_of(rows, 3.0)), ranks, ranks)
+    found = bounds(lines_of(rows, 3.0), NEEDED(ranks), NEEDED(ranks))
+    turned = bounds(mirrored(lines_of(rows, 3.0)), NEEDED(ranks), NEEDED(ranks))
     np.testing.assert_array_equal(found, -np.roll(turned, len(ranks), axis=1))
     np.testing.assert_array_equal(found[:, [0, len(ranks)]], [[-INF, INF]])  # rank 0
 
@@ -72,7 +75,7 @@ def test_lower_bounds_are_upper_bounds_of_the_negative(rows):
 def test_thresholds_below_a_slope_of_one_are_a_distribution(rows):
     n = len(rows)
     ranks = list(range(1, n + 1))
-    found = bounds(lines_of(rows), ranks, ranks[::-1])[0]
+    found = bounds(lines_of(rows), NEEDED(ranks), NEEDED(ranks[::-1]))[0]
     np.testing.assert_allclose(found[:n], found[n:], rtol=1e-9)  # the k-th smallest is the (n + 1 - k)-th largest
     assert (np.diff(found[:n]) >= 0).all()
     labels = np.linspace(-20, 20, 41)
@@ -93,10 +96,12 @@ def test_all_rows_tie_where_nothing_is_known():
     lines = Lines(np.zeros(2), np.zeros((2, 3)), np.full((2, 3), COVERS_ALL))
     found = counts(lines, np.array([-1.0, 1.0]), signed=True)
     np.testing.assert_array_equal(found, [[3, 3], [0, 0]])
-    np.testing.assert_array_equal(bounds(lines, [1, 3], [1, 3]), [[-INF, -INF, INF, INF]] * 2)
+    np.testing.assert_array_equal(bounds(lines, NEEDED([1, 3]), NEEDED([1, 3])), [[-INF, -INF, INF, INF]] * 2)
 
 
 @pytest.mark.parametrize("ranks", [[], [1], [3, 1, 2, 1]])
 def test_ranks_in_any_order(ranks):
     lines = lines_of([(1.0, 0.0), (2.0, 0.5), (-1.0, 0.0)], centre=10.0)
-    np.testing.assert_allclose(upper_bounds(lines, ranks), [[[14.0, 11.0, 9.0][k - 1] for k in ranks]], rtol=1e-9)
+    np.testing.assert_allclose(
+        upper_bounds(lines, NEEDED(ranks)), [[[14.0, 11.0, 9.0][k - 1] for k in ranks]], rtol=1e-9
+    )

@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 import oracle
 from conformal_gp.conformal.lines import Lines
 from conformal_gp.conformal.regions import hulls, regions
+from conformal_gp.conformal.weights import Needed
+
+NEEDED = Needed.of_ranks
 
 INF = np.inf
 
@@ -51,7 +54,7 @@ def covered(rows, t):
 def test_rows_with_ties_and_slopes_of_one(rows, data):
     ranks = range(1, len(rows) + 1) if data is None else [data.draw(st.integers(1, len(rows)))]
     for k in ranks:
-        (found,) = regions(lines_of(rows), k)
+        (found,) = regions(lines_of(rows), NEEDED([k]))
         np.testing.assert_allclose(found, algorithm_1(rows, k), rtol=1e-9, atol=1e-9)
 
 
@@ -59,7 +62,7 @@ def test_rows_with_ties_and_slopes_of_one(rows, data):
 @given(tied_rows, st.data())
 def test_a_dense_scan_finds_the_same_region(rows, data):
     k = data.draw(st.integers(1, len(rows)))
-    (found,) = regions(lines_of(rows), k)
+    (found,) = regions(lines_of(rows), NEEDED([k]))
     points = np.arange(-40, 41) / 8
     for t in [*points, *found[np.isfinite(found)], -1000.0, 1000.0]:
         inside = bool(((found[:, 0] <= t) & (t <= found[:, 1])).any())
@@ -75,7 +78,7 @@ def test_a_dense_scan_finds_the_same_region(rows, data):
 @given(real_rows, st.data())
 def test_rows_of_any_slope(rows, data):
     k = data.draw(st.integers(1, len(rows)))
-    (found,) = regions(lines_of(rows), k)
+    (found,) = regions(lines_of(rows), NEEDED([k]))
     np.testing.assert_allclose(found, algorithm_1(rows, k), rtol=1e-9, atol=1e-9)
 
 
@@ -84,9 +87,9 @@ def test_rows_of_any_slope(rows, data):
 def test_hulls_are_the_outermost_ends_of_regions(rows, centre):
     lines = lines_of(rows, centre)
     ranks = list(range(len(rows) + 1))
-    found = hulls(lines, ranks)
+    found = hulls(lines, NEEDED(ranks))
     for k in ranks:
-        (region,) = regions(lines, k)
+        (region,) = regions(lines, NEEDED([k]))
         np.testing.assert_allclose(found[0, :, k], [region[0, 0], region[-1, 1]], rtol=1e-9, atol=1e-9)
 
 
@@ -94,7 +97,7 @@ def test_hulls_are_the_outermost_ends_of_regions(rows, centre):
 @given(st.lists(st.tuples(offsets, one_sided), min_size=1, max_size=9))
 def test_slopes_below_one_give_one_bounded_interval_around_the_centre(rows):
     for k in range(1, len(rows) + 1):
-        (region,) = regions(lines_of(rows, 3.0), k)
+        (region,) = regions(lines_of(rows, 3.0), NEEDED([k]))
         assert region.shape == (1, 2)
         assert np.isfinite(region).all()
         assert region[0, 0] <= 3.0 <= region[0, 1]
@@ -102,19 +105,19 @@ def test_slopes_below_one_give_one_bounded_interval_around_the_centre(rows):
 
 def test_rank_zero_is_the_whole_line():
     lines = lines_of([(1.0, 0.5), (0.0, 3.0)])
-    np.testing.assert_array_equal(regions(lines, 0)[0], [[-INF, INF]])
-    np.testing.assert_array_equal(hulls(lines, [0]), [[[-INF], [INF]]])
-    np.testing.assert_array_equal(hulls(lines_of([(1.0, 0.5)]), [0]), [[[-INF], [INF]]])
+    np.testing.assert_array_equal(regions(lines, NEEDED([0]))[0], [[-INF, INF]])
+    np.testing.assert_array_equal(hulls(lines, NEEDED([0])), [[[-INF], [INF]]])
+    np.testing.assert_array_equal(hulls(lines_of([(1.0, 0.5)]), NEEDED([0])), [[[-INF], [INF]]])
 
 
 def test_each_test_row_has_its_own_lines():
     rng = np.random.default_rng(0)
     lines = Lines(rng.normal(size=6), rng.normal(size=(6, 8)), rng.uniform(-1.5, 1.5, (6, 8)))
-    together, hulls_together = regions(lines, 3), hulls(lines, [3, 1])
+    together, hulls_together = regions(lines, NEEDED([3])), hulls(lines, NEEDED([3, 1]))
     for j in range(6):
         alone = Lines(lines.centre[j : j + 1], lines.offset[j : j + 1], lines.slope[j : j + 1])
-        np.testing.assert_array_equal(regions(alone, 3)[0], together[j])
-        np.testing.assert_array_equal(hulls(alone, [3, 1])[0], hulls_together[j])
+        np.testing.assert_array_equal(regions(alone, NEEDED([3]))[0], together[j])
+        np.testing.assert_array_equal(hulls(alone, NEEDED([3, 1]))[0], hulls_together[j])
 
 
 def spread(kind, n, rng):
@@ -158,14 +161,14 @@ def test_selection_among_many_rows_equals_sorting(kind, n):
     below = np.sort(np.maximum(p / (1 + q), -p / (1 - q)))[::-1]
     ranks = [1, 2, n // 100 + 1, n // 20, n // 10, n // 10, n // 3, n // 2, n - 1, n, 0]
     order = rng.permutation(len(ranks))
-    found = hulls(Lines(np.array([0.5]), p[None, :], q[None, :]), [ranks[i] for i in order])
+    found = hulls(Lines(np.array([0.5]), p[None, :], q[None, :]), NEEDED([ranks[i] for i in order]))
     for place, i in enumerate(order):
         k = ranks[i]
         expected = [0.5 - below[k - 1], 0.5 + above[k - 1]] if k else [-INF, INF]
         np.testing.assert_allclose(found[0, :, place], expected, rtol=1e-9)
         if k:
             np.testing.assert_allclose(
-                hulls(Lines(np.array([0.5]), p[None, :], q[None, :]), [k])[0, :, 0], expected, rtol=1e-9
+                hulls(Lines(np.array([0.5]), p[None, :], q[None, :]), NEEDED([k]))[0, :, 0], expected, rtol=1e-9
             )
 
 
@@ -174,7 +177,7 @@ def test_lines_are_not_written_to():
     for limit in (0.9, 1.5):
         lines = Lines(rng.normal(size=3), rng.normal(size=(3, 700)), rng.uniform(-limit, limit, (3, 700)))
         copies = [part.copy() for part in lines[:3]]
-        hulls(lines, [5, 70])
-        regions(lines, 5)
+        hulls(lines, NEEDED([5, 70]))
+        regions(lines, NEEDED([5]))
         for part, copy in zip(lines[:3], copies, strict=True):
             np.testing.assert_array_equal(part, copy)

@@ -11,17 +11,20 @@ known for each row and :math:`\omega` for each test row. With the *base score* :
 
 every reach lies between :math:`A_-` and :math:`A_+` times :math:`s^{1/\gamma} r_i`. Rows of large :math:`c_i`, the rows
 of *high leverage*, are few: they are left out of the maxima and always looked at. Let :math:`r_1 \ge r_2 \ge \dots` be
-the base scores of the others, the rows of *low leverage*, and h the number of rows of high leverage.
+the base scores of the others, the rows of *low leverage*, :math:`w_1, w_2, \dots` their weights, and H the weight of
+all rows of high leverage. A region holds the labels that rows of more weight than T cover
+(:mod:`conformal_gp.conformal.weights`). Let k be the first place with :math:`w_1 + \dots + w_k > T`, and :math:`k'` the
+first with :math:`w_1 + \dots + w_{k'} > T - H`. (With weights of 1 and the rank as k, :math:`k' = k - H`.)
 
-**Lemma 1.** *Let U be the rows of low leverage with* :math:`A_- r_i > A_+ r_{k-h}` *(none, if* :math:`k \le h` *) and N
-those with* :math:`A_+ r_i < A_- r_k`. *The region of rank k is the region of rank* :math:`k - |U|` *among the rows
-outside U and N.*
+**Lemma 1.** *Let U be the rows of low leverage with* :math:`A_- r_i > A_+ r_{k'}` *(none, if* :math:`T < H` *) and N
+those with* :math:`A_+ r_i < A_- r_k` *(none, if there is no k). The region is that of the rows outside U and N, with
+T less the weight of U in the place of T.*
 
-*Proof.* Measure t in units of :math:`s^{1/\gamma}`. For :math:`|t| \le A_- r_k` at least k rows of low leverage cover
-t, none of them in N: t is in both regions. For :math:`|t| > A_+ r_{k-h}` fewer than k - h rows of low leverage reach t,
-U counted whether it does or not. With all rows of high leverage that is fewer than k: t is in neither. In between, all
-of U covers t and none of N does. ∎ Nothing was assumed of the rows of high leverage, so the lemma holds for unions and
-rays as well as for intervals.
+*Proof.* Measure t in units of :math:`s^{1/\gamma}`. For :math:`|t| \le A_- r_k` the first k rows of low leverage cover
+t, none of them in N, and weigh more than T: t is in both regions. For :math:`|t| > A_+ r_{k'}` no row of low leverage
+from :math:`k'` on reaches t. Those before, among them U, weigh at most T - H, and with all rows of high leverage at
+most T: t is in neither, U counted whether it reaches t or not. In between, all of U covers t and none of N does. ∎
+Nothing was assumed of the rows of high leverage, so the lemma holds for unions and rays as well as for intervals.
 
 **Signed scores** (:mod:`conformal_gp.conformal.one_sided`). The thresholds lie between :math:`A_-` and :math:`A_+`
 times :math:`s^{1/\gamma} r_i` too, where :math:`r_i = \alpha_i / P_{ii}^e` has a sign: the least is :math:`A_-` times a
@@ -54,6 +57,15 @@ LARGEST_SLOPE = 0.5
 # for p-values, from what counts as a tie).
 MARGIN = 1e-6
 ABSOLUTE_MARGIN = 1e-12
+
+
+class Weighed(NamedTuple):
+    """Weights of ranked rows, in order of their base scores."""
+
+    before: Array
+    """(low + 1,): of the rows of low leverage before each place."""
+    high: float
+    """Of all rows of high leverage."""
 
 
 class Windows(NamedTuple):
@@ -102,9 +114,8 @@ class Ranking:
         self._sign = sign
         spread = diagonal**self._power * difficulty
         base, slope = self._seen(alpha) / spread, bound / spread
-        self.high_leverage = _high_leverage(
-            slope, typical=float(np.sqrt(np.mean((bound * diagonal ** (self._power - 1.0)) ** 2)))
-        )
+        squares = (bound * diagonal ** (self._power - 1.0)) ** 2
+        self.high_leverage = _high_leverage(slope, typical=float(np.sqrt(squares.sum() / max(1, squares.size))))
         low = np.delete(np.arange(alpha.size), self.high_leverage)
         self.low_leverage = low[np.argsort(-base[low], kind="stable")]
         self._minus_base = -base[self.low_leverage]  # ascending, for searching
@@ -131,23 +142,36 @@ class Ranking:
         stop = np.searchsorted(self._minus_base, -(low - self._slack), side="right")
         return Windows(start, np.maximum(start, stop))
 
-    def for_rank(self, rank: int, variance: Array, size: Array, difficulty: Array) -> Windows:
-        """Rows that can decide the region of a rank of at least 1.
+    def weighed(self, weights: Array | None) -> Weighed:
+        """Weights of the ranked rows (n,), or 1 each, in order of base scores."""
+        if weights is None:
+            return Weighed(np.arange(self.low_leverage.size + 1.0), float(self.high_leverage.size))
+        before = np.append(0.0, np.cumsum(weights[self.low_leverage]))
+        return Weighed(before, float(weights[self.high_leverage].sum()))
+
+    def for_level(self, least: Array, weighed: Weighed, variance: Array, size: Array, difficulty: Array) -> Windows:
+        """Rows that can decide a region.
 
         Parameters
         ----------
-        rank : int
-            How many rows must cover a label.
+        least : ndarray of shape (k,)
+            T of each test row: rows of more weight must cover a label.
+        weighed : Weighed
+            Weights of the ranked rows.
         variance, size, difficulty : ndarray of shape (k,)
             s, ω and g of each test row.
 
         Returns
         -------
         windows : Windows
-            With the rows of high leverage, all that must be looked at; ``start`` is to be taken off the rank.
+            With the rows of high leverage, all that must be looked at; the weight of the rows before ``start`` is to be
+            taken off ``least``.
         """
         lower, upper = self._factors(variance, size, difficulty)
-        lowest, highest = self._base(rank), self._base(rank - self.high_leverage.size)
+        base = np.append(-self._minus_base, -np.inf)  # of the row at each place from 0; there is none after the last
+        rest = least - weighed.high
+        lowest = base[np.searchsorted(weighed.before[1:], least, side="right")]
+        highest = np.where(rest < 0.0, np.inf, base[np.searchsorted(weighed.before[1:], rest, side="right")])
         with np.errstate(divide="ignore", invalid="ignore"):
             low = np.minimum(lowest * (upper / lower), lowest * (lower / upper))
             high = np.maximum(highest * (upper / lower), highest * (lower / upper))
@@ -157,12 +181,6 @@ class Ranking:
         """Rows with base scores from ``low`` to ``high``; all, where the factors would exclude nothing."""
         useful = lower > 0.0
         return self._between(np.where(useful, low, -np.inf), np.where(useful, high, np.inf))
-
-    def _base(self, place: int) -> float:
-        """Base score of the row of low leverage at a place from 1; infinite before the first and after the last."""
-        if place < 1:
-            return np.inf
-        return -float(self._minus_base[place - 1]) if place <= self._minus_base.size else -np.inf
 
     def for_label(
         self, y: Array, mean: Array, variance: Array, size: Array, difficulty: Array, largest: float = 0.0

@@ -7,7 +7,6 @@ fraction that a person meant by it, and ranks are found in integers.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
@@ -69,18 +68,3 @@ def rank(level: Fraction, n_ranked: int) -> int:
 def rows_needed(level: Fraction) -> int:
     """Fewest ranked rows for which the region is not the whole line: the least n with δ (n + 1) >= 1."""
     return math.ceil(1 / (1 - level)) - 1
-
-
-def warn_where_infinite(name: str, asked: Iterable[tuple[Fraction, Fraction]], n_ranked: int, what: str) -> None:
-    """Warn of levels that the rows of a model do not support, on behalf of a public method.
-
-    ``asked`` holds what the caller asked for, and for each the level of the region that it takes.
-    """
-    for value, level in asked:
-        if n_ranked < rows_needed(level):
-            warnings.warn(
-                f"{name}={float(value):g} needs at least {rows_needed(level)} rows to rank, the model has {n_ranked}; "
-                f"its {what} are infinite.",
-                UserWarning,
-                stacklevel=3,
-            )

@@ -27,13 +27,12 @@ bounds are put out a little, by less than half of what counts as a tie (:mod:`co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from conformal_gp.conformal.lines import Lines, Slack
 from conformal_gp.conformal.regions import SLOPE_TIE
-from conformal_gp.types import Array, Rows
+from conformal_gp.conformal.weights import Needed, weight_up_to
+from conformal_gp.types import Array
 
 
 def mirrored(lines: Lines) -> Lines:
@@ -41,45 +40,39 @@ def mirrored(lines: Lines) -> Lines:
     return lines._replace(centre=-lines.centre, offset=-lines.offset)
 
 
-def bounds(lines: Lines, below: Sequence[int], above: Sequence[int]) -> Array:
-    """Lower bounds of some ranks, then upper bounds of others.
+def bounds(lines: Lines, below: Needed, above: Needed) -> Array:
+    """Lower bounds of some levels, then upper bounds of others.
 
     Parameters
     ----------
     lines : Lines
         Centred lines of n ranked rows for m test rows.
-    below, above : sequence of int
-        For each bound, how many rows must score at most, or at least, as high as the test row, from 0 (then it is
-        infinite) to n.
+    below, above : Needed
+        For each bound, what weight of rows must score at most, or at least, as high as the test row.
 
     Returns
     -------
-    bounds : ndarray of shape (m, len(below) + len(above))
+    bounds : ndarray of shape (m, levels below + levels above)
         The lower bounds, then the upper bounds.
 
     Examples
     --------
     >>> rows = Lines(np.array([10.0]), np.array([[-3.0, 1.0, 2.0]]), np.zeros((1, 3)))
-    >>> bounds(rows, below=[0, 1], above=[1, 2])
+    >>> bounds(rows, below=Needed.of_ranks([0, 1]), above=Needed.of_ranks([1, 2]))
     array([[-inf,   7.,  12.,  11.]])
     """
-    found = []
-    if len(below) > 0:
-        found.append(-upper_bounds(mirrored(lines), below))
-    if len(above) > 0:
-        found.append(upper_bounds(lines, above))
-    return np.concatenate(found, axis=1)
+    return np.concatenate([-upper_bounds(mirrored(lines), below), upper_bounds(lines, above)], axis=1)
 
 
-def upper_bounds(lines: Lines, ranks: Sequence[int], limit: Array | None = None, widened: bool = True) -> Array:
-    """Suprema of the upper regions of several ranks.
+def upper_bounds(lines: Lines, needed: Needed, limit: Array | None = None, widened: bool = True) -> Array:
+    """Suprema of the upper regions of several levels.
 
     Parameters
     ----------
     lines : Lines
         Centred lines of n ranked rows for m test rows.
-    ranks : sequence of int
-        For each bound, how many rows must score at least as high as the test row, from 0 to n.
+    needed : Needed
+        For each bound, what weight of rows must score at least as high as the test row.
     limit : ndarray of shape (m,), default=None
         Labels above which nothing counts; None counts all.
     widened : bool, default=True
@@ -87,12 +80,13 @@ def upper_bounds(lines: Lines, ranks: Sequence[int], limit: Array | None = None,
 
     Returns
     -------
-    bounds : ndarray of shape (m, len(ranks))
+    bounds : ndarray of shape (m, levels)
         Minus infinity where the region is empty, which takes ``gamma`` other than 2 and a level below 1/2.
     """
     centre = lines.centre[:, None]
     most = np.full_like(centre, np.inf) if limit is None else limit[:, None]
-    wanted = np.asarray(ranks, dtype=np.int64)
+    if needed.n_levels == 0:
+        return np.empty((centre.size, 0))
     with np.errstate(divide="ignore", invalid="ignore"):
         thresholds = lines.offset / (1.0 - lines.slope)
     slack = Slack.of(lines.centre, lines.rounding) if widened else Slack.none(lines.centre)
@@ -100,14 +94,17 @@ def upper_bounds(lines: Lines, ranks: Sequence[int], limit: Array | None = None,
     unsorted = thresholds[general]
     reached = np.where(np.isfinite(unsorted), np.abs(unsorted), 0.0)
     off = slack.take(general).put_out(reached) - reached
-    thresholds.sort(axis=1)  # for five ranks, two to four times as fast as np.partition
-    reach = slack.put_out(np.where(wanted > 0, thresholds[:, -wanted], np.inf))
+    reach = slack.put_out(needed.largest(thresholds))
+    least, weights = needed.by_row(centre.size), needed.each(lines.slope.shape[1])
     for j, own, more in zip(general, unsorted, off, strict=True):
-        reach[j] = _outermost(own, more, lines.offset[j], lines.slope[j], wanted, float(most[j, 0] - lines.centre[j]))
+        furthest = float(most[j, 0] - lines.centre[j])
+        reach[j] = _outermost(own, more, lines.offset[j], lines.slope[j], weights, least[j], furthest)
     return np.minimum(centre + reach, most)
 
 
-def _outermost(thresholds: Array, off: Array, offset: Array, slope: Array, ranks: Rows, limit: float) -> Array:
+def _outermost(
+    thresholds: Array, off: Array, offset: Array, slope: Array, weights: Array, least: Array, limit: float
+) -> Array:
     """The bounds of one test row some of whose rows score higher from their threshold on, at every label, or steeply.
 
     Each threshold is put out by itself: where scores part steeply, by less than ``off``, so that they tie at the end.
@@ -116,11 +113,10 @@ def _outermost(thresholds: Array, off: Array, offset: Array, slope: Array, ranks
     with np.errstate(divide="ignore", invalid="ignore"):
         off = np.sign(1.0 - slope) * off * np.minimum(2.0 / np.abs(1.0 - slope), 1.0)
         thresholds = thresholds + off
-    up_to = np.sort(thresholds[~parallel & (slope < 1.0)])
-    from_on = np.sort(thresholds[~parallel & (slope > 1.0)])
-    always = int((offset[parallel] >= 0.0).sum())
-    # The count falls only after a threshold up to which a row counts: the supremum is one of these, or the limit.
-    labels = np.append(up_to[up_to < limit], limit)
-    count = always + up_to.size - np.searchsorted(up_to, labels, "left") + np.searchsorted(from_on, labels, "right")
-    enough = count >= ranks[:, None]
-    return np.max(np.where(enough, labels, -np.inf), axis=1)
+    falls, rises = ~parallel & (slope < 1.0), ~parallel & (slope > 1.0)
+    # The weight falls only after a threshold up to which a row counts: the supremum is one of these, or the limit.
+    labels = np.append(thresholds[falls & (thresholds < limit)], limit)
+    count = weights[falls].sum() + weights[parallel & (offset >= 0.0)].sum()
+    count = count - weight_up_to(thresholds[falls], weights[falls], labels, "left")
+    count += weight_up_to(thresholds[rises], weights[rises], labels, "right")
+    return np.max(np.where(count > least[:, None], labels, -np.inf), axis=1)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp.conformal.lines import COVERS_ALL, LABEL_ROUNDING, TIE, Lines
 from conformal_gp.types import Array
 
-Counts = NDArray[np.int64]
 
-
-def counts(lines: Lines, y: Array, signed: bool = False) -> tuple[Counts, Counts]:
-    """How many rows score at least as high as each test row, and how many score higher, by more than a tie.
+def counts(lines: Lines, y: Array, signed: bool = False, weights: Array | None = None) -> tuple[Array, Array]:
+    """How many rows, or of what weight, score at least as high as each test row, and higher, by more than a tie.
 
     With ``signed``, scores keep their signs. Where nothing is known of a label, no sign means anything: all rows tie.
     """
@@ -26,14 +23,16 @@ def counts(lines: Lines, y: Array, signed: bool = False) -> tuple[Counts, Counts
         slack[(lines.slope == COVERS_ALL).any(axis=1)] = np.inf
     else:
         scores, own = np.abs(scores), np.abs(own)
-    return (scores >= own - slack).sum(axis=1), (scores > own + slack).sum(axis=1)
+    each = np.ones(scores.shape[1]) if weights is None else weights
+    return (scores >= own - slack) @ each, (scores > own + slack) @ each
 
 
-def shares(at_least: Counts, greater: Counts, n_ranked: int, tie_breaks: Array | None) -> Array:
-    """p-values: the share of the n + 1 rows, the test row included, whose score is at least the test row's.
+def shares(at_least: Array, greater: Array, total: float, tie_breaks: Array | None, own: Array | float = 1.0) -> Array:
+    """p-values: the share of all rows, by weight, the test row included, whose score is at least the test row's.
 
-    ``tie_breaks`` are uniform numbers by which ties count; None counts every tie in full.
+    ``total`` is the weight of the ranked rows and ``own`` that of each test row. ``tie_breaks`` are uniform numbers by
+    which ties count; None counts every tie in full.
     """
     if tie_breaks is None:  # every tie counts in full
         tie_breaks = np.ones(at_least.size)
-    return (greater + tie_breaks * (at_least - greater + 1.0)) / (n_ranked + 1.0)
+    return np.minimum((greater + tie_breaks * (at_least - greater + own)) / (total + own), 1.0)

@@ -1,63 +1,61 @@
 r"""From lines to prediction regions, exactly.
 
 A ranked row covers a candidate t when :math:`|p + q t| \ge |t|` (see :mod:`conformal_gp.conformal.lines`); the region
-of rank k is where at least k rows do. Every row covers t = 0, so each side of 0 can be walked outwards on its own: on
+is where rows of more weight do than its level needs (:mod:`conformal_gp.conformal.weights`): at least k rows, if all
+weights are 1. Every row covers t = 0, so each side of 0 can be walked outwards on its own: on
 the side t >= 0, with signs changed so that p >= 0, a row *leaves* after :math:`p / (1 - q)` (never, if q >= 1), and
 *returns* at :math:`p / (-1 - q)` if q < -1. The side t <= 0 is the same with -q.
 
 Where no row ever returns or stays for ever, that is, when all |q| < 1, the region is one interval whose ends are the
-k-th largest leaving points: a selection, O(n) a test row. Otherwise the points are sorted and swept.
+k-th largest leaving points: a selection, O(n) a test row. With weights, leaving points are sorted. Otherwise all points
+are sorted and swept.
 
 All ends are then put out a little, by less than half of what counts as a tie (:mod:`conformal_gp.conformal.lines`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp.conformal.lines import Lines, Slack
+from conformal_gp.conformal.weights import Needed, weight_up_to
 from conformal_gp.types import Array
 
 # Slopes that differ from the test row's by less than this are equal to it: a ray has no end in the far distance.
 SLOPE_TIE = 1e-12
 
 
-def hulls(lines: Lines, ranks: Sequence[int], widened: bool = True) -> Array:
-    """Convex hulls of the regions of several ranks.
+def hulls(lines: Lines, needed: Needed, widened: bool = True) -> Array:
+    """Convex hulls of the regions of several levels.
 
     Parameters
     ----------
     lines : Lines
         Centred lines of n ranked rows for m test rows.
-    ranks : sequence of int
-        For each level, how many rows must cover a label, from 0 (then the region is the whole line) to n.
+    needed : Needed
+        For each level, what weight of rows must cover a label.
     widened : bool, default=True
         Whether ends are put out by what counts as a tie.
 
     Returns
     -------
-    ends : ndarray of shape (m, 2, len(ranks))
+    ends : ndarray of shape (m, 2, levels)
         Lower and upper end.
     """
-    order = np.argsort(ranks)[::-1]
-    wanted = np.asarray(ranks, dtype=np.int64)[order]
     with np.errstate(divide="ignore", invalid="ignore"):
         left, right = lines.offset / (1.0 - lines.slope), -lines.offset / (1.0 + lines.slope)
-    above = _largest(np.maximum(left, right), wanted)
-    below = _largest(np.negative(np.minimum(left, right, out=left), out=left), wanted)
+    above = needed.largest(np.maximum(left, right))
+    below = needed.largest(np.negative(np.minimum(left, right, out=left), out=left))
     slack = Slack.of(lines.centre, lines.rounding) if widened else Slack.none(lines.centre)
     below, above = slack.put_out(below), slack.put_out(above)
     general = np.abs(lines.slope).max(axis=1, initial=0.0) >= 1.0 - SLOPE_TIE
+    least, weights = needed.by_row(lines.centre.size), needed.each(lines.slope.shape[1])
     for j in np.flatnonzero(general):
-        for level, k in enumerate(wanted):
-            if k > 0:
-                pieces = _pieces(lines.offset[j], lines.slope[j], slack.each()[j], k)
-                below[j, level], above[j, level] = -pieces[0, 0], pieces[-1, 1]
+        for level in range(needed.n_levels):
+            pieces = _pieces(lines.offset[j], lines.slope[j], slack.each()[j], weights, least[j, level])
+            below[j, level], above[j, level] = -pieces[0, 0], pieces[-1, 1]
     centre = lines.centre[:, None]
-    return np.stack([centre - below, centre + above], axis=1)[:, :, np.argsort(order)]
+    return np.stack([centre - below, centre + above], axis=1)
 
 
 def widened(lines: Lines, ends: Array) -> Array:
@@ -66,31 +64,15 @@ def widened(lines: Lines, ends: Array) -> Array:
     return np.stack([centre - slack.put_out(centre - ends[:, 0]), centre + slack.put_out(ends[:, 1] - centre)], axis=1)
 
 
-def _largest(reach: Array, ranks: NDArray[np.int64]) -> Array:
-    """k-th largest entry of each row for each of the ranks, which descend; infinite for k = 0.
-
-    Each selection starts from what the last one left. ``reach`` is reordered.
-    """
-    found = np.full((reach.shape[0], ranks.size), np.inf)
-    for level, k in enumerate(ranks):
-        if k == 0:
-            break
-        place = reach.shape[1] - k
-        reach.partition(place, axis=1)
-        found[:, level] = reach[:, place]
-        reach = reach[:, place:]
-    return found
-
-
-def regions(lines: Lines, rank: int, widened: bool = True) -> list[Array]:
-    """Regions of one rank, each a union of closed intervals.
+def regions(lines: Lines, needed: Needed, widened: bool = True) -> list[Array]:
+    """Regions of one level, each a union of closed intervals.
 
     Parameters
     ----------
     lines : Lines
         Centred lines of n ranked rows for m test rows.
-    rank : int
-        How many rows must cover a label.
+    needed : Needed
+        What weight of rows must cover a label, at one level.
     widened : bool, default=True
         As in :func:`hulls`.
 
@@ -99,19 +81,18 @@ def regions(lines: Lines, rank: int, widened: bool = True) -> list[Array]:
     pieces : list of m ndarrays of shape (pieces, 2)
         Sorted, disjoint, closed intervals; the outermost ends may be infinite.
     """
-    if rank == 0:
-        return [np.array([[-np.inf, np.inf]]) for _ in lines.centre]
     slack = (Slack.of(lines.centre, lines.rounding) if widened else Slack.none(lines.centre)).each()
-    return [
-        centre + _pieces(offset, slope, own, rank)
-        for centre, offset, slope, own in zip(lines.centre, lines.offset, lines.slope, slack, strict=True)
-    ]
+    least, weights = needed.by_row(lines.centre.size)[:, 0], needed.each(lines.slope.shape[1])
+    each = zip(lines.centre, lines.offset, lines.slope, slack, least, strict=True)
+    return [centre + _pieces(offset, slope, own, weights, above) for centre, offset, slope, own, above in each]
 
 
-def _pieces(offset: Array, slope: Array, slack: Array, rank: int) -> Array:
+def _pieces(offset: Array, slope: Array, slack: Array, weights: Array, least: float) -> Array:
     """Region of one test row, about its centre, by sweeping both sides."""
-    above = _side(offset, slope, slack, rank)
-    below = -_side(offset, -slope, slack, rank)[::-1, ::-1]
+    if least < 0.0:
+        return np.array([[-np.inf, np.inf]])
+    above = _side(offset, slope, slack, weights, least)
+    below = -_side(offset, -slope, slack, weights, least)[::-1, ::-1]
     # Both sides have a piece at 0: joined, they are one.
     return np.concatenate([below[:-1], [[below[-1, 0], above[0, 1]]], above[1:]])
 
@@ -124,8 +105,8 @@ def _put_out(t: Array, steepness: Array, slack: Array) -> Array:
     )  # where it is steeper than 2, scores are then apart by less than a tie
 
 
-def _side(offset: Array, slope: Array, slack: Array, rank: int) -> Array:
-    """Pieces of {t >= 0 : at least ``rank`` rows cover t}, the first of them at 0."""
+def _side(offset: Array, slope: Array, slack: Array, weights: Array, least: float) -> Array:
+    """Pieces of {t >= 0 : rows of more weight than ``least`` cover t}, the first of them at 0."""
     p, q = np.abs(offset), np.where(offset < 0.0, -slope, slope)
     q = np.where(np.abs(np.abs(q) - 1.0) < SLOPE_TIE, np.sign(q), q)
     leave, enter = np.full((2, p.size), np.inf)
@@ -135,12 +116,12 @@ def _side(offset: Array, slope: Array, slack: Array, rank: int) -> Array:
     enter[returns] = p[returns] / (-1.0 - q[returns])
     enter[returns] -= _put_out(enter[returns], -1.0 - q[returns], slack)
     throughout = (enter <= leave) & returns | (p == 0.0) & (np.abs(q) >= 1.0)  # rows that cover the whole side
-    leave, enter = np.sort(leave[~throughout]), np.sort(enter[~throughout])
+    leave, enter, moving = leave[~throughout], enter[~throughout], weights[~throughout]
     t = np.unique(np.concatenate([leave, enter]))
-    t = t[np.isfinite(t)]
-    entered = p.size + np.searchsorted(enter, t, "right")
-    at, after = entered - np.searchsorted(leave, t, "left"), entered - np.searchsorted(leave, t, "right")
-    before = np.append(p.size, after)[: t.size]
-    starts = np.append(0.0, t[(before < rank) & (at >= rank)])
-    ends = t[(at >= rank) & (after < rank)]
+    t, total = t[np.isfinite(t)], float(weights.sum())
+    entered = total + weight_up_to(enter, moving, t, "right")
+    at, after = (entered - weight_up_to(leave, moving, t, side) for side in ("left", "right"))
+    before = np.append(total, after)[: t.size]
+    starts = np.append(0.0, t[(before <= least) & (at > least)])
+    ends = t[(at > least) & (after <= least)]
     return np.column_stack([starts, ends if ends.size == starts.size else np.append(ends, np.inf)])

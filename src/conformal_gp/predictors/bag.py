@@ -18,9 +18,10 @@ The list may not depend on the rows that are ranked, and inputs are scaled alike
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from copy import copy
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -28,8 +29,9 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.conformal.lines import Lines
 from conformal_gp.conformal.one_sided import mirrored, upper_bounds
-from conformal_gp.conformal.pvalues import Counts, counts
+from conformal_gp.conformal.pvalues import counts
 from conformal_gp.conformal.regions import SLOPE_TIE, hulls, regions, widened
+from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Inputs, NewInputs, Points, Scaling, SymmetricScaling
 from conformal_gp.gp.posterior import EXPLAINED, Posterior
 from conformal_gp.gp.spectrum import Spectrum
@@ -108,7 +110,7 @@ class BagPredictor(Predictor):
         self._ranked: Rows | slice = slice(None) if ranked is None else ranked
         self.n_jobs = n_jobs
         self.n_rows = y.size
-        self.n_ranked = y.size if ranked is None else ranked.size
+        self.ranked = np.arange(y.size)[self._ranked]
         stationary = all(candidate.kernel.is_stationary() for candidate in candidates)
         self._relative = relative
         self._scaling = SymmetricScaling(rows.X, stationary) if scale_inputs else None
@@ -116,6 +118,12 @@ class BagPredictor(Predictor):
         self._scaled = lru_cache(int(np.clip(KEPT_BYTES // size, *KEPT_SCALINGS)))(self._make_scaled)
         key = self._unit_keys(np.median(rows.known, keepdims=True))[0]
         self._plain = self._scaled((*key, *(() if self._scaling is None else self._scaling.training_key())))
+
+    def among(self, rows: Rows) -> Self:
+        """See Predictor: the selection still is by all rows."""
+        other = copy(self)
+        other.ranked = other._ranked = rows
+        return other
 
     def _unit_keys(self, known: Array) -> Rows:
         """Units of the candidates' variances, as powers of 4, of the training rows with each test row, (m, 1)."""
@@ -170,12 +178,12 @@ class BagPredictor(Predictor):
         covariance = bag.posterior(bag.chosen).covariance(bag.inputs.new(new))
         return self.mean(new), self.chosen.amplitude * covariance
 
-    def hulls(self, new: Points, ranks: Sequence[int]) -> Array:
+    def hulls(self, new: Points, needed: Needed) -> Array:
         """See Predictor; both ends are the mean where the region is empty."""
-        ends = np.tile(np.nan, (len(new.X), 2, len(ranks)))
+        ends = np.tile(np.nan, (len(new.X), 2, needed.n_levels))
 
         def extend(lines: Lines, segments: Segments) -> None:
-            exact, wide = _hulls_within(lines, ranks, segments)
+            exact, wide = _hulls_within(lines, needed.take(segments.row), segments)
             low, high = segments.low[:, None], segments.high[:, None]
             there = (exact[:, 0] < high) & (exact[:, 1] >= low)
             np.fmin.at(ends[:, 0], segments.row, np.where(there, np.maximum(wide[:, 0], low), np.nan))
@@ -185,12 +193,13 @@ class BagPredictor(Predictor):
         empty = np.isnan(ends)
         return np.where(empty, self.mean(new)[:, None, None], ends) if empty.any() else ends
 
-    def regions(self, new: Points, rank: int) -> list[Array]:
+    def regions(self, new: Points, needed: Needed) -> list[Array]:
         """See Predictor."""
         found: list[list[Array]] = [[] for _ in new.X]
 
         def extend(lines: Lines, segments: Segments) -> None:
-            exact, wide = regions(lines, rank, widened=False), regions(lines, rank)
+            own_needed = needed.take(segments.row)
+            exact, wide = regions(lines, own_needed, widened=False), regions(lines, own_needed)
             for own, outer, row, low, high in zip(exact, wide, segments.row, segments.low, segments.high, strict=True):
                 if own.shape == outer.shape:  # widening has joined none
                     outer = outer[(own[:, 0] < high) & (own[:, 1] >= low)]
@@ -200,33 +209,35 @@ class BagPredictor(Predictor):
         self._for_segments(new, extend)
         return [_union(np.concatenate(pieces)) for pieces in found]
 
-    def bounds(self, new: Points, below: Sequence[int], above: Sequence[int]) -> Array:
+    def bounds(self, new: Points, below: Needed, above: Needed) -> Array:
         """See Predictor."""
-        found = np.full((len(new.X), len(below) + len(above)), -np.inf)
+        n = below.n_levels
+        found = np.full((len(new.X), n + above.n_levels), -np.inf)
 
         def extend(lines: Lines, segments: Segments) -> None:
             sides = (
-                (mirrored(lines), below, -segments.high, -segments.low, slice(0, len(below))),
-                (lines, above, segments.low, segments.high, slice(len(below), None)),
+                (mirrored(lines), below, -segments.high, -segments.low, slice(0, n)),
+                (lines, above, segments.low, segments.high, slice(n, None)),
             )
-            for seen, ranks, low, high, columns in sides:
-                exact = upper_bounds(seen, ranks, high, widened=False)
-                reached = np.where(exact > low[:, None], upper_bounds(seen, ranks, high), -np.inf)
+            for seen, needed, low, high, columns in sides:
+                own = needed.take(segments.row)
+                exact = upper_bounds(seen, own, high, widened=False)
+                reached = np.where(exact > low[:, None], upper_bounds(seen, own, high), -np.inf)
                 np.maximum.at(found[:, columns], segments.row, reached)
 
         self._for_segments(new, extend)
-        found[:, : len(below)] *= -1.0
+        found[:, :n] *= -1.0
         return found
 
-    def counts(self, new: Points, y: Array, signed: bool) -> tuple[Counts, Counts]:
+    def counts(self, new: Points, y: Array, signed: bool, weights: Array | None = None) -> tuple[Array, Array]:
         """See Predictor."""
-        found = np.empty((2, y.size), dtype=np.int64)
+        found = np.empty((2, y.size))
 
         def fill(block: Rows) -> None:
             for rows, bag, seen in self._bags(new, block):
                 chosen = bag.parabolas(seen).least_at(y[rows])
                 members, lines = bag.lines(np.arange(rows.size), chosen, seen, self._ranked, self._gamma)
-                found[:, rows[members]] = counts(lines, y[rows[members]], signed)
+                found[:, rows[members]] = counts(lines, y[rows[members]], signed, weights)
 
         self._map_rows(fill, len(new.X))
         at_least, greater = found
@@ -348,16 +359,17 @@ def _spectra(candidates: list[Candidate], inputs: Inputs, y: Array) -> tuple[lis
     return spectra, np.argsort(np.concatenate(list(groups.values())), kind="stable")
 
 
-def _hulls_within(lines: Lines, ranks: Sequence[int], segments: Segments) -> tuple[Array, Array]:
+def _hulls_within(lines: Lines, needed: Needed, segments: Segments) -> tuple[Array, Array]:
     """Hulls of what of regions lies within segments, exact and widened; wrong way round where there is nothing."""
-    exact = hulls(lines, ranks, widened=False)
+    exact = hulls(lines, needed, widened=False)
     if np.abs(lines.slope).max(initial=0.0) < 1.0 - SLOPE_TIE:  # intervals
         return exact, widened(lines, exact)
     found = []
     for ends in (False, True):
-        both = np.tile([[np.inf], [-np.inf]], (segments.row.size, 1, len(ranks)))
-        for level, rank in enumerate(ranks):
-            for j, pieces in enumerate(regions(lines, rank, ends)):
+        both = np.tile([[np.inf], [-np.inf]], (segments.row.size, 1, needed.n_levels))
+        for level in range(needed.n_levels):
+            one = needed._replace(least=needed.least[:, [level]])
+            for j, pieces in enumerate(regions(lines, one, ends)):
                 inside = pieces[(pieces[:, 0] < segments.high[j]) & (pieces[:, 1] >= segments.low[j])]
                 if inside.size:
                     both[j, :, level] = inside[0, 0], inside[-1, 1]

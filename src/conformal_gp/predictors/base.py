@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable
+from copy import copy
+from typing import Self, TypeVar
 
 import numpy as np
 
 from conformal_gp.conformal.lines import Lines, normalised_residual_lines, rounding
 from conformal_gp.conformal.one_sided import bounds
-from conformal_gp.conformal.pvalues import Counts, counts, shares
+from conformal_gp.conformal.pvalues import counts
 from conformal_gp.conformal.regions import hulls, regions
+from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Inputs, Points
 from conformal_gp.gp.posterior import Posterior, Prediction
 from conformal_gp.threads import map_threads, slices
@@ -30,10 +32,19 @@ class Predictor(ABC):
 
     n_rows: int
     """Training rows."""
-    n_ranked: int
-    """Those among them that are ranked against the test row."""
+    ranked: Rows
+    """Numbers of those among them that are ranked against the test row, ascending."""
     n_jobs: int | None
     """Threads over blocks of test rows."""
+
+    @property
+    def n_ranked(self) -> int:
+        """How many training rows are ranked."""
+        return self.ranked.size
+
+    @abstractmethod
+    def among(self, rows: Rows) -> Self:
+        """The same predictor with only some of its ranked rows, by their numbers, ascending, ranked."""
 
     def map_blocks(self, function: Callable[[slice], Part], n_new: int) -> list[Part]:
         """Apply ``function`` to blocks of test rows, in threads."""
@@ -61,29 +72,23 @@ class Predictor(ABC):
         return rng.multivariate_normal(mean, covariance, n_samples).T
 
     @abstractmethod
-    def hulls(self, new: Points, ranks: Sequence[int]) -> Array:
-        """Convex hulls of the regions of several ranks, (m, 2, levels)."""
+    def hulls(self, new: Points, needed: Needed) -> Array:
+        """Convex hulls of the regions of several levels, (m, 2, levels)."""
 
     @abstractmethod
-    def regions(self, new: Points, rank: int) -> list[Array]:
-        """Exact regions of one rank, each (pieces, 2)."""
+    def regions(self, new: Points, needed: Needed) -> list[Array]:
+        """Exact regions of one level, each (pieces, 2)."""
 
     @abstractmethod
-    def bounds(self, new: Points, below: Sequence[int], above: Sequence[int]) -> Array:
-        """Lower bounds of some ranks, then upper bounds of others, (m, len(below) + len(above))."""
+    def bounds(self, new: Points, below: Needed, above: Needed) -> Array:
+        """Lower bounds of some levels, then upper bounds of others, (m, levels)."""
 
     @abstractmethod
-    def counts(self, new: Points, y: Array, signed: bool) -> tuple[Counts, Counts]:
-        """How many rows score at least as high as each test row with its label, and how many higher."""
+    def counts(self, new: Points, y: Array, signed: bool, weights: Array | None = None) -> tuple[Array, Array]:
+        """How many ranked rows, or of what weight, score at least as high as each test row with its label, and higher.
 
-    def p_values(self, new: Points, y: Array, tie_breaks: Array | None) -> Array:
-        """p-values of one label for each test row."""
-        return shares(*self.counts(new, y, signed=False), self.n_ranked, tie_breaks)
-
-    def cumulative(self, new: Points, y: Array, tie_breaks: Array) -> Array:
-        """Values of the predictive distribution function at one label for each test row."""
-        at_least, greater = self.counts(new, y, signed=True)
-        return shares(self.n_ranked - greater, self.n_ranked - at_least, self.n_ranked, tie_breaks)
+        ``weights`` are those of the ranked rows, (n,); None is 1 each.
+        """
 
 
 def score_lines(posterior: Posterior, ranked: Rows | slice, prediction: Prediction, gamma: float) -> Lines:
@@ -159,10 +164,18 @@ class OneProcess(Predictor):
         self._gamma = gamma
         self.n_jobs = n_jobs
         self.n_rows = posterior.alpha.size
-        self.n_ranked = self.n_rows if ranked is None else ranked.size
+        self.ranked = np.arange(self.n_rows)[self._ranked]
         self._difficulty = difficulty
         if difficulty is not None and rows is not None:
             self._ranked_difficulty = difficulty(rows.take(self._ranked))
+
+    def among(self, rows: Rows) -> Self:
+        """See Predictor."""
+        other = copy(self)
+        other.ranked = other._ranked = rows
+        if self._difficulty is not None:
+            other._ranked_difficulty = self._ranked_difficulty[np.searchsorted(self.ranked, rows)]
+        return other
 
     def mean(self, new: Points) -> Array:
         """See Predictor."""
@@ -180,21 +193,24 @@ class OneProcess(Predictor):
         """See Predictor."""
         return self.mean(new), self.posterior.covariance(self.inputs.new(new))
 
-    def hulls(self, new: Points, ranks: Sequence[int]) -> Array:
+    def hulls(self, new: Points, needed: Needed) -> Array:
         """See Predictor."""
-        return np.concatenate(self._map_lines(lambda lines, block: hulls(lines, ranks), new))
+        return np.concatenate(self._map_lines(lambda lines, block: hulls(lines, needed.take(block)), new))
 
-    def regions(self, new: Points, rank: int) -> list[Array]:
+    def regions(self, new: Points, needed: Needed) -> list[Array]:
         """See Predictor."""
-        return [region for found in self._map_lines(lambda lines, block: regions(lines, rank), new) for region in found]
+        blocks = self._map_lines(lambda lines, block: regions(lines, needed.take(block)), new)
+        return [region for found in blocks for region in found]
 
-    def bounds(self, new: Points, below: Sequence[int], above: Sequence[int]) -> Array:
+    def bounds(self, new: Points, below: Needed, above: Needed) -> Array:
         """See Predictor."""
-        return np.concatenate(self._map_lines(lambda lines, block: bounds(lines, below, above), new))
+        return np.concatenate(
+            self._map_lines(lambda lines, block: bounds(lines, below.take(block), above.take(block)), new)
+        )
 
-    def counts(self, new: Points, y: Array, signed: bool) -> tuple[Counts, Counts]:
+    def counts(self, new: Points, y: Array, signed: bool, weights: Array | None = None) -> tuple[Array, Array]:
         """See Predictor."""
-        found = self._map_lines(lambda lines, block: np.stack(counts(lines, y[block], signed)), new)
+        found = self._map_lines(lambda lines, block: np.stack(counts(lines, y[block], signed, weights)), new)
         at_least, greater = np.concatenate(found, axis=1)
         return at_least, greater
 

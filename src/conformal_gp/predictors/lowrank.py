@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from conformal_gp.conformal.decisive_rows import Ranking, Windows
 from conformal_gp.conformal.lines import LABEL_ROUNDING, Lines, Rounding, normalised_residual_lines
 from conformal_gp.conformal.one_sided import mirrored, upper_bounds
-from conformal_gp.conformal.pvalues import Counts, counts
+from conformal_gp.conformal.pvalues import counts
 from conformal_gp.conformal.regions import hulls, regions
+from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.lowrank import LowRankPosterior, NewRows
 from conformal_gp.predictors.base import Part, Predictor
@@ -39,8 +40,10 @@ class Comparison(NamedTuple):
 
     levels: list[int]
     lines: Lines
-    above: int
-    """Number of rows left out because they cover every candidate label in question."""
+    rows: Numbers
+    """Their places among the ranked rows."""
+    before: int
+    """How many rows of low leverage are left out because they cover every candidate label in question."""
 
 
 class Window(NamedTuple):
@@ -102,14 +105,21 @@ class LowRankPredictor(Predictor):
         self._gamma = gamma
         self.n_jobs = n_jobs
         self.n_rows = rows.n_rows
-        self.n_ranked = rows.n_rows - design.size
-        self._ranked = np.delete(np.arange(rows.n_rows), design)
+        self.ranked = np.delete(np.arange(rows.n_rows), design)
         summary = partial(_summary, posterior, difficulty)
         self._scores = np.delete(rows.each(summary, "scores"), design, axis=1)
         self._of_rows = np.ones(rows.n_rows)
-        self._of_rows[self._ranked] = self._scores[4]
+        self._of_rows[self.ranked] = self._scores[4]
         self._ranking = self._order(sign=0)
         self._by_sign: dict[int, LowRankPredictor] = {}
+
+    def among(self, rows: Numbers) -> Self:
+        """See Predictor."""
+        other = copy(self)
+        other.ranked, other._by_sign = rows, {}
+        other._scores = self._scores[:, np.searchsorted(self.ranked, rows)]
+        other._ranking = other._order(sign=0)
+        return other
 
     def _order(self, sign: int) -> Ranking:
         alpha, diagonal, bound, _, difficulty = self._scores
@@ -135,49 +145,40 @@ class LowRankPredictor(Predictor):
     def _map(self, function: Callable[[slice], Part], n_rows: int) -> list[Part]:
         return list(map_threads(function, slices(n_rows, CHUNK_ROWS), self.n_jobs))
 
-    def hulls(self, new: Points, ranks: Sequence[int]) -> Array:
+    def hulls(self, new: Points, needed: Needed) -> Array:
         """See Predictor."""
-        ends = np.tile([[-np.inf], [np.inf]], (len(new.X), 1, len(ranks)))
-        finite = _finite(ranks)
+        ends = np.tile([[-np.inf], [np.inf]], (len(new.X), 1, needed.n_levels))
 
-        def fill(members: Numbers, comparison: Comparison) -> None:
-            levels = finite[comparison.levels]
-            ends[members[:, None], :, levels] = hulls(
-                comparison.lines, [ranks[level] - comparison.above for level in levels]
-            ).transpose(0, 2, 1)
+        def fill(members: Numbers, levels: Numbers, lines: Lines, own: Needed) -> None:
+            ends[members[:, None], :, levels] = hulls(lines, own).transpose(0, 2, 1)
 
-        self._answer(new, partial(self._for_ranks, [ranks[level] for level in finite]), fill)
+        self._decide(new, needed, fill)
         return ends
 
-    def regions(self, new: Points, rank: int) -> list[Array]:
+    def regions(self, new: Points, needed: Needed) -> list[Array]:
         """See Predictor."""
         found = [np.array([[-np.inf, np.inf]])] * len(new.X)
 
-        def fill(members: Numbers, comparison: Comparison) -> None:
-            for member, region in zip(members, regions(comparison.lines, rank - comparison.above), strict=True):
+        def fill(members: Numbers, levels: Numbers, lines: Lines, own: Needed) -> None:
+            for member, region in zip(members, regions(lines, own), strict=True):
                 found[member] = region
 
-        if rank > 0:
-            self._answer(new, partial(self._for_ranks, [rank]), fill)
+        self._decide(new, needed, fill)
         return found
 
-    def bounds(self, new: Points, below: Sequence[int], above: Sequence[int]) -> Array:
+    def bounds(self, new: Points, below: Needed, above: Needed) -> Array:
         """See Predictor."""
         lower = -self._ranked_by(-1)._upper_bounds(new, below, mirrored)
         return np.concatenate([lower, self._ranked_by(1)._upper_bounds(new, above, lambda lines: lines)], axis=1)
 
-    def _upper_bounds(self, new: Points, ranks: Sequence[int], seen_as: Callable[[Lines], Lines]) -> Array:
+    def _upper_bounds(self, new: Points, needed: Needed, seen_as: Callable[[Lines], Lines]) -> Array:
         """Upper bounds of labels with the sign by which rows are ranked."""
-        found = np.full((len(new.X), len(ranks)), np.inf)
-        finite = _finite(ranks)
+        found = np.full((len(new.X), needed.n_levels), np.inf)
 
-        def fill(members: Numbers, comparison: Comparison) -> None:
-            levels = finite[comparison.levels]
-            found[members[:, None], levels] = upper_bounds(
-                seen_as(comparison.lines), [ranks[level] - comparison.above for level in levels]
-            )
+        def fill(members: Numbers, levels: Numbers, lines: Lines, own: Needed) -> None:
+            found[members[:, None], levels] = upper_bounds(seen_as(lines), own)
 
-        self._answer(new, partial(self._for_ranks, [ranks[level] for level in finite]), fill)
+        self._decide(new, needed, fill)
         return found
 
     def _ranked_by(self, sign: int) -> LowRankPredictor:
@@ -188,17 +189,19 @@ class LowRankPredictor(Predictor):
             self._by_sign[sign] = other  # complete before another thread can see it
         return self._by_sign[sign]
 
-    def counts(self, new: Points, y: Array, signed: bool) -> tuple[Counts, Counts]:
+    def counts(self, new: Points, y: Array, signed: bool, weights: Array | None = None) -> tuple[Array, Array]:
         """See Predictor."""
-        at_least, greater = np.empty((2, y.size), dtype=np.int64)
+        at_least, greater = np.empty((2, y.size))
         predictor = self._ranked_by(1) if signed else self
+        before = predictor._ranking.weighed(weights).before
         largest = float(self._scores[3].max(initial=0.0))  # residuals are known to the rounding of labels
 
         def fill(members: Numbers, comparison: Comparison) -> None:
             floor = np.full(members.size, LABEL_ROUNDING * largest)
             lines = comparison.lines._replace(rounding=Rounding(floor, np.zeros(members.size), 0.0))
-            found = counts(lines, y[members], signed)
-            at_least[members], greater[members] = (comparison.above + part for part in found)
+            own = None if weights is None else weights[comparison.rows]
+            found = counts(lines, y[members], signed, own)
+            at_least[members], greater[members] = (before[comparison.before] + part for part in found)
 
         def for_labels(seen: NewRows, batch: slice) -> list[Windows]:
             return [predictor._ranking.for_label(y[batch], *seen[1:3], seen.size, seen.difficulty, largest)]
@@ -206,8 +209,21 @@ class LowRankPredictor(Predictor):
         predictor._answer(new, for_labels, fill)
         return at_least, greater
 
-    def _for_ranks(self, ranks: list[int], new: NewRows, batch: slice) -> list[Windows]:
-        return [self._ranking.for_rank(rank, new.variance, new.size, new.difficulty) for rank in ranks]
+    def _decide(self, new: Points, needed: Needed, fill: Callable[[Numbers, Numbers, Lines, Needed], None]) -> None:
+        """Find what decides regions; ``fill`` gets test rows, levels, lines and what labels need among these."""
+        finite = np.flatnonzero((needed.least >= 0.0).any(axis=0))  # levels whose regions are not all the whole line
+        weighed, least = self._ranking.weighed(needed.weights), needed.by_row(len(new.X))
+
+        def for_levels(seen: NewRows, batch: slice) -> list[Windows]:
+            of_new = seen.variance, seen.size, seen.difficulty
+            return [self._ranking.for_level(least[batch, level], weighed, *of_new) for level in finite]
+
+        def fill_levels(members: Numbers, comparison: Comparison) -> None:
+            levels = finite[comparison.levels]
+            own = needed.take(members).among(comparison.rows, weighed.before[comparison.before], levels)
+            fill(members, levels, comparison.lines, own)
+
+        self._answer(new, for_levels, fill_levels)
 
     def _answer(
         self,
@@ -274,12 +290,12 @@ class LowRankPredictor(Predictor):
 
     def _gathered(self, run: list[Group]) -> RowTaker | None:
         """The training rows that a run of groups looks at; None if a single group looks at too many."""
-        numbers = self._numbers(np.unique(np.concatenate([self._places(group) for group in run])))
+        numbers = self.ranked[self._looked_at(np.unique(np.concatenate([self._places(group) for group in run])))]
         return self._rows.gather(np.sort(numbers)) if numbers.size <= GATHERED_ROWS else None
 
-    def _numbers(self, places: Numbers) -> Numbers:
-        """Row numbers of the rows of high leverage, and of those of low leverage by their place in order."""
-        return self._ranked[np.concatenate([self._ranking.high_leverage, self._ranking.low_leverage[places]])]
+    def _looked_at(self, places: Numbers) -> Numbers:
+        """Rows of high leverage, and those of low leverage by their place in order; by place among ranked rows."""
+        return np.concatenate([self._ranking.high_leverage, self._ranking.low_leverage[places]])
 
     def _compare(
         self,
@@ -291,7 +307,8 @@ class LowRankPredictor(Predictor):
     ) -> None:
         """Compare the test rows of a group with the rows in its windows."""
         places = self._places(group)
-        numbers = self._numbers(places)
+        looked_at = self._looked_at(places)
+        numbers = self.ranked[looked_at]
         alpha, diagonal, weights = self._weights(numbers, new.W[group.members], rows)
         high = self._ranking.high_leverage.size
         columns = [
@@ -312,7 +329,7 @@ class LowRankPredictor(Predictor):
                 )
                 if self._difficulty is not None:
                     lines = lines.divided(self._of_rows[numbers[seen]], new.difficulty[members])
-                fill(offset + members, Comparison(window.levels, lines, window.start))
+                fill(offset + members, Comparison(window.levels, lines, looked_at[seen], window.start))
 
         step = max(1, PIECE_ENTRIES // max(1, numbers.size))
         list(map_threads(compare, slices(group.members.size, step), self.n_jobs))
@@ -343,11 +360,6 @@ def _summary(
     """(5, n): what ranks training rows, see :meth:`LowRankPosterior.summary`, and their difficulty."""
     g = np.ones(y.size) if difficulty is None else difficulty(rows)
     return np.vstack([posterior.summary(rows, y), g])
-
-
-def _finite(ranks: Sequence[int]) -> Numbers:
-    """Places of the ranks whose regions are not the whole line."""
-    return np.flatnonzero(np.asarray(ranks, dtype=np.int64) > 0)
 
 
 def _merged(start: Numbers, stop: Numbers) -> list[Window]:

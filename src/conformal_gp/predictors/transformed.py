@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
-from conformal_gp.conformal.pvalues import Counts
+from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.warps import Warp
 from conformal_gp.predictors.base import Predictor
-from conformal_gp.types import Array
+from conformal_gp.types import Array, Rows
 
 
 class ShiftedPredictor(Predictor):
@@ -32,7 +32,11 @@ class ShiftedPredictor(Predictor):
     def __init__(self, predictor: Predictor, shift: float):
         self.unshifted = predictor
         self.shift = shift
-        self.n_rows, self.n_ranked, self.n_jobs = predictor.n_rows, predictor.n_ranked, predictor.n_jobs
+        self.n_rows, self.ranked, self.n_jobs = predictor.n_rows, predictor.ranked, predictor.n_jobs
+
+    def among(self, rows: Rows) -> Self:
+        """See Predictor."""
+        return type(self)(self.unshifted.among(rows), self.shift)
 
     def mean(self, new: Points) -> Array:
         """See Predictor."""
@@ -48,24 +52,24 @@ class ShiftedPredictor(Predictor):
         mean, covariance = self.unshifted.mean_and_covariance(new)
         return mean + self.shift, covariance
 
-    def hulls(self, new: Points, ranks: Sequence[int]) -> Array:
+    def hulls(self, new: Points, needed: Needed) -> Array:
         """See Predictor."""
-        ends = self.unshifted.hulls(new, ranks)
+        ends = self.unshifted.hulls(new, needed)
         return np.stack(self._intervals(ends[:, 0], ends[:, 1]), axis=1)
 
-    def regions(self, new: Points, rank: int) -> list[Array]:
+    def regions(self, new: Points, needed: Needed) -> list[Array]:
         """See Predictor."""
-        found = self.unshifted.regions(new, rank)
+        found = self.unshifted.regions(new, needed)
         return [np.stack(self._intervals(region[:, 0], region[:, 1]), axis=1) for region in found]
 
-    def bounds(self, new: Points, below: Sequence[int], above: Sequence[int]) -> Array:
+    def bounds(self, new: Points, below: Needed, above: Needed) -> Array:
         """See Predictor."""
-        found, n = self.unshifted.bounds(new, below, above), len(below)
+        found, n = self.unshifted.bounds(new, below, above), below.n_levels
         return np.concatenate([self._rounded(found[:, :n], np.inf), self._rounded(found[:, n:], -np.inf)], axis=1)
 
-    def counts(self, new: Points, y: Array, signed: bool) -> tuple[Counts, Counts]:
+    def counts(self, new: Points, y: Array, signed: bool, weights: Array | None = None) -> tuple[Array, Array]:
         """See Predictor."""
-        return self.unshifted.counts(new, y - self.shift, signed)
+        return self.unshifted.counts(new, y - self.shift, signed, weights)
 
     def _rounded(self, ends: Array, towards: float) -> Array:
         """Ends of regions, shifted, and rounded to the side on which the region is."""
@@ -94,7 +98,11 @@ class WarpedPredictor(Predictor):
     def __init__(self, predictor: Predictor, warp: Warp):
         self._predictor = predictor
         self._warp = warp
-        self.n_rows, self.n_ranked, self.n_jobs = predictor.n_rows, predictor.n_ranked, predictor.n_jobs
+        self.n_rows, self.ranked, self.n_jobs = predictor.n_rows, predictor.ranked, predictor.n_jobs
+
+    def among(self, rows: Rows) -> Self:
+        """See Predictor."""
+        return type(self)(self._predictor.among(rows), self._warp)
 
     def mean(self, new: Points) -> Array:
         """Medians: the mean of the mapped label is its median too, and a median stays one under the map."""
@@ -114,26 +122,26 @@ class WarpedPredictor(Predictor):
         """Draws of mapped labels, mapped back."""
         return self._warp.backward(self._predictor.draw(new, n_samples, rng))
 
-    def hulls(self, new: Points, ranks: Sequence[int]) -> Array:
+    def hulls(self, new: Points, needed: Needed) -> Array:
         """See Predictor."""
-        return self._warp.backward(self._predictor.hulls(new, ranks))
+        return self._warp.backward(self._predictor.hulls(new, needed))
 
-    def regions(self, new: Points, rank: int) -> list[Array]:
+    def regions(self, new: Points, needed: Needed) -> list[Array]:
         """See Predictor; pieces where there are no labels are left out."""
-        return [self._region(pieces) for pieces in self._predictor.regions(new, rank)]
+        return [self._region(pieces) for pieces in self._predictor.regions(new, needed)]
 
     def _region(self, pieces: Array) -> Array:
         mapped = self._warp.backward(pieces)
         return mapped[(mapped[:, 0] < mapped[:, 1]) | (pieces[:, 0] == pieces[:, 1])]
 
-    def bounds(self, new: Points, below: Sequence[int], above: Sequence[int]) -> Array:
+    def bounds(self, new: Points, below: Needed, above: Needed) -> Array:
         """See Predictor."""
         return self._warp.backward(self._predictor.bounds(new, below, above))
 
-    def counts(self, new: Points, y: Array, signed: bool) -> tuple[Counts, Counts]:
+    def counts(self, new: Points, y: Array, signed: bool, weights: Array | None = None) -> tuple[Array, Array]:
         """See Predictor; labels outside the map's domain score higher than all rows, or, with signs, lower."""
         z = self._warp.extended(y)
         outside = np.isinf(z)
-        at_least, greater = self._predictor.counts(new, np.where(outside, 0.0, z), signed)
-        everyone = np.where(signed & (z < 0.0), self.n_ranked, 0)
+        at_least, greater = self._predictor.counts(new, np.where(outside, 0.0, z), signed, weights)
+        everyone = np.where(signed & (z < 0.0), self.n_ranked if weights is None else weights.sum(), 0.0)
         return np.where(outside, everyone, at_least), np.where(outside, everyone, greater)
