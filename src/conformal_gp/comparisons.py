@@ -59,6 +59,11 @@ class Comparisons:
         groups = [] if self._groups is None else self._groups.labels
         self._group_predictors = [predictor.among(predictor.ranked[codes == code]) for code in range(len(groups))]
 
+    @property
+    def _most_ranked(self) -> int:
+        """Most training rows that a test row is ranked among."""
+        return max((each.n_ranked for each in self._group_predictors), default=self._predictor.n_ranked)
+
     def _ranked_rows(self, X: Any, noise_variance: Any, groups: GroupsLike, likelihood_ratio: RatioLike) -> RankedRows:
         """Test rows for a method that a user called, with the training rows that each is ranked among."""
         new = self._test_inputs(X, noise_variance, stacklevel=4)

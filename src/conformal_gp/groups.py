@@ -35,7 +35,7 @@ class Groups:
         """From training rows as they were given."""
         if unseen not in UNSEEN_GROUPS:
             raise ValueError(f"unseen_groups must be 'error' or 'all', got {unseen!r}.")
-        given = _labels(X, groups)
+        given = group_labels(X, groups)
         labels = list(dict.fromkeys(given))
         places = {label: place for place, label in enumerate(labels)}
         codes = np.array([places[label] for label in given], dtype=np.int64)
@@ -53,7 +53,7 @@ class Groups:
         """Groups of test rows, by ``groups`` or as ``fit`` was told; -1 where ``fit`` did not see a row's group."""
         if groups is None and self.rule is None:
             raise ValueError("groups is needed, one for each test row: fit was given those of the training rows.")
-        given = _labels(X, self.rule if groups is None else groups)
+        given = group_labels(X, self.rule if groups is None else groups)
         check_length(given, n_rows)
         places = {label: place for place, label in enumerate(self.labels)}
         codes = np.array([places.get(label, -1) for label in given], dtype=np.int64)
@@ -73,7 +73,7 @@ def check_length(labels: Any, n_rows: int) -> None:
         raise ValueError(f"groups must hold one label for each of the {n_rows} rows, got {len(labels)}.")
 
 
-def _labels(X: Any, groups: Any) -> list[Any]:
+def group_labels(X: Any, groups: Any) -> list[Any]:
     """A label for each row, none of them missing."""
     if isinstance(groups, str):
         if not hasattr(X, "columns") or groups not in X.columns:

@@ -42,6 +42,8 @@ def evaluate(
     How many labels lie outside, beside what chance allows, how wide error bars are, and what would help most. Beside
     the guaranteed intervals stand the same Gaussian process's own error bars (plain GP).
     """
+    from conformal_gp.evaluation import coverage_by_groups
+
     output = Output(quiet=quiet)
     levels = parse_levels(confidence, any_level=any_level)
     training = read_training(data, target, reading, output)
@@ -49,12 +51,18 @@ def evaluate(
     if not levels:
         output.notice(more_rows(held_out.levels))
     findings, sentences = held_out.findings(), _sentences(held_out, training.X)
+    by_group = [part for level in held_out.levels for part in coverage_by_groups(held_out, level)]
     if as_json:
         counts = {"rows": training.y.size, "held_out": held_out.y.size, "inputs": list(training.X)}
         found = {"findings": [_document(finding) for finding in findings], "importance": held_out.importance}
+        if by_group:
+            found["groups"] = [_document(finding) for finding in by_group]
         output.document({"target": target, **counts, **found, "words": sentences})
     else:
-        output.result(_table(findings, f"{target}: {held_out.y.size} of {training.y.size} rows held out"), *sentences)
+        tables = [_table(findings, f"{target}: {held_out.y.size} of {training.y.size} rows held out")]
+        if by_group:
+            tables.append(_table(by_group, f"By {training.groups}, each judged as one of so many groups", "rows"))
+        output.result(*tables, *sentences)
 
 
 def report(
@@ -86,7 +94,7 @@ def report(
             training.y,
             model=choice.regressor(training.y),
             cv=_held_out_by(folds, training.y.size, choice.seed, output),
-            noise_variance=training.noise,
+            **training.of_rows(),
             random_state=choice.seed,
             progress=progress,
             **described,
@@ -105,7 +113,7 @@ def cross_validated(
     from conformal_gp.evaluation import cross_validate_intervals
 
     cv = _held_out_by(folds, training.y.size, choice.seed, output)
-    asked |= {"cv": cv, "random_state": choice.seed, "plain": PLAIN, "noise_variance": training.noise}
+    asked |= {"cv": cv, "random_state": choice.seed, "plain": PLAIN, **training.of_rows()}
     model = choice.regressor(training.y)
     with output.working("cross-validating") as progress:
         return cross_validate_intervals({CONFORMAL: model}, training.X, training.y, levels, progress=progress, **asked)
@@ -144,7 +152,7 @@ def _sentences(held_out: HeldOut, X: Any) -> list[str]:
     ]
 
 
-def _table(findings: list[Finding], title: str) -> Any:
+def _table(findings: list[Finding], title: str, of: str = "error bars") -> Any:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -153,11 +161,12 @@ def _table(findings: list[Finding], title: str) -> Any:
     from conformal_gp.evaluation.findings import number
 
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("level", "error bars", "outside", "by chance", "mean width", "promise"):
-        table.add_column(heading, justify="left" if heading in ("error bars", "promise") else "right")
+    for heading in ("level", of, "outside", "by chance", "mean width", "promise"):
+        table.add_column(heading, justify="left" if heading in (of, "promise") else "right")
     for finding in findings:
         low, high = finding.chance()
         chance = f"{100 * low:.1f} to {percent(high, 1)}"
         outside, width = percent(finding.miscoverage, 1), number(finding.mean_width)
-        table.add_row(percent(finding.level), finding.method, outside, chance, width, finding.judgement.value)
+        rows = finding.among or finding.method
+        table.add_row(percent(finding.level), rows, outside, chance, width, finding.judgement.value)
     return table

@@ -45,6 +45,7 @@ class Reading:
     separator: Annotated[str | None, _table(metavar="CHAR", help="Separator, or comma, semicolon, tab, pipe.")] = None
     decimal: Annotated[str | None, _table(metavar="CHAR", help="Decimal mark, . or ,")] = None
     encoding: Annotated[str | None, _table(metavar="NAME", help="Encoding, such as utf-8.")] = None
+    groups: Annotated[str | None, _table(metavar="COL", help="Column of groups, in each of which levels hold.")] = None
     noise_column: Annotated[str | None, _table(metavar="COL", help="Column with known noise variances.")] = None
 
     def table(self, source: str, like: Any = None) -> Any:

@@ -77,7 +77,7 @@ def plot(
     named: dict[str, Any] = {"target_name": target}
     if kind == "band" or X_new is not None:
         model = training.fit(choice, output)
-        levels = levels or [*map(float, supported_levels(model._predictor.n_ranked))]
+        levels = levels or [*map(float, supported_levels(model._most_ranked))]
     else:
         levels = [percents / 100 for percents in range(50, 100, 5)] if kind == "coverage" else levels or None
         held_out = cross_validated(training, choice, folds, output, levels, importance=kind == "importance")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformal_gp.tables import Table
     from conformal_gp.types import Array
 
-_OF_FIT = {*(option.name for option in fields(Model)), "dates", "drop", "noise_column"}
+_OF_FIT = {*(option.name for option in fields(Model)), "dates", "drop", "noise_column", "groups"}
 _ROWS_NAMED = 5
 
 
@@ -113,7 +113,7 @@ def predict(
     if not (levels or shares):
         from conformal_gp.evaluation import supported_levels
 
-        levels = supported_levels(fitted._predictor.n_ranked)
+        levels = supported_levels(fitted._most_ranked)
         output.notice(more_rows(levels))
     with output.working(f"predicting {len(X)} rows"):
         found = _predictions(fitted, X, noise, levels, shares, tails)

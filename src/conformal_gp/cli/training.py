@@ -24,11 +24,16 @@ class Training(NamedTuple):
     y: Array
     columns: Columns
     noise: Array | None
+    groups: str | None = None
+
+    def of_rows(self) -> dict[str, Any]:
+        """What is known of the rows besides inputs and labels."""
+        return {"noise_variance": self.noise, "groups": None if self.groups is None else self.X[self.groups]}
 
     def fit(self, choice: Model, output: Output) -> Any:
         """Fit a model, which keeps what is needed to read new rows."""
         with output.working(f"fitting to {self.y.size} rows"):
-            model = choice.regressor(self.y).fit(self.X, self.y, noise_variance=self.noise)
+            model = choice.regressor(self.y).fit(self.X, self.y, noise_variance=self.noise, groups=self.groups)
         model._columns = self.columns
         return model
 
@@ -38,6 +43,7 @@ def read_training(source: str, target: str, reading: Reading, output: Output) ->
     import numpy as np
 
     from conformal_gp.columns import Columns
+    from conformal_gp.tables import did_you_mean, listed
 
     with output.working("reading"):
         table = reading.table(source)
@@ -55,7 +61,10 @@ def read_training(source: str, target: str, reading: Reading, output: Output) ->
     X, noise = X[labelled], None if noise is None else noise[labelled]
     if len(X) < FEWEST_ROWS:
         raise ValueError(f"{table.name} has {len(X)} rows without missing values; at least {FEWEST_ROWS} are needed.")
-    return Training(X, y[X.index], columns, noise)
+    if reading.groups is not None and reading.groups not in X:
+        known = f"{listed(X)}; got '{reading.groups}'.{did_you_mean(reading.groups, list(X))}"
+        raise ValueError(f"--groups must be an input of {table.name}, one of {known}")
+    return Training(X, y[X.index], columns, noise, reading.groups)
 
 
 def read_new(

@@ -41,9 +41,10 @@ def advice(held_out: HeldOut, X: Any = None) -> str:
             return f"Leave out '{name}', which numbers the rows, unless their order matters."
     method = next(iter(held_out.intervals))
     findings = [finding for finding in held_out.findings() if finding.method == method]
-    infinite = [finding.level for finding in findings if finding.judgement == Judgement.INFINITE]
+    infinite = [finding.level for finding in findings if finding.n_infinite]
     if infinite:
-        needed = f"{percent(min(infinite))} takes at least {rows_needed(min(infinite))} rows to be ranked."
+        where = "" if held_out.groups is None else " in each group"
+        needed = f"{percent(min(infinite))} takes at least {rows_needed(min(infinite))} rows to be ranked{where}."
         return f"More rows, or a lower level: {needed}"
     usual = min(findings, key=lambda finding: abs(finding.level - USUAL[0]))
     parts = [p for p in coverage_by_parts(held_out, X, usual.level) if p.judgement == Judgement.TOO_NARROW]

@@ -10,7 +10,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
@@ -20,6 +20,7 @@ from sklearn.utils.validation import has_fit_parameter
 from conformal_gp.conformal.levels import read_levels, rows_needed
 from conformal_gp.evaluation.findings import USUAL, Finding, Level, one_set_range, percent, supported_levels
 from conformal_gp.evaluation.parts import columns_of
+from conformal_gp.groups import check_length, group_labels
 from conformal_gp.types import Array, Mask, Rows
 from conformal_gp.validation import ExtrapolationWarning
 
@@ -54,6 +55,8 @@ class HeldOut:
     """Which rows of the data were held out, (n,)."""
     n_ranked: int = 0
     """How many rows the first method's intervals were ranked among, in the last fold; 0 if that is not known."""
+    groups: NDArray[Any] | None = None
+    """Groups of the rows, (n,), if intervals are to keep their level in each."""
 
     def one_set(self) -> str:
         """How far coverage of one set of training rows may lie from the level, in a sentence; empty if not known."""
@@ -85,6 +88,7 @@ def cross_validate_intervals(
     tails: str = "joint",
     importance: bool = False,
     noise_variance: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     progress: Progress | None = None,
 ) -> HeldOut:
     """Predict rows by models that are fitted to the other folds.
@@ -109,6 +113,9 @@ def cross_validate_intervals(
         Whether to shuffle each column among held-out rows, which shows how much predictions rest on it.
     noise_variance : array-like of shape (n_samples,) or None, default=None
         Known variance of the noise on each label, for models whose ``fit`` takes it, of which the first must be one.
+    groups : array-like of shape (n_samples,) or None, default=None
+        Groups of the rows, for models whose ``fit`` takes them, of which the first must be one. A row of a group that
+        the other folds do not have is ranked among all rows.
     progress : callable or None, default=None
         Called after each fit with the numbers of fits done and of all fits.
 
@@ -133,8 +140,15 @@ def cross_validate_intervals(
     labels = column_or_1d(y, dtype=np.float64)
     check_consistent_length(X, labels, noise_variance)
     first = next(iter(models))
-    if noise_variance is not None and not has_fit_parameter(models[first], "noise_variance"):
-        raise ValueError(f"noise_variance is given, and fit of {type(models[first]).__name__} does not take it.")
+    known: dict[str, NDArray[Any]] = {}
+    if noise_variance is not None:
+        known["noise_variance"] = np.asarray(noise_variance, dtype=np.float64)
+    if groups is not None:
+        known["groups"] = np.fromiter(group_labels(X, groups), dtype=object)
+        check_length(known["groups"], labels.size)
+    for name in known:
+        if not has_fit_parameter(models[first], name):
+            raise ValueError(f"{name} is given, and fit of {type(models[first]).__name__} does not take it.")
     splitter = KFold(cv, shuffle=True, random_state=random_state) if isinstance(cv, Integral) else check_cv(cv)
     splits = list(splitter.split(X, labels))
     rows = np.concatenate([test for _, test in splits])
@@ -145,24 +159,26 @@ def cross_validate_intervals(
     beyond: list[Mask] = []
     squares, done, n_ranked = np.zeros(len(columns_of(X))), 0, 0
 
-    def noise(model: Any, which: Rows) -> dict[str, Array]:
-        takes = noise_variance is not None and has_fit_parameter(model, "noise_variance")
-        return {"noise_variance": np.asarray(noise_variance, dtype=np.float64)[which]} if takes else {}
+    def of_rows(model: Any, which: Rows) -> dict[str, Any]:
+        """What is known of some rows besides inputs and labels, as far as a model takes it."""
+        return {name: values[which] for name, values in known.items() if has_fit_parameter(model, name)}
 
     for train, test in splits:
         new = _safe_indexing(X, test)
         for name, model in models.items():
             ignored = ExtrapolationWarning if name == first else UserWarning
             with warnings.catch_warnings(action="ignore", category=ignored):
-                fitted = clone(model).fit(_safe_indexing(X, train), labels[train], **noise(model, train))
+                own = of_rows(model, train)
+                unseen = {"unseen_groups": "all"} if "groups" in own else {}
+                fitted = clone(model).fit(_safe_indexing(X, train), labels[train], **own, **unseen)
                 if name == first:
-                    n_ranked = fitted._predictor.n_ranked if hasattr(fitted, "guarantee_") else 0
+                    n_ranked = fitted._most_ranked if hasattr(fitted, "guarantee_") else 0
                 levels = levels or supported_levels(n_ranked)
                 asked = [float(level) for level in levels]
-                which = noise(model, test) | ({"tails": tails} if hasattr(fitted, "predict_distribution") else {})
+                which = of_rows(model, test) | ({"tails": tails} if hasattr(fitted, "predict_distribution") else {})
                 found[name].append((fitted.predict(new), fitted.predict_interval(new, asked, **which)))
                 if name == first and plain is not None:
-                    mean, std = fitted.predict(new, return_std=True, **noise(model, test))
+                    mean, std = fitted.predict(new, return_std=True, noise_variance=which.get("noise_variance"))
                     found[plain].append((mean, error_bars(mean, std, asked)))
                 if name == first and hasattr(fitted, "beyond_training"):
                     beyond.append(fitted.beyond_training(new).any(axis=1))
@@ -181,7 +197,9 @@ def cross_validate_intervals(
     error = float(np.mean((held - prediction[first]) ** 2))
     growth = growth_of_error(columns_of(X), error, squares / rows.size) if importance else {}
     outside = np.concatenate(beyond)[order] if beyond else np.zeros(rows.size, dtype=bool)
-    return HeldOut(held, levels or [], prediction, joined(1), growth, outside, rows[order], n_ranked)
+    by_group = None if groups is None else known["groups"][rows[order]]
+    n_ranked = n_ranked if groups is None else 0  # it differs between groups
+    return HeldOut(held, levels or [], prediction, joined(1), growth, outside, rows[order], n_ranked, by_group)
 
 
 def error_bars(mean: Array, std: Array, levels: Sequence[float]) -> Array:

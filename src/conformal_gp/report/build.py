@@ -33,6 +33,7 @@ def build_report(
     cv: Any = 10,
     max_chart_rows: int = 200,
     noise_variance: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     random_state: int | None = 0,
     progress: Progress | None = None,
 ) -> str:
@@ -53,7 +54,7 @@ def build_report(
         Row numbers to show in the chart, for example if some rows of a table were left out. None counts from 1.
     model : ConformalGPRegressor or None, default=None
         Model to report on; it is cloned for every fit. None is ``ConformalGPRegressor(random_state=random_state)``.
-    cv, noise_variance, progress
+    cv, noise_variance, groups, progress
         As in :func:`conformal_gp.evaluation.cross_validate_intervals`.
     max_chart_rows : int, default=200
         Number of rows in the chart, drawn at random. Coverage and widths are over all held-out rows.
@@ -81,7 +82,7 @@ def build_report(
         raise ValueError(f"model must have predict_interval, as ConformalGPRegressor has; got {type(model).__name__}.")
     if max_chart_rows < 1:
         raise ValueError(f"max_chart_rows must be at least 1, got {max_chart_rows}.")
-    fitted = clone(model).fit(X, y, noise_variance=noise_variance)
+    fitted = clone(model).fit(X, y, noise_variance=noise_variance, **({} if groups is None else {"groups": groups}))
     numbers = np.arange(1, np.size(y) + 1) if row_numbers is None else np.asarray(row_numbers)
     if numbers.shape != np.shape(y):
         raise ValueError(f"row_numbers must have one number for each of {np.size(y)} rows, got {numbers.shape}.")
@@ -96,6 +97,7 @@ def build_report(
     with warnings.catch_warnings():  # the page says where intervals are infinite
         warnings.filterwarnings("ignore", message="confidence_level=", category=UserWarning)
         asked = {"cv": cv, "random_state": random_state, "noise_variance": noise_variance, "progress": done}
+        asked["groups"] = groups
         held_out = cross_validate_intervals({CONFORMAL: model}, X, y, LEVELS, plain=PLAIN, importance=True, **asked)
     rows = _safe_indexing(X, held_out.rows)
     chart = chart_data(rows, held_out, target_name, numbers[held_out.rows], max_chart_rows, random_state)
