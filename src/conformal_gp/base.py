@@ -26,7 +26,7 @@ from conformal_gp.gp.inputs import MEAN_NAMES, Points, points
 from conformal_gp.gp.warps import Bounds
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
-from conformal_gp.predictors.transformed import WarpedPredictor
+from conformal_gp.predictors.bounded import BoundedPredictor
 from conformal_gp.rows import ArrayRows
 from conformal_gp.tuning.methods import UNSEEN_CONDITION, Fitted, TuningResult
 from conformal_gp.tuning.settings import LEARNT_WARPS, Settings, WarpChoice, check_warp
@@ -48,7 +48,7 @@ CONSTRAINTS: dict[str, list] = {
     "length_scales": [StrOptions({"each", "one"})],
     "warp": [StrOptions({"log", "sqrt", *LEARNT_WARPS}), tuple, list, None],
     "difficulty": [StrOptions({"auto"}), HasMethods(["fit", "predict"]), None],
-    "y_bounds": [tuple, list, None],
+    "y_bounds": [StrOptions({"auto"}), tuple, list, None],
     "scale_inputs": ["boolean"],
     "unseen_categories": [StrOptions(set(UNSEEN))],
     "n_restarts": [Interval(Integral, 0, None, closed="left")],
@@ -78,6 +78,11 @@ def without_gone(init: Callable[..., None]) -> Callable[..., None]:
     return checked
 
 
+def _bounds_in_use(y_bounds: Any, result: TuningResult) -> tuple[float, float]:
+    bounds = result.bounds if isinstance(y_bounds, str) else None if y_bounds is None else Bounds.of(y_bounds)
+    return (-np.inf, np.inf) if bounds is None else (bounds.low, bounds.high)
+
+
 @contextmanager
 def all_or_nothing(model: BaseEstimator) -> Iterator[None]:
     """A fit that fails, or is interrupted, leaves the model as it was."""
@@ -99,7 +104,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
     length_scales: str
     warp: WarpChoice
     difficulty: Any
-    y_bounds: tuple[float | None, float | None] | None
+    y_bounds: str | tuple[float | None, float | None] | None
     scale_inputs: bool
     n_restarts: int
     n_jobs: int | None
@@ -130,7 +135,8 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         self.mean_ = result.mean
         self.gamma_ = result.gamma
         self.warp_ = result.warp
-        self.difficulty_ = None if result.difficulty is None else result.difficulty.regressor
+        self.difficulty_ = None if result.difficulty is None else result.difficulty.fitted
+        self.y_bounds_ = _bounds_in_use(self.y_bounds, result)
         self.design_ = result.design.copy()
         unseen = self._encoding is not None and self._encoding.unseen != "error"
         self.guarantee_ = f"{result.guarantee} {UNSEEN_CONDITION}" if unseen else result.guarantee
@@ -143,7 +149,8 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
 
     def _within_bounds(self, predictor: Predictor) -> Predictor:
         """A predictor whose regions are cut at bounds of the labels, if there are any."""
-        return predictor if self.y_bounds is None else WarpedPredictor(predictor, Bounds.of(self.y_bounds))
+        given = isinstance(self.y_bounds, tuple | list)
+        return BoundedPredictor(predictor, Bounds.of(self.y_bounds)) if given else predictor
 
     def _kernels_and_gammas(self) -> tuple[list[str | Kernel], list[float]]:
         """``kernel`` and ``gamma`` as checked lists."""
@@ -176,6 +183,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
             each_length_scale=self.length_scales == "each",
             warp=check_warp(self.warp),
             difficulty=self.difficulty,
+            learns_bounds=self.y_bounds == "auto",
             **chosen,
         )
 

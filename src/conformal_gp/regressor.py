@@ -189,7 +189,7 @@ class ConformalGPRegressor(ConformalRegressor):
         length_scales: str = "each",
         warp: WarpChoice = "auto",
         difficulty: Any = "auto",
-        y_bounds: tuple[float | None, float | None] | None = None,
+        y_bounds: str | tuple[float | None, float | None] | None = "auto",
         scale_inputs: bool = True,
         n_restarts: int = 3,
         unseen_categories: str = "error",

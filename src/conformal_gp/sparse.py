@@ -134,7 +134,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         length_scales: str = "each",
         warp: WarpChoice = "auto",
         difficulty: Any = "auto",
-        y_bounds: tuple[float | None, float | None] | None = None,
+        y_bounds: str | tuple[float | None, float | None] | None = "auto",
         scale_inputs: bool = True,
         unseen_categories: str = "error",
         n_restarts: int = 3,

@@ -34,9 +34,17 @@ positive base score and :math:`A_+` times a negative one, the greatest the other
 upper regions.* The proof is that of Lemma 1, with t in the place of :math:`|t|`. ∎
 
 **Difficulty.** Scores that are divided by numbers :math:`g_i` of the ranked rows and g of the test row
-(:meth:`conformal_gp.conformal.lines.Lines.divided`) have reaches :math:`s |\alpha_i| / (d_i g_i / g \mp v_i)`. Both
+(:meth:`conformal_gp.conformal.lines.Lines.normalised`) have reaches :math:`s |\alpha_i| / (d_i g_i / g \mp v_i)`. Both
 lemmas hold with :math:`P_{ii}^e g_i` in the place of :math:`P_{ii}^e`, and :math:`s^e / g` in that of :math:`s^e`,
-in :math:`r_i` and :math:`\eta`.
+in :math:`r_i` and :math:`\eta`. Where they are measured from :math:`c_i` and c (:math:`\gamma = 2`), the base score is
+:math:`r_i = (\alpha_i P_{ii}^{-1/2} - c_i) / g_i`. With :math:`f_i = (1 + v_i^2 / (s P_{ii}))^{-1/2}`, the offset of
+row i's line is, in units of :math:`\sqrt{s}\, g`,
+
+.. math:: f_i r_i + \frac{q_i c - (1 - f_i) c_i}{g_i} ,
+
+the last term being at most :math:`D = |c| \eta / g + (1 - (1 + \kappa^2)^{-1/2}) \max |c_i| / g_i`. So reaches and
+thresholds lie between those of :math:`r_i - D'` and of :math:`r_i + D'`, :math:`D' = D (1 + \kappa^2)^{1/2}`, and the
+lemmas hold with bounds that are put out by that.
 
 With m features and l rows, :math:`c_i \omega` is the square root of two leverages, of size m / l each, so the rows that
 remain number some m, whatever l: the selection among a million rows costs what it costs among thousands.
@@ -48,7 +56,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conformal_gp.conformal.lines import LABEL_ROUNDING
+from conformal_gp.conformal.lines import LABEL_ROUNDING, Spread
 from conformal_gp.types import Array, Rows
 
 # Larger bounds are not used: no row is left out.
@@ -88,8 +96,8 @@ class Ranking:
         c, such that a row's weight in a prediction of size ω is at most c ω.
     gamma : float
         Root of the variance in the nonconformity measure.
-    difficulty : ndarray of shape (n,) or float, default=1.0
-        g, by which scores are divided besides.
+    spread : Spread
+        c and g, from and by which scores are measured besides.
     sign : int, default=0
         0 ranks by absolute scores, 1 by signed ones, -1 by those with their signs changed.
 
@@ -107,13 +115,13 @@ class Ranking:
         diagonal: Array,
         bound: Array,
         gamma: float,
-        difficulty: Array | float = 1.0,
+        spread: Spread,
         sign: int = 0,
     ):
         self._power = 1.0 - 1.0 / gamma
         self._sign = sign
-        spread = diagonal**self._power * difficulty
-        base, slope = self._seen(alpha) / spread, bound / spread
+        unit = diagonal**self._power
+        base, slope = self._seen(alpha / unit - spread.location) / spread.scale, bound / (unit * spread.scale)
         squares = (bound * diagonal ** (self._power - 1.0)) ** 2
         self.high_leverage = _high_leverage(slope, typical=float(np.sqrt(squares.sum() / max(1, squares.size))))
         low = np.delete(np.arange(alpha.size), self.high_leverage)
@@ -121,20 +129,22 @@ class Ranking:
         self._minus_base = -base[self.low_leverage]  # ascending, for searching
         self._slope = float(slope[low].max(initial=0.0))
         self._root_slope = float((bound[low] / np.sqrt(diagonal[low])).max(initial=0.0))
+        self._location = float((np.abs(spread.location) / spread.scale)[low].max(initial=0.0))
         self._slack = ABSOLUTE_MARGIN * float(np.abs(base).max(initial=0.0))
 
     def _seen(self, values: Array) -> Array:
         """Residuals, or distances of labels from the mean, as they are ranked."""
         return self._sign * values if self._sign else np.abs(values)
 
-    def _factors(self, variance: Array, size: Array, difficulty: Array) -> tuple[Array, Array]:
-        """A₋ and A₊ of each test row; 0 and infinity where they would exclude nothing."""
-        eta = self._slope * size * difficulty / variance**self._power
-        kappa = self._root_slope * size / np.sqrt(variance)
-        useful = eta <= LARGEST_SLOPE
+    def _factors(self, variance: Array, size: Array, spread: Spread) -> tuple[Array, Array, Array]:
+        """A₋, A₊ and D' of each test row; 0, infinity and 0 where they would exclude nothing."""
+        steepness = self._slope * size / variance**self._power
+        eta, kappa = steepness * spread.scale, self._root_slope * size / np.sqrt(variance)
+        useful, longer = eta <= LARGEST_SLOPE, np.sqrt(1.0 + kappa**2)
         lower = np.where(useful, (1.0 - MARGIN) / ((1.0 + kappa**2) ** self._power + eta), 0.0)
         upper = np.where(useful, (1.0 + MARGIN) / (1.0 - np.minimum(eta, LARGEST_SLOPE)), np.inf)
-        return lower, upper
+        moved = longer * np.abs(spread.location) * steepness + (longer - 1.0) * self._location
+        return lower, upper, np.where(useful, (1.0 + MARGIN) * moved, 0.0)
 
     def _between(self, low: Array, high: Array) -> Windows:
         """Rows of low leverage with base scores from ``low`` to ``high``."""
@@ -149,7 +159,7 @@ class Ranking:
         before = np.append(0.0, np.cumsum(weights[self.low_leverage]))
         return Weighed(before, float(weights[self.high_leverage].sum()))
 
-    def for_level(self, least: Array, weighed: Weighed, variance: Array, size: Array, difficulty: Array) -> Windows:
+    def for_level(self, least: Array, weighed: Weighed, variance: Array, size: Array, spread: Spread) -> Windows:
         """Rows that can decide a region.
 
         Parameters
@@ -158,8 +168,10 @@ class Ranking:
             T of each test row: rows of more weight must cover a label.
         weighed : Weighed
             Weights of the ranked rows.
-        variance, size, difficulty : ndarray of shape (k,)
-            s, ω and g of each test row.
+        variance, size : ndarray of shape (k,)
+            s and ω of each test row.
+        spread : Spread
+            c and g of each test row.
 
         Returns
         -------
@@ -167,15 +179,16 @@ class Ranking:
             With the rows of high leverage, all that must be looked at; the weight of the rows before ``start`` is to be
             taken off ``least``.
         """
-        lower, upper = self._factors(variance, size, difficulty)
+        lower, upper, moved = self._factors(variance, size, spread)
         base = np.append(-self._minus_base, -np.inf)  # of the row at each place from 0; there is none after the last
         rest = least - weighed.high
         lowest = base[np.searchsorted(weighed.before[1:], least, side="right")]
         highest = np.where(rest < 0.0, np.inf, base[np.searchsorted(weighed.before[1:], rest, side="right")])
+        lowest, highest = lowest - moved, highest + moved
         with np.errstate(divide="ignore", invalid="ignore"):
             low = np.minimum(lowest * (upper / lower), lowest * (lower / upper))
             high = np.maximum(highest * (upper / lower), highest * (lower / upper))
-        return self._where_useful(lower, low, high)
+        return self._where_useful(lower, low - moved, high + moved)
 
     def _where_useful(self, lower: Array, low: Array, high: Array) -> Windows:
         """Rows with base scores from ``low`` to ``high``; all, where the factors would exclude nothing."""
@@ -183,14 +196,16 @@ class Ranking:
         return self._between(np.where(useful, low, -np.inf), np.where(useful, high, np.inf))
 
     def for_label(
-        self, y: Array, mean: Array, variance: Array, size: Array, difficulty: Array, largest: float = 0.0
+        self, y: Array, mean: Array, variance: Array, size: Array, spread: Spread, largest: float = 0.0
     ) -> Windows:
         """Rows whose score may or may not reach that of the test row with label ``y``.
 
         Parameters
         ----------
-        y, mean, variance, size, difficulty : ndarray of shape (k,)
-            Label, mean, s, ω and g of each test row.
+        y, mean, variance, size : ndarray of shape (k,)
+            Label, mean, s and ω of each test row.
+        spread : Spread
+            c and g of each test row.
         largest : float, default=0.0
             Largest label of a training row: residuals are known to its rounding only.
 
@@ -200,13 +215,14 @@ class Ranking:
             With the rows of high leverage, all that must be looked at; the rows before score higher by more than a
             tie.
         """
-        lower, upper = self._factors(variance, size, difficulty)
-        unit = variance ** (1.0 - self._power) * difficulty
-        distance, rounding = self._seen(y - mean), 2.0 * LABEL_ROUNDING * (np.abs(y) + largest)
+        lower, upper, moved = self._factors(variance, size, spread)
+        unit = variance ** (1.0 - self._power) * spread.scale
+        distance = self._seen(y - mean - np.sqrt(variance) * spread.location)
+        rounding = 2.0 * LABEL_ROUNDING * (np.abs(y) + largest)
         least, most = (distance - rounding) / unit, (distance + rounding) / unit
         with np.errstate(divide="ignore", invalid="ignore"):
             low, high = np.minimum(least / upper, least / lower), np.maximum(most / upper, most / lower)
-        return self._where_useful(lower, low, high)
+        return self._where_useful(lower, low - moved, high + moved)
 
 
 def _high_leverage(slope: Array, typical: float) -> Rows:

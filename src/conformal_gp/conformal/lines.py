@@ -111,6 +111,24 @@ class Slack(NamedTuple):
         return np.stack(self, axis=1)
 
 
+class Spread(NamedTuple):
+    """Where standardised residuals of n rows are expected, and how widely: scores are measured from and by these."""
+
+    location: Array
+    """(n,): c."""
+    scale: Array
+    """(n,): g, positive."""
+
+    @classmethod
+    def usual(cls, n_rows: int) -> Spread:
+        """About 0, and as widely as the process expects."""
+        return cls(np.zeros(n_rows), np.ones(n_rows))
+
+    def take(self, rows: Rows) -> Spread:
+        """Of some of the rows."""
+        return Spread(self.location[rows], self.scale[rows])
+
+
 class Lines(NamedTuple):
     """Centred lines of n ranked rows for each of m test rows."""
 
@@ -131,12 +149,34 @@ class Lines(NamedTuple):
         centre, offset, slope = (np.concatenate([part[i] for part in parts]) for i in range(3))
         return cls(centre, offset, slope, Rounding(floor, share, known[0].most))
 
-    def divided(self, ranked: Array, test: Array) -> Lines:
-        """Lines of the same scores divided by positive numbers of the ranked rows, (n,), and of the test rows, (m,)."""
-        ratio = test[:, None] / ranked
-        floor, share, most = self.rounding or Rounding(np.zeros(test.size), np.zeros(test.size), 0.0)
+    def normalised(self, ranked: Spread, test: Spread, variance: Array) -> Lines:
+        r"""Lines of scores :math:`|e - c| / g` in the place of :math:`|e|`, where e is a standardised residual.
+
+        The test row's score is zero at :math:`t = \sqrt{s}\, c`, the new centre, and row i's line becomes
+
+        .. math::
+            \frac{g}{g_i} \left( p_i + q_i \sqrt{s}\, c - \sqrt{s}\, c_i \right), \qquad \frac{g}{g_i} q_i .
+
+        A test row of infinite variance has its lines unchanged: its region is the whole line.
+
+        Parameters
+        ----------
+        ranked, test : Spread
+            Of the ranked rows, (n,), and of the test rows, (m,). Locations other than 0 are for gamma = 2.
+        variance : ndarray of shape (m,)
+            s, the variance of each test row's label.
+        """
+        known = np.isfinite(variance)
+        deviation = np.sqrt(np.where(known, variance, 0.0))
+        ratio = np.where(known, test.scale, np.nan)[:, None] / ranked.scale
+        ratio[~known] = 1.0
+        moved = deviation * test.location
+        offset = self.offset + self.slope * moved[:, None] - deviation[:, None] * ranked.location
+        offset[(self.offset == 0.0) & (self.slope == 0.0)] = 0.0  # a row that determines a coefficient by itself
+        floor, share, most = self.rounding or Rounding(np.zeros(known.size), np.zeros(known.size), 0.0)
+        floor = floor + LABEL_ROUNDING * deviation * (np.abs(test.location) + np.abs(ranked.location).max(initial=0.0))
         off = np.maximum(ratio.max(axis=1, initial=0.0), 1.0)
-        return Lines(self.centre, self.offset * ratio, self.slope * ratio, Rounding(off * floor, off * share, most))
+        return Lines(self.centre + moved, offset * ratio, self.slope * ratio, Rounding(off * floor, off * share, most))
 
     def take(self, rows: Rows) -> Lines:
         """Lines of some of the test rows."""

@@ -187,13 +187,6 @@ class NewRows(NamedTuple):
     """(k,): mean of a new label."""
     variance: Array
     """(k,): its variance, noise included."""
-    difficulty: Array
-    """(k,): a positive number, 1 if nothing else is known."""
-
-    @property
-    def size(self) -> Array:
-        """(k,): |w|, to which the weights of training rows are in proportion."""
-        return np.sqrt(np.einsum("ij,ij->i", self.W, self.W))
 
 
 class LowRankPosterior:
@@ -245,7 +238,7 @@ class LowRankPosterior:
         F, noise = self._prior.features(rows)
         mean = self._mean(F)
         F = F @ self._root.T
-        return NewRows(F, mean, noise + np.einsum("ij,ij->i", F, F), np.ones(mean.size))
+        return NewRows(F, mean, noise + np.einsum("ij,ij->i", F, F))
 
     def rows(self, rows: Points, y: Array) -> RowState:
         """State of training rows that are among the sums."""

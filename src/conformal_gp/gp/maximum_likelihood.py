@@ -1,8 +1,8 @@
 r"""Maximum likelihood by L-BFGS-B from several starts, with weak priors on length scales and noise.
 
-With many rows the starts are followed on some of them, which costs little. Where these searches end is then compared by
-the likelihood of all rows, and the best goes on there. With many inputs a step is dear, so their number is limited, and
-inputs that are the categories of one variable share a length scale.
+With many rows the starts are followed on some of them, which costs little, and the best goes on with all rows, for some
+steps. With many inputs a step is dear, so their number is limited, and inputs that are the categories of one variable
+share a length scale.
 
 The priors are for design rows, which may be few. Length scales are shrunk towards each other: their logarithms,
 relative to their start, are normal about their mean with standard deviation :data:`SHRINKAGE`. And below a hundredth of
@@ -13,6 +13,7 @@ a function without noise, and a process that believes it is absurdly wrong about
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -37,10 +38,11 @@ LITTLE_NOISE = 1e-2
 NOISE_COST = 0.5
 # With more inputs than this, categories of one variable share a length scale.
 MANY_INPUTS = 50
-# With more rows than the first number, starts are followed on the second number of rows. A search of 1000 rows costs
-# ten times as much, and ends in the same place for nearly all starts.
-ROWS_FOR_COARSE = 600
-COARSE_ROWS = 400
+# With more rows than the first number, starts are followed on the second number of rows, and the best then takes at
+# most so many steps with all rows. A search of 1000 rows costs twenty times as much, and ends nearby.
+ROWS_FOR_COARSE = 400
+COARSE_ROWS = 300
+FINAL_STEPS = 10
 # Steps of a search with many inputs: so many, or as many as these multiplications pay for, where one step of l rows and
 # d inputs is l² (l + 4 d). Up to so many inputs, and with fewer rows, searches end by themselves.
 LEAST_STEPS = 50
@@ -99,6 +101,7 @@ def maximise_likelihood(
     shrinkage: bool = False,
     least_ratio: float = 0.0,
     tolerance: float = 1e-8,
+    most_steps: int | None = None,
 ) -> Optimum:
     """Learn kernel hyperparameters and noise variance from rows.
 
@@ -127,6 +130,8 @@ def maximise_likelihood(
         learnt may have more rows than these, and its noise must not be lost in rounding.
     tolerance : float, default=1e-8
         Relative change of the likelihood, which is about one nat a row, at which a search stops.
+    most_steps : int or None, default=None
+        Most steps of the search, all rows from the start; None is for a search as far as it goes.
 
     Returns
     -------
@@ -138,7 +143,7 @@ def maximise_likelihood(
         # without noise a search from usual starts ends at length scales of next to nothing: noise comes first
         kernel = maximise_likelihood(
             kernel, 0.1, rows, restricted=restricted, n_restarts=n_restarts, random_state=random_state, n_jobs=n_jobs,
-            shrinkage=shrinkage, least_ratio=least_ratio, tolerance=tolerance,
+            shrinkage=shrinkage, least_ratio=least_ratio, tolerance=tolerance, most_steps=most_steps,
         ).kernel  # fmt: skip
         n_restarts = 0
     search = _Search(kernel, noise_variance, rows, restricted, shrinkage, least_ratio, tolerance)
@@ -146,20 +151,21 @@ def maximise_likelihood(
         return Optimum(kernel, noise_variance, -search.value(search.start), [])
     drawn = search.start + START_SPREAD * random_state.standard_normal((n_restarts, search.start.size))
     starts = [search.start, *np.clip(drawn, *search.bounds.T)]
-    if rows.y.size > ROWS_FOR_COARSE and n_restarts > 0:
+    if most_steps is None and rows.y.size > ROWS_FOR_COARSE:
         some = rows.take(random_state.permutation(rows.y.size)[:COARSE_ROWS])
         coarse = _Search(kernel, noise_variance, some, restricted, shrinkage, least_ratio, tolerance)
-        ends = [result.x for result in map_threads(coarse.climb, starts, n_jobs)]
-        starts = [min([search.start, *ends], key=lambda x: search.penalised(x)[0])]
+        starts = [min(map_threads(coarse.climb, starts, n_jobs), key=lambda result: result.fun).x]
+        most_steps = FINAL_STEPS if shrinkage else None
     # A single start leaves the threads to BLAS.
-    results = [search.climb(starts[0])] if len(starts) == 1 else list(map_threads(search.climb, starts, n_jobs))
+    climb = partial(search.climb, most_steps=most_steps)
+    results = [climb(starts[0])] if len(starts) == 1 else list(map_threads(climb, starts, n_jobs))
     best = min(results, key=lambda result: result.fun)
     if not np.isfinite(best.fun):
         raise LinAlgError(
             "the covariance matrix was not positive definite at any start; give a larger noise_variance, "
             "other bounds or another kernel."
         )
-    return search.optimum(best)
+    return search.optimum(best, limited=most_steps is not None)
 
 
 def has_noise(kernel: Kernel, rows: LearningRows) -> bool:
@@ -201,7 +207,7 @@ class _Search:
         self._noise_cost = NOISE_COST if shrinkage and self._learn_noise else 0.0
         self._amplitude = is_amplitude(kernel).astype(float)
         self._entries = entries(kernel, rows.variables)
-        self._most_steps = most_steps(*rows.X.shape)
+        self._most_steps = afforded_steps(*rows.X.shape)
         self.bounds = np.asarray(kernel.bounds).reshape(-1, 2)
         self.start = kernel.theta
         if self._learn_noise:
@@ -243,23 +249,24 @@ class _Search:
         except LinAlgError:
             return np.inf
 
-    def climb(self, start: Array) -> OptimizeResult:
+    def climb(self, start: Array, most_steps: int | None = None) -> OptimizeResult:
         """Search from one start."""
-        options = {"ftol": self._tolerance, "maxiter": self._most_steps}
+        options = {"ftol": self._tolerance, "maxiter": min(most_steps or MOST_STEPS, self._most_steps)}
         return minimize(self.penalised, start, jac=True, method="L-BFGS-B", bounds=self.bounds, options=options)
 
-    def optimum(self, result: OptimizeResult) -> Optimum:
-        """Where a search has ended."""
+    def optimum(self, result: OptimizeResult, limited: bool) -> Optimum:
+        """Where a search, of ``limited`` steps or not, has ended."""
         noise_variance = self._objective.split(self._theta(result.x))[1]
-        remarks = _remarks(self._kernel, result, self.bounds, self._learn_noise, self._most_steps < MOST_STEPS)
+        limited = limited or self._most_steps < MOST_STEPS
+        remarks = _remarks(self._kernel, result, self.bounds, self._learn_noise, limited)
         kernel = self._kernel.clone_with_theta(result.x[: self._amplitude.size])
         return Optimum(kernel, noise_variance, -self.value(result.x), remarks)
 
 
-def most_steps(n_rows: int, n_inputs: int) -> int:
+def afforded_steps(n_rows: int, n_inputs: int) -> int:
     """Most steps of a search.
 
-    >>> most_steps(1000, 50), most_steps(100, 200), most_steps(1000, 300)
+    >>> afforded_steps(1000, 50), afforded_steps(100, 200), afforded_steps(1000, 300)
     (15000, 1444, 50)
     """
     if n_inputs <= MANY_INPUTS:

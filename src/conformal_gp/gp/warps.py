@@ -229,16 +229,15 @@ class Functions(Warp):
 
 
 @dataclass(frozen=True)
-class Bounds(Warp):
-    """The identity on labels between two bounds, either of them infinite: what lies beyond is cut off.
+class Bounds:
+    """Bounds of labels, either of them infinite.
 
-    >>> Bounds.of((0, None)).backward(np.array([-1.0, 2.0]))
+    >>> Bounds.of((0, None)).clip(np.array([-1.0, 2.0]))
     array([0., 2.])
     """
 
     low: float
     high: float
-    name = "y_bounds"
 
     @classmethod
     def of(cls, y_bounds: Any) -> Bounds:
@@ -251,23 +250,19 @@ class Bounds(Warp):
             )
             if low < high:
                 return cls(low, high)
-        raise ValueError(f"y_bounds must be a pair (low, high) of numbers or None, low below high, got {y_bounds!r}.")
+        raise ValueError(
+            f"y_bounds must be 'auto', None or a pair (low, high) of numbers or None, low below high, got {y_bounds!r}."
+        )
 
-    @property
-    def accepts(self) -> str:  # type: ignore[override]
-        """See Warp."""
-        return f"labels from {self.low:g} to {self.high:g}"
+    def clip(self, y: Array) -> Array:
+        """Labels beyond a bound become the bound."""
+        return np.clip(y, self.low, self.high)
 
-    @property
-    def _label(self) -> float:  # type: ignore[override]
-        return float(np.clip(0.0, self.low, self.high))
+    def cut(self, pieces: Array) -> Array:
+        """What of the pieces of a region, (k, 2), lies within."""
+        kept = pieces[(pieces[:, 0] <= self.high) & (pieces[:, 1] >= self.low)]
+        return self.clip(kept)
 
-    def _inside(self, y: Array) -> Mask:
-        return (self.low <= y) & (y <= self.high)
-
-    def _forward(self, y: Array) -> Array:
-        return y
-
-    def backward(self, z: Array) -> Array:
-        """See Warp."""
-        return np.clip(z, self.low, self.high)
+    def side(self, y: Array) -> Array:
+        """-1 for labels below the bounds, 0 within, 1 above."""
+        return np.where(y < self.low, -1.0, np.where(y > self.high, 1.0, 0.0))

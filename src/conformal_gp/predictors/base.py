@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 
 import numpy as np
 
-from conformal_gp.conformal.lines import Lines, normalised_residual_lines, rounding
+from conformal_gp.conformal.lines import Lines, Spread, normalised_residual_lines, rounding
 from conformal_gp.conformal.one_sided import bounds
 from conformal_gp.conformal.pvalues import counts
 from conformal_gp.conformal.regions import hulls, regions
@@ -145,7 +145,7 @@ class OneProcess(Predictor):
     n_jobs : int or None
         Threads over blocks of test rows.
     rows, difficulty : Points and callable, or None, default=None
-        Training rows, and a function from rows (n, d) to numbers (n,) by which scores are divided besides; None is 1.
+        Training rows, and a function from rows to what scores are measured from and by besides; None is 0 and 1.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class OneProcess(Predictor):
         gamma: float,
         n_jobs: int | None,
         rows: Points | None = None,
-        difficulty: Callable[[Points], Array] | None = None,
+        difficulty: Callable[[Points], Spread] | None = None,
     ):
         self.inputs = inputs
         self.posterior = posterior
@@ -167,14 +167,14 @@ class OneProcess(Predictor):
         self.ranked = np.arange(self.n_rows)[self._ranked]
         self._difficulty = difficulty
         if difficulty is not None and rows is not None:
-            self._ranked_difficulty = difficulty(rows.take(self._ranked))
+            self._ranked_spread = difficulty(rows.take(self._ranked))
 
     def among(self, rows: Rows) -> Self:
         """See Predictor."""
         other = copy(self)
         other.ranked = other._ranked = rows
         if self._difficulty is not None:
-            other._ranked_difficulty = self._ranked_difficulty[np.searchsorted(self.ranked, rows)]
+            other._ranked_spread = self._ranked_spread.take(np.searchsorted(self.ranked, rows))
         return other
 
     def mean(self, new: Points) -> Array:
@@ -221,7 +221,8 @@ class OneProcess(Predictor):
             prediction = self.posterior.predict(self.inputs.new(new.take(block)))
             lines = score_lines(self.posterior, self._ranked, prediction, self._gamma)
             if self._difficulty is not None:
-                lines = lines.divided(self._ranked_difficulty, self._difficulty(new.take(block)))
+                own = self._difficulty(new.take(block))
+                lines = lines.normalised(self._ranked_spread, own, prediction.variance)
             return function(lines, block)
 
         return self.map_blocks(apply, len(new.X))

@@ -10,13 +10,13 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from conformal_gp.conformal.decisive_rows import Ranking, Windows
-from conformal_gp.conformal.lines import LABEL_ROUNDING, Lines, Rounding, normalised_residual_lines
+from conformal_gp.conformal.lines import LABEL_ROUNDING, Lines, Rounding, Spread, normalised_residual_lines
 from conformal_gp.conformal.one_sided import mirrored, upper_bounds
 from conformal_gp.conformal.pvalues import counts
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Points
-from conformal_gp.gp.lowrank import LowRankPosterior, NewRows
+from conformal_gp.gp.lowrank import LowRankPosterior
 from conformal_gp.predictors.base import Part, Predictor
 from conformal_gp.rows import Rows, RowTaker
 from conformal_gp.threads import map_threads, slices
@@ -71,6 +71,31 @@ class Group(NamedTuple):
         return sum(window.stop - window.start for window in self.windows)
 
 
+class SeenRows(NamedTuple):
+    """A batch of k test rows as the model sees them."""
+
+    W: Array
+    """(k, m + p): rows w."""
+    mean: Array
+    """(k,): mean of a new label."""
+    variance: Array
+    """(k,): its variance, noise included."""
+    location: Array
+    """(k,): c, from which its standardised residual is measured."""
+    scale: Array
+    """(k,): g, by which it is measured."""
+
+    @property
+    def size(self) -> Array:
+        """(k,): |w|, to which the weights of training rows are in proportion."""
+        return np.sqrt(np.einsum("ij,ij->i", self.W, self.W))
+
+    @property
+    def spread(self) -> Spread:
+        """Both."""
+        return Spread(self.location, self.scale)
+
+
 class LowRankPredictor(Predictor):
     """Predictions from a low-rank posterior, from the training rows that can decide them.
 
@@ -87,7 +112,7 @@ class LowRankPredictor(Predictor):
     n_jobs : int or None
         Threads over blocks of rows.
     difficulty : callable or None, default=None
-        From rows (n, d) to numbers (n,) by which scores are divided besides; None is 1.
+        From rows to what scores are measured from and by besides; None is 0 and 1.
     """
 
     def __init__(
@@ -97,7 +122,7 @@ class LowRankPredictor(Predictor):
         design: Numbers,
         gamma: float,
         n_jobs: int | None,
-        difficulty: Callable[[Points], Array] | None = None,
+        difficulty: Callable[[Points], Spread] | None = None,
     ):
         self._difficulty = difficulty
         self._posterior = posterior
@@ -108,8 +133,6 @@ class LowRankPredictor(Predictor):
         self.ranked = np.delete(np.arange(rows.n_rows), design)
         summary = partial(_summary, posterior, difficulty)
         self._scores = np.delete(rows.each(summary, "scores"), design, axis=1)
-        self._of_rows = np.ones(rows.n_rows)
-        self._of_rows[self.ranked] = self._scores[4]
         self._ranking = self._order(sign=0)
         self._by_sign: dict[int, LowRankPredictor] = {}
 
@@ -122,8 +145,12 @@ class LowRankPredictor(Predictor):
         return other
 
     def _order(self, sign: int) -> Ranking:
-        alpha, diagonal, bound, _, difficulty = self._scores
-        return Ranking(alpha, diagonal, bound, self._gamma, difficulty, sign)
+        alpha, diagonal, bound = self._scores[:3]
+        return Ranking(alpha, diagonal, bound, self._gamma, self._ranked_spread, sign)
+
+    @property
+    def _ranked_spread(self) -> Spread:
+        return Spread(*self._scores[4:])
 
     def mean(self, new: Points) -> Array:
         """See Predictor."""
@@ -137,7 +164,7 @@ class LowRankPredictor(Predictor):
 
     def mean_and_covariance(self, new: Points) -> tuple[Array, Array]:
         """See Predictor."""
-        W, mean, variance, _ = self._new(new)
+        W, mean, variance = self._new(new)[:3]
         covariance = W @ W.T
         np.fill_diagonal(covariance, variance)
         return mean, covariance
@@ -203,8 +230,8 @@ class LowRankPredictor(Predictor):
             found = counts(lines, y[members], signed, own)
             at_least[members], greater[members] = (before[comparison.before] + part for part in found)
 
-        def for_labels(seen: NewRows, batch: slice) -> list[Windows]:
-            return [predictor._ranking.for_label(y[batch], *seen[1:3], seen.size, seen.difficulty, largest)]
+        def for_labels(seen: SeenRows, batch: slice) -> list[Windows]:
+            return [predictor._ranking.for_label(y[batch], *seen[1:3], seen.size, seen.spread, largest)]
 
         predictor._answer(new, for_labels, fill)
         return at_least, greater
@@ -214,8 +241,8 @@ class LowRankPredictor(Predictor):
         finite = np.flatnonzero((needed.least >= 0.0).any(axis=0))  # levels whose regions are not all the whole line
         weighed, least = self._ranking.weighed(needed.weights), needed.by_row(len(new.X))
 
-        def for_levels(seen: NewRows, batch: slice) -> list[Windows]:
-            of_new = seen.variance, seen.size, seen.difficulty
+        def for_levels(seen: SeenRows, batch: slice) -> list[Windows]:
+            of_new = seen.variance, seen.size, seen.spread
             return [self._ranking.for_level(least[batch, level], weighed, *of_new) for level in finite]
 
         def fill_levels(members: Numbers, comparison: Comparison) -> None:
@@ -228,7 +255,7 @@ class LowRankPredictor(Predictor):
     def _answer(
         self,
         new: Points,
-        windows: Callable[[NewRows, slice], list[Windows]],
+        windows: Callable[[SeenRows, slice], list[Windows]],
         fill: Callable[[Numbers, Comparison], None],
     ) -> None:
         """Compare each test row with the rows in its windows; ``fill`` gets test rows and each comparison."""
@@ -242,14 +269,14 @@ class LowRankPredictor(Predictor):
                 for group in run:
                     self._compare(seen, batch.start, group, rows, fill)
 
-    def _new(self, new: Points) -> NewRows:
-        def see(block: slice) -> NewRows:
+    def _new(self, new: Points) -> SeenRows:
+        def see(block: slice) -> SeenRows:
             rows = new.take(block)
-            seen = self._posterior.new(rows)
-            return seen if self._difficulty is None else seen._replace(difficulty=self._difficulty(rows))
+            spread = Spread.usual(len(rows.X)) if self._difficulty is None else self._difficulty(rows)
+            return SeenRows(*self._posterior.new(rows), *spread)
 
         blocks = self._map(see, len(new.X))
-        return NewRows(*(np.concatenate(part) for part in zip(*blocks, strict=True)))
+        return SeenRows(*(np.concatenate(part) for part in zip(*blocks, strict=True)))
 
     def _groups(self, windows: list[Windows]) -> Iterator[Group]:
         """Test rows of similar windows, so many that their weights can be held."""
@@ -299,7 +326,7 @@ class LowRankPredictor(Predictor):
 
     def _compare(
         self,
-        new: NewRows,
+        new: SeenRows,
         offset: int,
         group: Group,
         rows: RowTaker | None,
@@ -328,7 +355,8 @@ class LowRankPredictor(Predictor):
                     self._gamma,
                 )
                 if self._difficulty is not None:
-                    lines = lines.divided(self._of_rows[numbers[seen]], new.difficulty[members])
+                    own, variance = new.spread.take(members), new.variance[members]
+                    lines = lines.normalised(self._ranked_spread.take(looked_at[seen]), own, variance)
                 fill(offset + members, Comparison(window.levels, lines, looked_at[seen], window.start))
 
         step = max(1, PIECE_ENTRIES // max(1, numbers.size))
@@ -355,11 +383,11 @@ class LowRankPredictor(Predictor):
 
 
 def _summary(
-    posterior: LowRankPosterior, difficulty: Callable[[Points], Array] | None, rows: Points, y: Array
+    posterior: LowRankPosterior, difficulty: Callable[[Points], Spread] | None, rows: Points, y: Array
 ) -> Array:
-    """(5, n): what ranks training rows, see :meth:`LowRankPosterior.summary`, and their difficulty."""
-    g = np.ones(y.size) if difficulty is None else difficulty(rows)
-    return np.vstack([posterior.summary(rows, y), g])
+    """(6, n): what ranks training rows, see :meth:`LowRankPosterior.summary`, and their spread."""
+    spread = Spread.usual(y.size) if difficulty is None else difficulty(rows)
+    return np.vstack([posterior.summary(rows, y), *spread])
 
 
 def _merged(start: Numbers, stop: Numbers) -> list[Window]:

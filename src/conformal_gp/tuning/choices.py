@@ -1,31 +1,27 @@
-r"""What design rows choose: a monotone transformation of the labels, then a difficulty that widths follow.
+r"""What design rows choose: a monotone transformation of the labels, a difficulty that widths follow, and bounds.
 
-With hyperparameters learnt from n design rows, row i's transformed label has leave-one-out mean
-:math:`\mu_i = z_i - \alpha_i / P_{ii}` and standard deviation :math:`\sigma_i = P_{ii}^{-1/2}`. Its standardised
-residual :math:`e_i = |\alpha_i| \sigma_i` is small where the process is better than it thinks and large where it is
-worse. The *difficulty* g(x) is a regression of the :math:`e_i` on inputs and prediction; scores are then divided by it.
-Any function that comes from design rows alone may divide them: ranked rows and test row stay exchangeable.
-
-Both are chosen by the interval score of :math:`\mu_i \pm q\, \sigma_i g(x_i)`, mapped back, where q is the fitting
-order statistic of :math:`e_i / g(x_i)`: the transformation with g = 1 or with g from the other folds, whichever is
-better, and then the difficulty. "auto" does something only where scores are clearly better.
+Transformation and difficulty are chosen by the interval score of leave-one-out intervals
+:math:`\mu_i + (c(x_i) \pm q\, g(x_i))\, \sigma_i`, mapped back, where q is the fitting order statistic of
+:math:`|e_i - c(x_i)| / g(x_i)` (:mod:`conformal_gp.tuning.difficulty`). The transformation is compared with c = 0 and
+g = 1 or with both from the other folds, whichever is better; then the difficulty is. "auto" does something only where
+scores are clearly better.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from conformal_gp.conformal.levels import rank, read_levels
-from conformal_gp.gp.inputs import Inputs, Points
+from conformal_gp.conformal.lines import Spread
+from conformal_gp.gp.inputs import Inputs, Points, Scaling
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.warps import Bounds, BoxCox, Functions, Warp, YeoJohnson
-from conformal_gp.threads import one_blas_thread
-from conformal_gp.tuning.learning import learn
+from conformal_gp.tuning.difficulty import Difficulty, LeftOut
+from conformal_gp.tuning.learning import Hyperparameters, Purpose, learn, learn_nearby
 from conformal_gp.tuning.settings import Settings, label_variance
 from conformal_gp.types import Array
 
@@ -38,67 +34,13 @@ STANDARD_ERRORS = 2.0
 ROWS_FOR_WARP = 40
 ROWS_FOR_DIFFICULTY = 100
 ROWS_FOR_BOTH = 300
+# Labels have a bound at their least or greatest value if so many design rows, and such a share, have it.
+OFTEN_ROWS = 5
+OFTEN_SHARE = 0.01
 # Rows whose intervals are compared for a transformation, at most; the levels; folds of the difficulty.
 CHOOSING_ROWS = 500
 LEVELS = read_levels([0.8, 0.9, 0.95])[0]
-FOLDS = 5
-# Powers of a learnt difficulty that "auto" chooses from.
-POWERS = (1.0, 0.5)
-# Difficulties are at most this factor below and above the mean of what they are learnt from.
-MOST_DIFFICULT = 10.0
-
-
-class LeftOut(NamedTuple):
-    """Leave-one-out predictions of n design rows, in units of the transformed labels."""
-
-    mean: Array
-    deviation: Array
-    size: Array
-    """Standardised residuals, their signs left out."""
-
-    @classmethod
-    def of(cls, alpha: Array, diagonal: Array, z: Array) -> LeftOut:
-        """From weighted residuals and inverse variances; nothing is known of a row that determines a coefficient."""
-        deviation = np.where(diagonal == 0.0, 1.0, diagonal) ** -0.5
-        return cls(z - alpha * deviation**2, deviation, np.abs(alpha) * deviation)
-
-
-@dataclass(frozen=True)
-class Difficulty:
-    """A fitted regression of the size of standardised residuals, kept within bounds."""
-
-    regressor: Any
-    typical: float
-    power: float = 1.0
-    """A power below 1 shrinks the differences between rows."""
-
-    @classmethod
-    def learn(cls, regressor: Any, X: Array, left_out: LeftOut) -> Difficulty:
-        """Fit a clone of a regressor to inputs and predictions of design rows."""
-        typical = float(left_out.size.mean()) or 1.0
-        sizes = np.maximum(left_out.size, 1e-3 * typical)  # a gamma distribution has no zeros
-        with one_blas_thread():
-            return cls(clone(regressor).fit(_features(X, left_out.mean), sizes), typical)
-
-    def __call__(self, X: Array, prediction: Array) -> Array:
-        """Difficulty of rows, from their inputs and what design rows predict there."""
-        with one_blas_thread():
-            found = np.asarray(self.regressor.predict(_features(X, prediction)), dtype=np.float64).ravel()
-        return np.clip(found, self.typical / MOST_DIFFICULT, self.typical * MOST_DIFFICULT) ** self.power
-
-
-def _features(X: Array, prediction: Array) -> Array:
-    return np.column_stack([X, prediction])
-
-
-def default_regressor() -> Any:
-    """Small boosted trees for the logarithm of the mean of a gamma distribution."""
-    from sklearn.ensemble import HistGradientBoostingRegressor  # takes a third of a second to import
-
-    return HistGradientBoostingRegressor(
-        loss="gamma", max_iter=50, learning_rate=0.05, max_leaf_nodes=4, min_samples_leaf=40, l2_regularization=5.0,
-        early_stopping=False, random_state=0,
-    )  # fmt: skip
+FOLDS = 3
 
 
 def mapped(warp: Warp | None, y: Array) -> Array:
@@ -108,7 +50,7 @@ def mapped(warp: Warp | None, y: Array) -> Array:
 
 def check_bounds(y_bounds: Any, y: Array) -> None:
     """Raise a ValueError that names the first label outside of bounds, or says what is wrong with them."""
-    if y_bounds is not None:
+    if isinstance(y_bounds, tuple | list):
         bounds = Bounds.of(y_bounds)
         outside = (y < bounds.low) | (y > bounds.high)
         if outside.any():
@@ -144,23 +86,40 @@ def _maps(settings: Settings, y: Array) -> Sequence[Warp | None]:
     return [None, BoxCox(0.5, cut), BoxCox(0.0, cut)]
 
 
-def choose_warp(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> Warp | None:
-    """The transformation that is asked for; the rows choose what is left open."""
-    maps = _maps(settings, y)
+def only_warp(settings: Settings, y: Array) -> Warp | None:
+    """The transformation of settings that leave nothing open."""
+    return _maps(settings, y)[0]
+
+
+def learn_with_warp(
+    settings: Settings, rows: Points, scaling: Scaling, y: Array, purpose: Purpose, rng: np.random.RandomState
+) -> tuple[Warp | None, Hyperparameters]:
+    """The transformation that is asked for, and hyperparameters; the rows choose what is left open.
+
+    Hyperparameters of one transformation are a few steps from those of another.
+    """
+    maps, inputs = _maps(settings, y), Inputs(rows, scaling, settings.mean)
+    learnt = learn(settings, inputs, mapped(maps[0], y), purpose, rng)
     if len(maps) == 1:
-        return maps[0]
+        return maps[0], learnt
     some = rng.permutation(y.size)[:CHOOSING_ROWS]
-    X, labels, scores = rows.X[some], y[some], []
+    few, labels = rows.take(some), y[some]
+    scores, found = [], []
     for warp in maps:
-        left_out = _left_out(settings, rows.take(some), mapped(warp, labels), rng)
-        found = [_scores(left_out, warp, 1.0, labels)]
+        seen, z = Inputs(few, scaling, settings.mean), mapped(warp, labels)
+        found.append(learn_nearby(settings, learnt, seen, z, purpose, rng))
+        left_out = _left_out(found[-1], seen, z)
+        own = [_scores(left_out, warp, None, labels)]
         if settings.difficulty == "auto" and some.size >= ROWS_FOR_BOTH:
-            found.append(_scores(left_out, warp, _from_other_folds(default_regressor(), X, left_out), labels))
-        scores.append(min(found, key=lambda own: own.mean()))
-    if settings.warp != "auto":  # some exponent must be taken
-        return maps[int(np.argmin([own.mean() for own in scores]))]
-    gains = [_gain(own, scores[0]) for own in scores]
-    return maps[int(np.argmax(gains))]
+            own.append(_scores(left_out, warp, _from_other_folds(few.X, left_out), labels))
+        scores.append(min(own, key=lambda each: each.mean()))
+    if settings.warp == "auto":
+        chosen = int(np.argmax([_gain(own, scores[0]) for own in scores]))
+    else:  # some exponent must be taken
+        chosen = int(np.argmin([own.mean() for own in scores]))
+    if chosen > 0:
+        learnt = learn_nearby(settings, found[chosen], inputs, mapped(maps[chosen], y), purpose, rng)
+    return maps[chosen], learnt
 
 
 def choose_difficulty(
@@ -171,22 +130,31 @@ def choose_difficulty(
     if regressor is None or (regressor == "auto" and y.size < ROWS_FOR_DIFFICULTY):
         return None
     if regressor == "auto":
-        regressor = default_regressor()
-        g, usual = _from_other_folds(regressor, X, left_out), _scores(left_out, warp, 1.0, y)
-        gains = {power: _gain(_scores(left_out, warp, g**power, y), usual) for power in POWERS}
-        power = max(gains, key=lambda own: gains[own])
-        return replace(Difficulty.learn(regressor, X, left_out), power=power) if gains[power] > 0.0 else None
-    return Difficulty.learn(regressor, X, left_out)
+        usual = _scores(left_out, warp, None, y)
+        if _gain(_scores(left_out, warp, _from_other_folds(X, left_out), y), usual) == 0.0:
+            return None
+    return replace(Difficulty.learn(regressor, X, left_out), centred=settings.gammas == [2.0])
 
 
-def _from_other_folds(regressor: Any, X: Array, left_out: LeftOut) -> Array:
-    """Difficulty of each row, learnt from the rows of the other folds."""
-    g = np.empty(len(X))
+def learnt_bounds(y: Array) -> Bounds | None:
+    """Bounds that design rows' labels respect: 0 if none is negative, and ends that a share of them are equal to."""
+    if y.size < ROWS_FOR_WARP:
+        return None
+    least, most = float(y.min()), float(y.max())
+    often = max(OFTEN_ROWS, OFTEN_SHARE * y.size)
+    low = least if (y == least).sum() >= often else 0.0 if least >= 0.0 else -np.inf
+    high = most if (y == most).sum() >= often else 0.0 if most <= 0.0 else np.inf
+    return Bounds(low, high) if low < high and np.isfinite([low, high]).any() else None
+
+
+def _from_other_folds(X: Array, left_out: LeftOut) -> Spread:
+    """Location and scale of each row, learnt from the rows of the other folds."""
+    spread = Spread.usual(len(X))
     for fold in range(FOLDS):
         out = np.arange(len(X)) % FOLDS == fold
-        learnt = Difficulty.learn(regressor, X[~out], LeftOut(*(part[~out] for part in left_out)))
-        g[out] = learnt(X[out], left_out.mean[out])
-    return g
+        learnt = Difficulty.learn("auto", X[~out], left_out.take(~out))
+        spread.location[out], spread.scale[out] = learnt(X[out], left_out.mean[out])
+    return spread
 
 
 def _gain(scores: Array, usual: Array) -> float:
@@ -198,23 +166,22 @@ def _gain(scores: Array, usual: Array) -> float:
     return float(gain.mean()) if gain.mean() > least else 0.0
 
 
-def _left_out(settings: Settings, rows: Points, z: Array, rng: np.random.RandomState) -> LeftOut:
-    """Leave-one-out predictions with hyperparameters of all rows."""
-    inputs = Inputs(rows, settings.scaling(rows.X), settings.mean)
+def _left_out(learnt: Hyperparameters, inputs: Inputs, z: Array) -> LeftOut:
+    """Leave-one-out predictions of rows."""
     if label_variance(inputs, z) == 0.0:
         return LeftOut(z, np.ones(z.size), np.zeros(z.size))
-    learnt = learn(replace(settings, n_restarts=0), inputs, z, z.size, rng)
     posterior = Posterior(learnt.kernel, learnt.noise_variance, inputs, z)
     return LeftOut.of(posterior.residuals, posterior.diagonal, z)
 
 
-def _scores(left_out: LeftOut, warp: Warp | None, g: Array | float, y: Array) -> Array:
-    """Interval scores of the rows in units of the labels, averaged over levels, with difficulties g."""
-    sizes, total = np.sort(left_out.size / g), np.zeros(y.size)
+def _scores(left_out: LeftOut, warp: Warp | None, spread: Spread | None, y: Array) -> Array:
+    """Interval scores of the rows in units of the labels, averaged over levels."""
+    c, g = Spread.usual(y.size) if spread is None else spread
+    sizes, total = np.sort(np.abs(left_out.residual - c) / g), np.zeros(y.size)
     back: Callable[[Array], Array] = (lambda z: z) if warp is None else warp.backward
     for level in LEVELS:
-        reach = sizes[-max(1, rank(level, y.size))] * left_out.deviation * g
-        low, high = back(left_out.mean - reach), back(left_out.mean + reach)
+        reach = sizes[-max(1, rank(level, y.size))]
+        low, high = (back(left_out.mean + left_out.deviation * (c + sign * reach * g)) for sign in (-1.0, 1.0))
         outside = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
         total += high - low + 2.0 / float(1 - level) * outside
     return total / len(LEVELS)

@@ -19,7 +19,7 @@ from conformal_gp.tuning.settings import Settings
 from conformal_gp.types import Array, Rows
 
 # Beyond so many rows the low-rank process takes over from the exact one, whose time grows with their cube.
-ROWS_FOR_EXACT = 5000
+ROWS_FOR_EXACT = 2000
 # With more rows, learning from half of them is as good as choosing from a list by all of them.
 ROWS_FOR_BAG = 36
 # Share of the rows that are ranked: more are known better at the price of what is learnt. And most design rows, whose
@@ -47,13 +47,13 @@ def design_rows(settings: Settings, X: Array, rng: np.random.RandomState) -> Row
     return drawn(settings.mean, size, n_rows, n_inputs, rng)
 
 
-def ranked_size(n_rows: int) -> int:
+def ranked_size(n_rows: int, most_design_rows: int = MOST_DESIGN_ROWS) -> int:
     """How many rows are ranked, if nothing else is said; with very few rows, half of them.
 
-    >>> [ranked_size(n) for n in (20, 45, 60, 100, 400, 5000)]
-    [10, 19, 19, 39, 119, 3999]
+    >>> [ranked_size(n) for n in (20, 45, 60, 100, 400, 2000)]
+    [10, 19, 19, 39, 119, 999]
     """
-    share = max(RANKED_SHARE, 1.0 - MOST_DESIGN_ROWS / n_rows)
+    share = max(RANKED_SHARE, 1.0 - most_design_rows / n_rows)
     most = -(-n_rows // 2) if n_rows < 2 * STEP else n_rows
     return min(max(STEP, round(share * n_rows / STEP) * STEP) - 1, most)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from conformal_gp.gp.maximum_likelihood import (
     MANY_INPUTS,
     NOISE_RATIOS,
     LearningRows,
+    Optimum,
     for_each_input,
     has_noise,
     maximise_likelihood,
@@ -31,6 +33,8 @@ from conformal_gp.types import Array
 # the same; the paper's are compared to five digits.
 DESIGN_TOLERANCE = 1e-6
 PAPER_TOLERANCE = 1e-8
+# Steps from hyperparameters of other labels of the same rows.
+NEARBY_STEPS = 8
 # How much better the condition of the matrix has to be than the worst that is trusted: it is of fewer rows.
 CONDITION_MARGIN = 3.0
 
@@ -41,68 +45,105 @@ class Hyperparameters(NamedTuple):
     kernel: Kernel
     noise_variance: float
     warnings: list[str]
-    n_learnt: int
-    """Number of hyperparameters of the kernel that were learnt; inputs may share a length scale."""
+    optimum: Optimum
+    """The same in units of the labels' variance, with a length scale for each variable if inputs share them."""
+
+    @property
+    def n_learnt(self) -> int:
+        """Number of hyperparameters of the kernel that were learnt; inputs may share a length scale."""
+        return self.optimum.kernel.n_dims
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """The model that hyperparameters are learnt for."""
+
+    n_rows: int
+    """Its rows: noise must be as much as their covariance matrix needs."""
+    exact: bool = True
+    """Whether the coefficients of the mean are integrated out and length scales shrunk towards each other; the paper's
+    method does neither."""
+    low_rank: bool = False
+    """Whether the covariance matrix of all rows is never factorised."""
+    least_ratio: float = 0.0
+    """Least noise, relative to the amplitude."""
 
 
 def learn(
-    settings: Settings,
-    inputs: Inputs,
-    y: Array,
-    n_rows: int,
-    rng: np.random.RandomState,
-    *,
-    exact: bool = True,
-    least_ratio: float = 0.0,
-    low_rank: bool = False,
+    settings: Settings, inputs: Inputs, y: Array, purpose: Purpose, rng: np.random.RandomState
 ) -> Hyperparameters:
-    """Maximum likelihood, for a model of ``n_rows`` rows; of several kernels the one of best BIC.
+    """Maximum likelihood; of several kernels the one of best BIC.
 
-    Kernels given by name have a length scale for each input if BIC prefers that to one for all. An ``exact`` method
-    integrates the coefficients of the mean out and shrinks length scales towards each other; the paper's does neither.
-    Noise is at least ``least_ratio`` times the amplitude, and as much as the covariance matrix of so many rows needs;
-    in a ``low_rank`` model that matrix is not factorised.
+    Kernels given by name have a length scale for each input if BIC prefers that to one for all.
 
     Labels are learnt from in units of their own standard deviation, and starts are at the scale of the inputs, so the
     units of neither matter, whatever starts and bounds a kernel object has for its amplitude. With many inputs,
     categories of one variable share a length scale of kernels that are given by name.
     """
-    variance = label_variance(inputs, y)
-    X = inputs.X
-    many = X.shape[1] > MANY_INPUTS and settings.named and settings.each_length_scale
-    rows = LearningRows(
-        X, y / np.sqrt(variance or 1.0), inputs.H, inputs.known / (variance or 1.0), variables(X) if many else None
-    )
+    rows, variance = _learning_rows(settings, inputs, y)
     noise = 0.1 if settings.noise_variance is None else settings.noise_variance / (variance or 1.0)
     if variance == 0.0:
         start = _start(settings, settings.kernels[0], rows)
-        kernel = for_each_input(start, rows.variables)
-        least = 0.0 if has_noise(kernel, rows) else max(least_ratio, noise_floor(n_rows), NOISE_RATIOS[0])
-        noise = _raised(kernel, max(noise, least), inputs, n_rows, low_rank)
-        return Hyperparameters(kernel, noise, explained(inputs, y, settings.mean), start.n_dims)
-    search = partial(
-        maximise_likelihood,
-        random_state=rng,
-        n_jobs=settings.n_jobs,
-        least_ratio=max(least_ratio, noise_floor(n_rows)),
-        restricted=exact,
-        shrinkage=exact,
-        tolerance=DESIGN_TOLERANCE if exact else PAPER_TOLERANCE,
-        n_restarts=settings.n_restarts,
-    )
+        least = 0.0 if has_noise(for_each_input(start, rows.variables), rows) else _least_ratio(purpose)
+        found = Optimum(start, max(noise, least), 0.0, explained(inputs, y, settings.mean))
+        return _in_units(found, 1.0, rows, inputs, purpose)
+    search = _search(settings, purpose, rng)
     optima = []
     for given in settings.kernels:
         start = _start(settings, given, rows)
-        if exact and isinstance(given, str) and is_length(start).sum() > 1:
+        if purpose.exact and isinstance(given, str) and is_length(start).sum() > 1:
             alike = search(_start(replace(settings, each_length_scale=False), given, rows), noise, rows, n_restarts=1)
             theta = np.append(alike.kernel.theta, np.full(is_length(start).sum() - 1, alike.kernel.theta[-1]))
             start = start.clone_with_theta(theta)
             optima.append(alike)
         optima.append(search(start, noise, rows))
     best = max(optima, key=lambda found: found.log_marginal_likelihood - 0.5 * found.kernel.n_dims * np.log(y.size))
-    kernel = for_each_input(best.kernel, rows.variables)
-    raised = _raised(kernel, best.noise_variance, inputs, n_rows, low_rank)
-    return Hyperparameters(multiplied(kernel, variance), raised * variance, best.remarks, best.kernel.n_dims)
+    return _in_units(best, variance, rows, inputs, purpose)
+
+
+def learn_nearby(
+    settings: Settings, near: Hyperparameters, inputs: Inputs, y: Array, purpose: Purpose, rng: np.random.RandomState
+) -> Hyperparameters:
+    """Hyperparameters after a few steps from those of the same rows, or of more, with other labels."""
+    rows, variance = _learning_rows(settings, inputs, y)
+    if variance == 0.0:
+        return near
+    search = _search(settings, purpose, rng)
+    found = search(near.optimum.kernel, near.optimum.noise_variance, rows, n_restarts=0, most_steps=NEARBY_STEPS)
+    return _in_units(found, variance, rows, inputs, purpose)
+
+
+def _learning_rows(settings: Settings, inputs: Inputs, y: Array) -> tuple[LearningRows, float]:
+    """Rows with labels in units of their standard deviation, and its square."""
+    variance, X = label_variance(inputs, y), inputs.X
+    many = X.shape[1] > MANY_INPUTS and settings.named and settings.each_length_scale
+    unit = variance or 1.0
+    return LearningRows(X, y / np.sqrt(unit), inputs.H, inputs.known / unit, variables(X) if many else None), variance
+
+
+def _least_ratio(purpose: Purpose) -> float:
+    return max(purpose.least_ratio, noise_floor(purpose.n_rows), NOISE_RATIOS[0])
+
+
+def _search(settings: Settings, purpose: Purpose, rng: np.random.RandomState) -> Callable[..., Optimum]:
+    """A search from some kernel and noise."""
+    return partial(
+        maximise_likelihood,
+        random_state=rng,
+        n_jobs=settings.n_jobs,
+        least_ratio=_least_ratio(purpose),
+        restricted=purpose.exact,
+        shrinkage=purpose.exact,
+        tolerance=DESIGN_TOLERANCE if purpose.exact else PAPER_TOLERANCE,
+        n_restarts=settings.n_restarts,
+    )
+
+
+def _in_units(found: Optimum, variance: float, rows: LearningRows, inputs: Inputs, purpose: Purpose) -> Hyperparameters:
+    """Hyperparameters in units of the labels, noise raised as the model needs it."""
+    kernel = for_each_input(found.kernel, rows.variables)
+    noise = _raised(kernel, found.noise_variance, inputs, purpose) * variance
+    return Hyperparameters(kernel if variance == 1.0 else multiplied(kernel, variance), noise, found.remarks, found)
 
 
 def _start(settings: Settings, given: str | Kernel, rows: LearningRows) -> Kernel:
@@ -122,19 +163,20 @@ def _start(settings: Settings, given: str | Kernel, rows: LearningRows) -> Kerne
     return kernel.clone_with_theta(np.clip(theta, *np.reshape(kernel.bounds, (-1, 2)).T))
 
 
-def _raised(kernel: Kernel, noise: float, inputs: Inputs, n_rows: int, low_rank: bool) -> float:
-    """Learnt noise, raised where the covariance matrix of ``n_rows`` rows would be numerically singular.
+def _raised(kernel: Kernel, noise: float, inputs: Inputs, purpose: Purpose) -> float:
+    """Learnt noise, raised where the covariance matrix of all rows would be numerically singular.
 
     The size of that matrix, and of its inverse, are estimated from the rows that hyperparameters were learnt from, so
     no other row matters. In the 1-norm the inverse may exceed one over the noise by up to the root of the number of
     rows: where rows are many for the rank of the matrix without noise, as of labels that are a sum of inputs.
     """
+    n_rows = purpose.n_rows
     largest = n_rows * float(kernel.diag(inputs.X).max())
     if noise == 0.0 or noise >= max(np.sqrt(n_rows) * SMALLEST_CONDITION * largest, noise_floor(largest)):
         return noise  # 0: the kernel has noise of its own
     K = np.asfortranarray(np.tril(covariance(kernel, inputs.X)[0]))
     noise = max(noise, noise_floor(one_norm(K) * n_rows / K.shape[0]))
-    if low_rank:
+    if purpose.low_rank:
         return noise
     K.flat[:: K.shape[0] + 1] += noise
     norm = one_norm(K)

@@ -8,28 +8,32 @@ from functools import partial
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from conformal_gp.conformal.lines import Spread
 from conformal_gp.gp.inducing import independent, select, unexplained_variance
 from conformal_gp.gp.inputs import Inputs, Points, Scaling
 from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior
+from conformal_gp.gp.warps import Bounds
 from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.bounded import BoundedPredictor
 from conformal_gp.predictors.lowrank import LowRankPredictor
 from conformal_gp.predictors.transformed import WarpedPredictor
 from conformal_gp.rows import ArrayRows, MappedRows
 from conformal_gp.rows import Rows as Source
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.tuning.choices import Difficulty, LeftOut, choose_difficulty, choose_warp, mapped
-from conformal_gp.tuning.design import design_rows
-from conformal_gp.tuning.learning import choose_gamma, learn
+from conformal_gp.tuning.choices import choose_difficulty, learn_with_warp, learnt_bounds, mapped
+from conformal_gp.tuning.design import design_rows, ranked_size
+from conformal_gp.tuning.difficulty import Difficulty, LeftOut
+from conformal_gp.tuning.learning import Purpose, choose_gamma
 from conformal_gp.tuning.methods import PROMISE, Fitted, TuningResult, fixed
 from conformal_gp.tuning.settings import Settings
 from conformal_gp.types import Array, Rows
 
 # Rows that are read at a time, where all are in memory.
 BLOCK_ROWS = 8192
-# Default number of design rows: a share, between these; and how many of them the likelihood is of.
-DESIGN_SHARE = 1 / 4
-DESIGN_ROWS = (1000, 4000)
-LEARNING_ROWS = 1000
+# Most design rows, by default; and of how many of them the likelihood is, and inducing inputs are the centres.
+MOST_DESIGN_ROWS = 20_000
+LEARNING_ROWS = 800
+CENTRED_ROWS = 4000
 # Default number of inducing inputs, and where these would leave more than a share of the noise unexplained: then they
 # and not the noise would limit the intervals.
 INDUCING = 512
@@ -59,6 +63,7 @@ class LowRankModel(TuningResult):
 
     def fitted_to(self, rows: Source, n_jobs: int | None) -> Fitted:
         """Make the predictor of rows that are read in blocks; nothing is learnt."""
+        side = None if self.bounds is None else rows.each(partial(_side, self.bounds), "labels")
         if self.warp is not None:
             rows = MappedRows(rows, self.warp.forward)
         own, y = rows.take(self.design)
@@ -71,23 +76,29 @@ class LowRankModel(TuningResult):
         predictor: Predictor = LowRankPredictor(posterior, rows, self.design, self.gamma, n_jobs, difficulty)
         if self.warp is not None:
             predictor = WarpedPredictor(predictor, self.warp)
+        if self.bounds is not None and side is not None:
+            predictor = BoundedPredictor(predictor, self.bounds, side)
         return Fitted(
             predictor, self.kernel, self.noise_variance, posterior.mean_coef, posterior.log_marginal_likelihood
         )
 
 
-def _difficulty(difficulty: Difficulty, design: LowRankPosterior, rows: Points) -> Array:
+def _side(bounds: Bounds, rows: Points, y: Array) -> Array:
+    return bounds.side(y)
+
+
+def _difficulty(difficulty: Difficulty, design: LowRankPosterior, rows: Points) -> Spread:
     """Difficulty of rows, by way of what the design rows predict."""
     return difficulty(rows.X, design.mean(rows))
 
 
 def design_size(n_rows: int) -> int:
-    """How many design rows there are, if nothing else is said; with few rows, half of them.
+    """How many design rows there are, if nothing else is said.
 
     >>> design_size(300), design_size(6000), design_size(10**6)
-    (150, 1500, 4000)
+    (211, 4201, 20001)
     """
-    return min(int(np.clip(DESIGN_SHARE * n_rows, *DESIGN_ROWS)), -(-n_rows // 2))
+    return n_rows - ranked_size(n_rows, MOST_DESIGN_ROWS)
 
 
 def low_rank(
@@ -113,14 +124,13 @@ def low_rank(
         scaling = settings.scaling(learning.X)
         inputs = Inputs(learning, scaling, settings.mean)
         with one_blas_thread():
-            warp = choose_warp(settings, learning, labels, rng)
-            labels = mapped(warp, labels)
             least = max(LEAST_RATIO, LEAST_RATIO_A_ROW * rows.n_rows)
-            learnt = learn(settings, inputs, labels, rows.n_rows, rng, least_ratio=least, low_rank=True)
+            purpose = Purpose(rows.n_rows, low_rank=True, least_ratio=least)
+            warp, learnt = learn_with_warp(settings, learning, scaling, labels, purpose, rng)
             kernel, noise, warnings, _ = learnt
-            gamma = choose_gamma(settings, learnt, inputs, labels)
+            gamma = choose_gamma(settings, learnt, inputs, mapped(warp, labels))
     if isinstance(inducing, str):
-        scaled = scaling.transform(own.X)
+        scaled = scaling.transform(own.X[rng.permutation(y.size)[:CENTRED_ROWS]])
         Z = select(inducing, kernel, scaled, n_inducing or INDUCING, rng)
         if n_inducing is None and unexplained_variance(kernel, scaled[:LEARNING_ROWS], Z) > UNEXPLAINED * noise:
             Z = select(inducing, kernel, scaled, MORE_INDUCING, rng)
@@ -150,6 +160,7 @@ def low_rank(
         ),
         warp=warp,
         difficulty=difficulty,
+        bounds=learnt_bounds(y) if settings.learns_bounds and tuning == "holdout" else None,
         warnings=warnings,
     )
 

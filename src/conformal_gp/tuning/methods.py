@@ -11,17 +11,20 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
+from conformal_gp.conformal.lines import Spread
 from conformal_gp.gp.inputs import Inputs, Points, Scaling
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.gp.warps import Warp
+from conformal_gp.gp.warps import Bounds, Warp
 from conformal_gp.kernels import multiplied
 from conformal_gp.predictors.bag import BagPredictor, Candidate
 from conformal_gp.predictors.base import OneProcess, Predictor
+from conformal_gp.predictors.bounded import BoundedPredictor
 from conformal_gp.predictors.transformed import ShiftedPredictor, WarpedPredictor
 from conformal_gp.tuning.candidates import lattice
-from conformal_gp.tuning.choices import Difficulty, LeftOut, choose_difficulty, choose_warp, mapped
+from conformal_gp.tuning.choices import choose_difficulty, learn_with_warp, learnt_bounds, mapped, only_warp
 from conformal_gp.tuning.design import design_rows
-from conformal_gp.tuning.learning import Hyperparameters, choose_gamma, learn
+from conformal_gp.tuning.difficulty import Difficulty, LeftOut
+from conformal_gp.tuning.learning import Hyperparameters, Purpose, choose_gamma
 from conformal_gp.tuning.settings import Settings, check_kernel, explained
 from conformal_gp.types import Array, Rows
 
@@ -76,6 +79,8 @@ class TuningResult(ABC):
     """Monotone transformation of the labels."""
     difficulty: Difficulty | None = None
     """What widths follow, besides the standard deviation."""
+    bounds: Bounds | None = None
+    """Bounds of labels that design rows suggest."""
     warnings: list[str] = field(default_factory=list, compare=False)
     """What to warn of, once, in ``fit``."""
 
@@ -97,12 +102,12 @@ class ExactProcess(TuningResult):
         by = self._origin(labels)
         fitted = self._fitted(rows, labels - by, n_jobs)
         if by != 0.0:
-            predictor = ShiftedPredictor(fitted.predictor, by)
             mean_coef = np.append(fitted.mean_coef[0] + by, fitted.mean_coef[1:])
-            fitted = fitted._replace(predictor=predictor, mean_coef=mean_coef)
-        if self.warp is None:
-            return fitted
-        return fitted._replace(predictor=WarpedPredictor(fitted.predictor, self.warp))
+            fitted = fitted._replace(predictor=ShiftedPredictor(fitted.predictor, by), mean_coef=mean_coef)
+        predictor = fitted.predictor if self.warp is None else WarpedPredictor(fitted.predictor, self.warp)
+        if self.bounds is not None:
+            predictor = BoundedPredictor(predictor, self.bounds, self.bounds.side(y))
+        return fitted._replace(predictor=predictor)
 
     def _origin(self, y: Array) -> float:
         """A constant to take from labels that are large beside their differences, so that rounding takes no digits.
@@ -141,7 +146,7 @@ class OneModel(ExactProcess):
             posterior.log_marginal_likelihood,
         )
 
-    def _difficulty(self, rows: Points, y: Array) -> Callable[[Points], Array] | None:
+    def _difficulty(self, rows: Points, y: Array) -> Callable[[Points], Spread] | None:
         """Difficulty as a function of rows, by way of what the design rows predict."""
         if self.difficulty is None:
             return None
@@ -188,7 +193,7 @@ def fixed(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState
             f"warp={settings.warp!r} is learnt, and tuning='fixed' learns nothing; give 'log', 'sqrt' or a "
             "pair of functions."
         )
-    warp = choose_warp(settings, rows, y, rng)
+    warp = only_warp(settings, y)
     design = NO_ROWS if settings.design is None else design_rows(settings, rows.X, rng)
     scaling = settings.scaling(rows.X[design] if design.size else rows.X)
     inputs = Inputs(rows, scaling, settings.mean)
@@ -213,8 +218,7 @@ def train(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState
     gamma = settings.only(settings.gammas, "gamma", "train")
     scaling = settings.scaling(rows.X)
     inputs = Inputs(rows, scaling, settings.mean)
-    warp = choose_warp(settings, rows, y, rng)
-    learnt = learn(settings, inputs, mapped(warp, y), y.size, rng, exact=False)
+    warp, learnt = learn_with_warp(settings, rows, scaling, y, Purpose(y.size, exact=False), rng)
     return OneModel(
         kernel=learnt.kernel,
         noise_variance=learnt.noise_variance,
@@ -248,9 +252,8 @@ def holdout(settings: Settings, rows: Points, y: Array, rng: np.random.RandomSta
     own = rows.take(design)
     scaling = settings.scaling(own.X)
     inputs = Inputs(own, scaling, settings.mean)
-    warp = choose_warp(settings, own, y[design], rng)
+    warp, learnt = learn_with_warp(settings, own, scaling, y[design], Purpose(y.size), rng)
     labels = mapped(warp, y[design])
-    learnt = learn(settings, inputs, labels, y.size, rng)
     difficulty = None
     if settings.difficulty is not None:
         posterior = Posterior(learnt.kernel, learnt.noise_variance, inputs, labels)
@@ -266,6 +269,7 @@ def holdout(settings: Settings, rows: Points, y: Array, rng: np.random.RandomSta
         design=design,
         warp=warp,
         difficulty=difficulty,
+        bounds=learnt_bounds(y[design]) if settings.learns_bounds else None,
         warnings=learnt.warnings,
     )
 
@@ -283,14 +287,15 @@ def augmented(settings: Settings, rows: Points, y: Array, rng: np.random.RandomS
     if settings.design is not None or len(settings.gammas) > 1 or settings.learns_warp:
         given = replace(settings, design=-(-y.size // 5)) if settings.design is None else settings
         design = design_rows(given, rows.X, rng)
-    choosing = design if settings.learns_warp else slice(None)
-    warp = choose_warp(settings, rows.take(choosing), y[choosing], rng)
-    labels = mapped(warp, y)
-    if len(settings.gammas) > 1:
+    if len(settings.gammas) > 1 or settings.learns_warp:
         own = rows.take(design)
-        design_inputs = Inputs(own, settings.scaling(own.X), settings.mean)
-        learnt = learn(settings, design_inputs, labels[design], y.size, rng)
-        gamma = choose_gamma(settings, learnt, design_inputs, labels[design])
+        scaling = settings.scaling(own.X)
+        warp, learnt = learn_with_warp(settings, own, scaling, y[design], Purpose(y.size), rng)
+        labels = mapped(warp, y[design])
+        gamma = choose_gamma(settings, learnt, Inputs(own, scaling, settings.mean), labels)
+    else:
+        warp = only_warp(settings, y)
+    labels = mapped(warp, y)
     inputs = Inputs(rows, settings.scaling(rows.X), settings.mean)
     if settings.candidates is not None:
         candidates = [Candidate(clone(kernel), noise) for kernel, noise in settings.candidates]

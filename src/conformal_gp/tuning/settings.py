@@ -48,6 +48,8 @@ class Settings:
     """Monotone transformation of the labels: by name, or a pair of functions."""
     difficulty: Any = None
     """None, "auto" or a regressor to fit to the size of standardised residuals."""
+    learns_bounds: bool = False
+    """Whether design rows suggest bounds of labels."""
     known_noise: bool = False
     """Whether the noise of each row is known."""
 
