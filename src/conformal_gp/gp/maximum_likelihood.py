@@ -42,7 +42,7 @@ MANY_INPUTS = 50
 # most so many steps with all rows. A search of 1000 rows costs twenty times as much, and ends nearby.
 ROWS_FOR_COARSE = 400
 COARSE_ROWS = 300
-FINAL_STEPS = 10
+FINAL_STEPS = 6
 # Steps of a search with many inputs: so many, or as many as these multiplications pay for, where one step of l rows and
 # d inputs is l² (l + 4 d). Up to so many inputs, and with fewer rows, searches end by themselves.
 LEAST_STEPS = 50

@@ -28,8 +28,8 @@ from conformal_gp.types import Array
 BOX_COX_EXPONENTS = (1.0, 0.5, 1 / 3, 0.0, -0.5, -1.0)
 YEO_JOHNSON_EXPONENTS = (1.0, 0.75, 0.5, 0.25, 0.0, 1.25, 1.5, 2.0)
 # "auto" does something if that lowers the scores by this share, and by so many standard errors.
-LEAST_GAIN = 0.02
-STANDARD_ERRORS = 2.0
+LEAST_GAIN = 0.01
+STANDARD_ERRORS = 1.5
 # Fewest design rows that choose a transformation, a difficulty, and a transformation with a view to a difficulty.
 ROWS_FOR_WARP = 40
 ROWS_FOR_DIFFICULTY = 100
@@ -38,7 +38,7 @@ ROWS_FOR_BOTH = 300
 OFTEN_ROWS = 5
 OFTEN_SHARE = 0.01
 # Rows whose intervals are compared for a transformation, at most; the levels; folds of the difficulty.
-CHOOSING_ROWS = 500
+CHOOSING_ROWS = 600
 LEVELS = read_levels([0.8, 0.9, 0.95])[0]
 FOLDS = 3
 
@@ -104,14 +104,16 @@ def learn_with_warp(
         return maps[0], learnt
     some = rng.permutation(y.size)[:CHOOSING_ROWS]
     few, labels = rows.take(some), y[some]
-    scores, found = [], []
+    scores: list[Array] = []
+    found: list[Hyperparameters] = []
+    bounds, seen = _bounds(settings, labels), Inputs(few, scaling, settings.mean)
     for warp in maps:
-        seen, z = Inputs(few, scaling, settings.mean), mapped(warp, labels)
-        found.append(learn_nearby(settings, learnt, seen, z, purpose, rng))
+        z = mapped(warp, labels)
+        found.append(learn_nearby(settings, learnt, seen, z, purpose, rng) if found else learnt)
         left_out = _left_out(found[-1], seen, z)
-        own = [_scores(left_out, warp, None, labels)]
+        own = [_scores(left_out, warp, None, labels, bounds)]
         if settings.difficulty == "auto" and some.size >= ROWS_FOR_BOTH:
-            own.append(_scores(left_out, warp, _from_other_folds(few.X, left_out), labels))
+            own.append(_scores(left_out, warp, _from_other_folds(few.X, left_out), labels, bounds))
         scores.append(min(own, key=lambda each: each.mean()))
     if settings.warp == "auto":
         chosen = int(np.argmax([_gain(own, scores[0]) for own in scores]))
@@ -130,10 +132,16 @@ def choose_difficulty(
     if regressor is None or (regressor == "auto" and y.size < ROWS_FOR_DIFFICULTY):
         return None
     if regressor == "auto":
-        usual = _scores(left_out, warp, None, y)
-        if _gain(_scores(left_out, warp, _from_other_folds(X, left_out), y), usual) == 0.0:
+        bounds = _bounds(settings, y)
+        usual = _scores(left_out, warp, None, y, bounds)
+        if _gain(_scores(left_out, warp, _from_other_folds(X, left_out), y, bounds), usual) == 0.0:
             return None
     return replace(Difficulty.learn(regressor, X, left_out), centred=settings.gammas == [2.0])
+
+
+def _bounds(settings: Settings, y: Array) -> Bounds:
+    """Bounds at which intervals will be cut."""
+    return (learnt_bounds(y) if settings.learns_bounds else None) or Bounds(-np.inf, np.inf)
 
 
 def learnt_bounds(y: Array) -> Bounds | None:
@@ -174,14 +182,15 @@ def _left_out(learnt: Hyperparameters, inputs: Inputs, z: Array) -> LeftOut:
     return LeftOut.of(posterior.residuals, posterior.diagonal, z)
 
 
-def _scores(left_out: LeftOut, warp: Warp | None, spread: Spread | None, y: Array) -> Array:
+def _scores(left_out: LeftOut, warp: Warp | None, spread: Spread | None, y: Array, bounds: Bounds) -> Array:
     """Interval scores of the rows in units of the labels, averaged over levels."""
     c, g = Spread.usual(y.size) if spread is None else spread
     sizes, total = np.sort(np.abs(left_out.residual - c) / g), np.zeros(y.size)
     back: Callable[[Array], Array] = (lambda z: z) if warp is None else warp.backward
     for level in LEVELS:
         reach = sizes[-max(1, rank(level, y.size))]
-        low, high = (back(left_out.mean + left_out.deviation * (c + sign * reach * g)) for sign in (-1.0, 1.0))
+        ends = (left_out.mean + left_out.deviation * (c + sign * reach * g) for sign in (-1.0, 1.0))
+        low, high = (bounds.clip(back(end)) for end in ends)
         outside = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
         total += high - low + 2.0 / float(1 - level) * outside
     return total / len(LEVELS)

@@ -41,6 +41,11 @@ class LeftOut(NamedTuple):
         deviation = np.where(diagonal == 0.0, 1.0, diagonal) ** -0.5
         return cls(z - alpha * deviation**2, deviation, alpha * deviation)
 
+    @property
+    def error(self) -> Array:
+        """Absolute residuals."""
+        return np.abs(self.residual) * self.deviation
+
     def take(self, rows: Any) -> LeftOut:
         """Some of the rows."""
         return LeftOut(*(part[rows] for part in self))

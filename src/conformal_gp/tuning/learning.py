@@ -34,7 +34,7 @@ from conformal_gp.types import Array
 DESIGN_TOLERANCE = 1e-6
 PAPER_TOLERANCE = 1e-8
 # Steps from hyperparameters of other labels of the same rows.
-NEARBY_STEPS = 8
+NEARBY_STEPS = 5
 # How much better the condition of the matrix has to be than the worst that is trusted: it is of fewer rows.
 CONDITION_MARGIN = 3.0
 

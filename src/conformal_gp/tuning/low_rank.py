@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -12,7 +13,8 @@ from conformal_gp.conformal.lines import Spread
 from conformal_gp.gp.inducing import independent, select, unexplained_variance
 from conformal_gp.gp.inputs import Inputs, Points, Scaling
 from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior
-from conformal_gp.gp.warps import Bounds
+from conformal_gp.gp.posterior import Posterior
+from conformal_gp.gp.warps import Bounds, Warp
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.predictors.bounded import BoundedPredictor
 from conformal_gp.predictors.lowrank import LowRankPredictor
@@ -21,10 +23,11 @@ from conformal_gp.rows import ArrayRows, MappedRows
 from conformal_gp.rows import Rows as Source
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning.choices import choose_difficulty, learn_with_warp, learnt_bounds, mapped
+from conformal_gp.tuning.design import MOST_DESIGN_ROWS as MOST_DESIGN_ROWS_EXACT
 from conformal_gp.tuning.design import design_rows, ranked_size
 from conformal_gp.tuning.difficulty import Difficulty, LeftOut
 from conformal_gp.tuning.learning import Purpose, choose_gamma
-from conformal_gp.tuning.methods import PROMISE, Fitted, TuningResult, fixed
+from conformal_gp.tuning.methods import PROMISE, Fitted, TuningResult, fixed, holdout
 from conformal_gp.tuning.settings import Settings
 from conformal_gp.types import Array, Rows
 
@@ -32,13 +35,16 @@ from conformal_gp.types import Array, Rows
 BLOCK_ROWS = 8192
 # Most design rows, by default; and of how many of them the likelihood is, and inducing inputs are the centres.
 MOST_DESIGN_ROWS = 20_000
-LEARNING_ROWS = 800
+LEARNING_ROWS = 600
 CENTRED_ROWS = 4000
-# Default number of inducing inputs, and where these would leave more than a share of the noise unexplained: then they
-# and not the noise would limit the intervals.
+# Default number of inducing inputs, and where these limit what is known of a function without much noise: where so many
+# design rows of the exact process predict each other better than that by all design rows of the low-rank one.
 INDUCING = 512
 MORE_INDUCING = 1536
-UNEXPLAINED = 0.1
+TRIAL_ROWS = 2000
+CLEARLY_LESS = 0.95
+# There the exact process is taken up to so many rows, if they are in memory.
+ROWS_FOR_EXACT_WITHOUT_NOISE = 10_000
 
 # Least noise variance that is learnt, relative to the kernel's variance: in all, and for each training row. The matrix
 # of the sums over rows then has a condition number that double precision bears, on test functions without noise.
@@ -56,6 +62,8 @@ class LowRankModel(TuningResult):
     inducing: Array
     """Inducing inputs, scaled."""
     approximation: str
+    limited: bool
+    """Whether inducing inputs, and not noise, limit what is known."""
 
     def fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
         """See TuningResult."""
@@ -114,60 +122,101 @@ def low_rank(
 ) -> LowRankModel:
     """Hyperparameters and inducing inputs from the design rows; inducing inputs may be given, unscaled."""
     own, y = rows.take(design)
-    warnings: list[str] = []
-    if tuning == "fixed":
-        given = fixed(settings, own, y, rng)
-        kernel, noise, scaling, gamma, warp = given.kernel, given.noise_variance, given.scaling, given.gamma, given.warp
-    else:
-        some = rng.permutation(y.size)[:LEARNING_ROWS]
-        learning, labels = own.take(some), y[some]
-        scaling = settings.scaling(learning.X)
-        inputs = Inputs(learning, scaling, settings.mean)
-        with one_blas_thread():
-            least = max(LEAST_RATIO, LEAST_RATIO_A_ROW * rows.n_rows)
-            purpose = Purpose(rows.n_rows, low_rank=True, least_ratio=least)
-            warp, learnt = learn_with_warp(settings, learning, scaling, labels, purpose, rng)
-            kernel, noise, warnings, _ = learnt
-            gamma = choose_gamma(settings, learnt, inputs, mapped(warp, labels))
+    learnt = _learn(settings, own, y, rows.n_rows, rng, tuning)
+    inputs, labels = Inputs(own, learnt.scaling, settings.mean), mapped(learnt.warp, y)
+    prior = partial(LowRankPrior, learnt.kernel, learnt.noise_variance, inputs, labels, approximation=approximation)
+    condition, limited = "", False
     if isinstance(inducing, str):
-        scaled = scaling.transform(own.X[rng.permutation(y.size)[:CENTRED_ROWS]])
-        Z = select(inducing, kernel, scaled, n_inducing or INDUCING, rng)
-        if n_inducing is None and unexplained_variance(kernel, scaled[:LEARNING_ROWS], Z) > UNEXPLAINED * noise:
-            Z = select(inducing, kernel, scaled, MORE_INDUCING, rng)
-        condition = ""
+        scaled = learnt.scaling.transform(own.X[rng.permutation(y.size)[:CENTRED_ROWS]])
+        Z = select(inducing, learnt.kernel, scaled, n_inducing or INDUCING, rng)
+        left_out = _left_out(prior(Z), own, labels)
+        if n_inducing is None and _limits(learnt, settings.mean, own, labels, Z, left_out, rng):
+            limited, Z = True, select(inducing, learnt.kernel, scaled, MORE_INDUCING, rng)
+            left_out = _left_out(prior(Z), own, labels)
     else:
-        Z = independent(kernel, scaling.transform(inducing))
+        Z = independent(learnt.kernel, learnt.scaling.transform(inducing))
+        left_out = _left_out(prior(Z), own, labels)
         condition = ", if the inducing inputs given do not come from the latter"
-    difficulty = None
-    if settings.difficulty is not None:
-        labels = mapped(warp, y)
-        prior = LowRankPrior(kernel, noise, Inputs(own, scaling, settings.mean), labels, Z, approximation)
-        state = LowRankPosterior(prior, prior.sums(own, labels)).rows(own, labels)
-        left_out = LeftOut.of(state.alpha, state.diagonal, labels)
-        difficulty = choose_difficulty(settings, left_out, warp, own.X, y)
+    learns = tuning == "holdout"
     return LowRankModel(
-        kernel=kernel,
-        noise_variance=noise,
-        scaling=scaling,
+        kernel=learnt.kernel,
+        noise_variance=learnt.noise_variance,
+        scaling=learnt.scaling,
         mean=settings.mean,
-        gamma=gamma,
+        gamma=learnt.gamma,
         inducing=Z,
         approximation=approximation,
+        limited=limited,
         design=design,
         guarantee=(
             f"Exact: everything that was learnt, a process with {len(Z)} inducing inputs, comes from {design.size} "
             f"design rows and the other {rows.n_rows - design.size} are ranked, so {PROMISE}{condition}."
         ),
-        warp=warp,
-        difficulty=difficulty,
-        bounds=learnt_bounds(y) if settings.learns_bounds and tuning == "holdout" else None,
-        warnings=warnings,
+        warp=learnt.warp,
+        difficulty=choose_difficulty(settings, left_out, learnt.warp, own.X, y),
+        bounds=learnt_bounds(y) if settings.learns_bounds and learns else None,
+        warnings=learnt.warnings,
     )
 
 
-def low_rank_holdout(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> LowRankModel:
-    """The design split with a low-rank process, for rows in memory."""
+class _Learnt(NamedTuple):
+    """What some of the design rows have decided."""
+
+    kernel: Kernel
+    noise_variance: float
+    scaling: Scaling
+    gamma: float
+    warp: Warp | None
+    warnings: list[str]
+    least_noise: float = 0.0
+    """Least noise that was searched."""
+
+
+def _learn(settings: Settings, own: Points, y: Array, n_rows: int, rng: np.random.RandomState, tuning: str) -> _Learnt:
+    """Hyperparameters from some of the design rows, or as given."""
+    if tuning == "fixed":
+        given = fixed(settings, own, y, rng)
+        return _Learnt(given.kernel, given.noise_variance, given.scaling, given.gamma, given.warp, [])
+    some = rng.permutation(y.size)[:LEARNING_ROWS]
+    learning, labels = own.take(some), y[some]
+    scaling = settings.scaling(learning.X)
+    inputs = Inputs(learning, scaling, settings.mean)
+    least = max(LEAST_RATIO, LEAST_RATIO_A_ROW * n_rows)
+    with one_blas_thread():
+        purpose = Purpose(n_rows, low_rank=True, least_ratio=least)
+        warp, learnt = learn_with_warp(settings, learning, scaling, labels, purpose, rng)
+        gamma = choose_gamma(settings, learnt, inputs, mapped(warp, labels))
+    least_noise = least * float(learnt.kernel.diag(inputs.X).max())
+    return _Learnt(learnt.kernel, learnt.noise_variance, scaling, gamma, warp, learnt.warnings, least_noise)
+
+
+def _left_out(prior: LowRankPrior, rows: Points, y: Array) -> LeftOut:
+    """Leave-one-out predictions of the design rows."""
+    state = LowRankPosterior(prior, prior.sums(rows, y)).rows(rows, y)
+    return LeftOut.of(state.alpha, state.diagonal, y)
+
+
+def _limits(
+    learnt: _Learnt, mean: str, own: Points, y: Array, Z: Array, left_out: LeftOut, rng: np.random.RandomState
+) -> bool:
+    """Whether the number of inducing inputs limits what is known: there is no noise, or the exact process is better."""
+    if learnt.noise_variance <= 2.0 * learnt.least_noise:
+        return True
+    some = rng.permutation(y.size)[:TRIAL_ROWS]
+    inputs = Inputs(own.take(some), learnt.scaling, mean)
+    if unexplained_variance(learnt.kernel, inputs.X, Z) <= learnt.noise_variance:
+        return False
+    trial = Posterior(learnt.kernel, learnt.noise_variance, inputs, y[some])
+    exact = LeftOut.of(trial.residuals, trial.diagonal, y[some])
+    return bool(exact.error.mean() < CLEARLY_LESS * left_out.take(some).error.mean())
+
+
+def low_rank_holdout(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> TuningResult:
+    """The design split with a low-rank process, for rows in memory; exact for some more rows where noise is little."""
     if settings.design is None:
         settings = replace(settings, design=design_size(y.size))
     source = ArrayRows(rows.X, y, rows.known, BLOCK_ROWS, settings.n_jobs)
-    return low_rank(settings, source, design_rows(settings, rows.X, rng), rng)
+    found = low_rank(settings, source, design_rows(settings, rows.X, rng), rng)
+    if found.limited and y.size <= ROWS_FOR_EXACT_WITHOUT_NOISE:
+        return holdout(replace(settings, design=found.design), rows, y, rng, most_learning=MOST_DESIGN_ROWS_EXACT)
+    return found

@@ -133,6 +133,8 @@ class OneModel(ExactProcess):
     scaling: Scaling
     flat_prior: bool = True
     """Whether the coefficients of the mean have a flat prior, or are given at their estimate."""
+    learning: Rows = field(default_factory=lambda: NO_ROWS)
+    """Design rows that the difficulty was learnt from."""
 
     def _fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
         """See ExactProcess."""
@@ -150,8 +152,8 @@ class OneModel(ExactProcess):
         """Difficulty as a function of rows, by way of what the design rows predict."""
         if self.difficulty is None:
             return None
-        known, inputs = self.difficulty, Inputs(rows.take(self.design), self.scaling, self.mean)
-        posterior = Posterior(self.kernel, self.noise_variance, inputs, y[self.design])
+        known, inputs = self.difficulty, Inputs(rows.take(self.learning), self.scaling, self.mean)
+        posterior = Posterior(self.kernel, self.noise_variance, inputs, y[self.learning])
         return lambda new: known(new.X, posterior.mean(inputs.new(new)))
 
 
@@ -246,19 +248,19 @@ def _few_rows(found: Hyperparameters, inputs: Inputs, n_rows: int) -> list[str]:
     ]
 
 
-def holdout(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> OneModel:
+def holdout(
+    settings: Settings, rows: Points, y: Array, rng: np.random.RandomState, most_learning: int | None = None
+) -> OneModel:
     """Everything by maximum restricted likelihood on design rows; all rows predict, the others are ranked."""
     design = design_rows(settings, rows.X, rng)
-    own = rows.take(design)
+    learning = design if most_learning is None else np.sort(rng.permutation(design)[:most_learning])
+    own, known = rows.take(learning), y[learning]
     scaling = settings.scaling(own.X)
     inputs = Inputs(own, scaling, settings.mean)
-    warp, learnt = learn_with_warp(settings, own, scaling, y[design], Purpose(y.size), rng)
-    labels = mapped(warp, y[design])
-    difficulty = None
-    if settings.difficulty is not None:
-        posterior = Posterior(learnt.kernel, learnt.noise_variance, inputs, labels)
-        left_out = LeftOut.of(posterior.residuals, posterior.diagonal, labels)
-        difficulty = choose_difficulty(settings, left_out, warp, own.X, y[design])
+    warp, learnt = learn_with_warp(settings, own, scaling, known, Purpose(y.size), rng)
+    labels = mapped(warp, known)
+    posterior = Posterior(learnt.kernel, learnt.noise_variance, inputs, labels)
+    left_out = LeftOut.of(posterior.residuals, posterior.diagonal, labels)
     return OneModel(
         kernel=learnt.kernel,
         noise_variance=learnt.noise_variance,
@@ -267,9 +269,10 @@ def holdout(settings: Settings, rows: Points, y: Array, rng: np.random.RandomSta
         gamma=choose_gamma(settings, learnt, inputs, labels),
         guarantee=_learnt_guarantee(design.size, y.size),
         design=design,
+        learning=learning,
         warp=warp,
-        difficulty=difficulty,
-        bounds=learnt_bounds(y[design]) if settings.learns_bounds else None,
+        difficulty=choose_difficulty(settings, left_out, warp, own.X, known),
+        bounds=learnt_bounds(known) if settings.learns_bounds else None,
         warnings=learnt.warnings,
     )
 
