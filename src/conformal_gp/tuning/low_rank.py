@@ -119,19 +119,27 @@ def low_rank(
     inducing: str | Array = "kmeans",
     n_inducing: int | None = None,
     approximation: str = "fitc",
+    exact_up_to: int = 0,
 ) -> LowRankModel:
-    """Hyperparameters and inducing inputs from the design rows; inducing inputs may be given, unscaled."""
+    """Hyperparameters and inducing inputs from the design rows; inducing inputs may be given, unscaled.
+
+    Where their number limits what is known there are more of them, unless there are at most ``exact_up_to`` rows.
+    """
     own, y = rows.take(design)
     learnt = _learn(settings, own, y, rows.n_rows, rng, tuning)
     inputs, labels = Inputs(own, learnt.scaling, settings.mean), mapped(learnt.warp, y)
     prior = partial(LowRankPrior, learnt.kernel, learnt.noise_variance, inputs, labels, approximation=approximation)
-    condition, limited = "", False
+    condition, limited, few = "", False, rows.n_rows <= exact_up_to
     if isinstance(inducing, str):
         scaled = learnt.scaling.transform(own.X[rng.permutation(y.size)[:CENTRED_ROWS]])
         Z = select(inducing, learnt.kernel, scaled, n_inducing or INDUCING, rng)
         left_out = _left_out(prior(Z), own, labels)
-        if n_inducing is None and _limits(learnt, settings.mean, own, labels, Z, left_out, rng):
-            limited, Z = True, select(inducing, learnt.kernel, scaled, MORE_INDUCING, rng)
+        limited = n_inducing is None and (
+            (few and learnt.noise_variance <= 2.0 * learnt.least_noise)
+            or _limits(learnt, settings.mean, own, labels, Z, left_out, rng)
+        )
+        if limited and not few:
+            Z = select(inducing, learnt.kernel, scaled, MORE_INDUCING, rng)
             left_out = _left_out(prior(Z), own, labels)
     else:
         Z = independent(learnt.kernel, learnt.scaling.transform(inducing))
@@ -199,9 +207,7 @@ def _left_out(prior: LowRankPrior, rows: Points, y: Array) -> LeftOut:
 def _limits(
     learnt: _Learnt, mean: str, own: Points, y: Array, Z: Array, left_out: LeftOut, rng: np.random.RandomState
 ) -> bool:
-    """Whether the number of inducing inputs limits what is known: there is no noise, or the exact process is better."""
-    if learnt.noise_variance <= 2.0 * learnt.least_noise:
-        return True
+    """Whether the number of inducing inputs limits what is known: the exact process of fewer rows knows more."""
     some = rng.permutation(y.size)[:TRIAL_ROWS]
     inputs = Inputs(own.take(some), learnt.scaling, mean)
     if unexplained_variance(learnt.kernel, inputs.X, Z) <= learnt.noise_variance:
@@ -216,7 +222,8 @@ def low_rank_holdout(settings: Settings, rows: Points, y: Array, rng: np.random.
     if settings.design is None:
         settings = replace(settings, design=design_size(y.size))
     source = ArrayRows(rows.X, y, rows.known, BLOCK_ROWS, settings.n_jobs)
-    found = low_rank(settings, source, design_rows(settings, rows.X, rng), rng)
-    if found.limited and y.size <= ROWS_FOR_EXACT_WITHOUT_NOISE:
+    design, most = design_rows(settings, rows.X, rng), ROWS_FOR_EXACT_WITHOUT_NOISE
+    found = low_rank(settings, source, design, rng, exact_up_to=most)
+    if found.limited and y.size <= most:
         return holdout(replace(settings, design=found.design), rows, y, rng, most_learning=MOST_DESIGN_ROWS_EXACT)
     return found
