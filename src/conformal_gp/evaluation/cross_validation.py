@@ -178,7 +178,8 @@ def cross_validate_intervals(
                 which = of_rows(model, test) | ({"tails": tails} if hasattr(fitted, "predict_distribution") else {})
                 found[name].append((fitted.predict(new), fitted.predict_interval(new, asked, **which)))
                 if name == first and plain is not None:
-                    mean, std = fitted.predict(new, return_std=True, noise_variance=which.get("noise_variance"))
+                    noise = {name: value for name, value in which.items() if name == "noise_variance"}
+                    mean, std = fitted.predict(new, return_std=True, **noise)
                     found[plain].append((mean, error_bars(mean, std, asked)))
                 if name == first and hasattr(fitted, "beyond_training"):
                     beyond.append(fitted.beyond_training(new).any(axis=1))
