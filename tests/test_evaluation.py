@@ -17,7 +17,6 @@ from conformal_gp.evaluation import (
     Judgement,
     advice,
     chance_range,
-    coverage_by_groups,
     coverage_by_parts,
     cross_validate_intervals,
     percent,
@@ -201,7 +200,7 @@ def test_groups_go_to_models_that_take_them(rows):
         fixed_model().fit(X[train], y[train], groups=groups[train]).predict_interval(X[test], 0.5, groups=groups[test])
     )
     np.testing.assert_array_equal(found.intervals["grouped"][test, :, 0], expected)
-    parts = coverage_by_groups(found, 0.5)
+    parts = found.by_group()
     assert [(part.among, part.n_rows) for part in parts] == [("group a", 14), ("group b", 15), ("group c", 1)]
     assert sum(part.n_outside for part in parts) == found.findings()[0].n_outside
     with pytest.raises(ValueError, match="groups is given, and fit of Given does not take it"):
