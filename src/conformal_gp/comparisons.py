@@ -115,9 +115,9 @@ class Comparisons:
                 "given a frame with columns that are not numbers, which the model does not keep."
             )
         else:
-            names = self._input_names()
+            names, frame = self._input_names(), self._frame  # a cluster gets these, not the model
             ratios = self._each_training_row(
-                lambda rows, y: check_ratios(ratio(as_given(rows.X, names, self._frame)), y.size, "training")
+                lambda rows, y: check_ratios(ratio(as_given(rows.X, names, frame)), y.size, "training")
             )
         if not ratios[self._predictor.ranked].any():
             raise ValueError("likelihood_ratio is 0 for all ranked rows: test rows are nowhere where these are.")

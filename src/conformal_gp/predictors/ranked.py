@@ -108,9 +108,10 @@ class RankedRows:
         """
         for value, level in asked:
             for part in self._parts:
-                n, infinite = part.predictor.n_ranked, int((part.needed([level]).least < 0.0).sum())
-                if n < rows_needed(level):
-                    why = f"needs at least {rows_needed(level)} rows to rank, {part.name} has {n}; its {what}"
+                infinite = int((part.needed([level]).least < 0.0).sum())
+                if infinite and part.weights is None:
+                    has = f"{part.name} has {part.predictor.n_ranked}"
+                    why = f"needs at least {rows_needed(level)} rows to rank, {has}; its {what}"
                 elif infinite:
                     share = f"weights alone are more than {float(1 - level):.3g} of all those of {part.name}"
                     why = f"is too high for {infinite} of {part.members.size} rows, whose {share}; their {what}"
