@@ -189,6 +189,24 @@ def test_known_noise_goes_to_models_that_take_it(rows):
         cross_validate_intervals(models, X, y, noise_variance=noise[1:])
 
 
+def test_groups_go_to_models_that_take_them(rows):
+    X, y = rows
+    groups = np.array([*["a", "b"] * 14, "b", "c"], dtype=object)  # "c" has one row: ranked among all
+    models = {"grouped": fixed_model(), "without": Given()}
+    with pytest.warns(UserWarning, match="1 of 10 rows are of groups that fit did not see"):
+        found = cross_validate_intervals(models, X, y, 0.5, cv=KFold(3), groups=groups)
+    train, test = next(KFold(3).split(X))
+    expected = (
+        fixed_model().fit(X[train], y[train], groups=groups[train]).predict_interval(X[test], 0.5, groups=groups[test])
+    )
+    np.testing.assert_array_equal(found.intervals["grouped"][test, :, 0], expected)
+    parts = found.by_group()
+    assert [(part.among, part.n_rows) for part in parts] == [("group a", 14), ("group b", 15), ("group c", 1)]
+    assert sum(part.n_outside for part in parts) == found.findings()[0].n_outside
+    with pytest.raises(ValueError, match="groups is given, and fit of Given does not take it"):
+        cross_validate_intervals({"a": Given()}, X, y, groups=groups)
+
+
 def test_only_the_first_model_warns(rows, recwarn):
     cross_validate_intervals({"first": Given(), "second": fixed_model()}, *rows, 0.99, cv=2)
     assert not recwarn.list

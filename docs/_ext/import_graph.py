@@ -22,11 +22,12 @@ START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Types", ("types",)),
     ("Ground", ("threads", "kernels", "constraints", "validation", "files")),
-    ("Mathematics, tables", ("conformal", "gp", "tables", "io", "frames", "datasets")),
+    ("Mathematics, tables", ("conformal", "gp", "tables", "io", "frames", "groups", "ratios", "datasets")),
     ("Rows", ("rows",)),
     ("Answers", ("steps", "predictors", "dask_rows", "pipeline", "columns", "persistence")),
     ("Measures, words", ("metrics", "model_words")),
     ("Tuning", ("tuning",)),
+    ("Comparisons", ("comparisons",)),
     ("Distributions", ("distributions",)),
     ("What regressors share", ("base",)),
     ("Regressors", ("regressor", "sparse")),

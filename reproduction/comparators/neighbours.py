@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
+from conformal_gp.conformal.levels import rank
 from conformal_gp.conformal.lines import Lines, centred_lines
 from conformal_gp.conformal.regions import hulls
 from conformal_gp.conformal.weights import Needed
@@ -80,7 +81,7 @@ class ConformalNeighbours(IntervalRegressor):
         return self._y[self._nearest(cdist(self._scaler.transform(X), self._X))[0]].mean(axis=1)
 
     def _intervals(self, X: Array, levels: Sequence[Fraction]) -> Array:
-        return hulls(self._lines(X), Needed.of_levels(levels, self._y.size))
+        return hulls(self._lines(X), Needed.of_ranks([rank(level, self._y.size) for level in levels]))
 
     def _lines(self, X: Array) -> Lines:
         """Lines of the training rows; the test row may replace the farthest neighbour of a training row."""

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.conformal.levels import read_level
+from conformal_gp.conformal.levels import rank, read_level
 from conformal_gp.conformal.lines import normalised_residual_lines
 from conformal_gp.conformal.regions import hulls
 from conformal_gp.conformal.weights import Needed
@@ -76,7 +76,7 @@ def plain_and_conformal(
     posterior, inputs = model._predictor.posterior, model._predictor.inputs
     with one_blas_thread():
         new = posterior.predict(inputs.new(points(fold.X_test)))
-    needed = Needed.of_levels([read_level(level) for level in LEVELS], fold.y.size)
+    needed = Needed.of_ranks([rank(read_level(level), fold.y.size) for level in LEVELS])
     for gamma in gammas:
         lines = normalised_residual_lines(
             posterior.alpha, posterior.diagonal, new.weights, new.mean, new.variance, gamma

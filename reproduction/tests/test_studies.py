@@ -5,7 +5,7 @@ import pytest
 
 from reproduction.comparators import SplitConformal
 from reproduction.experiments.folds import N_FOLDS
-from reproduction.studies import benchmark_sets, coverage, distributions, simulators, starts
+from reproduction.studies import benchmark_sets, coverage, distributions, shifts, simulators, starts
 from reproduction.studies.cells import CELLS
 from reproduction.studies.functions import FUNCTIONS, draw
 
@@ -48,6 +48,17 @@ def test_the_page_of_the_coverage_study(tmp_path):
     assert set(before) == {"coverage.md", "coverage.csv", "coverage.svg", "widths.svg"}
     coverage.write(found, tmp_path, "--rows 99")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_the_page_of_the_shift_study(tmp_path):
+    results = [shifts.one_data_set(n_rows, seed) for n_rows in shifts.ROWS for seed in (1, 2)]
+    shifts.write(results, tmp_path)
+    text = (tmp_path / "shifts.md").read_text()
+    assert text.count("| split, true ratio |") == len(shifts.ROWS)
+    rng = np.random.default_rng(0)
+    X = shifts.inputs(rng, 20_000, shifted=False)  # weighted by the ratio, training inputs are as test inputs
+    weighted = np.average(X[:, 0], weights=shifts.ratio(X))
+    assert weighted == pytest.approx(shifts.inputs(rng, 20_000, shifted=True)[:, 0].mean(), abs=0.03)
 
 
 def test_the_page_of_the_simulators_study(tmp_path):

@@ -389,7 +389,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         rows = self._ranked_rows(X, noise_variance, groups, likelihood_ratio)
         labels = check_labels(y, rows.new.X)
         ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else None
-        return rows.p_values(labels, ties)
+        return rows.shares(labels, ties)
 
     @property
     def _n_inputs(self) -> int:

@@ -16,7 +16,7 @@ from conformal_gp.gp.inputs import Points
 from conformal_gp.groups import Groups
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.predictors.ranked import Part, RankedRows
-from conformal_gp.ratios import as_given, check_ratios, check_some, effective_rows, split_ratio, warn_if_few
+from conformal_gp.ratios import as_given, check_ratios, effective_rows, split_ratio, warn_if_few
 from conformal_gp.types import Array
 
 GroupsLike = ArrayLike | str | Callable[[Any], ArrayLike] | None
@@ -115,11 +115,12 @@ class Comparisons:
                 "given a frame with columns that are not numbers, which the model does not keep."
             )
         else:
-            names = self._input_names()
+            names, frame = self._input_names(), self._frame  # a cluster gets these, not the model
             ratios = self._each_training_row(
-                lambda rows, y: check_ratios(ratio(as_given(rows.X, names, self._frame)), y.size, "training")
+                lambda rows, y: check_ratios(ratio(as_given(rows.X, names, frame)), y.size, "training")
             )
-        check_some(ratios[self._predictor.ranked])
+        if not ratios[self._predictor.ranked].any():
+            raise ValueError("likelihood_ratio is 0 for all ranked rows: test rows are nowhere where these are.")
         return ratios
 
     def effective_rows(self, likelihood_ratio: RatioLike) -> float | dict[Any, float]:

@@ -214,7 +214,7 @@ class PredictiveDistributions(Comparisons):
         labels = check_labels(y, rows.new.X)
         half = np.full(labels.size, 0.5)
         ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else half
-        return rows.cumulative(labels, ties)
+        return rows.shares(labels, ties, signed=True)
 
     def predict_distribution(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -15,8 +14,6 @@ from conformal_gp.validation import check_finite
 
 # With fewer effective rows, one row more or less moves intervals much.
 FEW_EFFECTIVE_ROWS = 20
-
-Ratio = Callable[[Any], Any]
 
 
 def split_ratio(likelihood_ratio: Any) -> tuple[Any, Any]:
@@ -48,12 +45,6 @@ def check_ratios(ratios: Any, n_rows: int, of: str) -> Array:
     return values
 
 
-def check_some(ratios: Array) -> None:
-    """Raise a ValueError if no ranked row has a weight."""
-    if not ratios.any():
-        raise ValueError("likelihood_ratio is 0 for all ranked rows: test rows are nowhere where these are.")
-
-
 def effective_rows(ratios: Array) -> float:
     r"""How many rows of equal weight would do as well: :math:`(\sum w)^2 / \sum w^2`.
 
@@ -65,8 +56,8 @@ def effective_rows(ratios: Array) -> float:
 
 
 def warn_if_few(n_effective: float, n_ranked: int, of: str, stacklevel: int) -> None:
-    """Warn if weights leave few effective rows of more."""
-    if n_effective < min(FEW_EFFECTIVE_ROWS, n_ranked):
+    """Warn if weights leave few effective rows of many more."""
+    if n_effective < min(FEW_EFFECTIVE_ROWS, n_ranked / 2):
         warnings.warn(
             f"likelihood_ratio leaves {n_effective:.1f} effective rows of the {n_ranked} ranked rows of {of}: "
             "intervals are wide, or infinite, and depend on few rows.",

@@ -253,7 +253,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
 
     def _rows(self, X: Any, y: Any, noise_variance: ArrayLike | None) -> Rows:
         """Training rows as something that is read in blocks."""
-        self._encoding = None
+        self._encoding = self._frame = None
         self._knows_noise = noise_variance is not None
         if _is_dask(X):
             from conformal_gp.dask_rows import dask_rows

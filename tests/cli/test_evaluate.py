@@ -24,6 +24,20 @@ def test_evaluate(command_line, train):
     assert set(document["importance"]) == {"a", "b", "kind"}  # a column of categories is shuffled as a whole
 
 
+def test_evaluate_and_report_by_group(command_line, train):
+    by_group = ("-t", "y", "--groups", "kind", *FAST)
+    said = command_line("evaluate", train, *by_group, "-c", "60").stdout
+    assert "By kind, each judged as one of so many groups" in said
+    assert re.search(r"60%  group middle +\d", said)
+    document = command_line.json("evaluate", train, *by_group, "-c", "60", "-c", "95")
+    assert sum(group["n_rows"] for group in document["groups"]) == 2 * 60
+    assert "takes at least 19 rows to be ranked in each group" in document["words"][-1]
+    command_line("report", train, *by_group, "-o", "page.html")
+    page = (command_line.folder / "page.html").read_text()
+    assert "By group, at 90%" in page
+    assert '<th scope="row">group top</th>' in page
+
+
 def test_few_rows_are_not_oversold(command_line):
     few = command_line.write("few.csv", command_line.rows(45))
     result = command_line("evaluate", few, "-t", "y", *FAST)

@@ -207,6 +207,21 @@ def test_a_column_of_known_noise_variances(command_line):
     )
 
 
+def test_a_column_of_groups(command_line, train):
+    frame = pd.read_csv(train).astype({"kind": "category"})
+    frame[:7].drop(columns="y").to_csv("new.csv", index=False)
+    options = ("-t", "y", "--groups", "kind", *FAST)
+    found = table(command_line("predict", train, "new.csv", *options, "-c", "60"))
+    model = ConformalGPRegressor(tuning="holdout", random_state=0).fit(
+        frame.drop(columns="y"), frame["y"], groups="kind"
+    )
+    expected = model.predict_interval(frame.drop(columns="y")[:7], 0.6)
+    np.testing.assert_allclose(found[["y_lower_60", "y_upper_60"]].astype(float), expected, rtol=1e-5)
+    command_line("fit", train, *options, "-o", "m", "-q")
+    assert table(command_line("predict", "new.csv", "-m", "m", "-c", "60")).equals(found)
+    assert "'kind'; got 'kin'. Did you mean 'kind'?" in command_line.error("fit", train, "-ty", "--groups=kin", "-on")
+
+
 # Saved models
 
 
@@ -239,7 +254,7 @@ def test_models_that_are_none(command_line, train, new, model):
     assert "predicts 'y', not 'z'" in command_line.error("predict", new, "-m", "m", "-t", "z")
     save(ConformalGPRegressor("se"), "python.model")
     assert "but in Python" in command_line.error("predict", new, "-m", "python.model")
-    for option in ("--kernel=se", "--drop=a", "--noise-column=a"):
+    for option in ("--kernel=se", "--drop=a", "--noise-column=a", "--groups=a"):
         assert f"{option.partition('=')[0]} says how to fit" in command_line.error("predict", new, "-m", "m", option)
 
 

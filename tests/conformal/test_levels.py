@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformal_gp.conformal.levels import rank, read_level, read_levels, rows_needed
+from conformal_gp.conformal.weights import Needed
 
 
 def test_every_decimal_of_four_places_is_read_as_itself():
@@ -112,3 +113,12 @@ def test_rows_needed_is_where_the_rank_becomes_positive(level):
     assert rank(level, n_rows) >= 1
     assert n_rows == 1 or rank(level, n_rows - 1) == 0
     assert n_rows >= 1
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.3])
+def test_equal_weights_ask_for_the_rank(weight):
+    levels = [Fraction(percents, 100) for percents in range(1, 100)]
+    for n in (1, 9, 19, 99, 199):
+        least = Needed.of_weights(levels, np.full(n, weight), np.array([weight])).least[0]
+        too_few = weight * np.arange(n + 1) <= least[:, None]  # numbers of rows that cover
+        assert too_few.sum(axis=1).tolist() == [rank(level, n) for level in levels]

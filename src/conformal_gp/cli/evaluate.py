@@ -42,8 +42,6 @@ def evaluate(
     How many labels lie outside, beside what chance allows, how wide error bars are, and what would help most. Beside
     the guaranteed intervals stand the same Gaussian process's own error bars (plain GP).
     """
-    from conformal_gp.evaluation import coverage_by_groups
-
     output = Output(quiet=quiet)
     levels = parse_levels(confidence, any_level=any_level)
     training = read_training(data, target, reading, output)
@@ -51,7 +49,7 @@ def evaluate(
     if not levels:
         output.notice(more_rows(held_out.levels))
     findings, sentences = held_out.findings(), _sentences(held_out, training.X)
-    by_group = [part for level in held_out.levels for part in coverage_by_groups(held_out, level)]
+    by_group = held_out.by_group()
     if as_json:
         counts = {"rows": training.y.size, "held_out": held_out.y.size, "inputs": list(training.X)}
         found = {"findings": [_document(finding) for finding in findings], "importance": held_out.importance}

@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conformal_gp.conformal.levels import rank
 from conformal_gp.types import Array, Rows
 
 # Weights that differ by less than this share of the total are equal.
@@ -30,8 +29,7 @@ class Needed(NamedTuple):
 
     Examples
     --------
-    >>> tenth = Needed.of_levels([Fraction(9, 10)], np.ones(19), np.ones(1))
-    >>> tenth.least.round(6), Needed.of_levels([Fraction(9, 10)], 19).least
+    >>> Needed.of_weights([Fraction(9, 10)], np.ones(19), np.ones(1)).least.round(6), Needed.of_ranks([2]).least
     (array([[1.]]), array([[1.5]]))
     """
 
@@ -41,12 +39,10 @@ class Needed(NamedTuple):
     """(n,): weights of the ranked rows; None if all are 1, those of the test rows too."""
 
     @classmethod
-    def of_levels(cls, levels: Sequence[Fraction], ranked: int | Array, own: Array | None = None) -> Needed:
-        """For some levels, a number of ranked rows; or weights of ranked rows (n,) and of test rows (m,)."""
-        if own is None:
-            return cls.of_ranks([rank(level, int(ranked)) for level in levels])
-        delta, total = np.array([float(1 - level) for level in levels]), np.sum(ranked) + own[:, None]
-        return cls((delta + WEIGHT_TIE) * total - own[:, None], np.asarray(ranked))
+    def of_weights(cls, levels: Sequence[Fraction], weights: Array, own: Array) -> Needed:
+        """For some levels, from weights of ranked rows (n,) and of test rows (m,)."""
+        delta, total = np.array([float(1 - level) for level in levels]), weights.sum() + own[:, None]
+        return cls((delta + WEIGHT_TIE) * total - own[:, None], weights)
 
     @classmethod
     def of_ranks(cls, ranks: Sequence[int]) -> Needed:

@@ -75,6 +75,18 @@ class HeldOut:
             for name, intervals in self.intervals.items()
         ]
 
+    def by_group(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
+        """How the first method did in each group, at each level or each of those given; empty without groups."""
+        labels = [] if self.groups is None else list(dict.fromkeys(self.groups))
+        (name, intervals), *_ = self.intervals.items()
+        found = []
+        for level in self.levels if confidence_level is None else read_levels(confidence_level)[0]:
+            for label in labels:
+                rows = self.groups == label
+                ends = intervals[rows, :, self.levels.index(level)]
+                found.append(Finding.of(name, level, self.y[rows], ends, f"group {label}", len(labels)))
+        return found
+
 
 def cross_validate_intervals(
     models: Mapping[str, Any],
@@ -178,7 +190,8 @@ def cross_validate_intervals(
                 which = of_rows(model, test) | ({"tails": tails} if hasattr(fitted, "predict_distribution") else {})
                 found[name].append((fitted.predict(new), fitted.predict_interval(new, asked, **which)))
                 if name == first and plain is not None:
-                    mean, std = fitted.predict(new, return_std=True, noise_variance=which.get("noise_variance"))
+                    noise = {name: value for name, value in which.items() if name == "noise_variance"}
+                    mean, std = fitted.predict(new, return_std=True, **noise)
                     found[plain].append((mean, error_bars(mean, std, asked)))
                 if name == first and hasattr(fitted, "beyond_training"):
                     beyond.append(fitted.beyond_training(new).any(axis=1))

@@ -59,43 +59,6 @@ def coverage_by_parts(held_out: Any, X: Any, confidence_level: Level) -> list[Fi
     return [Finding.of(name, level, held_out.y[rows], ends[rows], among, len(parts)) for among, rows in parts]
 
 
-def coverage_by_groups(held_out: Any, confidence_level: Level) -> list[Finding]:
-    """Labels outside by group, of the first method.
-
-    Parameters
-    ----------
-    held_out : HeldOut
-        Cross-validated intervals of rows with groups.
-    confidence_level : float
-        One of the levels of ``held_out``.
-
-    Returns
-    -------
-    parts : list of Finding
-        One for each group, in order of their first rows; ``among`` names it. None, if rows have no groups.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fractions import Fraction
-    >>> from conformal_gp.evaluation import HeldOut, coverage_by_groups
-    >>> groups = np.array(["a", "b", "a"], dtype=object)
-    >>> ends = {"mine": np.tile([[-3.0], [3.0]], (3, 1, 1))}
-    >>> held_out = HeldOut(np.array([0.0, 9.0, 1.0]), [Fraction(1, 2)], {"mine": np.zeros(3)}, ends, groups=groups)
-    >>> [(part.among, part.n_outside) for part in coverage_by_groups(held_out, 0.5)]
-    [('group a', 0), ('group b', 1)]
-    """
-    if held_out.groups is None:
-        return []
-    level, labels = read_level(confidence_level), list(dict.fromkeys(held_out.groups))
-    (name, ends), *_ = held_out.intervals.items()
-    ends, found = ends[:, :, held_out.levels.index(level)], []
-    for label in labels:
-        rows = held_out.groups == label
-        found.append(Finding.of(name, level, held_out.y[rows], ends[rows], f"group {label}", len(labels)))
-    return found
-
-
 def columns_of(X: Any) -> dict[str, NDArray[Any]]:
     """Columns of an array or data frame by name: numbers as floats, categories and booleans as text."""
     if not is_frame(X):

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from conformal_gp.conformal.levels import rows_needed
+from conformal_gp.conformal.levels import rank, rows_needed
 from conformal_gp.conformal.pvalues import shares
 from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Points
@@ -30,14 +30,14 @@ class Part(NamedTuple):
     """(k,): numbers of the test rows."""
     weights: Array | None = None
     """(n,): weights of the ranked rows; None if all rows weigh the same."""
-    own: Array | None = None
+    own: Array | float = 1.0
     """(k,): weights of the test rows."""
 
     def needed(self, levels: Sequence[Fraction]) -> Needed:
         """What weight of the ranked rows must cover labels."""
         if self.weights is None:
-            return Needed.of_levels(levels, self.predictor.n_ranked)
-        return Needed.of_levels(levels, self.weights, self.own)
+            return Needed.of_ranks([rank(level, self.predictor.n_ranked) for level in levels])
+        return Needed.of_weights(levels, self.weights, np.asarray(self.own))
 
     @property
     def total(self) -> float:
@@ -59,52 +59,47 @@ class RankedRows:
     def __init__(self, new: Points, parts: list[Part]):
         self.new = new
         self._parts = parts
+        self._order = np.argsort(np.concatenate([part.members for part in parts]))
 
     @property
     def fewest(self) -> int:
         """Least number of rows that a test row is ranked among."""
         return min(part.predictor.n_ranked for part in self._parts)
 
-    def _joined(self, function: Callable[[Part, Points], Iterable[Answer]]) -> list[Answer]:
+    def _each(self, function: Callable[[Part, Points], Answer]) -> list[Answer]:
+        return [function(part, self.new.take(part.members)) for part in self._parts]
+
+    def _joined(self, found: list[Array]) -> Array:
         """Answers of all parts, in the order of the test rows."""
-        found: dict[int, Answer] = {}
-        for part in self._parts:
-            found.update(zip(part.members.tolist(), function(part, self.new.take(part.members)), strict=True))
-        return [found[row] for row in range(len(self.new.X))]
+        return np.concatenate(found)[self._order]
 
     def hulls(self, levels: Sequence[Fraction]) -> Array:
         """Convex hulls of the regions of several levels, (m, 2, levels)."""
-        return np.array(self._joined(lambda part, new: part.predictor.hulls(new, part.needed(levels))))
+        return self._joined(self._each(lambda part, new: part.predictor.hulls(new, part.needed(levels))))
 
     def regions(self, level: Fraction) -> list[Array]:
         """Exact regions of one level, each (pieces, 2)."""
-        return self._joined(lambda part, new: part.predictor.regions(new, part.needed([level])))
+        found = self._each(lambda part, new: part.predictor.regions(new, part.needed([level])))
+        together = [region for regions in found for region in regions]
+        return [together[place] for place in self._order]
 
     def bounds(self, below: Sequence[Fraction], above: Sequence[Fraction]) -> Array:
         """Lower bounds of some levels, then upper bounds of others, (m, levels)."""
-        return np.array(
-            self._joined(lambda part, new: part.predictor.bounds(new, part.needed(below), part.needed(above)))
+        return self._joined(
+            self._each(lambda part, new: part.predictor.bounds(new, part.needed(below), part.needed(above)))
         )
 
-    def p_values(self, y: Array, tie_breaks: Array | None) -> Array:
-        """p-values of one label for each test row."""
-        ties = np.ones(y.size) if tie_breaks is None else tie_breaks
+    def shares(self, y: Array, tie_breaks: Array | None, signed: bool = False) -> Array:
+        """p-values of one label for each test row; with ``signed``, values of the predictive distribution function."""
 
         def answer(part: Part, new: Points) -> Array:
-            at_least, greater = part.predictor.counts(new, y[part.members], False, part.weights)
-            return shares(at_least, greater, part.total, ties[part.members], 1.0 if part.own is None else part.own)
+            at_least, greater = part.predictor.counts(new, y[part.members], signed, part.weights)
+            if signed:
+                at_least, greater = part.total - greater, part.total - at_least
+            ties = None if tie_breaks is None else tie_breaks[part.members]
+            return shares(at_least, greater, part.total, ties, part.own)
 
-        return np.array(self._joined(answer))
-
-    def cumulative(self, y: Array, tie_breaks: Array) -> Array:
-        """Values of the predictive distribution function at one label for each test row."""
-
-        def answer(part: Part, new: Points) -> Array:
-            at_least, greater = part.predictor.counts(new, y[part.members], True, part.weights)
-            own = 1.0 if part.own is None else part.own
-            return shares(part.total - greater, part.total - at_least, part.total, tie_breaks[part.members], own)
-
-        return np.array(self._joined(answer))
+        return self._joined(self._each(answer))
 
     def warn_where_infinite(self, name: str, asked: Iterable[tuple[Fraction, Fraction]], what: str) -> None:
         """Warn of levels that the ranked rows do not support, on behalf of a public method.
@@ -113,9 +108,10 @@ class RankedRows:
         """
         for value, level in asked:
             for part in self._parts:
-                n, infinite = part.predictor.n_ranked, int((part.needed([level]).least < 0.0).sum())
-                if n < rows_needed(level):
-                    why = f"needs at least {rows_needed(level)} rows to rank, {part.name} has {n}; its {what}"
+                infinite = int((part.needed([level]).least < 0.0).sum())
+                if infinite and part.weights is None:
+                    has = f"{part.name} has {part.predictor.n_ranked}"
+                    why = f"needs at least {rows_needed(level)} rows to rank, {has}; its {what}"
                 elif infinite:
                     share = f"weights alone are more than {float(1 - level):.3g} of all those of {part.name}"
                     why = f"is too high for {infinite} of {part.members.size} rows, whose {share}; their {what}"

@@ -12,16 +12,7 @@ import numpy as np
 from sklearn.metrics import r2_score
 
 from conformal_gp import __version__
-from conformal_gp.evaluation import (
-    Finding,
-    HeldOut,
-    Judgement,
-    advice,
-    coverage_by_groups,
-    coverage_by_parts,
-    percent,
-    verdict,
-)
+from conformal_gp.evaluation import Finding, HeldOut, Judgement, advice, coverage_by_parts, percent, verdict
 from conformal_gp.evaluation.findings import number
 from conformal_gp.evaluation.parts import columns_of
 from conformal_gp.frames import input_names
@@ -119,7 +110,7 @@ def parts(held_out: HeldOut, X: Any) -> str:
 
     by_prediction = coverage_by_parts(held_out, None, PART_LEVEL)
     by_column = coverage_by_parts(held_out, X, PART_LEVEL)[len(by_prediction) :]
-    by_group = coverage_by_groups(held_out, PART_LEVEL)
+    by_group = held_out.by_group([PART_LEVEL])
     first = shown(by_group, "By group, at 90%") if by_group else ""
     first += shown(by_prediction, "By fifths of the prediction, at 90%")
     return f"{first}<details><summary>By each input</summary>{shown(by_column, 'By each input, at 90%')}</details>"
