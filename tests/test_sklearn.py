@@ -51,7 +51,7 @@ def test_parameters_are_those_of_the_contract_and_can_be_set():
         "length_scales": "each",
         "warp": "auto",
         "difficulty": "auto",
-        "y_bounds": None,
+        "y_bounds": "auto",
         "scale_inputs": True,
         "unseen_categories": "error",
         "n_restarts": 3,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from conformal_gp.conformal.decisive_rows import Ranking
-from conformal_gp.conformal.lines import normalised_residual_lines
+from conformal_gp.conformal.lines import Spread, normalised_residual_lines
 from conformal_gp.conformal.one_sided import mirrored, upper_bounds
 from conformal_gp.conformal.pvalues import counts
 from conformal_gp.conformal.regions import regions
@@ -17,7 +17,7 @@ class Problem:
     """Rows of random features with their exact weights in a few predictions.
 
     ``n_heavy`` rows have weights so large that, for some gamma, regions have holes and rays. With every fourth seed
-    scores are divided by a difficulty.
+    scores are divided by a difficulty, and with gamma = 2 measured from a location.
     """
 
     def __init__(self, seed, n=4000, n_features=5, n_heavy=3, n_tests=6):
@@ -31,18 +31,26 @@ class Problem:
         self.bound, self.size = np.linalg.norm(G, axis=1), np.linalg.norm(W, axis=1)
         self.mean = rng.standard_normal(n_tests)
         self.variance = rng.uniform(0.5, 2.0, n_tests)
-        self.ranked_difficulty, self.difficulty = np.ones(n), np.ones(n_tests)
+        self._spreads = Spread.usual(n), Spread.usual(n_tests)
         if seed % 4 == 3:
-            self.ranked_difficulty, self.difficulty = rng.uniform(0.3, 3.0, n), rng.uniform(0.3, 3.0, n_tests)
+            self._spreads = tuple(Spread(rng.standard_normal(k), rng.uniform(0.3, 3.0, k)) for k in (n, n_tests))
+
+    def spreads(self, gamma):
+        """Location and scale of the ranked rows, and of the test rows."""
+        if gamma == 2.0:
+            return self._spreads
+        return tuple(Spread(np.zeros(spread.scale.size), spread.scale) for spread in self._spreads)
 
     def ranking(self, gamma, sign=0):
-        return Ranking(self.alpha, self.diagonal, self.bound, gamma, self.ranked_difficulty, sign)
+        self.spread = self.spreads(gamma)[1]
+        return Ranking(self.alpha, self.diagonal, self.bound, gamma, self.spreads(gamma)[0], sign)
 
     def lines(self, gamma, j, rows=slice(None)):
         weights = self.weights[[j]][:, rows]
         chosen = self.mean[[j]], self.variance[[j]]
         lines = normalised_residual_lines(self.alpha[rows], self.diagonal[rows], weights, *chosen, gamma)
-        return lines.divided(self.ranked_difficulty[rows], self.difficulty[[j]])
+        ranked, test = self.spreads(gamma)
+        return lines.normalised(ranked.take(rows), test.take([j]), self.variance[[j]])
 
     def needed(self, ranking, rank, by_weight):
         """What labels of the region need, with weights of 1 or others, and windows of rows that decide."""
@@ -52,11 +60,11 @@ class Problem:
             least = rank / self.alpha.size * weights.sum() * rng.uniform(0.5, 1.5, (self.mean.size, 1))
             needed = Needed(np.minimum(least, 0.999 * weights.sum()), weights)
         weighed, least = ranking.weighed(needed.weights), needed.by_row(self.mean.size)[:, 0]
-        return needed, weighed, ranking.for_level(least, weighed, self.variance, self.size, self.difficulty)
+        return needed, weighed, ranking.for_level(least, weighed, self.variance, self.size, self.spread)
 
     def windows(self, ranking, rank, size):
         least = np.full(self.mean.size, rank - 0.5)
-        return ranking.for_level(least, ranking.weighed(None), self.variance, size * self.size, self.difficulty)
+        return ranking.for_level(least, ranking.weighed(None), self.variance, size * self.size, self.spread)
 
     def looked_at(self, ranking, windows, j):
         return np.concatenate([ranking.high_leverage, ranking.low_leverage[windows.start[j] : windows.stop[j]]])
@@ -89,7 +97,7 @@ def test_counts_are_those_of_all_rows(gamma):
         ranking = problem.ranking(gamma)
         for label in (-3.0, -0.2, 0.0, 1.0, 30.0):
             y = np.full(problem.mean.size, label)
-            windows = ranking.for_label(y, problem.mean, problem.variance, problem.size, problem.difficulty)
+            windows = ranking.for_label(y, problem.mean, problem.variance, problem.size, problem.spread)
             for j in range(y.size):
                 rows = problem.looked_at(ranking, windows, j)
                 found = np.array(counts(problem.lines(gamma, j, rows), y[[j]])) + windows.start[j]
@@ -108,7 +116,7 @@ def test_few_rows_are_looked_at():
 def test_the_label_at_the_mean_is_below_all_rows_that_are_not_zero():
     problem = Problem(1)
     ranking = problem.ranking(2.0)
-    windows = ranking.for_label(problem.mean, problem.mean, problem.variance, problem.size, problem.difficulty)
+    windows = ranking.for_label(problem.mean, problem.mean, problem.variance, problem.size, problem.spread)
     n_positive = np.count_nonzero(problem.alpha)
     assert (windows.stop + ranking.high_leverage.size >= problem.alpha.size).all()
     assert (windows.start >= n_positive - ranking.high_leverage.size).all()
@@ -143,7 +151,7 @@ def test_signed_counts_are_those_of_all_rows(gamma):
     ranking = problem.ranking(gamma, sign=1)
     for shift in (-3.0, -0.5, -1e-9, 0.0, 0.01, 2.0):
         y = problem.mean + shift
-        windows = ranking.for_label(y, problem.mean, problem.variance, problem.size, problem.difficulty)
+        windows = ranking.for_label(y, problem.mean, problem.variance, problem.size, problem.spread)
         for j in range(y.size):
             rows = problem.looked_at(ranking, windows, j)
             found = np.array(counts(problem.lines(gamma, j, rows), y[[j]], signed=True)) + windows.start[j]

@@ -107,7 +107,7 @@ def test_progress_is_shown():
 # Design rows
 
 
-@pytest.mark.parametrize(("design", "size"), [(50, 50), (0.25, 75), ([5, 1, 2, 7, 11, 13], 6), (None, 150)])
+@pytest.mark.parametrize(("design", "size"), [(50, 50), (0.25, 75), ([5, 1, 2, 7, 11, 13], 6), (None, 221)])
 def test_design_rows_by_number_share_or_name(design, size):
     model = small(design=design).fit(*make_data(1, 300))
     assert model.design_.size == size
@@ -154,7 +154,7 @@ def test_predicting_before_fitting_and_wrong_test_rows():
     model = small().fit(*make_data(1, 300))
     with pytest.raises(ValueError, match=r"X has 3 features.*expecting 2"):
         model.predict_interval(np.zeros((4, 3)))
-    with pytest.warns(UserWarning, match="needs at least 999 rows to rank, the model has 150"):
+    with pytest.warns(UserWarning, match="needs at least 999 rows to rank, the model has 79"):
         assert np.isinf(model.predict_interval(INPUTS, 0.999)).all()
     assert np.isfinite(model.predict_interval(INPUTS, [0.5, 0.9])).all()
 

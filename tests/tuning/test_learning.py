@@ -12,7 +12,7 @@ from conformal_gp import ConformalGPRegressor
 from conformal_gp.gp.inputs import Inputs, Scaling, points
 from conformal_gp.gp.maximum_likelihood import NOISE_RATIOS
 from conformal_gp.gp.posterior import noise_floor
-from conformal_gp.tuning.learning import Hyperparameters, choose_gamma, learn
+from conformal_gp.tuning.learning import Hyperparameters, Purpose, choose_gamma, learn
 from conformal_gp.tuning.settings import Settings
 
 SETTINGS = Settings(["se"], "constant", None, [2.0], False, 1, 1)
@@ -21,7 +21,7 @@ SETTINGS = Settings(["se"], "constant", None, [2.0], False, 1, 1)
 def learnt(X, y, settings=SETTINGS, n_rows=None, **options):
     """Hyperparameters learnt from unscaled inputs."""
     inputs = Inputs(points(X), Scaling.none(X), settings.mean)
-    return learn(settings, inputs, y, n_rows or y.size, np.random.RandomState(0), **options)
+    return learn(settings, inputs, y, Purpose(n_rows or y.size, **options), np.random.RandomState(0))
 
 
 @pytest.mark.parametrize("unit", [1e-5, 1e6])
@@ -84,7 +84,7 @@ def test_labels_that_the_mean_explains_are_no_lesson():
 def test_gamma_is_chosen_only_among_several():
     X, y = make_data(4, 40)
     inputs = Inputs(points(X), Scaling.none(X), "constant")
-    given = Hyperparameters(RBF(1.0), 0.1, [], 1)
+    given = Hyperparameters(RBF(1.0), 0.1, [], None)
     assert choose_gamma(replace(SETTINGS, gammas=[3.0]), given, inputs, y) == 3.0
     chosen = choose_gamma(replace(SETTINGS, gammas=[1.0, 2.0, np.inf]), given, inputs, y)
     swapped = choose_gamma(replace(SETTINGS, gammas=[np.inf, 2.0, 1.0]), given, inputs, y)

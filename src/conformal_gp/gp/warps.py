@@ -263,6 +263,11 @@ class Bounds:
         kept = pieces[(pieces[:, 0] <= self.high) & (pieces[:, 1] >= self.low)]
         return self.clip(kept)
 
+    def rest(self, pieces: Array) -> Array:
+        """What of the pieces of a region lies outside, up to the bounds."""
+        below, above = Bounds(-np.inf, self.low), Bounds(self.high, np.inf)
+        return np.concatenate([below.cut(pieces[pieces[:, 0] < self.low]), above.cut(pieces[pieces[:, 1] > self.high])])
+
     def side(self, y: Array) -> Array:
         """-1 for labels below the bounds, 0 within, 1 above."""
         return np.where(y < self.low, -1.0, np.where(y > self.high, 1.0, 0.0))

@@ -36,7 +36,7 @@ from conformal_gp.gp.inputs import Inputs, NewInputs, Points, Scaling, Symmetric
 from conformal_gp.gp.posterior import EXPLAINED, Posterior
 from conformal_gp.gp.spectrum import Spectrum
 from conformal_gp.kernels import multiplied
-from conformal_gp.predictors.base import Part, Predictor, score_lines
+from conformal_gp.predictors.base import Part, Predictor, score_lines, union
 from conformal_gp.predictors.envelope import Parabolas, Segments, lower_envelope
 from conformal_gp.types import Array, Rows
 
@@ -207,7 +207,7 @@ class BagPredictor(Predictor):
                 found[row].append(np.clip(outer, low, high))
 
         self._for_segments(new, extend)
-        return [_union(np.concatenate(pieces)) for pieces in found]
+        return [union(np.concatenate(pieces)) for pieces in found]
 
     def bounds(self, new: Points, below: Needed, above: Needed) -> Array:
         """See Predictor."""
@@ -375,16 +375,3 @@ def _hulls_within(lines: Lines, needed: Needed, segments: Segments) -> tuple[Arr
                     both[j, :, level] = inside[0, 0], inside[-1, 1]
         found.append(both)
     return found[0], found[1]
-
-
-def _union(pieces: Array) -> Array:
-    """Pieces, sorted, those that touch made one.
-
-    >>> _union(np.array([[2.0, 3.0], [0.0, 1.0], [1.0, 1.5]]))
-    array([[0. , 1.5],
-           [2. , 3. ]])
-    """
-    pieces = pieces[np.argsort(pieces[:, 0])]
-    reached = np.maximum.accumulate(pieces[:, 1])
-    begins = np.append(True, pieces[1:, 0] > reached[:-1])[: len(pieces)]
-    return np.column_stack([pieces[begins, 0], reached[np.append(begins[1:], True)[: len(pieces)]]])

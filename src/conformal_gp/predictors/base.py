@@ -91,6 +91,19 @@ class Predictor(ABC):
         """
 
 
+def union(pieces: Array) -> Array:
+    """Pieces, sorted, those that touch made one.
+
+    >>> union(np.array([[2.0, 3.0], [0.0, 1.0], [1.0, 1.5]]))
+    array([[0. , 1.5],
+           [2. , 3. ]])
+    """
+    pieces = pieces[np.argsort(pieces[:, 0])]
+    reached = np.maximum.accumulate(pieces[:, 1])
+    begins = np.append(True, pieces[1:, 0] > reached[:-1])[: len(pieces)]
+    return np.column_stack([pieces[begins, 0], reached[np.append(begins[1:], True)[: len(pieces)]]])
+
+
 def score_lines(posterior: Posterior, ranked: Rows | slice, prediction: Prediction, gamma: float) -> Lines:
     """Lines of the ranked rows for a block of test rows: eq. 21 of the paper, centred.
 

@@ -1,10 +1,12 @@
 r"""A predictor whose regions are cut at bounds of the labels, given or learnt from design rows.
 
-A label outside the bounds has an infinite score. Given bounds hold for all labels, so nothing changes but that regions
-end there. Bounds that design rows suggest are fixed given these, so a ranked row or a test row outside is treated like
-any other: its score, infinite, is a function of the row. Ranked rows outside then cover every label inside, which takes
-their weight off what is needed; if that leaves nothing to need, labels outside are in the region too. With signed
-scores, labels below the lower bound have the score minus infinity.
+Given bounds hold for every label: a label outside is in no region.
+
+Bounds that design rows suggest may be wrong, so they follow a rule that treats all rows of the bag alike. *If at most
+one row of the bag lies outside, its score is infinite; if more do, there are no bounds.* The rule is a function of
+the bag, so ranked rows and test row stay exchangeable and coverage stays exact. With no ranked row outside, regions are
+cut. With one, that row covers every label inside, and labels outside are judged without bounds. With signed scores,
+the score of a row below the lower bound is minus infinity.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.warps import Bounds
-from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.base import Predictor, union
 from conformal_gp.types import Array, Mask, Rows
 
 
@@ -39,8 +41,10 @@ class BoundedPredictor(Predictor):
         self._side = side
         self.n_rows, self.ranked, self.n_jobs = predictor.n_rows, predictor.ranked, predictor.n_jobs
         self._ranked_side = np.zeros(self.ranked.size) if side is None else side[self.ranked]
-        inside = self.ranked[self._ranked_side == 0]
-        self._inside = predictor if inside.size == self.ranked.size else predictor.among(inside)
+        within = self._ranked_side == 0.0
+        self._one_outside = int((~within).sum()) == 1
+        self._no_bounds = int((~within).sum()) > 1
+        self._inside = predictor.among(self.ranked[within]) if self._one_outside else predictor
 
     def among(self, rows: Rows) -> Self:
         """See Predictor."""
@@ -66,48 +70,57 @@ class BoundedPredictor(Predictor):
         """See Predictor."""
         return self._within(self.unbounded.draw(new, n_samples, rng))
 
-    def _weight(self, which: Mask, weights: Array | None) -> float:
-        """Weight of some of the ranked rows."""
-        return float(which.sum() if weights is None else weights[which].sum())
-
-    def _left(self, needed: Needed, covering: Mask) -> tuple[Needed, Mask]:
-        """What labels inside need of rows inside; and where labels outside need nothing, (m or 1, levels)."""
-        places = np.flatnonzero(self._ranked_side == 0)
-        left = needed.among(places, self._weight(covering, needed.weights), list(range(needed.n_levels)))
-        return left, (left.least < 0.0) & (self._side is not None)
+    def _left(self, needed: Needed, covering: Mask) -> Needed:
+        """What labels inside need of rows inside, where some rows outside cover them all."""
+        if not self._one_outside:
+            return needed
+        weight = float(needed.each(self.ranked.size)[covering].sum())
+        return needed.among(np.flatnonzero(self._ranked_side == 0.0), weight, list(range(needed.n_levels)))
 
     def hulls(self, new: Points, needed: Needed) -> Array:
         """See Predictor."""
-        left, whole = self._left(needed, self._ranked_side != 0)
-        ends = self.bounds_of_labels.clip(self._inside.hulls(new, left))
-        return np.where(whole[:, None, :], np.array([-np.inf, np.inf])[:, None], ends)
+        if self._no_bounds:
+            return self.unbounded.hulls(new, needed)
+        ends = self.bounds_of_labels.clip(self._inside.hulls(new, self._left(needed, self._ranked_side != 0.0)))
+        return self._or_plain(ends, self.unbounded.hulls(new, needed)) if self._one_outside else ends
+
+    def _or_plain(self, ends: Array, plain: Array) -> Array:
+        """Ends of regions inside, or of those without bounds where these reach further out."""
+        return np.where(self.bounds_of_labels.side(plain) != 0.0, plain, ends)
 
     def regions(self, new: Points, needed: Needed) -> list[Array]:
         """See Predictor."""
-        left, whole = self._left(needed, self._ranked_side != 0)
-        every = np.array([[-np.inf, np.inf]])
-        found = zip(self._inside.regions(new, left), np.broadcast_to(whole, (len(new.X), 1)), strict=True)
-        return [every if all_labels else self.bounds_of_labels.cut(pieces) for pieces, all_labels in found]
+        if self._no_bounds:
+            return self.unbounded.regions(new, needed)
+        found = self._inside.regions(new, self._left(needed, self._ranked_side != 0.0))
+        found = [self.bounds_of_labels.cut(pieces) for pieces in found]
+        if not self._one_outside:
+            return found
+        plain = [self.bounds_of_labels.rest(pieces) for pieces in self.unbounded.regions(new, needed)]
+        return [union(np.concatenate(both)) for both in zip(found, plain, strict=True)]
 
     def bounds(self, new: Points, below: Needed, above: Needed) -> Array:
         """See Predictor."""
-        needed_below, whole_below = self._left(below, self._ranked_side < 0)
-        needed_above, whole_above = self._left(above, self._ranked_side > 0)
-        ends = self.bounds_of_labels.clip(self._inside.bounds(new, needed_below, needed_above))
-        n = below.n_levels
-        lower, upper = np.where(whole_below, -np.inf, ends[:, :n]), np.where(whole_above, np.inf, ends[:, n:])
-        return np.concatenate([lower, upper], axis=1)
+        if self._no_bounds:
+            return self.unbounded.bounds(new, below, above)
+        left = self._left(below, self._ranked_side < 0.0), self._left(above, self._ranked_side > 0.0)
+        ends = self.bounds_of_labels.clip(self._inside.bounds(new, *left))
+        return self._or_plain(ends, self.unbounded.bounds(new, below, above)) if self._one_outside else ends
 
     def counts(self, new: Points, y: Array, signed: bool, weights: Array | None = None) -> tuple[Array, Array]:
         """See Predictor."""
-        side, of_rows = self.bounds_of_labels.side(y), self._ranked_side
-        inside = None if weights is None else weights[of_rows == 0]
-        at_least, greater = self._inside.counts(new, self.bounds_of_labels.clip(y), signed, inside)
-        below, above = (self._weight(of_rows == end, weights) for end in (-1, 1))
-        covering = above if signed else below + above
-        at_least, greater = at_least + covering, greater + covering
-        if not signed:
-            return np.where(side == 0, at_least, covering), np.where(side == 0, greater, 0.0)
-        every = self._weight(np.ones(of_rows.size, dtype=bool), weights)
-        ends = (side < 0, side > 0)
-        return np.select(ends, (every, above), at_least), np.select(ends, (every - below, 0.0), greater)
+        plain = self.unbounded.counts(new, y, signed, weights)
+        if self._no_bounds:
+            return plain
+        side, every = self.bounds_of_labels.side(y), np.ones(self.ranked.size) if weights is None else weights
+        if not self._one_outside:  # a label outside scores higher than all rows, or, with signs, lower
+            lower = np.where(signed & (side < 0.0), every.sum(), 0.0)
+            at_least, greater = (np.where(side == 0.0, count, lower) for count in plain)
+            return at_least, greater
+        within = self._ranked_side == 0.0
+        covering = every[self._ranked_side > 0.0 if signed else ~within].sum()
+        inside = self._inside.counts(new, y, signed, None if weights is None else weights[within])
+        at_least, greater = (
+            np.where(side == 0.0, own + covering, count) for own, count in zip(inside, plain, strict=True)
+        )
+        return at_least, greater

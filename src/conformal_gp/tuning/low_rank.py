@@ -104,7 +104,7 @@ def design_size(n_rows: int) -> int:
     """How many design rows there are, if nothing else is said.
 
     >>> design_size(300), design_size(6000), design_size(10**6)
-    (211, 4201, 20001)
+    (221, 4201, 20001)
     """
     return n_rows - ranked_size(n_rows, MOST_DESIGN_ROWS)
 

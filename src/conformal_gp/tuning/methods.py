@@ -21,7 +21,14 @@ from conformal_gp.predictors.base import OneProcess, Predictor
 from conformal_gp.predictors.bounded import BoundedPredictor
 from conformal_gp.predictors.transformed import ShiftedPredictor, WarpedPredictor
 from conformal_gp.tuning.candidates import lattice
-from conformal_gp.tuning.choices import choose_difficulty, learn_with_warp, learnt_bounds, mapped, only_warp
+from conformal_gp.tuning.choices import (
+    choose_difficulty,
+    learn_with_warp,
+    learnt_bounds,
+    leaves_open,
+    mapped,
+    only_warp,
+)
 from conformal_gp.tuning.design import design_rows
 from conformal_gp.tuning.difficulty import Difficulty, LeftOut
 from conformal_gp.tuning.learning import Hyperparameters, Purpose, choose_gamma
@@ -290,14 +297,14 @@ def augmented(settings: Settings, rows: Points, y: Array, rng: np.random.RandomS
     if settings.design is not None or len(settings.gammas) > 1 or settings.learns_warp:
         given = replace(settings, design=-(-y.size // 5)) if settings.design is None else settings
         design = design_rows(given, rows.X, rng)
-    if len(settings.gammas) > 1 or settings.learns_warp:
+    choosing = design if settings.learns_warp else slice(None)
+    warp = only_warp(settings, y[choosing])
+    if len(settings.gammas) > 1 or (settings.learns_warp and leaves_open(settings, y[choosing])):
         own = rows.take(design)
         scaling = settings.scaling(own.X)
         warp, learnt = learn_with_warp(settings, own, scaling, y[design], Purpose(y.size), rng)
         labels = mapped(warp, y[design])
         gamma = choose_gamma(settings, learnt, Inputs(own, scaling, settings.mean), labels)
-    else:
-        warp = only_warp(settings, y)
     labels = mapped(warp, y)
     inputs = Inputs(rows, settings.scaling(rows.X), settings.mean)
     if settings.candidates is not None:

@@ -1,0 +1,141 @@
+"""Widths that follow the difficulty, transformations and bounds that design rows choose: exact all the same."""
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsRegressor
+
+from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+from conformal_gp.conformal.lines import Spread, normalised_residual_lines
+from conformal_gp.gp.warps import Bounds
+from conformal_gp.tuning.choices import learnt_bounds
+
+N_DESIGN, N_RANKED = 320, 10
+
+
+def skewed(seed, n):
+    """Positive labels whose skewed noise grows with an input, many of them 0."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(n, 2))
+    y = np.exp(X[:, 0]) + 2.0 * (1.2 + X[:, 1]) ** 2 * (rng.exponential(size=n) - 0.7)
+    return X, np.maximum(y, 0.0)
+
+
+def fitted(kind, X, y, **options):
+    options = {"n_restarts": 0, "random_state": 0, "design": np.arange(N_DESIGN)} | options
+    if kind == "exact":
+        return ConformalGPRegressor(tuning="holdout", **options).fit(X, y)
+    return SparseConformalGPRegressor(n_inducing=20, **options).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", ["exact", "low rank"])
+def test_each_ranked_row_in_turn_as_the_test_row(kind):
+    X, y = skewed(1, N_DESIGN + N_RANKED)
+    p, cumulative = [], []
+    for row in range(N_DESIGN, N_DESIGN + N_RANKED):
+        model = fitted(kind, np.delete(X, row, axis=0), np.delete(y, row), warp="yeo-johnson")
+        p.append(model.predict_p(X[[row]], y[[row]])[0])
+        cumulative.append(model.predict_cdf(X[[row]], y[[row]])[0])
+    assert len(model.difficulty_) == 2  # quantiles below and above
+    assert model.y_bounds_ == (0.0, np.inf)
+    assert model.warp_.exponent != 1.0
+    np.testing.assert_allclose(np.sort(p), np.arange(1, N_RANKED + 1) / N_RANKED)
+    np.testing.assert_allclose(np.sort(cumulative), (np.arange(N_RANKED) + 0.5) / N_RANKED)
+
+
+@pytest.mark.parametrize("kind", ["exact", "low rank"])
+@pytest.mark.parametrize("outside", [0, 1, 2])
+def test_a_label_is_in_the_region_exactly_when_its_p_value_says_so(kind, outside):
+    X, y = skewed(2, N_DESIGN + 39)
+    y[N_DESIGN : N_DESIGN + outside] = -3.0  # the bounds that design rows suggest are wrong
+    model = fitted(kind, X, y)
+    rng = np.random.default_rng(3)
+    new = rng.uniform(-1, 1, size=(8, 2))
+    assert model.y_bounds_ == (0.0, np.inf)
+    for level in (0.5, 0.8, 0.9):
+        regions, hulls = model.predict_set(new, level), model.predict_interval(new, level)
+        upper, lower = model.predict_bound(new, level), model.predict_bound(new, level, side="lower")
+        np.testing.assert_array_equal(hulls, [[region[0, 0], region[-1, 1]] for region in regions])
+        for y_new in (*rng.uniform(-6.0, 12.0, size=60), -1e-9, 0.0):
+            labels = np.full(8, y_new)
+            inside = np.array([((region[:, 0] <= y_new) & (y_new <= region[:, 1])).any() for region in regions])
+            np.testing.assert_array_equal(model.predict_p(new, labels) > 1 - level + 1e-12, inside)
+            cdf, one = model.predict_cdf(new, labels), 0.5 / 40
+            np.testing.assert_array_equal((cdf < level - one + 1e-12) | (y_new <= upper), y_new <= upper)
+            np.testing.assert_array_equal((cdf > 1 - level + one - 1e-12) | (y_new >= lower), y_new >= lower)
+    assert all((region >= 0.0).all() for region in regions) == (outside == 0)
+
+
+def test_bounds_that_one_ranked_row_passes_are_judged_by_the_rule():
+    """Each ranked row in turn, one of them outside: the rule treats the rows of the bag alike."""
+    X, y = skewed(4, N_DESIGN + N_RANKED)
+    for negative in (1, 2):
+        y[-negative:] = -2.0 - np.arange(negative)
+        p = []
+        for row in range(N_DESIGN, N_DESIGN + N_RANKED):
+            model = fitted("exact", np.delete(X, row, axis=0), np.delete(y, row), warp=None, difficulty=None)
+            p.append(model.predict_p(X[[row]], y[[row]])[0])
+        np.testing.assert_allclose(np.sort(p), np.arange(1, N_RANKED + 1) / N_RANKED)
+
+
+def test_lines_with_location_and_scale_are_the_scores_of_the_definition():
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((9, 9))
+    A = A @ A.T + np.eye(9)
+    y, c, g = rng.standard_normal(9), rng.standard_normal(9), rng.uniform(0.3, 3.0, 9)
+    P = np.linalg.inv(A[:-1, :-1])
+    v = P @ A[:-1, -1]
+    s = np.array([A[-1, -1] - v @ A[:-1, -1]])
+    lines = normalised_residual_lines(P @ y[:-1], np.diag(P), v[None], np.array([v @ y[:-1]]), s, 2.0)
+    lines = lines.normalised(Spread(c[:-1], g[:-1]), Spread(c[-1:], g[-1:]), s)
+    M = np.linalg.inv(A)
+    for label in rng.standard_normal(20):
+        e = M @ np.append(y[:-1], label) / np.sqrt(np.diag(M))
+        scores = np.abs(e - c) / g
+        t = label - lines.centre[0]
+        unit = np.sqrt(s[0]) * g[-1]
+        np.testing.assert_allclose(np.abs(lines.offset[0] + lines.slope[0] * t) / unit, scores[:-1], atol=1e-10)
+        np.testing.assert_allclose(np.abs(t) / unit, scores[-1], atol=1e-10)
+
+
+def test_a_test_row_of_unknown_mean_has_the_whole_line_with_a_difficulty_too():
+    X, y = skewed(6, N_DESIGN + 39)
+    X = np.column_stack([X, np.zeros(len(X))])
+    model = fitted("exact", X, y, mean="linear", difficulty=KNeighborsRegressor(5), y_bounds=None)
+    assert np.isinf(model.predict_interval([[0.0, 0.0, 1.0]], 0.9)).all()
+    assert model.predict_cdf([[0.0, 0.0, 1.0]], [100.0]) == 0.5
+
+
+def test_widths_follow_noise_and_sides_follow_skewness():
+    X, y = skewed(7, 700)
+    model = ConformalGPRegressor(random_state=0, warp=None, y_bounds=None).fit(X, y)
+    quiet, noisy = np.diff(model.predict_interval([[0.0, -0.9], [0.0, 0.9]], 0.9))[:, 0]
+    assert noisy > 2.0 * quiet
+    (low, high), mean = model.predict_interval([[0.0, 0.9]], 0.9)[0], model.predict([[0.0, 0.9]])[0]
+    assert high - mean > 1.5 * (mean - low)
+    assert model.difficulty_ is not None
+    gamma = ConformalGPRegressor(random_state=0, warp=None, y_bounds=None, gamma=np.inf).fit(X, y)
+    assert np.diff(gamma.predict_interval([[0.0, -0.9]], 0.9))[0] < noisy  # by scale only
+
+
+def test_even_noise_has_no_difficulty_and_own_regressors_are_used_without_asking():
+    rng = np.random.default_rng(8)
+    X = rng.uniform(-1, 1, size=(400, 2))
+    y = np.sin(3 * X[:, 0]) + 0.2 * rng.standard_normal(400)
+    assert ConformalGPRegressor(random_state=0).fit(X, y).difficulty_ is None
+    model = ConformalGPRegressor(difficulty=KNeighborsRegressor(50), random_state=0).fit(X, y)
+    assert isinstance(model.difficulty_, KNeighborsRegressor)
+
+
+@pytest.mark.parametrize(
+    ("y", "bounds"),
+    [
+        (np.arange(1.0, 60.0), Bounds(0.0, np.inf)),
+        (-np.arange(1.0, 60.0), Bounds(-np.inf, 0.0)),
+        (np.arange(60.0) - 30.0, None),
+        (np.clip(np.arange(60.0), 20.0, 50.0), Bounds(20.0, 50.0)),
+        (np.arange(20.0), None),  # too few to tell
+        (np.zeros(60), None),
+    ],
+)
+def test_bounds_that_labels_suggest(y, bounds):
+    assert learnt_bounds(y) == bounds
