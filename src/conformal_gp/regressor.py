@@ -71,8 +71,9 @@ class ConformalGPRegressor(ConformalRegressor):
         - "augmented": for every label anew, from a list of candidates, by the likelihood of all training rows and the
           test row with that label. All rows are ranked. Exact.
         - "holdout": by maximum likelihood on design rows; all rows predict, the others are ranked. Exact.
-        - "auto": "augmented" up to 36 rows or where ``candidates`` are given, else "holdout". Beyond 5000 rows the
-          process is a low-rank one, as in :class:`SparseConformalGPRegressor`.
+        - "auto": "augmented" up to 36 rows or where ``candidates`` are given, else "holdout". Beyond 2000 rows the
+          process is a low-rank one, as in :class:`SparseConformalGPRegressor`; up to 10,000 rows only if noise is not
+          so little that the exact one knows more.
         - "train": by maximum likelihood on the training rows, the paper's way. Not exact.
         - "fixed": ``kernel`` and ``noise_variance`` as they are. Exact with ``scale_inputs=False``, or where inputs are
           scaled by ``design`` rows.
@@ -80,8 +81,8 @@ class ConformalGPRegressor(ConformalRegressor):
         In the exact methods the coefficients of the mean have a flat prior.
     design : int, float in (0, 1), array-like of int, or None, default=None
         Design rows, from which everything is learnt and which are not ranked: how many, which share, or their row
-        numbers. None takes seven rows in ten, at most 1000, so that (number of ranked rows + 1) is a multiple of 20,
-        which meets the usual levels exactly. "augmented" has none, or a fifth where there are several ``gamma`` to
+        numbers. None takes seven rows in ten, at most 1000 (20,000 for a low-rank process), so that (number of ranked
+        rows + 1) is a multiple of 20, which meets the usual levels exactly. "augmented" has none, or a fifth where there are several ``gamma`` to
         choose from or a power in ``warp`` to learn. An error with "train".
     candidates : list of (kernel, noise variance) pairs, or None, default=None
         Candidates of your own for "augmented"; each counts up to a common factor of signal and noise, unless the noise
@@ -97,12 +98,15 @@ class ConformalGPRegressor(ConformalRegressor):
         together with ``difficulty``; the identity where there are none. A pair (forward, backward) is a monotone
         function of arrays and its inverse, fixed beforehand.
     difficulty : "auto", scikit-learn regressor or None, default="auto"
-        What widths follow besides the standard deviation: a regression of the size of design rows' standardised
-        leave-one-out residuals on inputs and prediction. A regressor is cloned and fitted. "auto" is small boosted
-        trees where the cross-validated interval score of at least 100 design rows is clearly better with them, else
-        None.
-    y_bounds : pair (low, high) or None, default=None
-        Bounds that labels cannot pass, either of them None. Regions are cut there, which keeps their guarantee.
+        What widths follow besides the standard deviation, learnt from design rows. "auto" regresses the lower and the
+        upper quantile of their standardised leave-one-out residuals on inputs and prediction by small boosted trees:
+        intervals then follow noise, skewness and places where the process is wrong. It is None where there are fewer
+        than 100 design rows or where their cross-validated interval score is not clearly better. A regressor is cloned
+        and fitted to the size of the residuals.
+    y_bounds : pair (low, high), "auto" or None, default="auto"
+        Bounds that labels cannot pass, either of them None. Regions are cut there, which keeps their guarantee. "auto"
+        takes bounds that design rows suggest: 0 if none of their labels is negative, or the least or greatest label if
+        one in a hundred is equal to it. Should more than one other row lie outside, they are dropped.
     scale_inputs : bool, default=True
         Bring inputs to a common scale: mean 0 and standard deviation 1 over design rows ("holdout") or training rows;
         with "augmented" each input is divided by the range of the middle half of all rows of the bag, over 1.5, rounded
@@ -137,8 +141,10 @@ class ConformalGPRegressor(ConformalRegressor):
         The gamma in use.
     warp_ : Warp or None
         The transformation of labels in use, with its exponent.
-    difficulty_ : fitted regressor or None
-        The difficulty in use.
+    difficulty_ : fitted regressor, pair of these or None
+        The difficulty in use: of the size of residuals, or of their lower and upper quantile.
+    y_bounds_ : tuple of two floats
+        Bounds of the labels in use, infinite where there are none.
     design_ : ndarray of int
         Design rows; empty when there are none.
     guarantee_ : str

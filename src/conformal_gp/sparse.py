@@ -58,7 +58,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
         As in :class:`ConformalGPRegressor`.
     n_inducing : int or None, default=None
         Number of inducing inputs; fewer are taken if the design rows have fewer that are independent. None takes 512,
-        or 1536 where these would leave more than a tenth of the noise that is learnt unexplained.
+        or 1536 where the exact process of 2000 design rows knows more than they do.
     inducing : {"kmeans", "greedy", "random"} or array-like of shape (n_inducing, n_features), default="kmeans"
         How to take them from the design rows: centres of k-means, the row of largest variance given those before, or
         at random. Or the inputs themselves, which may not come from rows that are ranked.
@@ -67,9 +67,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
     tuning : {"holdout", "fixed"}, default="holdout"
         Hyperparameters by maximum likelihood on design rows, or as ``kernel`` and ``noise_variance`` have them.
     design : int, float in (0, 1), array-like of int, or None, default=None
-        Design rows: how many, which share, or their row numbers. None takes a quarter of the rows, from 1000 (or half
-        of the rows, if that is less) to 4000. Hyperparameters are learnt from at most 1000 of them, inducing inputs
-        and difficulty from all.
+        Design rows: how many, which share, or their row numbers. None takes seven rows in ten, at most 20,000.
+        Hyperparameters are learnt from at most 600 of them, inducing inputs from 4000, and the difficulty from all.
     block_rows : int, default=8192
         Training rows that a thread works on at a time: memory is in proportion. Results agree to rounding.
     n_jobs : int or None, default=None

@@ -37,10 +37,11 @@ ROWS_FOR_BOTH = 300
 # Labels have a bound at their least or greatest value if so many design rows, and such a share, have it.
 OFTEN_ROWS = 5
 OFTEN_SHARE = 0.01
-# Rows whose intervals are compared for a transformation, at most; the levels; folds of the difficulty.
+# Rows whose intervals are compared for a transformation, at most; the levels; folds of the difficulty, with fewer and
+# with at least so many rows.
 CHOOSING_ROWS = 600
 LEVELS = read_levels([0.8, 0.9, 0.95])[0]
-FOLDS = 3
+FOLDS = (3, 2)
 
 
 def mapped(warp: Warp | None, y: Array) -> Array:
@@ -162,9 +163,9 @@ def learnt_bounds(y: Array) -> Bounds | None:
 
 def _from_other_folds(X: Array, left_out: LeftOut) -> Spread:
     """Location and scale of each row, learnt from the rows of the other folds."""
-    spread = Spread.usual(len(X))
-    for fold in range(FOLDS):
-        out = np.arange(len(X)) % FOLDS == fold
+    spread, folds = Spread.usual(len(X)), FOLDS[len(X) >= CHOOSING_ROWS]
+    for fold in range(folds):
+        out = np.arange(len(X)) % folds == fold
         learnt = Difficulty.learn("auto", X[~out], left_out.take(~out))
         spread.location[out], spread.scale[out] = learnt(X[out], left_out.mean[out])
     return spread
