@@ -82,8 +82,8 @@ class ConformalGPRegressor(ConformalRegressor):
     design : int, float in (0, 1), array-like of int, or None, default=None
         Design rows, from which everything is learnt and which are not ranked: how many, which share, or their row
         numbers. None takes seven rows in ten, at most 1000 (20,000 for a low-rank process), so that (number of ranked
-        rows + 1) is a multiple of 20, which meets the usual levels exactly. "augmented" has none, or a fifth where there are several ``gamma`` to
-        choose from or a power in ``warp`` to learn. An error with "train".
+        rows + 1) is a multiple of 20, which meets the usual levels exactly. "augmented" has none, or a fifth where
+        there are several ``gamma`` to choose from or a power in ``warp`` to learn. An error with "train".
     candidates : list of (kernel, noise variance) pairs, or None, default=None
         Candidates of your own for "augmented"; each counts up to a common factor of signal and noise, unless the noise
         of rows is known. They may not come from the training rows. An error with other tuning methods.
