@@ -80,10 +80,9 @@ def _and_keep(method, kept):
     return wrapped
 
 
-@pytest.mark.parametrize("kind", ["intervals", "coverage", "importance", "band", "distribution"])
-def test_plot(command_line, train, new, kind):
-    tables = [train, new] if kind == "distribution" else [train]
-    result = command_line("plot", *tables, "-t", "y", "--kind", kind, *FAST, "-o", "p.svg")
+@pytest.mark.parametrize("kind", ["intervals", "coverage", "band"])
+def test_plot(command_line, train, kind):
+    result = command_line("plot", train, "-t", "y", "--kind", kind, *FAST, "-o", "p.svg")
     assert "Picture: p.svg" in result.stderr
     assert (command_line.folder / "p.svg").read_text().startswith("<?xml")
 
@@ -92,11 +91,7 @@ def test_plot_mistakes(command_line, train, new):
     common = ("-t", "y", "-o", "p.png")
     assert "--out must end in .png" in command_line.error("plot", train, "-t", "y", "-o", "p.xyz")
     assert "Did you mean 'kind'" in command_line.error("plot", train, *common, "--kind", "band", "--input", "kidn")
-    assert "takes DATA and NEW" in command_line.error("plot", train, *common, "--kind", "distribution")
     assert "takes DATA alone" in command_line.error("plot", train, new, *common, "--kind", "band")
-    assert "between 1 and 8, got 9" in command_line.error(
-        "plot", train, new, *common, "--kind", "distribution", "--row", 9
-    )
     picture = command_line.write("train.png", b"x")
     assert "which is an input" in command_line.error("plot", train, picture, "-t", "y", "-o", picture)
 

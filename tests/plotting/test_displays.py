@@ -12,13 +12,7 @@ from cases import fixed_model
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.evaluation import chance_range
 from conformal_gp.metrics import coverage
-from conformal_gp.plotting import (
-    CoverageDisplay,
-    DistributionDisplay,
-    ImportanceDisplay,
-    IntervalDisplay,
-    PredictionBandDisplay,
-)
+from conformal_gp.plotting import CoverageDisplay, IntervalDisplay, PredictionBandDisplay
 
 LEVELS = [0.5, 0.9]
 
@@ -37,8 +31,6 @@ DRAWN = {
     "intervals": lambda model, X, y, ax: IntervalDisplay.from_estimator(model, X[40:], y[40:], ax=ax),
     "band": lambda model, X, y, ax: PredictionBandDisplay.from_estimator(model, X, y, n_points=9, ax=ax),
     "coverage": lambda model, X, y, ax: CoverageDisplay.from_estimator({"a": model, "b": model}, X[40:], y[40:], ax=ax),
-    "distribution": lambda model, X, y, ax: DistributionDisplay.from_estimator(model, X[40:41], y[40], ax=ax),
-    "importance": lambda model, X, y, ax: ImportanceDisplay.from_estimator(model, X[40:], y[40:], ax=ax),
 }
 
 
@@ -53,20 +45,17 @@ def test_legends_and_titles_are_above_the_data(model, rows, pyplot, kind, style,
         assert display.plot().ax_ is not ax
         ax.set_title("a title")
         figure.draw_without_rendering()
-        legend = ax.get_legend()
-        assert (legend is None) == (kind == "importance")
-        if legend is not None:
-            box = legend.get_window_extent()
-            assert box.ymin >= ax.get_window_extent().ymax - 1
-            assert box.width <= figure.bbox.width
-            assert ax.title.get_window_extent().ymin >= box.ymax - 1
+        box = ax.get_legend().get_window_extent()
+        assert box.ymin >= ax.get_window_extent().ymax - 1
+        assert box.width <= figure.bbox.width
+        assert ax.title.get_window_extent().ymin >= box.ymax - 1
     assert (ax.get_facecolor()[0] < 0.5) == (style == "dark_background")
 
 
 def test_without_matplotlib_an_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match="Pictures need Matplotlib: pip install"):
-        ImportanceDisplay({"a": 1.0}).plot()
+        CoverageDisplay([0.5], [[0, 1]], confidence_level=0.9).plot()
 
 
 def test_intervals_of_new_rows_need_no_labels(model, rows):
@@ -100,7 +89,7 @@ def test_labels_outside_are_marked():
     assert display.ax_.get_title(loc="left") == "90% intervals: 2 of 3 labels inside (66.7%)"
     (crosses,) = [line for line in display.ax_.lines if line.get_label() == "label outside"]
     assert (crosses.get_xdata(), crosses.get_ydata()) == ([2], [9])
-    (arrow,) = [line for line in display.ax_.lines if line.get_label() == "no finite end"]
+    (arrow,) = [line for line in display.ax_.lines if line.get_label() == "goes on beyond the picture"]
     assert (arrow.get_marker(), arrow.get_xdata()) == ("^", [1])
 
 
@@ -190,7 +179,7 @@ def test_bad_arguments_of_a_band(model, rows, options, message):
         PredictionBandDisplay.from_estimator(model, rows[0], **options)
 
 
-def test_shapes_must_agree(model, rows):
+def test_shapes_must_agree():
     band, two = PredictionBandDisplay.from_predictions, [[0, 1], [0, 1]]
     with pytest.raises(ValueError, match=r"intervals must have shape \(n, 2, 2\)"):
         band([0, 1], [0, 1], two, confidence_level=[0.8, 0.9])
@@ -200,10 +189,6 @@ def test_shapes_must_agree(model, rows):
         band([0, 1], [0, 1], two, confidence_level=0.9, x=[1])
     with pytest.raises(ValueError, match=r"intervals must have shape \(n, 2\)"):
         IntervalDisplay.from_predictions(None, [0], [[0, 1, 2]])
-    with pytest.raises(ValueError, match="X must be one row, got 2"):
-        DistributionDisplay.from_estimator(model, rows[0][:2])
-    with pytest.raises(ValueError, match="growth must hold an input"):
-        ImportanceDisplay({})
 
 
 def test_coverage_and_what_chance_allows(model, rows):
@@ -217,25 +202,3 @@ def test_coverage_and_what_chance_allows(model, rows):
     assert one.get_marker() != two.get_marker()
     np.testing.assert_array_equal(display.band, chance_range(LEVELS[::-1], 20))
     assert legend(display) == ["chance, 20 rows", "as asked for", "one", "two"]
-
-
-def test_the_drawn_function_is_the_cdf(model, rows):
-    X, y = rows
-    display = DistributionDisplay.from_estimator(model, X[41:42], y[41], quantiles=[0.1, 0.5], target_name="label")
-    values, edges, _ = display.line_.get_data()
-    for label in display.steps.mean() + np.array([-0.4, 0.0, 0.3]):
-        height = values[np.searchsorted(edges, label, side="right") - 1]
-        assert height == pytest.approx(model.predict_cdf(X[41:42], [label])[0])
-    np.testing.assert_allclose(display.values, model.predict_quantiles(X[41:42], [0.1, 0.5])[0])
-    assert [text.split(":")[0] for text in legend(display)] == ["10% quantile", "50% quantile", "true label"]
-    endless = DistributionDisplay.from_predictions([-np.inf, -np.inf, 0.0, 1.0, np.inf], quantiles=[0.1, 0.5])
-    assert legend(endless)[0] == "10% quantile: \N{MINUS SIGN}∞ (no finite end)"
-
-
-def test_inputs_that_matter(model, rows):
-    display = ImportanceDisplay.from_estimator(model, rows[0][40:], rows[1][40:], max_inputs=2)
-    assert list(display.growth) == ["x0", "x1"]
-    assert len(display.bars_) == 2
-    assert "(1 more inputs below these)" in display.ax_.get_xlabel().replace("\n", " ")
-    endless = ImportanceDisplay.from_predictions({"a": np.inf, "b": -0.02})
-    assert [text.get_text() for text in endless.ax_.texts] == ["∞", "\N{MINUS SIGN}2%"]

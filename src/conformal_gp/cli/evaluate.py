@@ -45,16 +45,22 @@ def evaluate(
     output = Output(quiet=quiet)
     levels = parse_levels(confidence, any_level=any_level)
     training = read_training(data, target, reading, output)
-    held_out = cross_validated(training, choice, folds, output, levels or None, tails=tails, importance=True)
+    asked = {"tails": tails, "importance": True, "before": True}
+    held_out = cross_validated(training, choice, folds, output, levels or None, **asked)
     if not levels:
         output.notice(more_rows(held_out.levels))
     findings, sentences = held_out.findings(), _sentences(held_out, training.X)
     if as_json:
+        from conformal_gp.evaluation import before_and_after
+
         counts = {"rows": training.y.size, "held_out": held_out.y.size, "inputs": list(training.X)}
         found = {"findings": [_document(finding) for finding in findings], "importance": held_out.importance}
+        parts = before_and_after(held_out, held_out.levels[0])
+        found["before_and_after"] = [[_document(finding) for finding in pair] for pair in parts]
         output.document({"target": target, **counts, **found, "words": sentences})
     else:
-        output.result(_table(findings, f"{target}: {held_out.y.size} of {training.y.size} rows held out"), *sentences)
+        title = f"{target}: {held_out.y.size} of {training.y.size} rows held out"
+        output.result(*_tables(held_out, findings, title), *sentences)
 
 
 def report(
@@ -144,20 +150,41 @@ def _sentences(held_out: HeldOut, X: Any) -> list[str]:
     ]
 
 
-def _table(findings: list[Finding], title: str) -> Any:
+def _tables(held_out: HeldOut, findings: list[Finding], title: str) -> list[Any]:
+    """What was found; and where widths follow the rows, coverage by fifths of the prediction before and after that."""
+    from conformal_gp.evaluation import before_and_after, percent
+    from conformal_gp.evaluation.findings import number
+
+    rows: list[tuple[str, ...]] = []
+    for finding in findings:
+        low, high = finding.chance()
+        chance, outside = f"{100 * low:.1f} to {percent(high, 1)}", percent(finding.miscoverage, 1)
+        width, promise = number(finding.median_width), finding.judgement.value
+        rows.append((percent(finding.level), finding.method, outside, chance, width, promise))
+    heads = ("level", "error bars", "outside", "by chance", "median width", "promise")
+    level = held_out.levels[0]
+    parts = [
+        (after.among.removeprefix("prediction is "), str(after.n_rows))
+        + tuple(percent(part.miscoverage, 1) for part in (before, after))
+        + tuple(number(part.median_width) for part in (before, after))
+        for before, after in before_and_after(held_out, level)
+    ]
+    if not parts:
+        nothing = "No map of the labels and no difficulty was chosen: too few rows, or they would not pay."
+        return [_table(title, heads, rows), nothing]
+    among = f"{percent(level)}, before and after a map of the labels or a difficulty was chosen"
+    columns = ("predictions", "rows", "outside before", "after", "median width before", "after")
+    return [_table(title, heads, rows), _table(among, columns, parts)]
+
+
+def _table(title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Any:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    from conformal_gp.evaluation import percent
-    from conformal_gp.evaluation.findings import number
-
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("level", "error bars", "outside", "by chance", "mean width", "promise"):
-        table.add_column(heading, justify="left" if heading in ("error bars", "promise") else "right")
-    for finding in findings:
-        low, high = finding.chance()
-        chance = f"{100 * low:.1f} to {percent(high, 1)}"
-        outside, width = percent(finding.miscoverage, 1), number(finding.mean_width)
-        table.add_row(percent(finding.level), finding.method, outside, chance, width, finding.judgement.value)
+    for head in heads:
+        table.add_column(head, justify="left" if head in ("error bars", "promise", "predictions") else "right")
+    for row in rows:
+        table.add_row(*row)
     return table

@@ -54,6 +54,8 @@ class HeldOut:
     """Which rows of the data were held out, (n,)."""
     n_ranked: int = 0
     """How many rows the first method's intervals were ranked among, in the last fold; 0 if that is not known."""
+    before: Array | None = None
+    """Intervals of the first method without map of labels and difficulty, (n, 2, levels); None if it has neither."""
 
     def one_set(self) -> str:
         """How far coverage of one set of training rows may lie from the level, in a sentence; empty if not known."""
@@ -61,8 +63,8 @@ class HeldOut:
         if rows_needed(level) > self.n_ranked:
             return ""
         low, high = 100.0 * one_set_range(level, self.n_ranked)
-        sets = f"with {self.n_ranked} ranked rows, nine in ten sets have intervals that hold {low:.0f} to {high:.0f}%"
-        return f"A level is an average over sets of training rows: {sets} of new labels at {percent(level)}."
+        held = f"{percent(level)} intervals from one such table hold {low:.0f} to {high:.0f}% of new labels"
+        return f"A level is an average over training tables: {held}, in nine tables of ten."
 
     def findings(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
         """How each method did at each level, or each of those given."""
@@ -84,6 +86,7 @@ def cross_validate_intervals(
     plain: str | None = None,
     tails: str = "joint",
     importance: bool = False,
+    before: bool = False,
     noise_variance: ArrayLike | None = None,
     progress: Progress | None = None,
 ) -> HeldOut:
@@ -107,6 +110,8 @@ def cross_validate_intervals(
         Which intervals to take of models that have both: those with ``predict_distribution``.
     importance : bool, default=False
         Whether to shuffle each column among held-out rows, which shows how much predictions rest on it.
+    before : bool, default=False
+        Whether to fit the first model also with ``warp=None`` and ``difficulty=None``, in folds where it has one.
     noise_variance : array-like of shape (n_samples,) or None, default=None
         Known variance of the noise on each label, for models whose ``fit`` takes it, of which the first must be one.
     progress : callable or None, default=None
@@ -143,6 +148,8 @@ def cross_validate_intervals(
     levels = None if confidence_level is None else read_levels(confidence_level)[0]
     found: dict[str, list[tuple[Array, Array]]] = {name: [] for name in (first, *filter(None, [plain]), *models)}
     beyond: list[Mask] = []
+    plainer: list[Array] = []
+    adapted = False
     squares, done, n_ranked = np.zeros(len(columns_of(X))), 0, 0
 
     def noise(model: Any, which: Rows) -> dict[str, Array]:
@@ -166,6 +173,13 @@ def cross_validate_intervals(
                     found[plain].append((mean, error_bars(mean, std, asked)))
                 if name == first and hasattr(fitted, "beyond_training"):
                     beyond.append(fitted.beyond_training(new).any(axis=1))
+                if name == first and before:
+                    ends = found[name][-1][1]
+                    if fitted.warp_ is not None or fitted.difficulty_ is not None:
+                        simple, adapted = clone(model).set_params(warp=None, difficulty=None), True
+                        simple.fit(_safe_indexing(X, train), labels[train], **noise(model, train))
+                        ends = simple.predict_interval(new, asked, **which)
+                    plainer.append(ends)
                 if name == first and importance:
                     squares += test.size * added_squares(fitted, new, labels[test], random_state)
             done += 1
@@ -181,7 +195,8 @@ def cross_validate_intervals(
     error = float(np.mean((held - prediction[first]) ** 2))
     growth = growth_of_error(columns_of(X), error, squares / rows.size) if importance else {}
     outside = np.concatenate(beyond)[order] if beyond else np.zeros(rows.size, dtype=bool)
-    return HeldOut(held, levels or [], prediction, joined(1), growth, outside, rows[order], n_ranked)
+    one_width = np.concatenate(plainer)[order] if adapted else None
+    return HeldOut(held, levels or [], prediction, joined(1), growth, outside, rows[order], n_ranked, one_width)
 
 
 def error_bars(mean: Array, std: Array, levels: Sequence[float]) -> Array:

@@ -7,6 +7,7 @@ would stand out by chance, so the judgement on each of m parts is by :math:`1 / 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,16 @@ def coverage_by_parts(held_out: Any, X: Any, confidence_level: Level) -> list[Fi
     columns = {"prediction": held_out.prediction[name]} | ({} if X is None else columns_of(X))
     parts = [(f"{column} is {where}", rows) for column, values in columns.items() for where, rows in _parts(values)]
     return [Finding.of(name, level, held_out.y[rows], ends[rows], among, len(parts)) for among, rows in parts]
+
+
+def before_and_after(held_out: Any, confidence_level: Level) -> list[tuple[Finding, Finding]]:
+    """By fifths of the prediction: without map of labels and difficulty, and with them; empty if there are none."""
+    if held_out.before is None:
+        return []
+    name = next(iter(held_out.intervals))
+    before = replace(held_out, intervals={name: held_out.before})
+    both = (coverage_by_parts(each, None, confidence_level) for each in (before, held_out))
+    return list(zip(*both, strict=True))
 
 
 def columns_of(X: Any) -> dict[str, NDArray[Any]]:

@@ -11,8 +11,9 @@ from sklearn.utils import _safe_indexing
 
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import percent
+from conformal_gp.evaluation.limits import limits_of
 from conformal_gp.evaluation.parts import columns_of
-from conformal_gp.plotting.frame import Display, accent, arrowheads, ink, limits_of, stacked, tint, vector
+from conformal_gp.plotting.frame import Display, accent, arrowheads, ink, stacked, tint, vector
 from conformal_gp.validation import is_frame
 
 ARROWS = 12  # along a band without a finite end
@@ -145,6 +146,7 @@ class PredictionBandDisplay(Display):
         arrowheads(ax, self.grid[some], widest[some], limits)
         if self.categories is not None:
             turned = max(map(len, self.categories)) * len(self.categories) > 60
+            ax.use_sticky_edges = False  # a margin below bars, too
             ax.set_xticks(self.grid, self.categories, rotation=30 if turned else 0, ha="right" if turned else "center")
         return {"xlabel": self.feature_name or "", "ylabel": self.target_name or "label"}
 

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.evaluation import percent
-from conformal_gp.plotting.frame import VERMILION, Display, accent, arrowheads, ink, limits_of, vector
+from conformal_gp.evaluation.limits import limits_of
+from conformal_gp.plotting.frame import VERMILION, Display, accent, arrowheads, ink, vector
 
 MOST_TRAINING_ROWS = 1000
 
@@ -129,6 +130,7 @@ class IntervalDisplay(Display):
             dots(places[missed], labels[missed], "X", 7, "label outside", color=VERMILION, markeredgecolor=ink())
             share = f"{(~missed).sum()} of {missed.size} labels inside ({1 - missed.mean():.1%})"
             ax.set_title(f"{self.name + ' ' if self.name else ''}{what}s: {share}", loc="left", fontsize="medium")
+        ax.xaxis.get_major_locator().set_params(integer=True)
         arrowheads(ax, places, self.intervals[self.order_], limits)
         return {"xlabel": "rows, by prediction", "ylabel": self.target_name or "label"}
 
