@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
 import re
 import sys
 import warnings
@@ -81,7 +80,7 @@ def did_you_mean(name: str, known: Iterable[Any]) -> str:
 
 def kind_of(name: str) -> str:
     """The kind of a table file by its ending, "text", "tabs", "parquet" or "excel"; raises if its extra is missing."""
-    kind = "parquet" if os.path.isdir(name) else ENDINGS.get(PurePath(name).suffix.lower())
+    kind = ENDINGS.get(PurePath(name).suffix.lower())
     if kind is None:
         raise ValueError(f"{name} must be CSV (.csv, .txt, .dat), TSV (.tsv), Parquet (.parquet) or Excel (.xlsx).")
     _need_extra(name, kind)
@@ -117,14 +116,12 @@ def read_table(
     encoding: str | None = None,
     like: Format | None = None,
 ) -> Table:
-    """Read a table by its header; ``-`` is standard input, and a folder may hold Parquet files.
+    """Read a table by its header; ``-`` is standard input.
 
     Separator, decimal mark and encoding of a text file are those given, else those of the table that it goes with
     (``like``), else what the file shows.
     """
     name, kind = ("standard input", "text") if source == "-" else (source, kind_of(source))
-    if os.path.isdir(source):
-        return _typed(name, source, "parquet")
     try:
         content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except OSError as error:
@@ -159,8 +156,8 @@ def _checked(table: Table) -> Table:
     return table
 
 
-def _typed(name: str, source: Any, kind: str) -> Table:
-    """A table whose cells have types already, from a file in memory or a folder."""
+def _typed(name: str, source: io.BytesIO, kind: str) -> Table:
+    """A table whose cells have types already, from a file in memory."""
     _need_extra(name, kind)
     try:
         frame = pd.read_parquet(source) if kind == "parquet" else _sheet(name, source)

@@ -27,7 +27,7 @@ def library(train, new):
 def test_the_librarys_numbers(command_line, train, new):
     common = ("predict", train, new, "--target", "y", *FAST, "--confidence", "0.8", "90%", "--quantiles", "5%", "50%")
     result = command_line(*common, "--digits", "17")
-    frame = pd.read_csv(io.StringIO(result.stdout), float_precision="round_trip")
+    frame = pd.read_csv(io.StringIO(result.stdout))
     model, inputs = library(train, new)
     ends = ["y_lower_80", "y_upper_80", "y_lower_90", "y_upper_90"]
     added = ["y_mean", *ends, "y_quantile_5", "y_quantile_50", "y_beyond_training"]
@@ -58,7 +58,7 @@ def test_words_are_plain(command_line, train, new):
 def test_default_levels_are_those_that_the_rows_support(command_line, train, new):
     result = command_line("predict", train, new, "-t", "y", *FAST)
     assert [name for name in table(result) if "lower" in name] == ["y_lower_90", "y_lower_95"]
-    assert "they take at least 99 for 99%, besides rows that tune the model" in result.stderr
+    assert "higher levels take more rows: 301 rows for 99%" in result.stderr
     ten = command_line.write("ten.csv", command_line.rows(10))
     assert "inf" not in command_line("predict", ten, new, "-t", "y", *FAST).stdout
     asked = command_line("predict", train, new, "-t", "y", *FAST, "-c", "99")

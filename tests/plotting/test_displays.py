@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from cases import fixed_model
-from conformal_gp import ConformalGPRegressor
 from conformal_gp.evaluation import chance_range
 from conformal_gp.metrics import coverage
 from conformal_gp.plotting import CoverageDisplay, IntervalDisplay, PredictionBandDisplay
@@ -93,12 +92,16 @@ def test_labels_outside_are_marked():
     assert (arrow.get_marker(), arrow.get_xdata()) == ("^", [1])
 
 
-def test_band_is_the_prediction_along_one_input(model, rows):
+@pytest.mark.parametrize("row", [None, 7])
+def test_band_is_the_prediction_along_one_input(model, rows, row):
     X, y = rows
     display = PredictionBandDisplay.from_estimator(
-        model, X, y, feature=1, fixed={2: 0.7}, confidence_level=LEVELS[::-1], n_points=11
+        model, X, y, feature=1, row=row, confidence_level=LEVELS[::-1], n_points=11
     )
-    along = np.tile([np.median(X[:, 0]), 0.0, 0.7], (11, 1))
+    others = X[:, [0, 2]] / X[:, [0, 2]].std(axis=0)
+    middle = ((others - np.median(others, axis=0)) ** 2).sum(axis=1)
+    held = np.argmin(middle) if row is None else row
+    along = np.tile(X[held], (11, 1))
     along[:, 1] = np.linspace(X[:, 1].min(), X[:, 1].max(), 11)
     np.testing.assert_allclose(display.line_.get_xdata(), along[:, 1])
     np.testing.assert_allclose(display.line_.get_ydata(), model.predict(along))
@@ -108,25 +111,10 @@ def test_band_is_the_prediction_along_one_input(model, rows):
         for x, ends in zip(along[:, 1], expected[:, :, k], strict=True):
             np.testing.assert_allclose(drawn[x], ends)
     assert legend(display) == ["90%", "50%", "prediction", "other rows", "rows near the held values"]
-    assert display.ax_.get_xlabel().replace("\n", " ").startswith("x1 others held at x0 ")
-    # rows in full are nearer to the held values than those that fade
-    scaled = ((X - along[0]) / X.std(axis=0))[:, [0, 2]]
-    distance = np.sqrt((scaled**2).sum(axis=1))
+    assert display.ax_.get_xlabel().replace("\n", " ").startswith(f"x1 others held at x0 {X[held, 0]:.4g}")
+    distance = ((others - others[held]) ** 2).sum(axis=1)
     assert display.near.sum() == 12
     assert distance[display.near].max() <= distance[~display.near].min()
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, lambda X, columns: pl.DataFrame(X, schema=columns)])
-def test_frames_keep_their_names(rows, frame):
-    X, y = rows
-    table = frame(X, columns=["a", "b", "c"])
-    model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit(table, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # scikit-learn warns of missing feature names
-        display = PredictionBandDisplay.from_estimator(model, table, feature="b", fixed={"a": 1.0}, n_points=4)
-    along = np.tile([1.0, 0.0, np.median(X[:, 2])], (4, 1))
-    along[:, 1] = display.grid
-    np.testing.assert_allclose(display.prediction, model.predict(frame(along, columns=["a", "b", "c"])))
 
 
 @pytest.mark.parametrize("polars", [False, True])
@@ -137,18 +125,18 @@ def test_categories_have_ticks_with_their_names(rows, polars):
     if polars:
         frame = pl.DataFrame({"a": X[:, 0], "kind": pl.Series(kinds, dtype=pl.Categorical), "on": X[:, 2] > 0})
     model = fixed_model().fit(frame, y)
-    display = PredictionBandDisplay.from_estimator(model, frame, y, feature="kind", confidence_level=0.8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # scikit-learn warns of missing feature names
+        display = PredictionBandDisplay.from_estimator(model, frame, y, feature="kind", row=3, confidence_level=0.8)
     assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == ["left", "middle", "right"]
-    rows_of = {"a": np.full(3, np.median(X[:, 0])), "kind": ["left", "middle", "right"]}
-    rows_of["on"] = np.full(3, np.mean(X[:, 2] > 0) > 0.5)
-    expected = pd.DataFrame(rows_of).astype({"kind": pd.CategoricalDtype(["left", "middle", "right"])})
+    first = [int(np.argmax(kinds == kind)) for kind in ("left", "middle", "right")]
+    expected = pd.DataFrame({"a": X[[3] * 3, 0], "kind": frame["kind"][first], "on": X[[3] * 3, 2] > 0})
     if polars:
-        expected = pl.DataFrame(rows_of).with_columns(pl.col("kind").cast(pl.Categorical))
+        expected = pl.DataFrame({"a": X[[3] * 3, 0], "kind": frame["kind"][first], "on": X[[3] * 3, 2] > 0})
     np.testing.assert_allclose(display.intervals[:, :, 0], model.predict_interval(expected, 0.8))
-    over_a = PredictionBandDisplay.from_estimator(model, frame, feature="a", fixed={"kind": "left"}, n_points=3)
-    assert "kind left" in over_a.ax_.get_xlabel().replace("\n", " ")
-    with pytest.raises(ValueError, match="fixed must hold a category of 'kind': left, middle, right; got 'up'"):
-        PredictionBandDisplay.from_estimator(model, frame, feature="a", fixed={"kind": "up"})
+    assert display.ax_.get_ylim()[0] < display.intervals.min()  # bars end inside the axes
+    over_a = PredictionBandDisplay.from_estimator(model, frame, feature="a", row=3, n_points=3)
+    assert f"kind {kinds[3]}" in over_a.ax_.get_xlabel().replace("\n", " ")
 
 
 def test_infinite_ends_go_to_the_edge_with_arrowheads():
@@ -170,7 +158,7 @@ def test_infinite_ends_go_to_the_edge_with_arrowheads():
     [
         ({"feature": 3}, "feature must be a column: 0 to 2, or x0, x1, x2; got 3"),
         ({"feature": True}, "feature must be .* got True"),
-        ({"fixed": {"b": 0.0}}, "fixed must be a column.* got 'b'"),
+        ({"row": 60}, "row must be a row of X: 0 to 59, or None; got 60"),
         ({"confidence_level": 95}, "confidence_level must lie strictly between 0 and 1"),
     ],
 )

@@ -48,16 +48,25 @@ def evaluate(
     asked = {"tails": tails, "importance": True, "before": True}
     held_out = cross_validated(training, choice, folds, output, levels or None, **asked)
     if not levels:
-        output.notice(more_rows(held_out.levels))
+        output.notice(more_rows(held_out.levels, share=1 - 1 / (folds or 10)))
     findings, sentences = held_out.findings(), _sentences(held_out, training.X)
     if as_json:
         from conformal_gp.evaluation import before_and_after
 
-        counts = {"rows": training.y.size, "held_out": held_out.y.size, "inputs": list(training.X)}
-        found = {"findings": [_document(finding) for finding in findings], "importance": held_out.importance}
-        parts = before_and_after(held_out, held_out.levels[0])
-        found["before_and_after"] = [[_document(finding) for finding in pair] for pair in parts]
-        output.document({"target": target, **counts, **found, "words": sentences})
+        output.document(
+            {
+                "target": target,
+                "rows": training.y.size,
+                "held_out": held_out.y.size,
+                "inputs": list(training.X),
+                "findings": [_document(finding) for finding in findings],
+                "before_and_after": [
+                    [*map(_document, pair)] for pair in before_and_after(held_out, held_out.levels[0])
+                ],
+                "importance": held_out.importance,
+                "words": sentences,
+            }
+        )
     else:
         title = f"{target}: {held_out.y.size} of {training.y.size} rows held out"
         output.result(*_tables(held_out, findings, title), *sentences)
@@ -163,12 +172,11 @@ def _tables(held_out: HeldOut, findings: list[Finding], title: str) -> list[Any]
         rows.append((percent(finding.level), finding.method, outside, chance, width, promise))
     heads = ("level", "error bars", "outside", "by chance", "median width", "promise")
     level = held_out.levels[0]
-    parts = [
-        (after.among.removeprefix("prediction is "), str(after.n_rows))
-        + tuple(percent(part.miscoverage, 1) for part in (before, after))
-        + tuple(number(part.median_width) for part in (before, after))
-        for before, after in before_and_after(held_out, level)
-    ]
+    parts: list[tuple[str, ...]] = []
+    for before, after in before_and_after(held_out, level):
+        shares = (percent(part.miscoverage, 1) for part in (before, after))
+        widths = (number(part.median_width) for part in (before, after))
+        parts.append((after.among.removeprefix("prediction is "), str(after.n_rows), *shares, *widths))
     if not parts:
         nothing = "No map of the labels and no difficulty was chosen: too few rows, or they would not pay."
         return [_table(title, heads, rows), nothing]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -60,8 +61,8 @@ def written(level: Fraction) -> str:
     return f"{float(100 * level):.12g}"
 
 
-def more_rows(levels: Sequence[Fraction]) -> str:
-    """What more rows would buy, where rows did not support all usual levels; else nothing."""
+def more_rows(levels: Sequence[Fraction], share: float = 1.0) -> str:
+    """What more rows would buy, of which a share trains, where they did not support all usual levels; else nothing."""
     from conformal_gp.conformal.levels import rows_needed
     from conformal_gp.evaluation.findings import USUAL
     from conformal_gp.tuning.design import ROWS_FOR_BAG, ranked_size
@@ -71,5 +72,5 @@ def more_rows(levels: Sequence[Fraction]) -> str:
         needed = rows_needed(level)
         return next(n for n in count(needed) if (n if n <= ROWS_FOR_BAG else ranked_size(n)) >= needed)
 
-    wanted = [f"{least(level)} rows for {written(level)}%" for level in USUAL if level not in levels]
+    wanted = [f"{math.ceil(least(level) / share)} rows for {written(level)}%" for level in USUAL if level not in levels]
     return f"higher levels take more rows: {' and '.join(wanted)}" if wanted else ""

@@ -181,7 +181,7 @@ def cross_validate_intervals(
                         ends = simple.predict_interval(new, asked, **which)
                     plainer.append(ends)
                 if name == first and importance:
-                    squares += test.size * added_squares(fitted, new, labels[test], random_state)
+                    squares += test.size * _added_squares(fitted, new, labels[test], random_state)
             done += 1
             if progress is not None:
                 progress(done, len(splits) * len(models))
@@ -193,7 +193,7 @@ def cross_validate_intervals(
 
     held, prediction = labels[rows[order]], joined(0)
     error = float(np.mean((held - prediction[first]) ** 2))
-    growth = growth_of_error(columns_of(X), error, squares / rows.size) if importance else {}
+    growth = _growth_of_error(columns_of(X), error, squares / rows.size) if importance else {}
     outside = np.concatenate(beyond)[order] if beyond else np.zeros(rows.size, dtype=bool)
     one_width = np.concatenate(plainer)[order] if adapted else None
     return HeldOut(held, levels or [], prediction, joined(1), growth, outside, rows[order], n_ranked, one_width)
@@ -205,7 +205,7 @@ def error_bars(mean: Array, std: Array, levels: Sequence[float]) -> Array:
     return np.stack([mean[:, None] - std[:, None] * z, mean[:, None] + std[:, None] * z], axis=1)
 
 
-def added_squares(model: Any, X: Any, y: Array, random_state: int | None = 0) -> Array:
+def _added_squares(model: Any, X: Any, y: Array, random_state: int | None) -> Array:
     """By how much the mean squared error grows when each column is shuffled among the rows."""
     from sklearn.inspection import permutation_importance  # imports ensembles: only where it is asked for
 
@@ -213,12 +213,8 @@ def added_squares(model: Any, X: Any, y: Array, random_state: int | None = 0) ->
     return np.asarray(permutation_importance(model, X, y, **options).importances_mean)
 
 
-def growth_of_error(names: Iterable[str], error: float, added: Array) -> dict[str, float]:
-    """Growth of a root mean squared error, the greatest first: 0.5 is 50% more; infinite where there was none.
-
-    >>> growth_of_error(["a", "b"], 1.0, np.array([0.0, 3.0]))
-    {'b': 1.0, 'a': 0.0}
-    """
+def _growth_of_error(names: Iterable[str], error: float, added: Array) -> dict[str, float]:
+    """Growth of a root mean squared error, the greatest first: 0.5 is 50% more; infinite where there was none."""
     share = added / error if error > 0.0 else np.where(added > 0.0, np.inf, 0.0)
     growth = dict(zip(names, np.sqrt(np.maximum(1.0 + share, 0.0)) - 1.0, strict=True))
     return {name: float(growth[name]) for name in sorted(growth, key=lambda name: -growth[name])}
