@@ -16,10 +16,10 @@ from conformal_gp.evaluation import (
     HeldOut,
     Judgement,
     advice,
+    before_and_after,
     chance_range,
     coverage_by_parts,
     cross_validate_intervals,
-    percent,
     supported_levels,
     verdict,
 )
@@ -136,10 +136,6 @@ def test_coverage_of_one_set_scatters_as_said():
     assert held_out(np.zeros(3), 1.0).one_set() == ""
 
 
-def test_percent():
-    assert [percent(Fraction(999, 1000)), percent(0.07), percent(0.99949, 1)] == ["99.9%", "7%", "99.9%"]
-
-
 @pytest.mark.parametrize("tails", ["joint", "equal"])
 def test_rows_are_predicted_by_the_other_folds(rows, tails):
     X, y = rows
@@ -187,6 +183,20 @@ def test_known_noise_goes_to_models_that_take_it(rows):
         cross_validate_intervals({"a": Given()}, X, y, noise_variance=noise)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         cross_validate_intervals(models, X, y, noise_variance=noise[1:])
+
+
+def test_before_is_the_same_model_without_map_of_labels(rows):
+    X, y = rows[0], np.exp(rows[1])
+    found = cross_validate_intervals({"m": fixed_model(warp="log")}, X, y, [0.5], cv=3, before=True)
+    expected = cross_validate_intervals({"m": fixed_model()}, X, y, [0.5], cv=3, before=True)
+    np.testing.assert_array_equal(found.before, expected.intervals["m"])
+    assert expected.before is None
+    pairs = before_and_after(found, 0.5)
+    assert [sum(part.n_outside for part in parts) for parts in zip(*pairs, strict=True)] == [
+        expected.findings()[0].n_outside,
+        found.findings()[0].n_outside,
+    ]
+    assert before_and_after(expected, 0.5) == []
 
 
 def test_only_the_first_model_warns(rows, recwarn):

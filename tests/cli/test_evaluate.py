@@ -17,6 +17,9 @@ def test_evaluate(command_line, train):
         assert word in result.stdout
     assert re.search(r"when a column is shuffled: .*kind \+\d+%", result.stdout)
     document = command_line.json("evaluate", train, "-t", "y", *FAST, "-c", "80%")
+    assert document["before_and_after"] == []
+    mapped = command_line("evaluate", train, "-t", "y", *FAST, "-c", "80%", "--warp", "yeo-johnson").stdout
+    assert "80%, before and after a map of the labels or a difficulty was chosen" in mapped
     assert [finding["method"] for finding in document["findings"]] == ["guaranteed", "plain GP"]
     for found in document["findings"]:
         assert found["n_below"] + found["n_above"] == found["outside"]
