@@ -59,7 +59,9 @@ def test_without_matplotlib_an_error_says_what_to_install(monkeypatch):
 
 def test_intervals_of_new_rows_need_no_labels(model, rows):
     X, y = rows
-    display = IntervalDisplay.from_estimator(model, X[40:], confidence_level=0.8, target_name="weight")
+    display = IntervalDisplay.from_estimator(
+        model, X[40:], confidence_level=0.8, target_name="weight", train=(X[:40], y[:40])
+    )
     np.testing.assert_array_equal(display.order_, np.argsort(model.predict(X[40:])))
     np.testing.assert_array_equal(display.intervals, model.predict_interval(X[40:], 0.8))
     assert legend(display) == ["training rows", "80% interval", "prediction"]
@@ -69,15 +71,7 @@ def test_intervals_of_new_rows_need_no_labels(model, rows):
     np.testing.assert_array_equal(np.isnan(training.get_xdata()), beyond)  # not piled up at the edge
     assert display.ax_.get_ylabel() == "weight"
     assert not display.missed_.any()
-    assert "training rows" not in legend(IntervalDisplay.from_estimator(model, X[40:], train=None))
-
-
-def test_training_rows_of_frames_with_categories_are_given(rows):
-    X = pd.DataFrame({"a": rows[0][:, 0], "ward": pd.Categorical(np.where(rows[0][:, 1] > 0, "u", "v"))})
-    model = fixed_model().fit(X[:40], rows[1][:40])
-    assert "training rows" not in legend(IntervalDisplay.from_estimator(model, X[40:]))
-    given = IntervalDisplay.from_estimator(model, X[40:], train=(X[:40], rows[1][:40]))
-    assert given.training[0].size == 40
+    assert legend(IntervalDisplay.from_estimator(model, X[40:])) == ["90% interval", "prediction"]
 
 
 def test_labels_outside_are_marked():
