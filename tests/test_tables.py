@@ -190,6 +190,8 @@ def test_separator_and_encoding_of_the_training_rows_come_first(table):
     assert table("a,b;c\n1,2;3\n").format.separator == ";"
     assert table("a,b;c\n1,2;3\n", like=Format(",", ".", "utf-8")).format.separator == ","
     assert table("a;b\n1;2\n", like=Format(",", ".", "utf-8")).format.separator == ";"
+    assert table("a\n1\n").format.separator == ","
+    assert table("a\n1\n", like=Format(";", ".", "utf-8")).format.separator == ";"
     latin = PLAIN.replace("usa", "Österreich").encode("cp1252")
     assert table(latin).frame["origin"][0] == "Österreich"
     with pytest.raises(ValueError, match=r"not text in utf-8.*--encoding"):

@@ -123,8 +123,8 @@ class Columns:
             (named, "text that differs in nearly every row names the rows, and is not used"),
             (self.dates, "dates are year, month and day of the week; rows in order of time are rarely exchangeable"),
             (constant, "columns with the same value in every row"),
-            (identifiers, "whole numbers that are all different, as row numbers and identifiers are; as inputs they "
-             f"mislead, and --drop {','.join(identifiers)} leaves them out"),
+            (identifiers, "whole numbers that are all different: row numbers and identifiers mislead as inputs, and "
+             f"--drop {','.join(identifiers)} leaves them out"),
             ([""] if "" in table.frame else [], "columns without a name are not used"),
         ):  # fmt: skip
             if names:

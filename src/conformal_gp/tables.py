@@ -135,7 +135,9 @@ def read_table(
     text, encoding = _decoded(name, content, encoding or (like.encoding if like else None))
     lines = io.StringIO(text, newline="").readlines()
     if separator is None:
-        separator = like.separator if like and like.separator in lines[0] else _guess_separator(lines[:100])
+        one_column = not set("\t;|,") & set(lines[0])
+        known = like is not None and (one_column or like.separator in lines[0])
+        separator = like.separator if like and known else _guess_separator(lines[:100])
     separator = SEPARATORS.get(separator, separator)
     if len(separator) != 1 or separator in '"\r\n' or decimal not in (None, ".", ","):
         raise ValueError(f"--separator takes one character and --decimal . or , and not {separator!r}, {decimal!r}.")
@@ -202,7 +204,7 @@ def _guess_separator(lines: list[str]) -> str:
             widths = {len(row) for row in csv.reader(lines, delimiter=separator) if row}
             if len(widths) == 1 and widths != {1}:
                 return separator
-    return max("\t;|,", key=lines[0].count)
+    return max(",;\t|", key=lines[0].count)
 
 
 def _rows(name: str, lines: list[str], separator: str) -> list[tuple[int, list[str]]]:

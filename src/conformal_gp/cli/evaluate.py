@@ -146,14 +146,12 @@ def _document(finding: Finding) -> dict[str, Any]:
 def _sentences(held_out: HeldOut, X: Any) -> list[str]:
     """On errors of predictions, on which columns matter, and on what would help."""
     from conformal_gp.evaluation import advice
-    from conformal_gp.evaluation.findings import number
 
-    error = ((held_out.y - held_out.prediction[CONFORMAL]) ** 2).mean() ** 0.5
     grown = [f"{name} {growth:+.0%}" for name, growth in held_out.importance.items()]
     more = f" and {len(grown) - MOST_INPUTS} more" if len(grown) > MOST_INPUTS else ""
     help_most = advice(held_out, X.iloc[held_out.rows])
     return [
-        f"Predictions miss by {number(error)} (root mean square), where labels scatter by {number(held_out.y.std())}.",
+        held_out.error(),
         f"Error of predictions when a column is shuffled: {', '.join(grown[:MOST_INPUTS])}{more}.",
         *filter(None, [held_out.one_set(), f"What would help most: {help_most}" if help_most else ""]),
     ]

@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.validation import has_fit_parameter
 
 from conformal_gp.conformal.levels import read_levels, rows_needed
-from conformal_gp.evaluation.findings import USUAL, Finding, Level, one_set_range, percent, supported_levels
+from conformal_gp.evaluation.findings import USUAL, Finding, Level, number, one_set_range, percent, supported_levels
 from conformal_gp.evaluation.parts import columns_of
 from conformal_gp.types import Array, Mask, Rows
 from conformal_gp.validation import ExtrapolationWarning
@@ -47,7 +47,7 @@ class HeldOut:
     intervals: dict[str, Array]
     """Lower and upper ends of each method, (n, 2, levels)."""
     importance: dict[str, float] = field(default_factory=dict)
-    """Growth of the first method's root mean squared error when a column is shuffled, the greatest first."""
+    """Growth of the first method's mean absolute error when a column is shuffled, the greatest first: 0.5 is 50%."""
     beyond: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
     """Rows that lay beyond the rows that they were predicted from, (n,)."""
     rows: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -65,6 +65,13 @@ class HeldOut:
         low, high = 100.0 * one_set_range(level, self.n_ranked)
         held = f"{percent(level)} intervals from one such table hold {low:.0f} to {high:.0f}% of new labels"
         return f"A level is an average over training tables: {held}, in nine tables of ten."
+
+    def error(self) -> str:
+        """How far the first method's predictions miss, in a sentence: medians, as one row may be far off."""
+        miss = np.median(np.abs(self.y - next(iter(self.prediction.values()))))
+        scatter = np.median(np.abs(self.y - np.median(self.y)))
+        labels = f"half of the labels lie within {number(scatter)} of their median"
+        return f"Half of the predictions miss by less than {number(miss)}; {labels}."
 
     def findings(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
         """How each method did at each level, or each of those given."""
@@ -150,7 +157,7 @@ def cross_validate_intervals(
     beyond: list[Mask] = []
     plainer: list[Array] = []
     adapted = False
-    squares, done, n_ranked = np.zeros(len(columns_of(X))), 0, 0
+    added, done, n_ranked = np.zeros(len(columns_of(X))), 0, 0
 
     def noise(model: Any, which: Rows) -> dict[str, Array]:
         takes = noise_variance is not None and has_fit_parameter(model, "noise_variance")
@@ -181,7 +188,7 @@ def cross_validate_intervals(
                         ends = simple.predict_interval(new, asked, **which)
                     plainer.append(ends)
                 if name == first and importance:
-                    squares += test.size * _added_squares(fitted, new, labels[test], random_state)
+                    added += test.size * _added_errors(fitted, new, labels[test], random_state)
             done += 1
             if progress is not None:
                 progress(done, len(splits) * len(models))
@@ -192,8 +199,10 @@ def cross_validate_intervals(
         return {name: np.concatenate([part[place] for part in parts])[order] for name, parts in found.items()}
 
     held, prediction = labels[rows[order]], joined(0)
-    error = float(np.mean((held - prediction[first]) ** 2))
-    growth = _growth_of_error(columns_of(X), error, squares / rows.size) if importance else {}
+    error = np.abs(held - prediction[first]).sum()
+    share = added / error if error > 0.0 else np.where(added > 0.0, np.inf, 0.0)
+    growth = dict(zip(columns_of(X), share.tolist(), strict=True)) if importance else {}
+    growth = {name: growth[name] for name in sorted(growth, key=lambda name: -growth[name])}
     outside = np.concatenate(beyond)[order] if beyond else np.zeros(rows.size, dtype=bool)
     one_width = np.concatenate(plainer)[order] if adapted else None
     return HeldOut(held, levels or [], prediction, joined(1), growth, outside, rows[order], n_ranked, one_width)
@@ -205,16 +214,9 @@ def error_bars(mean: Array, std: Array, levels: Sequence[float]) -> Array:
     return np.stack([mean[:, None] - std[:, None] * z, mean[:, None] + std[:, None] * z], axis=1)
 
 
-def _added_squares(model: Any, X: Any, y: Array, random_state: int | None) -> Array:
-    """By how much the mean squared error grows when each column is shuffled among the rows."""
+def _added_errors(model: Any, X: Any, y: Array, random_state: int | None) -> Array:
+    """By how much the mean absolute error grows when each column is shuffled among the rows."""
     from sklearn.inspection import permutation_importance  # imports ensembles: only where it is asked for
 
-    options = {"scoring": "neg_mean_squared_error", "n_repeats": 5, "random_state": random_state}
+    options = {"scoring": "neg_mean_absolute_error", "n_repeats": 5, "random_state": random_state}
     return np.asarray(permutation_importance(model, X, y, **options).importances_mean)
-
-
-def _growth_of_error(names: Iterable[str], error: float, added: Array) -> dict[str, float]:
-    """Growth of a root mean squared error, the greatest first: 0.5 is 50% more; infinite where there was none."""
-    share = added / error if error > 0.0 else np.where(added > 0.0, np.inf, 0.0)
-    growth = dict(zip(names, np.sqrt(np.maximum(1.0 + share, 0.0)) - 1.0, strict=True))
-    return {name: float(growth[name]) for name in sorted(growth, key=lambda name: -growth[name])}

@@ -9,7 +9,6 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import r2_score
 
 from conformal_gp import __version__
 from conformal_gp.evaluation import (
@@ -22,7 +21,6 @@ from conformal_gp.evaluation import (
     percent,
     verdict,
 )
-from conformal_gp.evaluation.findings import number
 from conformal_gp.frames import input_names
 from conformal_gp.model_words import TUNING, kernel_in_words
 from conformal_gp.report.chart import CONFORMAL, PERCENTS, PLAIN, decimals, text
@@ -133,13 +131,9 @@ def parts(held_out: HeldOut, X: Any) -> str:
 
 def importance(held_out: HeldOut) -> str:
     """Growth of the error when each column is shuffled, and how good predictions are."""
-    prediction, spread = held_out.prediction[CONFORMAL], float(np.std(held_out.y))
-    error = float(np.sqrt(np.mean((held_out.y - prediction) ** 2)))
-    explained = f"; R² {r2_score(held_out.y, prediction):.3f}" if spread > 0.0 else ""
-    quality = f"Root mean squared error {number(error)}; labels scatter by {number(spread)}{explained}."
     rows = [(name, f"{share:+.0%}".replace("-", "\N{MINUS SIGN}")) for name, share in held_out.importance.items()]
     caption = "Error when an input is shuffled"
-    return f"<p>{quality}</p>{table(('input', 'growth of the error'), rows[:ROWS_SHOWN], caption=caption)}"
+    return f"<p>{held_out.error()}</p>{table(('input', 'growth of the error'), rows[:ROWS_SHOWN], caption=caption)}"
 
 
 def model_table(model: Any) -> str:
