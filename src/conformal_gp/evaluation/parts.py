@@ -61,7 +61,19 @@ def coverage_by_parts(held_out: Any, X: Any, confidence_level: Level) -> list[Fi
 
 
 def before_and_after(held_out: Any, confidence_level: Level) -> list[tuple[Finding, Finding]]:
-    """By fifths of the prediction: without map of labels and difficulty, and with them; empty if there are none."""
+    """By fifths of the prediction: without map of labels and difficulty, and with them; empty if there are none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fractions import Fraction
+    >>> from conformal_gp.evaluation import HeldOut, before_and_after
+    >>> y, one_width = np.arange(10.0), np.tile([[-1.0], [5.0]], (10, 1, 1))
+    >>> widths_that_follow = {"a": y[:, None, None] + [[-1.0], [1.0]]}
+    >>> held_out = HeldOut(y, [Fraction(9, 10)], {"a": y}, widths_that_follow, before=one_width)
+    >>> [(before.n_outside, after.n_outside) for before, after in before_and_after(held_out, 0.9)]
+    [(0, 0), (0, 0), (0, 0), (2, 0), (2, 0)]
+    """
     if held_out.before is None:
         return []
     name = next(iter(held_out.intervals))
