@@ -15,7 +15,6 @@ import numpy as np
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.datasets import load_auto_mpg
-from conformal_gp.plotting import DistributionDisplay
 
 X, y = load_auto_mpg(return_X_y=True)
 rng = np.random.default_rng(0)
@@ -51,6 +50,11 @@ ax.spines[["top", "right"]].set_visible(False)
 # fits; the one that was given does not.
 
 worst = np.flatnonzero(wrong)[np.argmin(p[wrong])]
-DistributionDisplay.from_estimator(model, X[new][[worst]], y[new][worst], target_name="miles per gallon")
+grid = np.linspace(0, 50, 500)
+figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+ax.plot(grid, model.predict_cdf(np.repeat(X[new][[worst]], grid.size, axis=0), grid), color="black")
+ax.axvline(y[new][worst], color="black", linestyle=":")
+ax.set_xlabel("miles per gallon")
+ax.set_ylabel("probability of at most this")
 
 plt.show()

@@ -16,10 +16,10 @@ from conformal_gp.evaluation import (
     HeldOut,
     Judgement,
     advice,
+    before_and_after,
     chance_range,
     coverage_by_parts,
     cross_validate_intervals,
-    percent,
     supported_levels,
     verdict,
 )
@@ -103,7 +103,7 @@ def test_without_a_finite_interval_nothing_is_judged():
 def test_findings_count_rows_outside():
     found = Finding.of("m", 0.9, np.arange(4.0), np.array([[0, 1], [2, 3], [1, 2], [-np.inf, np.inf]]))
     assert (found.level, found.n_below, found.n_above, found.n_infinite) == (LEVEL, 1, 0, 1)
-    assert (found.mean_width, found.miscoverage) == (np.inf, 0.25)
+    assert (found.median_width, found.miscoverage) == (1.0, 0.25)
 
 
 def test_chance_range_holds_what_it_says():
@@ -134,10 +134,6 @@ def test_coverage_of_one_set_scatters_as_said():
         held = np.sort(rng.uniform(size=(4000, n)), axis=1)[:, k - 1]  # of uniform scores
         np.testing.assert_allclose(one_set_range(level, n), np.quantile(held, [0.05, 0.95]), atol=0.01)
     assert held_out(np.zeros(3), 1.0).one_set() == ""
-
-
-def test_percent():
-    assert [percent(Fraction(999, 1000)), percent(0.07), percent(0.99949, 1)] == ["99.9%", "7%", "99.9%"]
 
 
 @pytest.mark.parametrize("tails", ["joint", "equal"])
@@ -205,6 +201,20 @@ def test_groups_go_to_models_that_take_them(rows):
     assert sum(part.n_outside for part in parts) == found.findings()[0].n_outside
     with pytest.raises(ValueError, match="groups is given, and fit of Given does not take it"):
         cross_validate_intervals({"a": Given()}, X, y, groups=groups)
+
+
+def test_before_is_the_same_model_without_map_of_labels(rows):
+    X, y = rows[0], np.exp(rows[1])
+    found = cross_validate_intervals({"m": fixed_model(warp="log")}, X, y, [0.5], cv=3, before=True)
+    expected = cross_validate_intervals({"m": fixed_model()}, X, y, [0.5], cv=3, before=True)
+    np.testing.assert_array_equal(found.before, expected.intervals["m"])
+    assert expected.before is None
+    pairs = before_and_after(found, 0.5)
+    assert [sum(part.n_outside for part in parts) for parts in zip(*pairs, strict=True)] == [
+        expected.findings()[0].n_outside,
+        found.findings()[0].n_outside,
+    ]
+    assert before_and_after(expected, 0.5) == []
 
 
 def test_only_the_first_model_warns(rows, recwarn):
@@ -298,7 +308,7 @@ def test_advice_says_what_would_help(uneven):
     levels = (LEVEL, Fraction(99, 100))
     assert advice(held_out(normal, [1.645, np.inf], levels=levels)).startswith("More rows, or a lower level: 99% takes")
     skewed = rng.exponential(size=400) - 0.05
-    assert "warp='yeo-johnson'" in advice(held_out(skewed, np.quantile(skewed, 0.9)))
+    assert advice(held_out(skewed, np.quantile(skewed, 0.9))).startswith("A map of the labels (warp='yeo-johnson') or")
     assert advice(held_out(normal, [1.645, 20.0], levels=levels)).startswith(
         "90% where that is enough: intervals of 99%"
     )

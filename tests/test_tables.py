@@ -97,16 +97,9 @@ def test_cells_that_span_lines_are_read_and_lines_are_right(table):
 
 
 def test_files_that_are_not_there_or_of_no_known_kind(tmp_path):
-    for name, word in (("no.csv", "no.csv: No such file"), ("a.json", "a.json must be CSV"), (".", "has no rows")):
+    for name, word in (("no.csv", "no.csv: No such file"), ("a.json", "a.json must be CSV"), (".", "Is a directory")):
         with pytest.raises(ValueError, match=word):
             read_table(str(tmp_path / name))
-
-
-def test_a_folder_of_parquet_files(tmp_path):
-    frame = pd.DataFrame({"a": np.arange(6.0), "mpg": np.arange(6.0)})
-    for i in range(2):
-        frame[3 * i : 3 * i + 3].to_parquet(tmp_path / f"{i}.parquet", index=False)
-    assert values(read_table(str(tmp_path)))[1] == list(range(6))
 
 
 @pytest.mark.parametrize(("name", "module"), [("a.xlsx", "openpyxl"), ("a.parquet", "pyarrow")])
@@ -197,6 +190,8 @@ def test_separator_and_encoding_of_the_training_rows_come_first(table):
     assert table("a,b;c\n1,2;3\n").format.separator == ";"
     assert table("a,b;c\n1,2;3\n", like=Format(",", ".", "utf-8")).format.separator == ","
     assert table("a;b\n1;2\n", like=Format(",", ".", "utf-8")).format.separator == ";"
+    assert table("a\n1\n").format.separator == ","
+    assert table("a\n1\n", like=Format(";", ".", "utf-8")).format.separator == ";"
     latin = PLAIN.replace("usa", "Österreich").encode("cp1252")
     assert table(latin).frame["origin"][0] == "Österreich"
     with pytest.raises(ValueError, match=r"not text in utf-8.*--encoding"):
@@ -247,8 +242,13 @@ def test_a_new_category_is_named_or_left_out(table):
 
 
 def test_names_are_not_taken_for_categories(table):
-    with pytest.raises(ValueError, match=r"30 different values in 30 rows.*--drop 'name'"):
-        values(table("name,mpg\n" + "".join(f"car {i},{i}\n" for i in range(30))))
+    named = "".join(f"car {i},m{i // 2},{i},{i}\n" for i in range(30))
+    with pytest.raises(ValueError, match=r"16 different values in 30 rows.*--drop 'maker'"):
+        values(table("name,maker,a,mpg\n" + named.replace("m0,", "m99,", 1)))
+    with pytest.warns(UserWarning, match="names the rows, and is not used: 'name'"):
+        assert values(table("name,maker,a,mpg\n" + named), drop=["maker"])[0] == [[i] for i in range(30)]
+    with pytest.raises(ValueError, match="besides 'mpg' there are only names of rows: 'name'"):
+        values(table("name,maker,a,mpg\n" + named), drop=["maker", "a"])
     countries = "from,mpg\n" + "".join(f"country {i % 98},{i % 7}\n" for i in range(98 * 50))
     assert len(values(table(countries))[0]) == 98 * 50
 

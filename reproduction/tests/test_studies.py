@@ -5,7 +5,7 @@ import pytest
 
 from reproduction.comparators import SplitConformal
 from reproduction.experiments.folds import N_FOLDS
-from reproduction.studies import benchmark_sets, coverage, distributions, shifts, simulators, starts
+from reproduction.studies import benchmark_sets, coverage, distributions, scatter, shifts, simulators, starts
 from reproduction.studies.cells import CELLS
 from reproduction.studies.functions import FUNCTIONS, draw
 
@@ -81,6 +81,17 @@ def test_test_functions_have_the_noise_that_is_asked_for(name):
     quiet, noisy = (draw(name, 2000, noise, 3) for noise in (0.0, 0.2))
     np.testing.assert_array_equal(quiet[0], noisy[0])
     assert np.std(noisy[1] - quiet[1]) == pytest.approx(0.2 * np.std(quiet[1]), rel=0.15)
+
+
+def test_the_page_of_the_scatter_study(tmp_path):
+    task = scatter.one_task("Branin", 30, 0.2, 1, "holdout")
+    assert task["ranked"] == 15
+    assert 0.5 < task["inside"] <= 1.0
+    rng = np.random.default_rng(0)  # counted labels inside, by the Beta law itself
+    inside = rng.binomial(scatter.N_TEST, rng.beta(18, 2, size=4000)) / scatter.N_TEST
+    assert scatter.beta_law(19) == (pytest.approx(inside.mean(), abs=0.004), pytest.approx(inside.std(), rel=0.03))
+    scatter.write({("holdout", 60, 0.0): [{"inside": share, "ranked": 19} for share in (0.85, 0.95)]}, tmp_path)
+    assert "| holdout | 60 | 19 | 0 | 90.0 | 7.1 | 6.6 | 85.0 |" in (tmp_path / "scatter.md").read_text()
 
 
 def test_the_page_of_the_distributions_study(tmp_path):

@@ -88,10 +88,13 @@ class Columns:
         expanded = learnt._with_dates(table)
         # parts that are 0 in every row, as hours may be, are no inputs
         parts = [name for name in expanded.frame if name not in table.frame and expanded.frame[name].any()]
-        for name in [name for name in used if name not in dated] + parts:
+        named = [name for name in used if name not in dated and _names_rows(table, name, marks)]
+        for name in [name for name in used if name not in (*dated, *named)] + parts:
             learnt._learn(expanded, name)
-        learnt._warn(expanded)
-        return learnt
+        if not set(learnt.categories) - {noise}:
+            raise ValueError(f"{table.name}: besides '{target}' there are only names of rows: {listed(named)}.")
+        learnt._warn(expanded, named)
+        return replace(learnt, left_out=(*learnt.left_out, *named))
 
     def _learn(self, table: Table, name: str) -> None:
         """What a column of training rows holds."""
@@ -110,17 +113,18 @@ class Columns:
             )
         self.categories[name], self.fill[name] = sorted(counts.index), counts.sort_index().idxmax()
 
-    def _warn(self, table: Table) -> None:
+    def _warn(self, table: Table, named: list[str]) -> None:
         """Say what was done to the columns."""
         text = [name for name, categories in self.categories.items() if categories]
         identifiers = [name for name in self.categories if name != self.noise and _numbers_rows(table, name)]
         constant = [name for name in self.categories if table.frame[name].nunique() == 1]
         for names, what in (
             (text, "columns of text are categories"),
+            (named, "text that differs in nearly every row names the rows, and is not used"),
             (self.dates, "dates are year, month and day of the week; rows in order of time are rarely exchangeable"),
             (constant, "columns with the same value in every row"),
-            (identifiers, "whole numbers that are all different, as row numbers and identifiers are; as inputs they "
-             f"mislead, and --drop {','.join(identifiers)} leaves them out"),
+            (identifiers, "whole numbers that are all different: row numbers and identifiers mislead as inputs, and "
+             f"--drop {','.join(identifiers)} leaves them out"),
             ([""] if "" in table.frame else [], "columns without a name are not used"),
         ):  # fmt: skip
             if names:
@@ -154,7 +158,7 @@ class Columns:
                 where = table.place(name, int(wrong[0]))
                 raise ValueError(f"{where}: '{cells[wrong[0]]}' is not a date as others of {self.source} are.")
             hours = moments.dt.hour + moments.dt.minute / 60.0
-            whole = {"year": moments.dt.year, "month": moments.dt.month, "day of week": moments.dt.dayofweek}
+            whole = {"year": moments.dt.year, "month": moments.dt.month, "day of week": moments.dt.day_of_week}
             parts |= {f"{name} ({part})": values for part, values in (whole | {"hour": hours}).items()}
         return table._replace(frame=table.frame.assign(**parts)) if parts else table
 
@@ -231,6 +235,13 @@ class Columns:
 def _most(cells: pd.Series, pattern: re.Pattern[str]) -> bool:
     """Whether more than half of the cells that are not empty match."""
     return 2 * sum(pattern.fullmatch(cell) is not None for cell in cells) > (cells != "").sum()
+
+
+def _names_rows(table: Table, name: str, marks: Sequence[str]) -> bool:
+    """Whether a column is text that differs in more than four rows of five, as names do."""
+    present = table.texts(name, marks).loc[lambda cells: cells != ""]
+    numeric = pd.api.types.is_numeric_dtype(table.frame[name].dtype) or _most(present, _LIKE_NUMBER)
+    return not numeric and present.nunique() > max(2, 0.8 * len(present))
 
 
 def _date_format(table: Table, name: str, cells: pd.Series) -> str:

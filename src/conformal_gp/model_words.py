@@ -47,7 +47,7 @@ def _lengths(shape: Kernel, names: Sequence[str], scaled: bool) -> str:
     if lengths.size == 0:
         return ""
     unit = " standard deviations of the inputs" if scaled else ""
-    if lengths.size == 1:
+    if np.ptp(lengths) == 0.0:
         return f", length scale {lengths[0]:.3g}{unit}"
     known = names if len(names) == lengths.size else [f"x{i}" for i in range(lengths.size)]
     each = [f"{name} {length:.3g}" for name, length in zip(known, lengths, strict=True)]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
 import re
 import sys
 import warnings
@@ -81,7 +80,7 @@ def did_you_mean(name: str, known: Iterable[Any]) -> str:
 
 def kind_of(name: str) -> str:
     """The kind of a table file by its ending, "text", "tabs", "parquet" or "excel"; raises if its extra is missing."""
-    kind = "parquet" if os.path.isdir(name) else ENDINGS.get(PurePath(name).suffix.lower())
+    kind = ENDINGS.get(PurePath(name).suffix.lower())
     if kind is None:
         raise ValueError(f"{name} must be CSV (.csv, .txt, .dat), TSV (.tsv), Parquet (.parquet) or Excel (.xlsx).")
     _need_extra(name, kind)
@@ -117,14 +116,12 @@ def read_table(
     encoding: str | None = None,
     like: Format | None = None,
 ) -> Table:
-    """Read a table by its header; ``-`` is standard input, and a folder may hold Parquet files.
+    """Read a table by its header; ``-`` is standard input.
 
     Separator, decimal mark and encoding of a text file are those given, else those of the table that it goes with
     (``like``), else what the file shows.
     """
     name, kind = ("standard input", "text") if source == "-" else (source, kind_of(source))
-    if os.path.isdir(source):
-        return _typed(name, source, "parquet")
     try:
         content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except OSError as error:
@@ -138,7 +135,9 @@ def read_table(
     text, encoding = _decoded(name, content, encoding or (like.encoding if like else None))
     lines = io.StringIO(text, newline="").readlines()
     if separator is None:
-        separator = like.separator if like and like.separator in lines[0] else _guess_separator(lines[:100])
+        one_column = not set("\t;|,") & set(lines[0])
+        known = like is not None and (one_column or like.separator in lines[0])
+        separator = like.separator if like and known else _guess_separator(lines[:100])
     separator = SEPARATORS.get(separator, separator)
     if len(separator) != 1 or separator in '"\r\n' or decimal not in (None, ".", ","):
         raise ValueError(f"--separator takes one character and --decimal . or , and not {separator!r}, {decimal!r}.")
@@ -159,8 +158,8 @@ def _checked(table: Table) -> Table:
     return table
 
 
-def _typed(name: str, source: Any, kind: str) -> Table:
-    """A table whose cells have types already, from a file in memory or a folder."""
+def _typed(name: str, source: io.BytesIO, kind: str) -> Table:
+    """A table whose cells have types already, from a file in memory."""
     _need_extra(name, kind)
     try:
         frame = pd.read_parquet(source) if kind == "parquet" else _sheet(name, source)
@@ -205,7 +204,7 @@ def _guess_separator(lines: list[str]) -> str:
             widths = {len(row) for row in csv.reader(lines, delimiter=separator) if row}
             if len(widths) == 1 and widths != {1}:
                 return separator
-    return max("\t;|,", key=lines[0].count)
+    return max(",;\t|", key=lines[0].count)
 
 
 def _rows(name: str, lines: list[str], separator: str) -> list[tuple[int, list[str]]]:

@@ -17,6 +17,9 @@ def test_evaluate(command_line, train):
         assert word in result.stdout
     assert re.search(r"when a column is shuffled: .*kind \+\d+%", result.stdout)
     document = command_line.json("evaluate", train, "-t", "y", *FAST, "-c", "80%")
+    assert document["before_and_after"] == []
+    mapped = command_line("evaluate", train, "-t", "y", *FAST, "-c", "80%", "--warp", "yeo-johnson").stdout
+    assert "80%, before and after a map of the labels or a difficulty was chosen" in mapped
     assert [finding["method"] for finding in document["findings"]] == ["guaranteed", "plain GP"]
     for found in document["findings"]:
         assert found["n_below"] + found["n_above"] == found["outside"]
@@ -44,9 +47,10 @@ def test_few_rows_are_not_oversold(command_line):
     assert "99%" not in result.stdout
     assert "infinite" not in result.stdout
     assert "too few rows to tell" in " ".join(result.stdout.split())
-    assert re.search(r"ranked rows, nine in ten sets have intervals that hold \d+ to \d+%", result.stdout)
+    assert re.search(r"intervals from one such table hold \d+ to \d+% of new labels", result.stdout)
+    assert "No map of the labels and no difficulty was chosen" in result.stdout
     assert "What would help most: More rows" in result.stdout
-    assert "99 for 99%, besides rows that tune the model" in result.stderr
+    assert "452 rows for 99%" in result.stderr  # two folds of three train
 
 
 def test_evaluate_says_what_would_help(command_line):
@@ -94,10 +98,9 @@ def _and_keep(method, kept):
     return wrapped
 
 
-@pytest.mark.parametrize("kind", ["intervals", "coverage", "importance", "band", "distribution"])
-def test_plot(command_line, train, new, kind):
-    tables = [train, new] if kind == "distribution" else [train]
-    result = command_line("plot", *tables, "-t", "y", "--kind", kind, *FAST, "-o", "p.svg")
+@pytest.mark.parametrize("kind", ["intervals", "coverage", "band"])
+def test_plot(command_line, train, kind):
+    result = command_line("plot", train, "-t", "y", "--kind", kind, *FAST, "-o", "p.svg")
     assert "Picture: p.svg" in result.stderr
     assert (command_line.folder / "p.svg").read_text().startswith("<?xml")
 
@@ -106,11 +109,7 @@ def test_plot_mistakes(command_line, train, new):
     common = ("-t", "y", "-o", "p.png")
     assert "--out must end in .png" in command_line.error("plot", train, "-t", "y", "-o", "p.xyz")
     assert "Did you mean 'kind'" in command_line.error("plot", train, *common, "--kind", "band", "--input", "kidn")
-    assert "takes DATA and NEW" in command_line.error("plot", train, *common, "--kind", "distribution")
     assert "takes DATA alone" in command_line.error("plot", train, new, *common, "--kind", "band")
-    assert "between 1 and 8, got 9" in command_line.error(
-        "plot", train, new, *common, "--kind", "distribution", "--row", 9
-    )
     picture = command_line.write("train.png", b"x")
     assert "which is an input" in command_line.error("plot", train, picture, "-t", "y", "-o", picture)
 

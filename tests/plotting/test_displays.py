@@ -9,16 +9,9 @@ import polars as pl
 import pytest
 
 from cases import fixed_model
-from conformal_gp import ConformalGPRegressor
 from conformal_gp.evaluation import chance_range
 from conformal_gp.metrics import coverage
-from conformal_gp.plotting import (
-    CoverageDisplay,
-    DistributionDisplay,
-    ImportanceDisplay,
-    IntervalDisplay,
-    PredictionBandDisplay,
-)
+from conformal_gp.plotting import CoverageDisplay, IntervalDisplay, PredictionBandDisplay
 
 LEVELS = [0.5, 0.9]
 
@@ -37,8 +30,6 @@ DRAWN = {
     "intervals": lambda model, X, y, ax: IntervalDisplay.from_estimator(model, X[40:], y[40:], ax=ax),
     "band": lambda model, X, y, ax: PredictionBandDisplay.from_estimator(model, X, y, n_points=9, ax=ax),
     "coverage": lambda model, X, y, ax: CoverageDisplay.from_estimator({"a": model, "b": model}, X[40:], y[40:], ax=ax),
-    "distribution": lambda model, X, y, ax: DistributionDisplay.from_estimator(model, X[40:41], y[40], ax=ax),
-    "importance": lambda model, X, y, ax: ImportanceDisplay.from_estimator(model, X[40:], y[40:], ax=ax),
 }
 
 
@@ -53,25 +44,24 @@ def test_legends_and_titles_are_above_the_data(model, rows, pyplot, kind, style,
         assert display.plot().ax_ is not ax
         ax.set_title("a title")
         figure.draw_without_rendering()
-        legend = ax.get_legend()
-        assert (legend is None) == (kind == "importance")
-        if legend is not None:
-            box = legend.get_window_extent()
-            assert box.ymin >= ax.get_window_extent().ymax - 1
-            assert box.width <= figure.bbox.width
-            assert ax.title.get_window_extent().ymin >= box.ymax - 1
+        box = ax.get_legend().get_window_extent()
+        assert box.ymin >= ax.get_window_extent().ymax - 1
+        assert box.width <= figure.bbox.width
+        assert ax.title.get_window_extent().ymin >= box.ymax - 1
     assert (ax.get_facecolor()[0] < 0.5) == (style == "dark_background")
 
 
 def test_without_matplotlib_an_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match="Pictures need Matplotlib: pip install"):
-        ImportanceDisplay({"a": 1.0}).plot()
+        CoverageDisplay([0.5], [[0, 1]], confidence_level=0.9).plot()
 
 
 def test_intervals_of_new_rows_need_no_labels(model, rows):
     X, y = rows
-    display = IntervalDisplay.from_estimator(model, X[40:], confidence_level=0.8, target_name="weight")
+    display = IntervalDisplay.from_estimator(
+        model, X[40:], confidence_level=0.8, target_name="weight", train=(X[:40], y[:40])
+    )
     np.testing.assert_array_equal(display.order_, np.argsort(model.predict(X[40:])))
     np.testing.assert_array_equal(display.intervals, model.predict_interval(X[40:], 0.8))
     assert legend(display) == ["training rows", "80% interval", "prediction"]
@@ -81,15 +71,7 @@ def test_intervals_of_new_rows_need_no_labels(model, rows):
     np.testing.assert_array_equal(np.isnan(training.get_xdata()), beyond)  # not piled up at the edge
     assert display.ax_.get_ylabel() == "weight"
     assert not display.missed_.any()
-    assert "training rows" not in legend(IntervalDisplay.from_estimator(model, X[40:], train=None))
-
-
-def test_training_rows_of_frames_with_categories_are_given(rows):
-    X = pd.DataFrame({"a": rows[0][:, 0], "ward": pd.Categorical(np.where(rows[0][:, 1] > 0, "u", "v"))})
-    model = fixed_model().fit(X[:40], rows[1][:40])
-    assert "training rows" not in legend(IntervalDisplay.from_estimator(model, X[40:]))
-    given = IntervalDisplay.from_estimator(model, X[40:], train=(X[:40], rows[1][:40]))
-    assert given.training[0].size == 40
+    assert legend(IntervalDisplay.from_estimator(model, X[40:])) == ["90% interval", "prediction"]
 
 
 def test_labels_outside_are_marked():
@@ -100,16 +82,20 @@ def test_labels_outside_are_marked():
     assert display.ax_.get_title(loc="left") == "90% intervals: 2 of 3 labels inside (66.7%)"
     (crosses,) = [line for line in display.ax_.lines if line.get_label() == "label outside"]
     assert (crosses.get_xdata(), crosses.get_ydata()) == ([2], [9])
-    (arrow,) = [line for line in display.ax_.lines if line.get_label() == "no finite end"]
+    (arrow,) = [line for line in display.ax_.lines if line.get_label() == "goes on beyond the picture"]
     assert (arrow.get_marker(), arrow.get_xdata()) == ("^", [1])
 
 
-def test_band_is_the_prediction_along_one_input(model, rows):
+@pytest.mark.parametrize("row", [None, 7])
+def test_band_is_the_prediction_along_one_input(model, rows, row):
     X, y = rows
     display = PredictionBandDisplay.from_estimator(
-        model, X, y, feature=1, fixed={2: 0.7}, confidence_level=LEVELS[::-1], n_points=11
+        model, X, y, feature=1, row=row, confidence_level=LEVELS[::-1], n_points=11
     )
-    along = np.tile([np.median(X[:, 0]), 0.0, 0.7], (11, 1))
+    others = X[:, [0, 2]] / X[:, [0, 2]].std(axis=0)
+    middle = ((others - np.median(others, axis=0)) ** 2).sum(axis=1)
+    held = np.argmin(middle) if row is None else row
+    along = np.tile(X[held], (11, 1))
     along[:, 1] = np.linspace(X[:, 1].min(), X[:, 1].max(), 11)
     np.testing.assert_allclose(display.line_.get_xdata(), along[:, 1])
     np.testing.assert_allclose(display.line_.get_ydata(), model.predict(along))
@@ -119,25 +105,10 @@ def test_band_is_the_prediction_along_one_input(model, rows):
         for x, ends in zip(along[:, 1], expected[:, :, k], strict=True):
             np.testing.assert_allclose(drawn[x], ends)
     assert legend(display) == ["90%", "50%", "prediction", "other rows", "rows near the held values"]
-    assert display.ax_.get_xlabel().replace("\n", " ").startswith("x1 others held at x0 ")
-    # rows in full are nearer to the held values than those that fade
-    scaled = ((X - along[0]) / X.std(axis=0))[:, [0, 2]]
-    distance = np.sqrt((scaled**2).sum(axis=1))
+    assert display.ax_.get_xlabel().replace("\n", " ").startswith(f"x1 others held at x0 {X[held, 0]:.4g}")
+    distance = ((others - others[held]) ** 2).sum(axis=1)
     assert display.near.sum() == 12
     assert distance[display.near].max() <= distance[~display.near].min()
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, lambda X, columns: pl.DataFrame(X, schema=columns)])
-def test_frames_keep_their_names(rows, frame):
-    X, y = rows
-    table = frame(X, columns=["a", "b", "c"])
-    model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit(table, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # scikit-learn warns of missing feature names
-        display = PredictionBandDisplay.from_estimator(model, table, feature="b", fixed={"a": 1.0}, n_points=4)
-    along = np.tile([1.0, 0.0, np.median(X[:, 2])], (4, 1))
-    along[:, 1] = display.grid
-    np.testing.assert_allclose(display.prediction, model.predict(frame(along, columns=["a", "b", "c"])))
 
 
 @pytest.mark.parametrize("polars", [False, True])
@@ -148,18 +119,18 @@ def test_categories_have_ticks_with_their_names(rows, polars):
     if polars:
         frame = pl.DataFrame({"a": X[:, 0], "kind": pl.Series(kinds, dtype=pl.Categorical), "on": X[:, 2] > 0})
     model = fixed_model().fit(frame, y)
-    display = PredictionBandDisplay.from_estimator(model, frame, y, feature="kind", confidence_level=0.8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # scikit-learn warns of missing feature names
+        display = PredictionBandDisplay.from_estimator(model, frame, y, feature="kind", row=3, confidence_level=0.8)
     assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == ["left", "middle", "right"]
-    rows_of = {"a": np.full(3, np.median(X[:, 0])), "kind": ["left", "middle", "right"]}
-    rows_of["on"] = np.full(3, np.mean(X[:, 2] > 0) > 0.5)
-    expected = pd.DataFrame(rows_of).astype({"kind": pd.CategoricalDtype(["left", "middle", "right"])})
+    first = [int(np.argmax(kinds == kind)) for kind in ("left", "middle", "right")]
+    expected = pd.DataFrame({"a": X[[3] * 3, 0], "kind": frame["kind"][first], "on": X[[3] * 3, 2] > 0})
     if polars:
-        expected = pl.DataFrame(rows_of).with_columns(pl.col("kind").cast(pl.Categorical))
+        expected = pl.DataFrame({"a": X[[3] * 3, 0], "kind": frame["kind"][first], "on": X[[3] * 3, 2] > 0})
     np.testing.assert_allclose(display.intervals[:, :, 0], model.predict_interval(expected, 0.8))
-    over_a = PredictionBandDisplay.from_estimator(model, frame, feature="a", fixed={"kind": "left"}, n_points=3)
-    assert "kind left" in over_a.ax_.get_xlabel().replace("\n", " ")
-    with pytest.raises(ValueError, match="fixed must hold a category of 'kind': left, middle, right; got 'up'"):
-        PredictionBandDisplay.from_estimator(model, frame, feature="a", fixed={"kind": "up"})
+    assert display.ax_.get_ylim()[0] < display.intervals.min()  # bars end inside the axes
+    over_a = PredictionBandDisplay.from_estimator(model, frame, feature="a", row=3, n_points=3)
+    assert f"kind {kinds[3]}" in over_a.ax_.get_xlabel().replace("\n", " ")
 
 
 def test_infinite_ends_go_to_the_edge_with_arrowheads():
@@ -181,7 +152,7 @@ def test_infinite_ends_go_to_the_edge_with_arrowheads():
     [
         ({"feature": 3}, "feature must be a column: 0 to 2, or x0, x1, x2; got 3"),
         ({"feature": True}, "feature must be .* got True"),
-        ({"fixed": {"b": 0.0}}, "fixed must be a column.* got 'b'"),
+        ({"row": 60}, "row must be a row of X: 0 to 59, or None; got 60"),
         ({"confidence_level": 95}, "confidence_level must lie strictly between 0 and 1"),
     ],
 )
@@ -190,7 +161,7 @@ def test_bad_arguments_of_a_band(model, rows, options, message):
         PredictionBandDisplay.from_estimator(model, rows[0], **options)
 
 
-def test_shapes_must_agree(model, rows):
+def test_shapes_must_agree():
     band, two = PredictionBandDisplay.from_predictions, [[0, 1], [0, 1]]
     with pytest.raises(ValueError, match=r"intervals must have shape \(n, 2, 2\)"):
         band([0, 1], [0, 1], two, confidence_level=[0.8, 0.9])
@@ -200,10 +171,6 @@ def test_shapes_must_agree(model, rows):
         band([0, 1], [0, 1], two, confidence_level=0.9, x=[1])
     with pytest.raises(ValueError, match=r"intervals must have shape \(n, 2\)"):
         IntervalDisplay.from_predictions(None, [0], [[0, 1, 2]])
-    with pytest.raises(ValueError, match="X must be one row, got 2"):
-        DistributionDisplay.from_estimator(model, rows[0][:2])
-    with pytest.raises(ValueError, match="growth must hold an input"):
-        ImportanceDisplay({})
 
 
 def test_coverage_and_what_chance_allows(model, rows):
@@ -217,25 +184,3 @@ def test_coverage_and_what_chance_allows(model, rows):
     assert one.get_marker() != two.get_marker()
     np.testing.assert_array_equal(display.band, chance_range(LEVELS[::-1], 20))
     assert legend(display) == ["chance, 20 rows", "as asked for", "one", "two"]
-
-
-def test_the_drawn_function_is_the_cdf(model, rows):
-    X, y = rows
-    display = DistributionDisplay.from_estimator(model, X[41:42], y[41], quantiles=[0.1, 0.5], target_name="label")
-    values, edges, _ = display.line_.get_data()
-    for label in display.steps.mean() + np.array([-0.4, 0.0, 0.3]):
-        height = values[np.searchsorted(edges, label, side="right") - 1]
-        assert height == pytest.approx(model.predict_cdf(X[41:42], [label])[0])
-    np.testing.assert_allclose(display.values, model.predict_quantiles(X[41:42], [0.1, 0.5])[0])
-    assert [text.split(":")[0] for text in legend(display)] == ["10% quantile", "50% quantile", "true label"]
-    endless = DistributionDisplay.from_predictions([-np.inf, -np.inf, 0.0, 1.0, np.inf], quantiles=[0.1, 0.5])
-    assert legend(endless)[0] == "10% quantile: \N{MINUS SIGN}∞ (no finite end)"
-
-
-def test_inputs_that_matter(model, rows):
-    display = ImportanceDisplay.from_estimator(model, rows[0][40:], rows[1][40:], max_inputs=2)
-    assert list(display.growth) == ["x0", "x1"]
-    assert len(display.bars_) == 2
-    assert "(1 more inputs below these)" in display.ax_.get_xlabel().replace("\n", " ")
-    endless = ImportanceDisplay.from_predictions({"a": np.inf, "b": -0.02})
-    assert [text.get_text() for text in endless.ax_.texts] == ["∞", "\N{MINUS SIGN}2%"]

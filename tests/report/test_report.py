@@ -12,9 +12,9 @@ from sklearn.model_selection import ShuffleSplit
 
 from cases import fixed_model
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.metrics import coverage, mean_width
+from conformal_gp.metrics import coverage
 from conformal_gp.report import build_report
-from conformal_gp.report.chart import PERCENTS, decimals, inside_from, text
+from conformal_gp.report.chart import PERCENTS, decimals, text
 
 from .conftest import NAMES, TARGET
 
@@ -57,8 +57,8 @@ def test_the_table_has_the_library_s_numbers(report):
     for cells in inside[1:]:
         k = PERCENTS.index(int(cells[0][:-1]))
         for ends, shown in ((report.intervals[:, :, k], cells[1:3]), (report.plain[:, :, k], cells[5:7])):
-            assert shown == [f"{100 * coverage(report.y, ends):.1f}%", text(mean_width(ends), digits)]
-    assert inside[-1][2:5] == ["∞", "96.7% to 100.0%", "infinite"]  # 72 rows to rank cannot support 99%
+            assert shown == [f"{100 * coverage(report.y, ends):.1f}%", text(np.median(ends[:, 1] - ends[:, 0]), digits)]
+    assert inside[-1][2:5] == ["∞", "96.7 to 100.0%", "infinite"]  # 72 rows to rank cannot support 99%
     assert "From 99% on, intervals have no finite ends: there are too few rows" in report.page
 
 
@@ -78,19 +78,11 @@ def test_the_chart_has_the_library_s_numbers(report):
         assert abs(row["y"] - report.y[i]) <= half
 
 
-def test_inside_from_tells_the_coverage_of_every_level(report):
-    found = inside_from(report.y, report.intervals)
-    shares = [(found <= percent).mean() for percent in PERCENTS]
-    np.testing.assert_allclose(shares, coverage(report.y, report.intervals))
-    assert found.min() == 50
-    assert len(set(found)) > 10
-
-
 def test_names_are_text(report):
     page = Page(report.page)
     assert [attributes.get("type", "") for tag, attributes in page.tags if tag == "script"] == ["application/json", ""]
     assert not {"b", "i", "img"} & {tag for tag, _ in page.tags}
-    assert [row[0] for row in page.tables[-1][1:]] == [f"{TARGET} (label)", *NAMES]
+    assert {row[0] for row in page.tables[-2][1:]} == set(NAMES)  # which inputs matter
     data = embedded(report.page)
     assert data["inputs"] == NAMES
     assert data["target"] == TARGET
@@ -136,15 +128,10 @@ def test_too_few_labels_inside_and_what_would_help():
     assert "What would help most: leave out &#x27;id&#x27;, which numbers the rows" in page
 
 
-def test_a_sample_of_the_rows_is_drawn(report):
-    page = build_report(report.X, report.y, model=fixed_model(), cv=3, max_chart_rows=7)
-    assert len(embedded(page)["rows"]) == 7
-    assert "7 of 90 held-out rows are drawn" in re.sub(r"\s+", " ", page)
-
-
 def test_rows_that_were_held_out_once_are_those_of_the_page(report):
     cv = ShuffleSplit(1, test_size=20, random_state=0)
     page = build_report(report.X, report.y, model=fixed_model(), cv=cv)
+    assert "20 of 20 held-out rows are drawn" in re.sub(r"\s+", " ", page)
     held_out = next(cv.split(report.X))[1]
     rows = embedded(page)["rows"]
     assert sorted(row["row"] for row in rows) == sorted(held_out + 1)
@@ -157,16 +144,21 @@ def test_progress_and_the_same_page_again(report):
     heard = []
     options = {"target_name": TARGET, "title": "A <i>title</i>", "model": fixed_model(), "cv": 5}
     page = build_report(report.X, report.y, progress=lambda *fits: heard.append(fits), **options)
-    assert heard == [(done, 6) for done in range(2, 7)]
+    assert heard == [(done, 5) for done in range(1, 6)]
     assert page == report.page
 
 
-def test_many_columns_are_cut_short(monkeypatch):
-    monkeypatch.setattr("conformal_gp.report.tables.ROWS_SHOWN", 4)
+def test_before_and_after_widths_follow_the_rows():
     rng = np.random.default_rng(0)
-    page = build_report(rng.normal(size=(12, 7)), rng.normal(size=12), model=fixed_model(), cv=2)
-    assert "12 rows, 7 inputs; 3 more inputs not listed" in page
-    assert len(Page(page).tables[-1]) == 6  # heading, label and four inputs
+    X = rng.uniform(size=(150, 1))
+    y = np.exp(3 * X[:, 0] + 0.5 * rng.standard_normal(150))
+    model = ConformalGPRegressor("se", tuning="holdout", warp="log", difficulty=None, n_restarts=0, random_state=0)
+    page = build_report(X, y, model=model, cv=2)
+    (found,) = [rows for rows in Page(page).tables if "outside before" in rows[0]]
+    widths = np.array([[float(row[k]) for k in (3, 5)] for row in found[1:]])
+    assert widths[0, 0] < 0.5 * widths[0, 1]  # where labels are small
+    assert "map of labels</th><td>log" in page
+    assert "No map of labels and no difficulty was chosen" in build_report(X[:40], y[:40], model=fixed_model(), cv=2)
 
 
 @pytest.mark.parametrize("factor", [1e-9, 1e9])
@@ -182,8 +174,6 @@ def test_bad_arguments(report):
         build_report(report.X, report.y, model=Ridge())
     with pytest.raises(ValueError, match=r"row_numbers must have one number for each of 90 rows, got \(2,\)"):
         build_report(report.X, report.y, model=fixed_model(), row_numbers=[1, 2])
-    with pytest.raises(ValueError, match="max_chart_rows must be at least 1, got 0"):
-        build_report(report.X, report.y, max_chart_rows=0)
     with pytest.raises(ValueError, match="X contains NaN in row 0, column 0"):
         build_report(np.full((20, 1), np.nan), np.zeros(20))
 

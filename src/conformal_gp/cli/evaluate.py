@@ -45,21 +45,30 @@ def evaluate(
     output = Output(quiet=quiet)
     levels = parse_levels(confidence, any_level=any_level)
     training = read_training(data, target, reading, output)
-    held_out = cross_validated(training, choice, folds, output, levels or None, tails=tails, importance=True)
+    asked = {"tails": tails, "importance": True, "before": True}
+    held_out = cross_validated(training, choice, folds, output, levels or None, **asked)
     if not levels:
-        output.notice(more_rows(held_out.levels))
+        output.notice(more_rows(held_out.levels, share=1 - 1 / (folds or 10)))
     findings, sentences = held_out.findings(), _sentences(held_out, training.X)
     by_group = held_out.by_group()
     if as_json:
+        from conformal_gp.evaluation import before_and_after
+
+        pairs = before_and_after(held_out, held_out.levels[0])
         counts = {"rows": training.y.size, "held_out": held_out.y.size, "inputs": list(training.X)}
-        found = {"findings": [_document(finding) for finding in findings], "importance": held_out.importance}
+        found: dict[str, Any] = {
+            "findings": [_document(finding) for finding in findings],
+            "before_and_after": [[*map(_document, pair)] for pair in pairs],
+            "importance": held_out.importance,
+        }
         if by_group:
             found["groups"] = [_document(finding) for finding in by_group]
         output.document({"target": target, **counts, **found, "words": sentences})
     else:
-        tables = [_table(findings, f"{target}: {held_out.y.size} of {training.y.size} rows held out")]
+        title = f"{target}: {held_out.y.size} of {training.y.size} rows held out"
+        tables = _tables(held_out, findings, title)
         if by_group:
-            tables.append(_table(by_group, f"By {training.groups}, each judged as one of so many groups", "rows"))
+            tables.insert(1, _findings(by_group, f"By {training.groups}, each judged as one of so many groups", "rows"))
         output.result(*tables, *sentences)
 
 
@@ -137,34 +146,61 @@ def _document(finding: Finding) -> dict[str, Any]:
 def _sentences(held_out: HeldOut, X: Any) -> list[str]:
     """On errors of predictions, on which columns matter, and on what would help."""
     from conformal_gp.evaluation import advice
-    from conformal_gp.evaluation.findings import number
 
-    error = ((held_out.y - held_out.prediction[CONFORMAL]) ** 2).mean() ** 0.5
     grown = [f"{name} {growth:+.0%}" for name, growth in held_out.importance.items()]
     more = f" and {len(grown) - MOST_INPUTS} more" if len(grown) > MOST_INPUTS else ""
     help_most = advice(held_out, X.iloc[held_out.rows])
     return [
-        f"Predictions miss by {number(error)} (root mean square), where labels scatter by {number(held_out.y.std())}.",
+        held_out.error(),
         f"Error of predictions when a column is shuffled: {', '.join(grown[:MOST_INPUTS])}{more}.",
         *filter(None, [held_out.one_set(), f"What would help most: {help_most}" if help_most else ""]),
     ]
 
 
-def _table(findings: list[Finding], title: str, of: str = "error bars") -> Any:
+def _findings(findings: list[Finding], title: str, of: str = "error bars") -> Any:
+    """A table of what was found, with one of the method, or of the rows, in its second column."""
+    from conformal_gp.evaluation import percent
+    from conformal_gp.evaluation.findings import number
+
+    rows: list[tuple[str, ...]] = []
+    for finding in findings:
+        low, high = finding.chance()
+        chance, outside = f"{100 * low:.1f} to {percent(high, 1)}", percent(finding.miscoverage, 1)
+        width, promise = number(finding.median_width), finding.judgement.value
+        rows.append((percent(finding.level), finding.among or finding.method, outside, chance, width, promise))
+    return _table(title, ("level", of, "outside", "by chance", "median width", "promise"), rows)
+
+
+def _tables(held_out: HeldOut, findings: list[Finding], title: str) -> list[Any]:
+    """What was found; and where widths follow the rows, coverage by fifths of the prediction before and after that."""
+    from conformal_gp.evaluation import before_and_after, percent
+    from conformal_gp.evaluation.findings import number
+
+    level = held_out.levels[0]
+    parts: list[tuple[str, ...]] = []
+    for before, after in before_and_after(held_out, level):
+        shares = (percent(part.miscoverage, 1) for part in (before, after))
+        widths = (number(part.median_width) for part in (before, after))
+        parts.append((after.among.removeprefix("prediction is "), str(after.n_rows), *shares, *widths))
+    if not parts:
+        nothing = "No map of the labels and no difficulty was chosen: too few rows, or they would not pay."
+        return [_findings(findings, title), nothing]
+    among = f"{percent(level)}, before and after a map of the labels or a difficulty was chosen"
+    columns = ("predictions", "rows", "outside before", "after", "median width before", "after")
+    return [_findings(findings, title), _table(among, columns, parts)]
+
+
+def _table(title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Any:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    from conformal_gp.evaluation import percent
-    from conformal_gp.evaluation.findings import number
-
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("level", of, "outside", "by chance", "mean width", "promise"):
-        table.add_column(heading, justify="left" if heading in (of, "promise") else "right")
-    for finding in findings:
-        low, high = finding.chance()
-        chance = f"{100 * low:.1f} to {percent(high, 1)}"
-        outside, width = percent(finding.miscoverage, 1), number(finding.mean_width)
-        rows = finding.among or finding.method
-        table.add_row(percent(finding.level), rows, outside, chance, width, finding.judgement.value)
+    for head in heads:
+        left = head in ("error bars", "rows", "promise", "predictions") and not (
+            head == "rows" and "predictions" in heads
+        )
+        table.add_column(head, justify="left" if left else "right")
+    for row in rows:
+        table.add_row(*row)
     return table

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from itertools import count
 
 _OPTIONS = ("--confidence", "--quantiles")
 # Short, so that no fraction has a denominator of millions of digits.
@@ -59,11 +61,16 @@ def written(level: Fraction) -> str:
     return f"{float(100 * level):.12g}"
 
 
-def more_rows(levels: Sequence[Fraction]) -> str:
-    """What more rows would buy, where rows did not support all usual levels; else nothing."""
+def more_rows(levels: Sequence[Fraction], share: float = 1.0) -> str:
+    """What more rows would buy, of which a share trains, where they did not support all usual levels; else nothing."""
     from conformal_gp.conformal.levels import rows_needed
     from conformal_gp.evaluation.findings import USUAL
+    from conformal_gp.tuning.design import ROWS_FOR_BAG, ranked_size
 
-    needed = [f"{rows_needed(level)} for {written(level)}%" for level in USUAL if level not in levels]
-    what = f"with more rows there would be intervals of higher levels too: they take at least {' and '.join(needed)}"
-    return f"{what}, besides rows that tune the model" if needed else ""
+    def least(level: Fraction) -> int:
+        """Fewest rows of which the default ranks enough."""
+        needed = rows_needed(level)
+        return next(n for n in count(needed) if (n if n <= ROWS_FOR_BAG else ranked_size(n)) >= needed)
+
+    wanted = [f"{math.ceil(least(level) / share)} rows for {written(level)}%" for level in USUAL if level not in levels]
+    return f"higher levels take more rows: {' and '.join(wanted)}" if wanted else ""

@@ -24,16 +24,12 @@ def plot(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The picture: .png, .svg or .pdf.")],
     new: Annotated[str | None, typer.Argument(metavar="[NEW]", help="Table of new rows, without labels.")] = None,
     kind: Annotated[
-        Literal["intervals", "coverage", "band", "distribution", "importance"],
-        typer.Option(
-            help="Intervals of the new rows, or of held-out rows of DATA; coverage at every level; a band along one "
-            "input; the distribution of one new row; which inputs matter."
-        ),
+        Literal["intervals", "coverage", "band"],
+        typer.Option(help="Intervals of new or held-out rows; coverage at every level; a band along one input."),
     ] = "intervals",
     input_name: Annotated[
         str | None, typer.Option("--input", metavar="COL", help="Column of a band.  [default: the first]")
     ] = None,
-    row: Annotated[int, typer.Option(min=1, metavar="N", help="Row of NEW whose distribution is drawn.")] = 1,
     confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
     any_level: options.AnyLevel = False,
     folds: options.Folds = None,
@@ -53,8 +49,8 @@ def plot(
     levels: Any = [*map(float, parse_levels(confidence, any_level=any_level))]
     if out.suffix.lower() not in FORMATS:
         raise ValueError(f"--out must end in {', '.join(FORMATS)}; got {out}.")
-    if kind != "intervals" and (kind == "distribution") != (new is not None):
-        raise ValueError(f"--kind {kind} takes {'DATA and NEW' if kind == 'distribution' else 'DATA alone'}.")
+    if kind != "intervals" and new is not None:
+        raise ValueError(f"--kind {kind} takes DATA alone.")
     check_output(out, [data] if new is None else [data, new])
     training = read_training(data, target, reading, output)
     names = list(training.X)
@@ -64,8 +60,6 @@ def plot(
     if training.noise is not None:
         raise ValueError("--noise-column is not for pictures; report takes it.")
     X_new = None if new is None else read_new(new, training.columns, reading, output)[1]
-    if X_new is not None and row > len(X_new):
-        raise ValueError(f"--row must lie between 1 and {len(X_new)}, got {row}.")
 
     import matplotlib as mpl
 
@@ -80,15 +74,11 @@ def plot(
         levels = levels or [*map(float, supported_levels(model._most_ranked))]
     else:
         levels = [percents / 100 for percents in range(50, 100, 5)] if kind == "coverage" else levels or None
-        held_out = cross_validated(training, choice, folds, output, levels, importance=kind == "importance")
+        held_out = cross_validated(training, choice, folds, output, levels)
     with output.working("drawing"):
         if kind == "band":
             along = {"feature": input_name or names[0], "confidence_level": levels}
             display = plotting.PredictionBandDisplay.from_estimator(model, training.X, training.y, **along, **named)
-        elif kind == "distribution" and X_new is not None:
-            display = plotting.DistributionDisplay.from_estimator(model, X_new.iloc[[row - 1]], **named)
-        elif kind == "importance":
-            display = plotting.ImportanceDisplay.from_predictions(held_out.importance, **named)
         elif kind == "coverage":
             display = plotting.CoverageDisplay.from_predictions(held_out.y, held_out.intervals, confidence_level=levels)
         elif X_new is not None:

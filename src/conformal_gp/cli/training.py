@@ -58,6 +58,8 @@ def read_training(source: str, target: str, reading: Reading, output: Output) ->
         )
         (X, noise), y = columns.inputs(table), columns.labels(table)
     labelled = np.isfinite(y[X.index])
+    if not labelled.all():
+        output.notice(f"{(~labelled).sum()} more rows of {table.name} have no {target} and are left out")
     X, noise = X[labelled], None if noise is None else noise[labelled]
     if len(X) < FEWEST_ROWS:
         raise ValueError(f"{table.name} has {len(X)} rows without missing values; at least {FEWEST_ROWS} are needed.")

@@ -17,13 +17,14 @@ outside scatter less than a binomial one: large errors in one fold widen the int
 from conformal_gp.evaluation.advice import advice
 from conformal_gp.evaluation.cross_validation import HeldOut, cross_validate_intervals
 from conformal_gp.evaluation.findings import Finding, Judgement, chance_range, percent, supported_levels, verdict
-from conformal_gp.evaluation.parts import coverage_by_parts
+from conformal_gp.evaluation.parts import before_and_after, coverage_by_parts
 
 __all__ = [
     "Finding",
     "HeldOut",
     "Judgement",
     "advice",
+    "before_and_after",
     "chance_range",
     "coverage_by_parts",
     "cross_validate_intervals",

@@ -54,11 +54,10 @@ def advice(held_out: HeldOut, X: Any = None) -> str:
         where = f"errors are larger where {worst.among} ({share}), and widths do not follow"
         return f"More rows of this kind, or a difficulty of your own (difficulty=): {where}."
     if usual.n_outside and binomtest(usual.n_above, usual.n_outside).pvalue < ONE_SIDED:
-        warp = "log" if held_out.y.min() > 0.0 else "yeo-johnson"
-        sides = f"{usual.n_above} labels lie above their intervals and {usual.n_below} below"
-        return f"A map of the labels (warp='{warp}'): {sides} at {percent(usual.level)}."
+        sides = f"{usual.n_above} labels lie above their intervals and {usual.n_below} below at {percent(usual.level)}"
+        return f"A map of the labels (warp='yeo-johnson') or equal tails (tails='equal'): {sides}."
     highest = max(findings, key=lambda finding: finding.level)
-    ratio = highest.mean_width / usual.mean_width if usual.mean_width > 0.0 else 1.0
+    ratio = highest.median_width / usual.median_width if usual.median_width > 0.0 else 1.0
     if ratio > WIDE * norm.ppf((1 + float(highest.level)) / 2) / norm.ppf((1 + float(usual.level)) / 2):
         dear, cheap = percent(highest.level), percent(usual.level)
         return f"{cheap} where that is enough: intervals of {dear} are {ratio:.1f} times as wide."

@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.validation import has_fit_parameter
 
 from conformal_gp.conformal.levels import read_levels, rows_needed
-from conformal_gp.evaluation.findings import USUAL, Finding, Level, one_set_range, percent, supported_levels
+from conformal_gp.evaluation.findings import USUAL, Finding, Level, number, one_set_range, percent, supported_levels
 from conformal_gp.evaluation.parts import columns_of
 from conformal_gp.groups import check_length, group_labels
 from conformal_gp.types import Array, Mask, Rows
@@ -48,7 +48,7 @@ class HeldOut:
     intervals: dict[str, Array]
     """Lower and upper ends of each method, (n, 2, levels)."""
     importance: dict[str, float] = field(default_factory=dict)
-    """Growth of the first method's root mean squared error when a column is shuffled, the greatest first."""
+    """Growth of the first method's mean absolute error when a column is shuffled, the greatest first: 0.5 is 50%."""
     beyond: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
     """Rows that lay beyond the rows that they were predicted from, (n,)."""
     rows: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -57,6 +57,8 @@ class HeldOut:
     """How many rows the first method's intervals were ranked among, in the last fold; 0 if that is not known."""
     groups: NDArray[Any] | None = None
     """Groups of the rows, (n,), if intervals are to keep their level in each."""
+    before: Array | None = None
+    """Intervals of the first method without map of labels and difficulty, (n, 2, levels); None if it has neither."""
 
     def one_set(self) -> str:
         """How far coverage of one set of training rows may lie from the level, in a sentence; empty if not known."""
@@ -64,8 +66,15 @@ class HeldOut:
         if rows_needed(level) > self.n_ranked:
             return ""
         low, high = 100.0 * one_set_range(level, self.n_ranked)
-        sets = f"with {self.n_ranked} ranked rows, nine in ten sets have intervals that hold {low:.0f} to {high:.0f}%"
-        return f"A level is an average over sets of training rows: {sets} of new labels at {percent(level)}."
+        held = f"{percent(level)} intervals from one such table hold {low:.0f} to {high:.0f}% of new labels"
+        return f"A level is an average over training tables: {held}, in nine tables of ten."
+
+    def error(self) -> str:
+        """How far the first method's predictions miss, in a sentence: medians, as one row may be far off."""
+        miss = np.median(np.abs(self.y - next(iter(self.prediction.values()))))
+        scatter = np.median(np.abs(self.y - np.median(self.y)))
+        labels = f"half of the labels lie within {number(scatter)} of their median"
+        return f"Half of the predictions miss by less than {number(miss)}; {labels}."
 
     def findings(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
         """How each method did at each level, or each of those given."""
@@ -99,6 +108,7 @@ def cross_validate_intervals(
     plain: str | None = None,
     tails: str = "joint",
     importance: bool = False,
+    before: bool = False,
     noise_variance: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     progress: Progress | None = None,
@@ -123,6 +133,8 @@ def cross_validate_intervals(
         Which intervals to take of models that have both: those with ``predict_distribution``.
     importance : bool, default=False
         Whether to shuffle each column among held-out rows, which shows how much predictions rest on it.
+    before : bool, default=False
+        Whether to fit the first model also with ``warp=None`` and ``difficulty=None``, in folds where it has one.
     noise_variance : array-like of shape (n_samples,) or None, default=None
         Known variance of the noise on each label, for models whose ``fit`` takes it, of which the first must be one.
     groups : array-like of shape (n_samples,) or None, default=None
@@ -169,7 +181,9 @@ def cross_validate_intervals(
     levels = None if confidence_level is None else read_levels(confidence_level)[0]
     found: dict[str, list[tuple[Array, Array]]] = {name: [] for name in (first, *filter(None, [plain]), *models)}
     beyond: list[Mask] = []
-    squares, done, n_ranked = np.zeros(len(columns_of(X))), 0, 0
+    plainer: list[Array] = []
+    adapted = False
+    added, done, n_ranked = np.zeros(len(columns_of(X))), 0, 0
 
     def of_rows(model: Any, which: Rows) -> dict[str, Any]:
         """What is known of some rows besides inputs and labels, as far as a model takes it."""
@@ -195,8 +209,15 @@ def cross_validate_intervals(
                     found[plain].append((mean, error_bars(mean, std, asked)))
                 if name == first and hasattr(fitted, "beyond_training"):
                     beyond.append(fitted.beyond_training(new).any(axis=1))
+                if name == first and before:
+                    ends = found[name][-1][1]
+                    if fitted.warp_ is not None or fitted.difficulty_ is not None:
+                        simple, adapted = clone(model).set_params(warp=None, difficulty=None), True
+                        simple.fit(_safe_indexing(X, train), labels[train], **noise(model, train))
+                        ends = simple.predict_interval(new, asked, **which)
+                    plainer.append(ends)
                 if name == first and importance:
-                    squares += test.size * added_squares(fitted, new, labels[test], random_state)
+                    added += test.size * _added_errors(fitted, new, labels[test], random_state)
             done += 1
             if progress is not None:
                 progress(done, len(splits) * len(models))
@@ -207,12 +228,16 @@ def cross_validate_intervals(
         return {name: np.concatenate([part[place] for part in parts])[order] for name, parts in found.items()}
 
     held, prediction = labels[rows[order]], joined(0)
-    error = float(np.mean((held - prediction[first]) ** 2))
-    growth = growth_of_error(columns_of(X), error, squares / rows.size) if importance else {}
+    error = np.abs(held - prediction[first]).sum()
+    share = added / error if error > 0.0 else np.where(added > 0.0, np.inf, 0.0)
+    growth = dict(zip(columns_of(X), share.tolist(), strict=True)) if importance else {}
+    growth = {name: growth[name] for name in sorted(growth, key=lambda name: -growth[name])}
     outside = np.concatenate(beyond)[order] if beyond else np.zeros(rows.size, dtype=bool)
     by_group = None if groups is None else known["groups"][rows[order]]
     n_ranked = n_ranked if groups is None else 0  # it differs between groups
-    return HeldOut(held, levels or [], prediction, joined(1), growth, outside, rows[order], n_ranked, by_group)
+    one_width = np.concatenate(plainer)[order] if adapted else None
+    details = growth, outside, rows[order], n_ranked, by_group, one_width
+    return HeldOut(held, levels or [], prediction, joined(1), *details)
 
 
 def error_bars(mean: Array, std: Array, levels: Sequence[float]) -> Array:
@@ -221,20 +246,9 @@ def error_bars(mean: Array, std: Array, levels: Sequence[float]) -> Array:
     return np.stack([mean[:, None] - std[:, None] * z, mean[:, None] + std[:, None] * z], axis=1)
 
 
-def added_squares(model: Any, X: Any, y: Array, random_state: int | None = 0) -> Array:
-    """By how much the mean squared error grows when each column is shuffled among the rows."""
+def _added_errors(model: Any, X: Any, y: Array, random_state: int | None) -> Array:
+    """By how much the mean absolute error grows when each column is shuffled among the rows."""
     from sklearn.inspection import permutation_importance  # imports ensembles: only where it is asked for
 
-    options = {"scoring": "neg_mean_squared_error", "n_repeats": 5, "random_state": random_state}
+    options = {"scoring": "neg_mean_absolute_error", "n_repeats": 5, "random_state": random_state}
     return np.asarray(permutation_importance(model, X, y, **options).importances_mean)
-
-
-def growth_of_error(names: Iterable[str], error: float, added: Array) -> dict[str, float]:
-    """Growth of a root mean squared error, the greatest first: 0.5 is 50% more; infinite where there was none.
-
-    >>> growth_of_error(["a", "b"], 1.0, np.array([0.0, 3.0]))
-    {'b': 1.0, 'a': 0.0}
-    """
-    share = added / error if error > 0.0 else np.where(added > 0.0, np.inf, 0.0)
-    growth = dict(zip(names, np.sqrt(np.maximum(1.0 + share, 0.0)) - 1.0, strict=True))
-    return {name: float(growth[name]) for name in sorted(growth, key=lambda name: -growth[name])}

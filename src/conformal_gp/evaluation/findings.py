@@ -136,7 +136,7 @@ class Finding:
     n_rows: int
     n_below: int
     n_above: int
-    mean_width: float
+    median_width: float
     n_infinite: int
     among: str = ""
     """Which rows, in words; empty for all."""
@@ -148,7 +148,7 @@ class Finding:
         """Count labels (n,) outside intervals (n, 2), and measure widths."""
         y, ends = np.asarray(y_true, dtype=np.float64), np.asarray(intervals, dtype=np.float64)
         widths = ends[:, 1] - ends[:, 0]
-        counts = int((y < ends[:, 0]).sum()), int((y > ends[:, 1]).sum()), float(widths.mean())
+        counts = int((y < ends[:, 0]).sum()), int((y > ends[:, 1]).sum()), float(np.median(widths))
         return cls(method, read_level(level), y.size, *counts, int(np.isinf(widths).sum()), *part)  # type: ignore[arg-type]
 
     @property

@@ -26,7 +26,7 @@ from conformal_gp.gp.covariance import shared_variance
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
 from conformal_gp.gp.posterior import noise_floor
 from conformal_gp.kernels import hyperparameter_names, is_amplitude, is_length
-from conformal_gp.threads import map_threads, stopping_point
+from conformal_gp.threads import map_threads, one_blas_thread, stopping_point
 from conformal_gp.types import Array, Rows
 
 # Noise variances relative to the kernel's variance. The smallest is about what double precision can tell from none.
@@ -156,9 +156,12 @@ def maximise_likelihood(
         coarse = _Search(kernel, noise_variance, some, restricted, shrinkage, least_ratio, tolerance)
         starts = [min(map_threads(coarse.climb, starts, n_jobs), key=lambda result: result.fun).x]
         most_steps = FINAL_STEPS if shrinkage else None
-    # A single start leaves the threads to BLAS.
     climb = partial(search.climb, most_steps=most_steps)
-    results = [climb(starts[0])] if len(starts) == 1 else list(map_threads(climb, starts, n_jobs))
+    if len(starts) == 1:  # leaves the threads to BLAS, if there are many rows
+        with one_blas_thread(rows.y.size):
+            results = [climb(starts[0])]
+    else:
+        results = list(map_threads(climb, starts, n_jobs))
     best = min(results, key=lambda result: result.fun)
     if not np.isfinite(best.fun):
         raise LinAlgError(

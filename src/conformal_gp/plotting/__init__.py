@@ -1,4 +1,4 @@
-"""Pictures of prediction intervals and distributions, after scikit-learn's display convention.
+"""Pictures of prediction intervals, after scikit-learn's display convention.
 
 A display keeps the values that it draws. ``from_estimator`` and ``from_predictions`` compute and draw; ``plot`` draws
 again, for example into other axes. ``ax_`` and ``figure_`` are where it was drawn. Drawing needs Matplotlib:
@@ -7,14 +7,6 @@ again, for example into other axes. ``ax_`` and ``figure_`` are where it was dra
 
 from conformal_gp.plotting.band import PredictionBandDisplay
 from conformal_gp.plotting.coverage import CoverageDisplay
-from conformal_gp.plotting.distribution import DistributionDisplay
-from conformal_gp.plotting.importance import ImportanceDisplay
 from conformal_gp.plotting.intervals import IntervalDisplay
 
-__all__ = [
-    "CoverageDisplay",
-    "DistributionDisplay",
-    "ImportanceDisplay",
-    "IntervalDisplay",
-    "PredictionBandDisplay",
-]
+__all__ = ["CoverageDisplay", "IntervalDisplay", "PredictionBandDisplay"]

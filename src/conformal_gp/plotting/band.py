@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -11,8 +10,9 @@ from sklearn.utils import _safe_indexing
 
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import percent
+from conformal_gp.evaluation.limits import limits_of
 from conformal_gp.evaluation.parts import columns_of
-from conformal_gp.plotting.frame import Display, accent, arrowheads, ink, limits_of, stacked, tint, vector
+from conformal_gp.plotting.frame import Display, accent, arrowheads, ink, stacked, tint, vector
 from conformal_gp.validation import is_frame
 
 ARROWS = 12  # along a band without a finite end
@@ -83,7 +83,7 @@ class PredictionBandDisplay(Display):
         y: ArrayLike | None = None,
         *,
         feature: int | str = 0,
-        fixed: Mapping[int | str, Any] | None = None,
+        row: int | None = None,
         confidence_level: float | ArrayLike = (0.5, 0.8, 0.95),
         n_points: int = 200,
         target_name: str | None = None,
@@ -96,12 +96,12 @@ class PredictionBandDisplay(Display):
         estimator : fitted regressor with ``predict_interval``
             The model.
         X, y
-            Rows that give the range of the input, and medians or most frequent categories of the others; with labels
-            they are drawn, in full the fifth whose other inputs are nearest to those of the band, the rest faded.
+            Rows that give the range of the input; with labels they are drawn, in full the fifth whose other inputs are
+            nearest to those of the band, the rest faded.
         feature : int or str, default=0
             Number or name of the input that varies.
-        fixed : mapping of int or str to values, or None, default=None
-            Values of other inputs, in place of medians and most frequent categories.
+        row : int or None, default=None
+            Row of X whose other inputs are held; None is the one nearest to medians and most frequent categories.
         confidence_level, n_points, target_name, ax
             Level of each band, points along an input of numbers, what to call the label, and where to draw.
 
@@ -114,7 +114,7 @@ class PredictionBandDisplay(Display):
         >>> display.grid, display.intervals.shape
         (array([0., 1., 2.]), (3, 2, 1))
         """
-        grid, rows, described = _along(X, feature, fixed or {}, n_points)
+        grid, rows, described = _along(X, feature, row, n_points)
         described |= {"confidence_level": confidence_level, "target_name": target_name, "ax": ax}
         described |= {"x": None} if y is None else {"y": y}
         intervals = estimator.predict_interval(rows, confidence_level)
@@ -145,44 +145,56 @@ class PredictionBandDisplay(Display):
         arrowheads(ax, self.grid[some], widest[some], limits)
         if self.categories is not None:
             turned = max(map(len, self.categories)) * len(self.categories) > 60
+            ax.use_sticky_edges = False  # a margin below bars, too
             ax.set_xticks(self.grid, self.categories, rotation=30 if turned else 0, ha="right" if turned else "center")
         return {"xlabel": self.feature_name or "", "ylabel": self.target_name or "label"}
 
 
-def _along(
-    X: Any, feature: int | str, fixed: Mapping[int | str, Any], n_points: int
-) -> tuple[Any, Any, dict[str, Any]]:
+def _along(X: Any, feature: int | str, row: int | None, n_points: int) -> tuple[Any, Any, dict[str, Any]]:
     """Places along one input, rows of the kind of ``X`` there with other inputs held, and what to say of them."""
+    X = X if is_frame(X) else np.asarray(X, dtype=float)
     columns = columns_of(X)
     names = list(columns)
-    varied = _name(names, feature, "feature")
-    held = {name: _middle(column) for name, column in columns.items()}
-    held |= {_name(names, key, "fixed"): value for key, value in fixed.items()}
-    values = columns[varied]
+    varied = feature if feature in names else dict(enumerate(names)).get(feature)  # type: ignore[arg-type]
+    if varied is None or isinstance(feature, bool):
+        raise ValueError(f"feature must be a column: 0 to {len(names) - 1}, or {', '.join(names)}; got {feature!r}.")
+    values = columns.pop(varied)
+    if row is None:
+        row = int(np.argmin(_distances(columns, [_middle(column) for column in columns.values()], values.size)))
+    if not 0 <= row < values.size:
+        raise ValueError(f"row must be a row of X: 0 to {values.size - 1}, or None; got {row!r}.")
+    held = [column[row] for column in columns.values()]
     categories = list(np.unique(values)) if _is_text(values) else None
-    n_places = n_points if categories is None else len(categories)
-    grid = np.linspace(values.min(), values.max(), n_places) if categories is None else np.arange(float(n_places))
-    rows: dict[str, Any] = {}
-    told, distance = [], np.zeros(values.size)
-    for name, column in columns.items():
-        wanted = np.broadcast_to(held[name], grid.size)
-        if name == varied:
-            wanted = grid if categories is None else np.array(categories)
-        elif _is_text(column):
-            distance += column != str(held[name])
-            told.append(f"{name} {held[name]}")
-        else:
-            distance += ((column - held[name]) / (column.std() or 1.0)) ** 2
-            told.append(f"{name} {held[name]:.4g}")
-        rows[name] = _taken(X, name, column, wanted) if _is_text(column) else wanted
+    if categories is None:
+        grid = along = np.linspace(values.min(), values.max(), n_points)
+    else:
+        grid = np.arange(float(len(categories)))
+        along = _safe_indexing(X[varied], [int(np.argmax(values == category)) for category in categories])
+    rows = _safe_indexing(X, [row] * grid.size)
+    if is_frame(X):
+        parts = {name: along if name == varied else rows[name] for name in names}
+        rows = type(X)({name: getattr(part, "array", part) for name, part in parts.items()})  # without pandas' index
+    else:
+        rows[:, names.index(varied)] = along
+    distance = _distances(columns, held, values.size)
+    said = [value if isinstance(value, str) else f"{value:.4g}" for value in held]
+    told = [f"{name} {value}" for name, value in zip(columns, said, strict=True)]
     more = f" and {len(told) - MOST_HELD} more" if len(told) > MOST_HELD else ""
     described = {
         "x": values if categories is None else np.searchsorted(categories, values).astype(float),
         "near": distance <= np.quantile(distance, NEAR),
         "categories": categories,
-        "feature_name": varied + (f"\nothers held at {', '.join(told[:MOST_HELD])}{more}" if told else ""),
+        "feature_name": f"{varied}\nothers held at {', '.join(told[:MOST_HELD])}{more}" if told else varied,
     }
-    return grid, type(X)(rows) if is_frame(X) else np.column_stack(list(rows.values())), described
+    return grid, rows, described
+
+
+def _distances(columns: dict[str, NDArray[Any]], at: list[Any], n_rows: int) -> Any:
+    """Squared distance of each row from given values, in standard deviations; 1 for another category."""
+    distance = np.zeros(n_rows)
+    for column, value in zip(columns.values(), at, strict=True):
+        distance += column != value if _is_text(column) else ((column - value) / (column.std() or 1.0)) ** 2
+    return distance
 
 
 def _is_text(column: NDArray[Any]) -> bool:
@@ -195,22 +207,3 @@ def _middle(column: NDArray[Any]) -> Any:
         return np.median(column)
     values, counts = np.unique(column, return_counts=True)
     return values[np.argmax(counts)]
-
-
-def _name(names: list[str], key: int | str, argument: str) -> str:
-    """Name of a column that is given by its number or name."""
-    if isinstance(key, str) and key in names:
-        return key
-    if isinstance(key, int | np.integer) and not isinstance(key, bool) and 0 <= key < len(names):
-        return names[key]
-    raise ValueError(f"{argument} must be a column: 0 to {len(names) - 1}, or {', '.join(names)}; got {key!r}.")
-
-
-def _taken(X: Any, name: str, column: NDArray[Any], wanted: NDArray[Any]) -> Any:
-    """Values of a column of categories, taken from rows that have them, so that they keep their type."""
-    unknown = [value for value in wanted if str(value) not in column]
-    if unknown:
-        known = ", ".join(np.unique(column))
-        raise ValueError(f"fixed must hold a category of {name!r}: {known}; got {str(unknown[0])!r}.")
-    taken = _safe_indexing(X[name], [int(np.argmax(column == str(value))) for value in wanted])
-    return getattr(taken, "array", taken)  # of pandas: without its index

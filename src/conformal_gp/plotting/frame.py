@@ -1,4 +1,4 @@
-"""What displays share: axes, colours that follow the style in use, a legend above the data, infinite ends."""
+"""What displays share: axes, colours that follow the style in use, a legend above the data, long intervals."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Display(ABC):
 
         Examples
         --------
-        >>> from conformal_gp.plotting import DistributionDisplay
-        >>> DistributionDisplay.from_predictions([1.0, 2.0, 4.0], target_name="weight").ax_.get_xlabel()
+        >>> from conformal_gp.plotting import IntervalDisplay
+        >>> IntervalDisplay.from_predictions(None, [1.0], [[0.0, 2.0]], target_name="weight").ax_.get_ylabel()
         'weight'
         """
         return cls(*predictions, **described).plot(ax)
@@ -39,18 +39,17 @@ class Display(ABC):
 
         Examples
         --------
-        >>> from conformal_gp.plotting import ImportanceDisplay
-        >>> len(ImportanceDisplay({"weight": 0.5, "year": 0.1}).plot().ax_.patches)
-        2
+        >>> from conformal_gp.plotting import CoverageDisplay
+        >>> CoverageDisplay([0.5], [[0, 1]], confidence_level=0.9).plot().ax_.get_ylabel()
+        'labels inside, %'
         """
-        ax = _new_axes(self._size()) if ax is None else ax
+        ax = _new_axes() if ax is None else ax
         labels = self._draw(ax)
         room = int(ax.get_window_extent().width / ax.figure.dpi * 72.0 / 5.5)  # letters on a line, of 10 points
         lines = [part for line in labels.get("xlabel", "").split("\n") for part in wrap(line, room)]
         ax.set(**labels | {"xlabel": "\n".join(lines)})
         ax.spines[["top", "right"]].set_visible(False)
-        if ax.get_legend_handles_labels()[0]:
-            _legend_above(ax)
+        _legend_above(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -58,18 +57,14 @@ class Display(ABC):
     def _draw(self, ax: Any) -> dict[str, str]:
         """Draw, and say what the axes are called."""
 
-    def _size(self) -> tuple[float, float] | None:
-        """Size of a new figure in inches; None is Matplotlib's."""
-        return None
 
-
-def _new_axes(size: tuple[float, float] | None) -> Any:
-    """Axes of a new figure, of a size in inches."""
+def _new_axes() -> Any:
+    """Axes of a new figure."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
         raise ImportError("Pictures need Matplotlib: pip install 'conformal-gp[plot]'") from None
-    return plt.subplots(figsize=size, layout="constrained")[1]
+    return plt.subplots(layout="constrained")[1]
 
 
 def _legend_above(ax: Any) -> None:
@@ -111,25 +106,11 @@ def tint(colour: str, strength: float) -> Any:
     return tuple(_face() + strength * (np.array(to_rgb(colour)) - _face()))
 
 
-def limits_of(*values: ArrayLike | None, margin: float = 0.05) -> tuple[float, float]:
-    """Limits that show all finite values, with a margin on both sides.
-
-    >>> limits_of([0.0, np.inf], [10.0], None, margin=0.1)
-    (-1.0, 11.0)
-    """
-    everything = np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in values if part is not None])
-    finite = everything[np.isfinite(everything)]
-    if finite.size == 0:
-        return -1.0, 1.0
-    room = margin * float(np.ptp(finite)) or 1.0
-    return float(finite.min()) - room, float(finite.max()) + room
-
-
 def arrowheads(ax: Any, x: Array, intervals: Array, limits: tuple[float, float]) -> None:
-    """Arrowheads at the edges of the axes where intervals (n, 2) at places x (n,) have no finite end."""
-    label: str | None = "no finite end"
+    """Arrowheads at the edges of the axes where intervals (n, 2) at places x (n,) go on beyond the limits."""
+    label: str | None = "goes on beyond the picture"
     for side, marker in ((0, "v"), (1, "^")):
-        places = x[np.isinf(intervals[:, side])]
+        places = x[(intervals[:, 0] < limits[0]) if side == 0 else (intervals[:, 1] > limits[1])]
         if places.size:
             style: dict[str, Any] = {"color": ink(), "markersize": 5, "clip_on": False, "zorder": 5}
             ax.plot(places, np.full(places.size, limits[side]), linestyle="none", marker=marker, label=label, **style)

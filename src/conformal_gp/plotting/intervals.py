@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -10,9 +9,8 @@ from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.evaluation import percent
-from conformal_gp.plotting.frame import VERMILION, Display, accent, arrowheads, ink, limits_of, vector
-
-MOST_TRAINING_ROWS = 1000
+from conformal_gp.evaluation.limits import limits_of
+from conformal_gp.plotting.frame import VERMILION, Display, accent, arrowheads, ink, vector
 
 
 class IntervalDisplay(Display):
@@ -72,7 +70,7 @@ class IntervalDisplay(Display):
         y: ArrayLike | None = None,
         *,
         confidence_level: float = 0.9,
-        train: tuple[Any, ArrayLike] | str | None = "auto",
+        train: tuple[Any, ArrayLike] | None = None,
         **described: Any,
     ) -> Self:
         """Predict rows and draw their intervals; labels are not needed.
@@ -83,8 +81,8 @@ class IntervalDisplay(Display):
             A fitted regressor with ``predict_interval``, new rows, and their labels, where they are known.
         confidence_level : float, default=0.9
             One level.
-        train : pair (X, y), "auto" or None, default="auto"
-            Training rows to draw beneath; "auto" takes the model's own, unless they have categories.
+        train : pair (X, y) or None, default=None
+            Training rows to draw beneath.
         **described
             ``name`` and ``target_name``, as in the class, and ``ax``, where to draw.
 
@@ -97,9 +95,7 @@ class IntervalDisplay(Display):
         array([1, 0])
         """
         level = float(read_level(confidence_level))
-        rows = _own_rows(estimator) if isinstance(train, str) else train
-        with warnings.catch_warnings(action="ignore", category=UserWarning):  # own rows are arrays without names
-            training = None if rows is None else (estimator.predict(rows[0]), np.asarray(rows[1], dtype=float))
+        training = None if train is None else (estimator.predict(train[0]), train[1])
         prediction, intervals = estimator.predict(X), estimator.predict_interval(X, level)
         return cls.from_predictions(y, prediction, intervals, training=training, confidence_level=level, **described)
 
@@ -129,14 +125,6 @@ class IntervalDisplay(Display):
             dots(places[missed], labels[missed], "X", 7, "label outside", color=VERMILION, markeredgecolor=ink())
             share = f"{(~missed).sum()} of {missed.size} labels inside ({1 - missed.mean():.1%})"
             ax.set_title(f"{self.name + ' ' if self.name else ''}{what}s: {share}", loc="left", fontsize="medium")
+        ax.xaxis.get_major_locator().set_params(integer=True)
         arrowheads(ax, places, self.intervals[self.order_], limits)
         return {"xlabel": "rows, by prediction", "ylabel": self.target_name or "label"}
-
-
-def _own_rows(estimator: Any) -> tuple[Any, Any] | None:
-    """Inputs and labels that a model was fitted to, at most a thousand, where it has them as numbers."""
-    rows = getattr(estimator, "_training_rows", None)
-    if not isinstance(rows, tuple) or estimator._encoding is not None or rows[0].shape[1] != estimator.n_features_in_:
-        return None
-    some = slice(None, None, -(-len(rows[0]) // MOST_TRAINING_ROWS))
-    return rows[0][some], rows[1][some]

@@ -31,7 +31,6 @@ def build_report(
     title: str | None = None,
     model: Any = None,
     cv: Any = 10,
-    max_chart_rows: int = 200,
     noise_variance: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     random_state: int | None = 0,
@@ -56,8 +55,6 @@ def build_report(
         Model to report on; it is cloned for every fit. None is ``ConformalGPRegressor(random_state=random_state)``.
     cv, noise_variance, groups, progress
         As in :func:`conformal_gp.evaluation.cross_validate_intervals`.
-    max_chart_rows : int, default=200
-        Number of rows in the chart, drawn at random. Coverage and widths are over all held-out rows.
     random_state : int or None, default=0
         Seed of the folds, of the rows in the chart, and of the default model.
 
@@ -80,27 +77,17 @@ def build_report(
     model = ConformalGPRegressor(random_state=random_state) if model is None else model
     if not hasattr(model, "predict_interval"):
         raise ValueError(f"model must have predict_interval, as ConformalGPRegressor has; got {type(model).__name__}.")
-    if max_chart_rows < 1:
-        raise ValueError(f"max_chart_rows must be at least 1, got {max_chart_rows}.")
     fitted = clone(model).fit(X, y, noise_variance=noise_variance, **({} if groups is None else {"groups": groups}))
     numbers = np.arange(1, np.size(y) + 1) if row_numbers is None else np.asarray(row_numbers)
     if numbers.shape != np.shape(y):
         raise ValueError(f"row_numbers must have one number for each of {np.size(y)} rows, got {numbers.shape}.")
-    fits = 0
-
-    def done(n_done: int, n_fits: int) -> None:
-        nonlocal fits
-        fits = n_fits
-        if progress is not None:
-            progress(n_done + 1, n_fits + 1)
-
     with warnings.catch_warnings():  # the page says where intervals are infinite
         warnings.filterwarnings("ignore", message="confidence_level=", category=UserWarning)
-        asked = {"cv": cv, "random_state": random_state, "noise_variance": noise_variance, "progress": done}
-        asked["groups"] = groups
-        held_out = cross_validate_intervals({CONFORMAL: model}, X, y, LEVELS, plain=PLAIN, importance=True, **asked)
+        asked = {"cv": cv, "random_state": random_state, "noise_variance": noise_variance, "progress": progress}
+        asked |= {"plain": PLAIN, "importance": True, "before": True, "groups": groups}
+        held_out = cross_validate_intervals({CONFORMAL: model}, X, y, LEVELS, **asked)
     rows = _safe_indexing(X, held_out.rows)
-    chart = chart_data(rows, held_out, target_name, numbers[held_out.rows], max_chart_rows, random_state)
+    chart = chart_data(rows, held_out, target_name, numbers[held_out.rows], random_state)
     folder = files("conformal_gp.report")
     style, script, page = (folder.joinpath(name).read_text("utf-8") for name in ("style.css", "script.js", "page.html"))
     allowed = f"style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
@@ -116,13 +103,12 @@ def build_report(
         n_chart=n_chart,
         last_row=n_chart - 1,
         middle_row=n_chart // 2,
-        in_short=tables.in_short(held_out, rows, np.size(y), fits),
+        in_short=tables.in_short(held_out, rows, np.size(y)),
         guarantee=tables.guarantee(fitted),
         coverage=tables.coverage_table(held_out),
         parts=tables.parts(held_out, rows),
         importance=tables.importance(held_out),
         model=tables.model_table(fitted),
-        data=tables.data_table(X, np.asarray(y, dtype=float), target_name),
     )
 
 

@@ -12,23 +12,24 @@ from numpy.typing import NDArray
 
 from conformal_gp.evaluation import HeldOut, chance_range, percent
 from conformal_gp.evaluation.findings import number
+from conformal_gp.evaluation.limits import limits_of
 from conformal_gp.evaluation.parts import columns_of
-from conformal_gp.metrics import coverage, mean_width
+from conformal_gp.metrics import coverage
 from conformal_gp.types import Array
 
 CONFORMAL, PLAIN = "conformal intervals", "plain Gaussian process"
 PERCENTS = tuple(range(50, 100))
 LEVELS = tuple(Fraction(percents, 100) for percents in PERCENTS)
-INPUTS_SHOWN = 8
+INPUTS_SHOWN, MOST_ROWS = 8, 200
 
 
 def chart_data(
-    X: Any, held_out: HeldOut, target_name: str, row_numbers: NDArray[Any], max_rows: int, random_state: int | None
+    X: Any, held_out: HeldOut, target_name: str, row_numbers: NDArray[Any], random_state: int | None
 ) -> dict[str, Any]:
-    """Intervals of some rows at every level, and coverage and mean width over all rows."""
+    """Intervals of some rows at every level, and coverage and median width over all rows."""
     y, prediction, intervals = held_out.y, held_out.prediction[CONFORMAL], held_out.intervals[CONFORMAL]
     digits = decimals(y)
-    chosen = np.random.default_rng(random_state).permutation(y.size)[:max_rows]
+    chosen = np.random.default_rng(random_state).permutation(y.size)[:MOST_ROWS]
     chosen = chosen[np.argsort(prediction[chosen], kind="stable")]
     inputs = dict(list(columns_of(X).items())[:INPUTS_SHOWN])
 
@@ -36,7 +37,7 @@ def chart_data(
         return round(float(value), digits) if math.isfinite(value) else None
 
     def summary(ends: Array) -> dict[str, Any]:
-        shares, widths = coverage(y, ends), mean_width(ends)
+        shares, widths = coverage(y, ends), np.median(ends[:, 1] - ends[:, 0], axis=0)
         inside = [percent(share, 1) for share in shares]
         return {"coverage": shares.round(6).tolist(), "inside": inside, "width": [text(w, digits) for w in widths]}
 
@@ -45,14 +46,14 @@ def chart_data(
         "inputs": list(inputs),
         "decimals": digits,
         "levels": PERCENTS,
-        "view": [plain(end) for end in view(y, prediction, intervals, 10.0**-digits)],
+        "view": limits_of(intervals[:, :, np.isfinite(intervals).all(axis=(0, 1))][:, :, -1:], y, prediction),
         "chance": chance_range(LEVELS, y.size).round(4).tolist(),
         "conformal": summary(intervals),
         "plain": summary(held_out.intervals[PLAIN]),
         "rows": [
             {
                 "row": int(row_numbers[i]),
-                "x": [written(values[i]) for values in inputs.values()],
+                "x": [v[i] if v.dtype.kind == "U" else number(float(v[i]), 6) for v in inputs.values()],
                 "y": plain(y[i]),
                 "prediction": plain(prediction[i]),
                 "insideFrom": int(inside),
@@ -78,22 +79,6 @@ def inside_from(y: Array, intervals: Array) -> NDArray[np.int64]:
     return PERCENTS[0] + np.where(outside.any(axis=1), last_outside, 0)
 
 
-def view(y: Array, prediction: Array, intervals: Array, least_room: float) -> tuple[float, float]:
-    """Vertical limits of the chart, the same at all levels so that one can see intervals grow.
-
-    They include all labels and predictions, and 90% of the intervals at the highest level where all are finite.
-    Intervals that go further end in an arrow.
-    """
-    values = [y, prediction]
-    finite = np.flatnonzero(np.isfinite(intervals).all(axis=(0, 1)))
-    if finite.size:
-        low_ends, high_ends = intervals[:, :, finite[-1]].T
-        values += [np.quantile(low_ends, [0.05]), np.quantile(high_ends, [0.95])]
-    low, high = float(np.concatenate(values).min()), float(np.concatenate(values).max())
-    room = max(0.04 * (high - low), least_room)
-    return low - room, high + room
-
-
 def decimals(labels: Array) -> int:
     """Decimals down to a thousandth of the standard deviation of ``labels``; none if that is above 1.
 
@@ -113,11 +98,6 @@ def text(value: float, digits: int) -> str:
     ('3.14', '−∞')
     """
     return f"{value:.{digits}f}".replace("inf", "∞").replace("-", "\N{MINUS SIGN}")
-
-
-def written(value: Any) -> str:
-    """A value of a column: a category, or a number of unknown size."""
-    return str(value) if isinstance(value, str) else number(float(value), 6)
 
 
 def as_json(data: dict[str, Any]) -> str:

@@ -174,9 +174,4 @@ rowSlider.addEventListener("input", showRow);
 chart.svg.addEventListener("pointermove", rowAt);
 chart.svg.addEventListener("pointerdown", rowAt);
 window.addEventListener("resize", layOut);
-byId("theme").addEventListener("click", () => {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-});
 layOut();

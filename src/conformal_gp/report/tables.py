@@ -9,16 +9,21 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import r2_score
 
 from conformal_gp import __version__
-from conformal_gp.evaluation import Finding, HeldOut, Judgement, advice, coverage_by_parts, percent, verdict
-from conformal_gp.evaluation.findings import number
-from conformal_gp.evaluation.parts import columns_of
+from conformal_gp.evaluation import (
+    Finding,
+    HeldOut,
+    Judgement,
+    advice,
+    before_and_after,
+    coverage_by_parts,
+    percent,
+    verdict,
+)
 from conformal_gp.frames import input_names
 from conformal_gp.model_words import TUNING, kernel_in_words
-from conformal_gp.report.chart import CONFORMAL, PERCENTS, PLAIN, decimals, text, written
-from conformal_gp.types import Array
+from conformal_gp.report.chart import CONFORMAL, PERCENTS, PLAIN, decimals, text
 
 LEVELS = tuple(Fraction(percents, 100) for percents in (50, 80, 90, 95, 99))
 PART_LEVEL = Fraction(9, 10)
@@ -38,9 +43,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, k
     )
 
 
-def in_short(held_out: HeldOut, X: Any, n_rows: int, n_fits: int) -> str:
+def in_short(held_out: HeldOut, X: Any, n_rows: int) -> str:
     """How rows were held out, the verdict, where intervals are infinite, and what would help."""
-    how = f"Each of the {n_rows} rows was predicted by a model that had not seen it ({n_fits}-fold cross-validation)."
+    how = f"Each of the {n_rows} rows was predicted by a model that had not seen it (cross-validation)."
     if held_out.y.size < n_rows:
         how = f"{held_out.y.size} of the {n_rows} rows were held out, and predicted by a model that had not seen them."
     endless = np.isinf(held_out.intervals[CONFORMAL]).any(axis=1).mean(axis=0)
@@ -89,42 +94,48 @@ def coverage_table(held_out: HeldOut) -> str:
     for level in LEVELS:
         conformal, plain = found[CONFORMAL, level], found[PLAIN, level]
         low, high = (1.0 - share for share in reversed(conformal.chance()))
-        chance = f"{percent(low, 1)} to {percent(high, 1)}"
-        cells = [(percent(1 - f.miscoverage, 1), text(f.mean_width, digits)) for f in (conformal, plain)]
+        chance = f"{100 * low:.1f} to {percent(high, 1)}"
+        cells = [(percent(1 - f.miscoverage, 1), text(f.median_width, digits)) for f in (conformal, plain)]
         rows.append((percent(level), *cells[0], chance, conformal.judgement.value, *cells[1], plain.judgement.value))
-    head = ("level", "labels inside", "mean width", "chance allows", "promise")
-    return table((*head, "Gaussian process: inside", "mean width", "promise"), rows, caption="Coverage and width")
+    head = ("level", "labels inside", "median width", "chance allows", "promise")
+    return table((*head, "Gaussian process: inside", "median width", "promise"), rows, caption="Coverage and width")
 
 
 def parts(held_out: HeldOut, X: Any) -> str:
     """Labels outside by fifths of the prediction, and of the columns behind a button that unfolds them."""
     digits = decimals(held_out.y)
+    marks = {Judgement.TOO_NARROW: "✕ too many outside", Judgement.IN_DOUBT: "perhaps too many outside"}
 
-    def shown(found: Sequence[Finding], caption: str) -> str:
-        marks = {Judgement.TOO_NARROW: "✕ too many outside", Judgement.IN_DOUBT: "perhaps too many outside"}
+    def cells(part: Finding) -> tuple[str, str]:
+        return percent(part.miscoverage, 1), text(part.median_width, digits)
+
+    def shown(found: Sequence[Finding], caption: str, before: Sequence[Finding] = ()) -> str:
+        old: list[tuple[str, ...]] = [cells(part) for part in before] or [()] * len(found)
         rows = [
-            (p.among, str(p.n_rows), percent(p.miscoverage, 1), text(p.mean_width, digits), marks.get(p.judgement, ""))
-            for p in found[: 5 * ROWS_SHOWN]
+            (part.among, str(part.n_rows), *cells(part), *more, marks.get(part.judgement, ""))
+            for part, more in zip(found, old, strict=True)
         ]
-        return table(("rows where", "rows", "labels outside", "mean width", ""), rows, caption=caption)
+        heads = ("rows where", "rows", "labels outside", "median width")
+        more_heads = ("outside before", "width before") if before else ()
+        return table((*heads, *more_heads, ""), rows[: 5 * ROWS_SHOWN], caption=caption)
 
     by_prediction = coverage_by_parts(held_out, None, PART_LEVEL)
     by_column = coverage_by_parts(held_out, X, PART_LEVEL)[len(by_prediction) :]
+    before = [pair[0] for pair in before_and_after(held_out, PART_LEVEL)]
+    said = "“Before” is without the map of labels or the difficulty that was chosen."
+    said = said if before else "No map of labels and no difficulty was chosen: too few rows, or they would not pay."
     by_group = held_out.by_group([PART_LEVEL])
     first = shown(by_group, "By group, at 90%") if by_group else ""
-    first += shown(by_prediction, "By fifths of the prediction, at 90%")
-    return f"{first}<details><summary>By each input</summary>{shown(by_column, 'By each input, at 90%')}</details>"
+    first += shown(by_prediction, "By fifths of the prediction, at 90%", before)
+    inputs = shown(by_column, "By each input, at 90%")
+    return f"<p>{said}</p>{first}<details><summary>By each input</summary>{inputs}</details>"
 
 
 def importance(held_out: HeldOut) -> str:
     """Growth of the error when each column is shuffled, and how good predictions are."""
-    prediction, spread = held_out.prediction[CONFORMAL], float(np.std(held_out.y))
-    error = float(np.sqrt(np.mean((held_out.y - prediction) ** 2)))
-    explained = f"; R² {r2_score(held_out.y, prediction):.3f}" if spread > 0.0 else ""
-    quality = f"Root mean squared error {number(error)}; labels scatter by {number(spread)}{explained}."
     rows = [(name, f"{share:+.0%}".replace("-", "\N{MINUS SIGN}")) for name, share in held_out.importance.items()]
     caption = "Error when an input is shuffled"
-    return f"<p>{quality}</p>{table(('input', 'growth of the error'), rows[:ROWS_SHOWN], caption=caption)}"
+    return f"<p>{held_out.error()}</p>{table(('input', 'growth of the error'), rows[:ROWS_SHOWN], caption=caption)}"
 
 
 def model_table(model: Any) -> str:
@@ -135,24 +146,8 @@ def model_table(model: Any) -> str:
         "kernel": kernel_in_words(model.kernel_, model.noise_variance_, names, model.scale_inputs),
         "mean function": model.mean_,
         "settings": TUNING[getattr(model, "tuning_", model.tuning)],
-        "map of labels": str(model.warp_ or "none"),
+        "map of labels": "none" if model.warp_ is None else model.warp_.name.strip("'"),
         "widths follow a difficulty": "no" if model.difficulty_ is None else "yes",
         "made by": f"conformal-gp {__version__}",
     }
     return table(("setting", "value"), facts.items(), caption="The model, fitted to all rows", kind="words")
-
-
-def data_table(X: Any, y: Array, target_name: str) -> str:
-    """Least, middle and greatest value of the label and of each column; categories by their number."""
-    columns = [(f"{target_name} (label)", y), *columns_of(X).items()]
-    rows = [
-        (
-            name,
-            *(["", "", ""] if values.dtype.kind == "U" else map(written, np.quantile(values, [0.0, 0.5, 1.0]))),
-            str(np.unique(values).size),
-        )
-        for name, values in columns[: ROWS_SHOWN + 1]
-    ]
-    left = len(columns) - len(rows)
-    caption = f"{y.size} rows, {len(columns) - 1} inputs" + (f"; {left} more inputs not listed" if left else "")
-    return table(("column", "least", "median", "greatest", "different values"), rows, caption=caption)
