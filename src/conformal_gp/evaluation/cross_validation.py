@@ -213,7 +213,7 @@ def cross_validate_intervals(
                     ends = found[name][-1][1]
                     if fitted.warp_ is not None or fitted.difficulty_ is not None:
                         simple, adapted = clone(model).set_params(warp=None, difficulty=None), True
-                        simple.fit(_safe_indexing(X, train), labels[train], **noise(model, train))
+                        simple.fit(_safe_indexing(X, train), labels[train], **own, **unseen)
                         ends = simple.predict_interval(new, asked, **which)
                     plainer.append(ends)
                 if name == first and importance:
