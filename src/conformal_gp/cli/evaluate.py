@@ -196,11 +196,9 @@ def _table(title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> A
     from rich.text import Text
 
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for head in heads:
-        left = head in ("error bars", "rows", "promise", "predictions") and not (
-            head == "rows" and "predictions" in heads
-        )
-        table.add_column(head, justify="left" if left else "right")
+    for place, head in enumerate(heads):
+        words = head in ("error bars", "promise", "predictions") or (head == "rows" and heads[place - 1] == "level")
+        table.add_column(head, justify="left" if words else "right")
     for row in rows:
         table.add_row(*row)
     return table
