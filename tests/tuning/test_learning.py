@@ -12,7 +12,7 @@ from conformal_gp import ConformalGPRegressor
 from conformal_gp.gp.inputs import Inputs, Scaling, points
 from conformal_gp.gp.maximum_likelihood import NOISE_RATIOS
 from conformal_gp.gp.posterior import noise_floor
-from conformal_gp.tuning.learning import Hyperparameters, Purpose, choose_gamma, learn
+from conformal_gp.tuning.learning import Hyperparameters, Purpose, choose_gamma, learn, learn_nearby
 from conformal_gp.tuning.settings import Settings
 
 SETTINGS = Settings(["se"], "constant", None, [2.0], False, 1, 1)
@@ -110,3 +110,16 @@ def test_inputs_have_length_scales_of_their_own_where_bic_prefers_that(slope, le
     X = np.random.default_rng(1).uniform(-1, 1, (60, 2))
     y = np.sin(6.0 * X[:, 0]) + np.sin(slope * X[:, 1])
     assert np.size(learnt(X, y, replace(SETTINGS, kernels=["matern52"])).kernel.k2.length_scale) == lengths
+
+
+def test_other_labels_of_rows_without_all_categories():
+    rng = np.random.default_rng(3)
+    group = np.r_[rng.integers(0, 30, 120), rng.integers(30, 60, 120)]
+    X = np.eye(60)[group]  # more than 50 inputs, which share a length scale as categories of one variable
+    y = np.exp(0.05 * group + 0.1 * rng.standard_normal(240))
+    settings = replace(SETTINGS, kernels=["matern52"])
+    near = learnt(X, y, settings)
+    inputs = Inputs(points(X[:120]), Scaling.none(X), "constant")
+    found = learn_nearby(settings, near, inputs, np.log(y[:120]), Purpose(240), np.random.RandomState(0))
+    assert found.optimum.kernel.n_dims == near.optimum.kernel.n_dims
+    assert found.kernel.k2.length_scale.shape == (60,)

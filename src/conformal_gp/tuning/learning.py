@@ -27,7 +27,7 @@ from conformal_gp.gp.maximum_likelihood import (
 from conformal_gp.gp.posterior import SMALLEST_CONDITION, Posterior, noise_floor
 from conformal_gp.kernels import is_amplitude, is_length, multiplied
 from conformal_gp.tuning.settings import Settings, check_kernel, explained, label_variance
-from conformal_gp.types import Array
+from conformal_gp.types import Array, Rows
 
 # Relative change of the likelihood at which a search stops: closer to the optimum, intervals of design rows' models are
 # the same; the paper's are compared to five digits.
@@ -47,6 +47,8 @@ class Hyperparameters(NamedTuple):
     warnings: list[str]
     optimum: Optimum
     """The same in units of the labels' variance, with a length scale for each variable if inputs share them."""
+    variables: Rows | None = None
+    """Which of the optimum's length scales each input has; see LearningRows."""
 
     @property
     def n_learnt(self) -> int:
@@ -106,6 +108,7 @@ def learn_nearby(
 ) -> Hyperparameters:
     """Hyperparameters after a few steps from those of the same rows, or of more, with other labels."""
     rows, variance = _learning_rows(settings, inputs, y)
+    rows = rows._replace(variables=near.variables)  # some of the rows may not have all categories
     if variance == 0.0:
         return near
     search = _search(settings, purpose, rng)
@@ -143,7 +146,9 @@ def _in_units(found: Optimum, variance: float, rows: LearningRows, inputs: Input
     """Hyperparameters in units of the labels, noise raised as the model needs it."""
     kernel = for_each_input(found.kernel, rows.variables)
     noise = _raised(kernel, found.noise_variance, inputs, purpose) * variance
-    return Hyperparameters(kernel if variance == 1.0 else multiplied(kernel, variance), noise, found.remarks, found)
+    return Hyperparameters(
+        kernel if variance == 1.0 else multiplied(kernel, variance), noise, found.remarks, found, rows.variables
+    )
 
 
 def _start(settings: Settings, given: str | Kernel, rows: LearningRows) -> Kernel:
