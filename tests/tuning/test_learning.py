@@ -114,12 +114,16 @@ def test_inputs_have_length_scales_of_their_own_where_bic_prefers_that(slope, le
 
 def test_other_labels_of_rows_without_all_categories():
     rng = np.random.default_rng(3)
-    group = np.r_[rng.integers(0, 30, 120), rng.integers(30, 60, 120)]
-    X = np.eye(60)[group]  # more than 50 inputs, which share a length scale as categories of one variable
-    y = np.exp(0.05 * group + 0.1 * rng.standard_normal(240))
+    groups = rng.integers(0, 30, (3, 240))
+    groups[2, :120] = 0  # these rows have one category of the last variable, the others two
+    groups[2] = np.minimum(groups[2], 1)
+    X = np.hstack(
+        [np.eye(30)[groups[0]], np.eye(30)[groups[1]], np.eye(2)[groups[2]]]
+    )  # categories of one variable share a length scale
+    y = np.exp(rng.standard_normal(30)[groups[0]] + 0.05 * rng.standard_normal(240))  # the others are noise
     settings = replace(SETTINGS, kernels=["matern52"])
     near = learnt(X, y, settings)
     inputs = Inputs(points(X[:120]), Scaling.none(X), "constant")
     found = learn_nearby(settings, near, inputs, np.log(y[:120]), Purpose(240), np.random.RandomState(0))
     assert found.optimum.kernel.n_dims == near.optimum.kernel.n_dims
-    assert found.kernel.k2.length_scale.shape == (60,)
+    assert found.kernel.k2.length_scale.shape == (62,)
