@@ -18,7 +18,7 @@ import numpy as np
 from conformal_gp.conformal.levels import rank, read_levels
 from conformal_gp.conformal.lines import Spread
 from conformal_gp.gp.inputs import Inputs, Points, Scaling
-from conformal_gp.gp.posterior import Posterior
+from conformal_gp.gp.posterior import EXPLAINED, Posterior
 from conformal_gp.gp.warps import Bounds, BoxCox, Functions, Warp, YeoJohnson
 from conformal_gp.tuning.difficulty import Difficulty, LeftOut
 from conformal_gp.tuning.learning import Hyperparameters, Purpose, learn, learn_nearby
@@ -135,7 +135,8 @@ def choose_difficulty(
 ) -> Difficulty | None:
     """The difficulty that is asked for, learnt from design rows; "auto" is none unless it clearly pays."""
     regressor = settings.difficulty
-    if regressor is None or (regressor == "auto" and y.size < ROWS_FOR_DIFFICULTY):
+    few = y.size < ROWS_FOR_DIFFICULTY or left_out.error.max() <= EXPLAINED * np.abs(y).max()
+    if regressor is None or (regressor == "auto" and few):
         return None
     if regressor == "auto":
         bounds = _bounds(settings, y)
