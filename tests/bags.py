@@ -151,7 +151,7 @@ def exact_scores(X, y, name, first=0):
         scores = [abs(a) / p**power if p else p for a, p in zip(alpha, P_ii, strict=True)]
         scores = np.array(scores[first:], dtype=float)
     if getattr(predictor, "_difficulty", None) is not None:
-        scores = scores / np.append(predictor._ranked_difficulty, predictor._difficulty(points(X[-1:])))
+        scores = scores / np.append(predictor._ranked_difficulty, predictor.difficulty(points(X[-1:])))
     return scores, float(largest * unit)
 
 

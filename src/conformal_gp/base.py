@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,7 @@ from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.predictors.transformed import WarpedPredictor
 from conformal_gp.rows import ArrayRows
+from conformal_gp.tuning.choices import check_bounds, mapped
 from conformal_gp.tuning.methods import UNSEEN_CONDITION, Fitted, TuningResult
 from conformal_gp.tuning.settings import LEARNT_WARPS, Settings, WarpChoice, check_warp
 from conformal_gp.types import Array, Mask
@@ -34,6 +35,7 @@ from conformal_gp.validation import (
     beyond,
     check_known_noise,
     check_labels,
+    need_labels,
     warn_beyond,
 )
 
@@ -104,6 +106,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
     n_jobs: int | None
     unseen_categories: str
     input_range_: Array
+    _result: TuningResult
     _predictor: Predictor
     _encoding: Encoding | None = None
     _knows_noise: bool = False
@@ -133,7 +136,8 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         self.difficulty_ = None if result.difficulty is None else result.difficulty.regressor
         self.design_ = result.design.copy()
         unseen = self._encoding is not None and self._encoding.unseen != "error"
-        self.guarantee_ = f"{result.guarantee} {UNSEEN_CONDITION}" if unseen else result.guarantee
+        guarantee = result.guarantee.format(n_ranked=self._predictor.n_ranked)
+        self.guarantee_ = f"{guarantee} {UNSEEN_CONDITION}" if unseen else guarantee
 
     @abstractmethod
     def _predictor_again(self) -> Predictor:
@@ -176,6 +180,56 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
             difficulty=self.difficulty,
             **chosen,
         )
+
+    def partial_fit(self, X: Any, y: Any, noise_variance: ArrayLike | None = None) -> Self:
+        """Add ranked rows that come later; nothing is tuned again.
+
+        The model is that of a fit to all rows at the design rows and hyperparameters that it has, and as exact. Given
+        the design rows, earlier and later ranked rows and the test row are exchangeable; hyperparameters, difficulty
+        and transformation of labels depend on the design rows only. With l rows, each costs :math:`O(l^2)`, with m
+        inducing inputs :math:`O(m^2)`; with "augmented", where each label chooses from the same list as before, as much
+        as a fit.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Inputs, in the columns of ``fit``.
+        y : array-like of shape (n_samples,)
+            Labels.
+        noise_variance : array-like of shape (n_samples,) or None, default=None
+            Known noise variance of each row's label, if ``fit`` was given those of its rows, else an error.
+
+        Returns
+        -------
+        self : estimator
+            The model; an error leaves it as it was. Rows cannot be added with ``tuning="train"``, which learns from all
+            of them, nor to memory maps or Dask collections: call ``fit`` with all rows. A model that is not fitted yet
+            is fitted.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
+        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
+        >>> model.partial_fit([[0.5]], [0.6]).predict_p([[1.0]], [5.0])
+        array([0.2])
+        """
+        if not hasattr(self, "_predictor"):
+            return self.fit(X, y, noise_variance)
+        need_labels(self, y)
+        with all_or_nothing(self):
+            rows = self._checked_rows(X, noise_variance)
+            labels = check_labels(y, rows.X)
+            check_bounds(self.y_bounds, labels)
+            mapped(self._result.warp, labels)  # an error names the row among these
+            ends = np.vstack([self.input_range_, rows.X])
+            self.input_range_ = np.stack([ends.min(axis=0), ends.max(axis=0)])
+            self._keep(self._result, self._fitted_with(rows, labels))
+        return self
+
+    @abstractmethod
+    def _fitted_with(self, rows: Points, y: Array) -> Fitted:
+        """Add rows to the training rows, and make the predictor."""
 
     def predict(
         self,
@@ -409,15 +463,20 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
 
     def _test_inputs(self, X: Any, noise_variance: Any = None, needs_noise: bool = True) -> Points:
         """Test rows for a method that a user called; warns of those beyond the training rows."""
+        rows = self._checked_rows(X, noise_variance, needs_noise)
+        warn_beyond(rows.X, self.input_range_, self._input_names(), stacklevel=3)
+        return rows
+
+    def _checked_rows(self, X: Any, noise_variance: Any, needs_noise: bool = True) -> Points:
+        """Rows like the training rows."""
         inputs = self._checked_inputs(X)
         if self._knows_noise and noise_variance is None and needs_noise:
             raise ValueError(
-                "noise_variance is needed, one for each test row: fit was given those of the training rows, and test "
-                "rows must be like these."
+                "noise_variance is needed, one for each row of X: fit was given those of the training rows, and these "
+                "rows must be like them."
             )
         if noise_variance is not None and not self._knows_noise:
             raise ValueError(
-                "noise_variance of test rows is taken if fit was given those of the training rows, and it was not."
+                "noise_variance of rows is taken if fit was given those of the training rows, and it was not."
             )
-        warn_beyond(inputs, self.input_range_, self._input_names(), stacklevel=3)
         return points(inputs, None if noise_variance is None else check_known_noise(noise_variance, inputs))

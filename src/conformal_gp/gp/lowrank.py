@@ -110,7 +110,7 @@ class LowRankPrior:
         self._first_fit = inputs.H.T @ y  # least squares: H has orthonormal columns
         self._Z = Z
         self._fitc = approximation == "fitc"
-        self._root = Cholesky(covariance(kernel, Z, Z)[0]).inverse_root()
+        self._root = Cholesky(covariance(kernel, Z, Z)[0]).inverse_root
 
     @property
     def n_inducing(self) -> int:
@@ -215,7 +215,8 @@ class LowRankPosterior:
     """
 
     def __init__(self, prior: LowRankPrior, sums: Sums):
-        self._prior = prior
+        self.prior = prior
+        self.sums = sums
         B = sums.information.copy()
         m, p = prior.n_inducing, sums.gram.shape[0]
         B.flat[: m * B.shape[0] : B.shape[0] + 1] += 1.0
@@ -223,7 +224,7 @@ class LowRankPosterior:
         scale = 1.0 / np.sqrt(np.diagonal(B))
         factor = well_conditioned(np.tril(B * scale * scale[:, None]), _SMALLEST_CONDITION, _singular)
         log_determinant = factor.log_determinant() - 2.0 * float(np.log(scale).sum())
-        self._root = factor.inverse_root() * scale
+        self._root = factor.inverse_root * scale
         whitened = self._root @ sums.moment
         self._theta = whitened @ self._root
         self.mean_coef = prior.mean_coef(self._theta)
@@ -235,22 +236,22 @@ class LowRankPosterior:
 
     def mean(self, rows: Points) -> Array:
         """Means of new labels."""
-        return self._mean(self._prior.features(rows).F)
+        return self._mean(self.prior.features(rows).F)
 
     def _mean(self, F: Array) -> Array:
-        return self._prior.first_fit(F) + F @ self._theta
+        return self.prior.first_fit(F) + F @ self._theta
 
     def new(self, rows: Points) -> NewRows:
         """New inputs."""
-        F, noise = self._prior.features(rows)
+        F, noise = self.prior.features(rows)
         mean = self._mean(F)
         F = F @ self._root.T
         return NewRows(F, mean, noise + np.einsum("ij,ij->i", F, F), np.ones(mean.size))
 
     def rows(self, rows: Points, y: Array) -> RowState:
         """State of training rows that are among the sums."""
-        F, noise = self._prior.features(rows)
-        alpha = (self._prior.residual(F, y) - F @ self._theta) / noise
+        F, noise = self.prior.features(rows)
+        alpha = (self.prior.residual(F, y) - F @ self._theta) / noise
         F = F @ self._root.T
         # nothing is left of a design row that determines a coefficient of the mean by itself
         left = np.maximum(1.0 - np.einsum("ij,ij->i", F, F) / noise, LEAST_LEFT)

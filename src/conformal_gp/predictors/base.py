@@ -35,6 +35,11 @@ class Predictor(ABC):
     n_jobs: int | None
     """Threads over blocks of test rows."""
 
+    @property
+    def core(self) -> Predictor:
+        """The predictor that knows rows and process, without what transforms its labels."""
+        return self
+
     def map_blocks(self, function: Callable[[slice], Part], n_new: int) -> list[Part]:
         """Apply ``function`` to blocks of test rows, in threads."""
         step = int(np.clip(BLOCK_ENTRIES // self.n_rows, *BLOCK_ROWS))
@@ -160,7 +165,7 @@ class OneProcess(Predictor):
         self.n_jobs = n_jobs
         self.n_rows = posterior.alpha.size
         self.n_ranked = self.n_rows if ranked is None else ranked.size
-        self._difficulty = difficulty
+        self.difficulty = difficulty
         if difficulty is not None and rows is not None:
             self._ranked_difficulty = difficulty(rows.take(self._ranked))
 
@@ -204,8 +209,8 @@ class OneProcess(Predictor):
         def apply(block: slice) -> Part:
             prediction = self.posterior.predict(self.inputs.new(new.take(block)))
             lines = score_lines(self.posterior, self._ranked, prediction, self._gamma)
-            if self._difficulty is not None:
-                lines = lines.divided(self._ranked_difficulty, self._difficulty(new.take(block)))
+            if self.difficulty is not None:
+                lines = lines.divided(self._ranked_difficulty, self.difficulty(new.take(block)))
             return function(lines, block)
 
         return self.map_blocks(apply, len(new.X))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -96,20 +96,32 @@ class LowRankPredictor(Predictor):
         n_jobs: int | None,
         difficulty: Callable[[Points], Array] | None = None,
     ):
-        self._difficulty = difficulty
-        self._posterior = posterior
+        self.difficulty = difficulty
+        self.posterior = posterior
         self._rows = rows
         self._gamma = gamma
         self.n_jobs = n_jobs
         self.n_rows = rows.n_rows
         self.n_ranked = rows.n_rows - design.size
         self._ranked = np.delete(np.arange(rows.n_rows), design)
-        summary = partial(_summary, posterior, difficulty)
-        self._scores = np.delete(rows.each(summary, "scores"), design, axis=1)
-        self._of_rows = np.ones(rows.n_rows)
-        self._of_rows[self._ranked] = self._scores[4]
-        self._ranking = self._order(sign=0)
         self._by_sign: dict[int, LowRankPredictor] = {}
+
+    @cached_property
+    def _scores(self) -> Array:
+        """(5, n): what ranks the ranked rows; they are read for it when it is first needed."""
+        summary = partial(_summary, self.posterior, self.difficulty)
+        return self._rows.each(summary, "scores")[:, self._ranked]
+
+    @cached_property
+    def _of_rows(self) -> Array:
+        """(l,): difficulty of ranked rows, by their numbers among all."""
+        difficulty = np.ones(self.n_rows)
+        difficulty[self._ranked] = self._scores[4]
+        return difficulty
+
+    @cached_property
+    def _ranking(self) -> Ranking:
+        return self._order(sign=0)
 
     def _order(self, sign: int) -> Ranking:
         alpha, diagonal, bound, _, difficulty = self._scores
@@ -117,11 +129,11 @@ class LowRankPredictor(Predictor):
 
     def mean(self, new: Points) -> Array:
         """See Predictor."""
-        return np.concatenate(self._map(lambda block: self._posterior.mean(new.take(block)), len(new.X)))
+        return np.concatenate(self._map(lambda block: self.posterior.mean(new.take(block)), len(new.X)))
 
     def mean_and_variance(self, new: Points) -> tuple[Array, Array]:
         """See Predictor."""
-        blocks = self._map(lambda block: self._posterior.new(new.take(block))[1:3], len(new.X))
+        blocks = self._map(lambda block: self.posterior.new(new.take(block))[1:3], len(new.X))
         mean, variance = (np.concatenate(part) for part in zip(*blocks, strict=True))
         return mean, variance
 
@@ -229,8 +241,8 @@ class LowRankPredictor(Predictor):
     def _new(self, new: Points) -> NewRows:
         def see(block: slice) -> NewRows:
             rows = new.take(block)
-            seen = self._posterior.new(rows)
-            return seen if self._difficulty is None else seen._replace(difficulty=self._difficulty(rows))
+            seen = self.posterior.new(rows)
+            return seen if self.difficulty is None else seen._replace(difficulty=self.difficulty(rows))
 
         blocks = self._map(see, len(new.X))
         return NewRows(*(np.concatenate(part) for part in zip(*blocks, strict=True)))
@@ -310,7 +322,7 @@ class LowRankPredictor(Predictor):
                     new.variance[members],
                     self._gamma,
                 )
-                if self._difficulty is not None:
+                if self.difficulty is not None:
                     lines = lines.divided(self._of_rows[numbers[seen]], new.difficulty[members])
                 fill(offset + members, Comparison(window.levels, lines, window.start))
 
@@ -323,7 +335,7 @@ class LowRankPredictor(Predictor):
         weights = np.empty((W.shape[0], numbers.size))
 
         def fill_chunk(source: RowTaker, chunk: slice) -> None:
-            state = self._posterior.rows(*source.take(numbers[chunk]))
+            state = self.posterior.rows(*source.take(numbers[chunk]))
             alpha[chunk], diagonal[chunk] = state.alpha, state.diagonal
             weights[:, chunk] = state.weights(W)
 

@@ -34,6 +34,11 @@ class ShiftedPredictor(Predictor):
         self.shift = shift
         self.n_rows, self.n_ranked, self.n_jobs = predictor.n_rows, predictor.n_ranked, predictor.n_jobs
 
+    @property
+    def core(self) -> Predictor:
+        """See Predictor."""
+        return self.unshifted.core
+
     def mean(self, new: Points) -> Array:
         """See Predictor."""
         return self.unshifted.mean(new) + self.shift
@@ -95,6 +100,11 @@ class WarpedPredictor(Predictor):
         self._predictor = predictor
         self._warp = warp
         self.n_rows, self.n_ranked, self.n_jobs = predictor.n_rows, predictor.n_ranked, predictor.n_jobs
+
+    @property
+    def core(self) -> Predictor:
+        """See Predictor."""
+        return self._predictor.core
 
     def mean(self, new: Points) -> Array:
         """Medians: the mean of the mapped label is its median too, and a median stays one under the map."""

@@ -16,7 +16,7 @@ from conformal_gp.predictors.lowrank import LowRankPredictor
 from conformal_gp.predictors.transformed import WarpedPredictor
 from conformal_gp.rows import ArrayRows, MappedRows
 from conformal_gp.rows import Rows as Source
-from conformal_gp.threads import one_blas_thread
+from conformal_gp.threads import one_blas_thread, slices
 from conformal_gp.tuning.choices import Difficulty, LeftOut, choose_difficulty, choose_warp, mapped
 from conformal_gp.tuning.design import design_rows
 from conformal_gp.tuning.learning import choose_gamma, learn
@@ -53,21 +53,26 @@ class LowRankModel(TuningResult):
     """Inducing inputs, scaled."""
     approximation: str
 
-    def fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
+    def fitted(self, rows: Points, y: Array, n_jobs: int | None, earlier: Predictor | None = None) -> Fitted:
         """See TuningResult."""
-        return self.fitted_to(ArrayRows(rows.X, y, rows.known, BLOCK_ROWS, n_jobs), n_jobs)
+        return self.fitted_to(ArrayRows(rows.X, y, rows.known, BLOCK_ROWS, n_jobs), n_jobs, earlier)
 
-    def fitted_to(self, rows: Source, n_jobs: int | None) -> Fitted:
+    def fitted_to(self, rows: Source, n_jobs: int | None, earlier: Predictor | None = None) -> Fitted:
         """Make the predictor of rows that are read in blocks; nothing is learnt."""
         if self.warp is not None:
             rows = MappedRows(rows, self.warp.forward)
-        own, y = rows.take(self.design)
-        inputs = Inputs(own, self.scaling, self.mean)
-        prior = LowRankPrior(self.kernel, self.noise_variance, inputs, y, self.inducing, self.approximation)
-        posterior = LowRankPosterior(prior, rows.total(prior.sums, "fit"))
-        difficulty = None
-        if self.difficulty is not None:
-            difficulty = partial(_difficulty, self.difficulty, LowRankPosterior(prior, prior.sums(own, y)))
+        if isinstance(earlier, LowRankPredictor):
+            prior, sums, difficulty = earlier.posterior.prior, earlier.posterior.sums, earlier.difficulty
+            for block in slices(rows.n_rows - earlier.n_rows, BLOCK_ROWS):
+                sums += prior.sums(*rows.take(earlier.n_rows + np.arange(block.start, block.stop)))
+        else:
+            own, y = rows.take(self.design)
+            inputs = Inputs(own, self.scaling, self.mean)
+            prior = LowRankPrior(self.kernel, self.noise_variance, inputs, y, self.inducing, self.approximation)
+            sums, difficulty = rows.total(prior.sums, "fit"), None
+            if self.difficulty is not None:
+                difficulty = partial(_difficulty, self.difficulty, LowRankPosterior(prior, prior.sums(own, y)))
+        posterior = LowRankPosterior(prior, sums)
         predictor: Predictor = LowRankPredictor(posterior, rows, self.design, self.gamma, n_jobs, difficulty)
         if self.warp is not None:
             predictor = WarpedPredictor(predictor, self.warp)
@@ -146,7 +151,7 @@ def low_rank(
         design=design,
         guarantee=(
             f"Exact: everything that was learnt, a process with {len(Z)} inducing inputs, comes from {design.size} "
-            f"design rows and the other {rows.n_rows - design.size} are ranked, so {PROMISE}{condition}."
+            f"design rows and the other {{n_ranked}} are ranked, so {PROMISE}{condition}."
         ),
         warp=warp,
         difficulty=difficulty,

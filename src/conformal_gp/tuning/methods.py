@@ -70,6 +70,7 @@ class TuningResult(ABC):
     mean: str
     gamma: float
     guarantee: str
+    """A sentence, in which ``{n_ranked}`` stands for the number of ranked rows."""
     design: Rows = field(default_factory=lambda: NO_ROWS)
     """Rows that are not ranked."""
     warp: Warp | None = None
@@ -84,18 +85,22 @@ class TuningResult(ABC):
         return None if self.design.size == 0 else np.setdiff1d(np.arange(n_rows), self.design)
 
     @abstractmethod
-    def fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
-        """Make the predictor; nothing is learnt."""
+    def fitted(self, rows: Points, y: Array, n_jobs: int | None, earlier: Predictor | None = None) -> Fitted:
+        """Make the predictor; nothing is learnt.
+
+        ``earlier`` is the core of the predictor of the first of these rows, if there is one, whose work is not done
+        again.
+        """
 
 
 class ExactProcess(TuningResult):
     """What a tuning method of the exact process has decided."""
 
-    def fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
+    def fitted(self, rows: Points, y: Array, n_jobs: int | None, earlier: Predictor | None = None) -> Fitted:
         """See TuningResult."""
         labels = mapped(self.warp, y)
         by = self._origin(labels)
-        fitted = self._fitted(rows, labels - by, n_jobs)
+        fitted = self._fitted(rows, labels, by, n_jobs, earlier)
         if by != 0.0:
             predictor = ShiftedPredictor(fitted.predictor, by)
             mean_coef = np.append(fitted.mean_coef[0] + by, fitted.mean_coef[1:])
@@ -115,8 +120,8 @@ class ExactProcess(TuningResult):
         return middle
 
     @abstractmethod
-    def _fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
-        """The predictor of mapped labels."""
+    def _fitted(self, rows: Points, y: Array, by: float, n_jobs: int | None, earlier: Predictor | None) -> Fitted:
+        """The predictor of mapped labels y less a constant."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,23 +134,28 @@ class OneModel(ExactProcess):
     flat_prior: bool = True
     """Whether the coefficients of the mean have a flat prior, or are given at their estimate."""
 
-    def _fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
+    def _fitted(self, rows: Points, y: Array, by: float, n_jobs: int | None, earlier: Predictor | None) -> Fitted:
         """See ExactProcess."""
         inputs = Inputs(rows, self.scaling, self.mean)
-        posterior = Posterior(self.kernel, self.noise_variance, inputs, y, flat_prior=self.flat_prior)
+        before, difficulty = None, None
+        if isinstance(earlier, OneProcess):
+            before, difficulty = earlier.posterior, earlier.difficulty
+        elif self.difficulty is not None:
+            difficulty = self._of_design(self.difficulty, rows, y)
+        posterior = Posterior(
+            self.kernel, self.noise_variance, inputs, y - by, flat_prior=self.flat_prior, earlier=before
+        )
         return Fitted(
-            OneProcess(inputs, posterior, self.ranked(y.size), self.gamma, n_jobs, rows, self._difficulty(rows, y)),
+            OneProcess(inputs, posterior, self.ranked(y.size), self.gamma, n_jobs, rows, difficulty),
             self.kernel,
             self.noise_variance,
             inputs.coefficients(posterior.coefficients),
             posterior.log_marginal_likelihood,
         )
 
-    def _difficulty(self, rows: Points, y: Array) -> Callable[[Points], Array] | None:
+    def _of_design(self, known: Difficulty, rows: Points, y: Array) -> Callable[[Points], Array]:
         """Difficulty as a function of rows, by way of what the design rows predict."""
-        if self.difficulty is None:
-            return None
-        known, inputs = self.difficulty, Inputs(rows.take(self.design), self.scaling, self.mean)
+        inputs = Inputs(rows.take(self.design), self.scaling, self.mean)
         posterior = Posterior(self.kernel, self.noise_variance, inputs, y[self.design])
         return lambda new: known(new.X, posterior.mean(inputs.new(new)))
 
@@ -159,12 +169,12 @@ class InsideBag(ExactProcess):
     """Whether variances of the candidates are in units of the known noise of the bag."""
     scale_inputs: bool
 
-    def _fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
-        """See TuningResult."""
+    def _fitted(self, rows: Points, y: Array, by: float, n_jobs: int | None, earlier: Predictor | None) -> Fitted:
+        """See ExactProcess."""
         predictor = BagPredictor(
             self.candidates,
             rows,
-            y,
+            y - by,
             self.scale_inputs,
             self.mean,
             self.ranked(y.size),
@@ -201,7 +211,7 @@ def fixed(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState
         scaling=scaling,
         mean=settings.mean,
         gamma=gamma,
-        guarantee=guarantee if design.size == 0 else _learnt_guarantee(design.size, y.size),
+        guarantee=guarantee if design.size == 0 else _learnt_guarantee(design.size),
         design=design,
         warp=warp,
         warnings=explained(inputs, mapped(warp, y), settings.mean),
@@ -262,7 +272,7 @@ def holdout(settings: Settings, rows: Points, y: Array, rng: np.random.RandomSta
         scaling=scaling,
         mean=settings.mean,
         gamma=choose_gamma(settings, learnt, inputs, labels),
-        guarantee=_learnt_guarantee(design.size, y.size),
+        guarantee=_learnt_guarantee(design.size),
         design=design,
         warp=warp,
         difficulty=difficulty,
@@ -270,10 +280,10 @@ def holdout(settings: Settings, rows: Points, y: Array, rng: np.random.RandomSta
     )
 
 
-def _learnt_guarantee(n_design: int, n_rows: int) -> str:
+def _learnt_guarantee(n_design: int) -> str:
     return (
-        f"Exact: scaling and hyperparameters were learnt from {n_design} design rows and the other "
-        f"{n_rows - n_design} are ranked, so {PROMISE}."
+        f"Exact: scaling and hyperparameters were learnt from {n_design} design rows and the other {{n_ranked}} are "
+        f"ranked, so {PROMISE}."
     )
 
 
