@@ -472,11 +472,11 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         inputs = self._checked_inputs(X)
         if self._knows_noise and noise_variance is None and needs_noise:
             raise ValueError(
-                "noise_variance is needed, one for each row of X: fit was given those of the training rows, and these "
-                "rows must be like them."
+                "noise_variance is needed, one for each test row and each later row: fit was given those of the "
+                "training rows, and other rows must be like these."
             )
         if noise_variance is not None and not self._knows_noise:
             raise ValueError(
-                "noise_variance of rows is taken if fit was given those of the training rows, and it was not."
+                "noise_variance of other rows is taken if fit was given those of the training rows, and it was not."
             )
         return points(inputs, None if noise_variance is None else check_known_noise(noise_variance, inputs))

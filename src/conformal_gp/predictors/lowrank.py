@@ -107,7 +107,7 @@ class LowRankPredictor(Predictor):
         self._by_sign: dict[int, LowRankPredictor] = {}
 
     @cached_property
-    def _scores(self) -> Array:
+    def scores(self) -> Array:
         """(5, n): what ranks the ranked rows; they are read for it when it is first needed."""
         summary = partial(_summary, self.posterior, self.difficulty)
         return self._rows.each(summary, "scores")[:, self._ranked]
@@ -116,7 +116,7 @@ class LowRankPredictor(Predictor):
     def _of_rows(self) -> Array:
         """(l,): difficulty of ranked rows, by their numbers among all."""
         difficulty = np.ones(self.n_rows)
-        difficulty[self._ranked] = self._scores[4]
+        difficulty[self._ranked] = self.scores[4]
         return difficulty
 
     @cached_property
@@ -124,7 +124,7 @@ class LowRankPredictor(Predictor):
         return self._order(sign=0)
 
     def _order(self, sign: int) -> Ranking:
-        alpha, diagonal, bound, _, difficulty = self._scores
+        alpha, diagonal, bound, _, difficulty = self.scores
         return Ranking(alpha, diagonal, bound, self._gamma, difficulty, sign)
 
     def mean(self, new: Points) -> Array:
@@ -204,7 +204,7 @@ class LowRankPredictor(Predictor):
         """See Predictor."""
         at_least, greater = np.empty((2, y.size), dtype=np.int64)
         predictor = self._ranked_by(1) if signed else self
-        largest = float(self._scores[3].max(initial=0.0))  # residuals are known to the rounding of labels
+        largest = float(self.scores[3].max(initial=0.0))  # residuals are known to the rounding of labels
 
         def fill(members: Numbers, comparison: Comparison) -> None:
             floor = np.full(members.size, LABEL_ROUNDING * largest)

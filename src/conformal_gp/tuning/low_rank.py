@@ -73,7 +73,10 @@ class LowRankModel(TuningResult):
             if self.difficulty is not None:
                 difficulty = partial(_difficulty, self.difficulty, LowRankPosterior(prior, prior.sums(own, y)))
         posterior = LowRankPosterior(prior, sums)
-        predictor: Predictor = LowRankPredictor(posterior, rows, self.design, self.gamma, n_jobs, difficulty)
+        predictor: Predictor
+        predictor = core = LowRankPredictor(posterior, rows, self.design, self.gamma, n_jobs, difficulty)
+        if earlier is None:
+            _ = core.scores  # now; of rows that come later, when they are needed
         if self.warp is not None:
             predictor = WarpedPredictor(predictor, self.warp)
         return Fitted(
