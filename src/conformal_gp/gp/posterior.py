@@ -144,8 +144,8 @@ class Posterior:
         self.kernel = kernel
         self.noise_variance = noise_variance
         self._checked = checked
-        self._X, self._H, self.y = inputs.X, inputs.H, y
-        self._flat = flat_prior and self._H.shape[1] > 0
+        self._X, self.H, self.y = inputs.X, inputs.H, y
+        self._flat = flat_prior and self.H.shape[1] > 0
         self._stationary = float(kernel.diag(self._X[:1])[0]) if kernel.is_stationary() else None
         self.noise = noise_variance + inputs.known
         self.prior = kernel.diag(self._X) + self.noise
@@ -155,7 +155,7 @@ class Posterior:
         self._explain_labels()
         if self._flat:
             self.log_determinant += 2.0 * float(np.log(np.abs(np.diagonal(self._r))).sum())
-            self.degrees_of_freedom -= self._H.shape[1]
+            self.degrees_of_freedom -= self.H.shape[1]
 
     def _factorised(self) -> Cholesky:
         """L from all rows."""
@@ -183,9 +183,9 @@ class Posterior:
 
     def _explain_labels(self) -> None:
         """Generalised least squares; a flat prior does not notice a first fit, but rounding does."""
-        first_fit = self._H.T @ self.y  # H has orthonormal columns
-        labels = self.y - self._H @ first_fit
-        self._q, self._r = np.linalg.qr(self._factor.half_solve(np.array(self._H, order="F")))
+        first_fit = self.H.T @ self.y  # H has orthonormal columns
+        labels = self.y - self.H @ first_fit
+        self._q, self._r = np.linalg.qr(self._factor.half_solve(np.array(self.H, order="F")))
         error = self._factor.half_solve(labels)
         target = np.zeros(first_fit.size)
         for _ in range(2):  # twice, so that what is left is orthogonal to the basis up to rounding
@@ -193,7 +193,7 @@ class Posterior:
             error = error - self._q @ part
             target += part
         target = solve_triangular(self._r, target) if target.size else target
-        left = np.abs(labels - self._H @ target).max()
+        left = np.abs(labels - self.H @ target).max()
         if left <= EXPLAINED * np.abs(self.y).max():
             error[:] = 0.0
         self.coefficients = first_fit + target
@@ -220,7 +220,7 @@ class Posterior:
     def sizes(self) -> Sizes:
         """Magnitudes of the numbers that scores come from."""
         residual = float(np.linalg.norm(np.sqrt(self.prior) * self.alpha))
-        explained = self._r @ (self.coefficients - self._H.T @ self.y)
+        explained = self._r @ (self.coefficients - self.H.T @ self.y)
         whitened = float(np.sqrt(self.quadratic + explained @ explained))
         return Sizes(
             float((self.prior * self.diagonal).max()),
@@ -258,21 +258,21 @@ class Posterior:
         return Prediction(self._half_solve(half, transposed=True).T, mean, variance, prior)
 
     @cached_property
-    def _inverse_root(self) -> Array | None:
+    def inverse_root(self) -> Array | None:
         """L^-1, or None where products with it are not precise enough."""
         precise = self.noise.min() > NOISE_FOR_PRODUCTS * self.prior.max()
         return self._factor.inverse_root if precise else None
 
     def _half_solve(self, B: Array, *, transposed: bool = False) -> Array:
         """L^-1 B, or L^-T B; B is used up."""
-        if self._inverse_root is None:
+        if self.inverse_root is None:
             return self._factor.half_solve(B, transposed=transposed)
         product = np.empty_like(B)
         for block in slices(len(B), -(-len(B) // TRIANGLE_BLOCKS)):
             if transposed:
-                product[block] = self._inverse_root[block.start :, block].T @ B[block.start :]
+                product[block] = self.inverse_root[block.start :, block].T @ B[block.start :]
             else:
-                product[block] = self._inverse_root[block, : block.stop] @ B[: block.stop]
+                product[block] = self.inverse_root[block, : block.stop] @ B[: block.stop]
         return product
 
     def _half(self, new: NewInputs) -> tuple[Array, Array, Array, Array]:

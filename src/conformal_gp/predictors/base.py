@@ -13,6 +13,7 @@ from conformal_gp.conformal.one_sided import bounds
 from conformal_gp.conformal.pvalues import Counts, counts, shares
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.inputs import Inputs, Points
+from conformal_gp.gp.online import Before, online
 from conformal_gp.gp.posterior import Posterior, Prediction
 from conformal_gp.threads import map_threads, slices
 from conformal_gp.types import Array, Rows
@@ -91,7 +92,7 @@ class Predictor(ABC):
         return shares(self.n_ranked - greater, self.n_ranked - at_least, self.n_ranked, tie_breaks)
 
 
-def score_lines(posterior: Posterior, ranked: Rows | slice, prediction: Prediction, gamma: float) -> Lines:
+def score_lines(posterior: Posterior | Before, ranked: Rows | slice, prediction: Prediction, gamma: float) -> Lines:
     """Lines of the ranked rows for a block of test rows: eq. 21 of the paper, centred.
 
     Parameters
@@ -201,6 +202,23 @@ class OneProcess(Predictor):
         """See Predictor."""
         found = self._map_lines(lambda lines, block: np.stack(counts(lines, y[block], signed)), new)
         at_least, greater = np.concatenate(found, axis=1)
+        return at_least, greater
+
+    def online_counts(self, first: int) -> tuple[Counts, Counts] | None:
+        """As :meth:`counts`, of each row from ``first`` on among the ranked rows before it; None where it cannot be."""
+        rows = online(self.posterior, first)
+        numbers = np.arange(self.n_rows)[self._ranked]
+        if rows is None:
+            return None
+        found = []
+        for t, (before, prediction) in enumerate(rows, start=first):
+            ranked = numbers[: np.searchsorted(numbers, t)]
+            lines = score_lines(before, ranked, prediction, self._gamma)
+            if self.difficulty is not None:
+                known = self._ranked_difficulty[: ranked.size + 1]
+                lines = lines.divided(known[:-1], known[-1:])
+            found.append(np.concatenate(counts(lines, self.posterior.y[t : t + 1])))
+        at_least, greater = np.reshape(found, (-1, 2)).T
         return at_least, greater
 
     def _map_lines(self, function: Callable[[Lines, slice], Part], new: Points) -> list[Part]:
