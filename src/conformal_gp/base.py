@@ -216,16 +216,26 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         """
         if not hasattr(self, "_predictor"):
             return self.fit(X, y, noise_variance)
-        need_labels(self, y)
-        with all_or_nothing(self):
-            rows = self._checked_rows(X, noise_variance)
-            labels = check_labels(y, rows.X)
-            check_bounds(self.y_bounds, labels)
-            mapped(self._result.warp, labels)  # an error names the row among these
-            ends = np.vstack([self.input_range_, rows.X])
-            self.input_range_ = np.stack([ends.min(axis=0), ends.max(axis=0)])
-            self._keep(self._result, self._fitted_with(rows, labels))
+        self.__dict__.update(vars(self._with_rows(*self._later_rows(X, y, noise_variance))))
         return self
+
+    def _later_rows(self, X: Any, y: Any, noise_variance: Any) -> tuple[Points, Array]:
+        """Checked rows that come later, and their labels."""
+        need_labels(self, y)
+        rows = self._checked_rows(X, noise_variance)
+        labels = check_labels(y, rows.X)
+        check_bounds(self.y_bounds, labels)
+        mapped(self._result.warp, labels)  # an error names the row among these
+        return rows, labels
+
+    def _with_rows(self, rows: Points, y: Array) -> Self:
+        """The model with more ranked rows; this one stays as it is."""
+        model = object.__new__(type(self))
+        model.__dict__.update(vars(self))
+        ends = np.vstack([self.input_range_, rows.X])
+        model.input_range_ = np.stack([ends.min(axis=0), ends.max(axis=0)])
+        model._keep(self._result, model._fitted_with(rows, y))
+        return model
 
     @abstractmethod
     def _fitted_with(self, rows: Points, y: Array) -> Fitted:

@@ -29,7 +29,7 @@ def counts(lines: Lines, y: Array, signed: bool = False) -> tuple[Counts, Counts
     return (scores >= own - slack).sum(axis=1), (scores > own + slack).sum(axis=1)
 
 
-def shares(at_least: Counts, greater: Counts, n_ranked: int, tie_breaks: Array | None) -> Array:
+def shares(at_least: Counts, greater: Counts, n_ranked: int | Counts, tie_breaks: Array | None) -> Array:
     """p-values: the share of the n + 1 rows, the test row included, whose score is at least the test row's.
 
     ``tie_breaks`` are uniform numbers by which ties count; None counts every tie in full.

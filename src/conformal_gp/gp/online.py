@@ -1,10 +1,10 @@
 r"""A Gaussian process as its rows come: how each is predicted by those before it, from one factorisation of all.
 
-The inverse Cholesky factor of the first t rows is the first block of :math:`L^{-1}`, so :math:`C = (K + \sigma^2 I)^{-1}`
-grows with row t by :math:`m m'`, m that row of :math:`L^{-1}`. With a flat prior on the mean and
+The inverse Cholesky factor of the first t rows is the first block of :math:`L^{-1}`. So :math:`(K + \sigma^2 I)^{-1}`
+grows with the next row by :math:`m m'`, m that row of :math:`L^{-1}`. With a flat prior on the mean and
 :math:`L^{-1} H = q r` over the rows before, an orthogonal Q takes :math:`(r; w)`, w the next row of
-:math:`L^{-1} H`, to :math:`(r_+; 0)`. The same Q takes :math:`q' L^{-1}` with m below it to :math:`q_+' L^{-1}` with
-:math:`m_+` below it, and P grows by :math:`m_+ m_+'`. By the block form of the inverse (:mod:`conformal_gp.gp.posterior`),
+:math:`L^{-1} H`, to :math:`(r_+; 0)`. The same Q takes :math:`(q' L^{-1}; m')` to :math:`(q_+' L^{-1}; m_+')`, and P
+grows by :math:`m_+ m_+'`. By the block form of the inverse (:mod:`conformal_gp.gp.posterior`),
 :math:`m_+ = (-v', 1) / \sqrt{s}`: weights and variance of the prediction.
 """
 
