@@ -38,6 +38,8 @@ SLOPES = (-1.0, 1.0)
 JUMPS = 0.01
 # A capital that is an alarm.
 ALARM = 100
+# Means of -log p that rows may have after a change; it is 1 before.
+CHANGED = (0.1, 10.0)
 
 
 def martingale(p_values: ArrayLike) -> Array:
@@ -59,10 +61,7 @@ def martingale(p_values: ArrayLike) -> Array:
     >>> martingale([0.6, 0.3, 0.01, 0.02]).round(2)
     array([-0.09, -0.11,  0.22,  0.65])
     """
-    p = np.asarray(p_values, dtype=np.float64)
-    if p.ndim != 1 or p.size == 0 or not ((p >= 0.0) & (p <= 1.0)).all():
-        raise ValueError(f"p_values must be a list of numbers from 0 to 1, got {p_values!r}.")
-    p = np.maximum(p, np.finfo(float).tiny)
+    p = _positive(p_values)
     bets = np.stack([e * p ** (e - 1.0) for e in POWERS] + [1.0 + slope * (p - 0.5) for slope in SLOPES], axis=1)
     held, growth = np.full(bets.shape[1], 1.0 / bets.shape[1]), np.empty(p.size)  # accounts, as shares of the capital
     for i, bet in enumerate(bets):
@@ -70,6 +69,14 @@ def martingale(p_values: ArrayLike) -> Array:
         growth[i] = held.sum()
         held /= growth[i]
     return np.cumsum(np.log10(growth))
+
+
+def _positive(p_values: ArrayLike) -> Array:
+    """Checked p-values, above 0."""
+    p = np.asarray(p_values, dtype=np.float64)
+    if p.ndim != 1 or p.size == 0 or not ((p >= 0.0) & (p <= 1.0)).all():
+        raise ValueError(f"p_values must be a list of numbers from 0 to 1, got {p_values!r}.")
+    return np.maximum(p, np.finfo(float).tiny)
 
 
 def online_p_values(
@@ -159,7 +166,7 @@ def watch(
 
 
 class Drift(Display):
-    """A martingale of rows in their order, what it says, and a picture of it.
+    r"""A martingale of rows in their order, what it says, and a picture of it.
 
     Parameters
     ----------
@@ -175,7 +182,8 @@ class Drift(Display):
     maximum : float
         The largest of them, or 0. Exchangeable rows reach it with probability at most ``10**-maximum``.
     start : int
-        Number of the row where the rise to the maximum began: an estimate of where rows changed, if they did.
+        Number of the row where rows changed, if they did: the most likely one, if p-values have a density
+        :math:`\epsilon p^{\epsilon - 1}` from there to the alarm.
     alarm : bool
         Whether the maximum is at least 2, evidence of 100 to 1.
 
@@ -190,11 +198,13 @@ class Drift(Display):
     def __init__(self, p_values: ArrayLike, numbers: Rows | None = None):
         self.path = martingale(p_values)
         self.numbers = np.arange(1, self.path.size + 1) if numbers is None else np.asarray(numbers)
-        whole = np.append(0.0, self.path)
-        top = int(np.argmax(whole))
-        self.maximum = float(whole[top])
-        self.start = int(self.numbers[min(int(np.argmin(whole[: top + 1])), self.path.size - 1)])
+        self.maximum = max(float(self.path.max()), 0.0)
         self.alarm = bool(self.maximum >= np.log10(ALARM))
+        # log likelihood of the p-values from each row to the alarm, under the power that fits them best
+        end = int(np.argmax(self.path >= min(self.path.max(), np.log10(ALARM))))
+        n, total = np.arange(end + 1, 0, -1), np.cumsum(-np.log(_positive(p_values))[end::-1])[::-1]
+        power = 1.0 / np.clip(total / n, *CHANGED)
+        self.start = int(self.numbers[np.argmax(n * np.log(power) - (power - 1.0) * total)])
 
     def __str__(self) -> str:
         if self.alarm:
@@ -212,6 +222,8 @@ class Drift(Display):
         label = f"alarm: {1 / ALARM:.0%} of exchangeable sequences get here, at most"
         ax.axhline(np.log10(ALARM), color=ink(), linewidth=0.8, linestyle=":", label=label)
         if self.alarm:
-            ax.axvline(self.start, color=ink(), linewidth=0.8, linestyle="--", label=f"rise from row {self.start} on")
+            ax.axvline(
+                self.start, color=ink(), linewidth=0.8, linestyle="--", label=f"change at about row {self.start}"
+            )
         ax.yaxis.set_major_formatter(lambda value, _: f"$10^{{{value:g}}}$")
         return {"xlabel": "row", "ylabel": "evidence against exchangeability, to 1"}
