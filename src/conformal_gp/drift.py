@@ -88,8 +88,8 @@ def online_p_values(
 ) -> Array:
     """Smoothed p-value of each row among the ranked rows before it, which it then joins; the model stays as it is.
 
-    With l rows in all this costs one factorisation, :math:`O(l^3)`. A low-rank process, a list inside the bag and noise
-    close to nothing take a :meth:`~conformal_gp.ConformalGPRegressor.partial_fit` a row.
+    All rows are factorised once. A low-rank process, a list inside the bag and noise close to nothing take a
+    ``partial_fit`` a row.
 
     Parameters
     ----------
@@ -131,24 +131,8 @@ def online_p_values(
     return p
 
 
-def watch(
-    model: ConformalRegressor,
-    X: Any,
-    y: ArrayLike,
-    noise_variance: ArrayLike | None = None,
-    random_state: int | np.random.RandomState | None = None,
-) -> Drift:
-    """Evidence that rows, in their order, are not like those before them.
-
-    Parameters
-    ----------
-    model, X, y, noise_variance, random_state
-        As in :func:`online_p_values`.
-
-    Returns
-    -------
-    drift : Drift
-        What was found.
+def watch(model: ConformalRegressor, X: Any, y: ArrayLike, **options: Any) -> Drift:
+    """Evidence that rows, in their order, are not like those before them; parameters are those of `online_p_values`.
 
     Examples
     --------
@@ -162,7 +146,7 @@ def watch(
     >>> print(watch(model, X[100:], y[100:], random_state=0))
     Rows from about number 102 on are not like those before: evidence of 10^14.3 to 1 against exchangeability, ...
     """
-    return Drift(online_p_values(model, X, y, noise_variance, random_state))
+    return Drift(online_p_values(model, X, y, **options))
 
 
 class Drift(Display):

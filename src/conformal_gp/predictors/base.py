@@ -15,7 +15,7 @@ from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.inputs import Inputs, Points
 from conformal_gp.gp.online import Before, online
 from conformal_gp.gp.posterior import Posterior, Prediction
-from conformal_gp.threads import map_threads, slices
+from conformal_gp.threads import map_threads, one_blas_thread, slices
 from conformal_gp.types import Array, Rows
 
 Part = TypeVar("Part")
@@ -206,19 +206,17 @@ class OneProcess(Predictor):
 
     def online_counts(self, first: int) -> tuple[Counts, Counts] | None:
         """As :meth:`counts`, of each row from ``first`` on among the ranked rows before it; None where it cannot be."""
-        rows = online(self.posterior, first)
-        numbers = np.arange(self.n_rows)[self._ranked]
+        rows, numbers, found = online(self.posterior, first), np.arange(self.n_rows)[self._ranked], []
         if rows is None:
             return None
-        found = []
-        for t, (before, prediction) in enumerate(rows, start=first):
-            ranked = numbers[: np.searchsorted(numbers, t)]
-            lines = score_lines(before, ranked, prediction, self._gamma)
-            if self.difficulty is not None:
-                known = self._ranked_difficulty[: ranked.size + 1]
-                lines = lines.divided(known[:-1], known[-1:])
-            found.append(np.concatenate(counts(lines, self.posterior.y[t : t + 1])))
-        at_least, greater = np.reshape(found, (-1, 2)).T
+        with one_blas_thread(rows=self.n_rows):
+            for t, (before, prediction) in enumerate(rows, start=first):
+                n = int(np.searchsorted(numbers, t))
+                lines = score_lines(before, numbers[:n], prediction, self._gamma)
+                if self.difficulty is not None:
+                    lines = lines.divided(self._ranked_difficulty[:n], self._ranked_difficulty[n : n + 1])
+                found.append(np.concatenate(counts(lines, self.posterior.y[t : t + 1])))
+        at_least, greater = np.transpose(found)
         return at_least, greater
 
     def _map_lines(self, function: Callable[[Lines, slice], Part], new: Points) -> list[Part]:
