@@ -165,3 +165,9 @@ def test_what_takes_no_later_rows_says_what_to_do(tmp_path):
     model = new("holdout").fit(frame, Y)
     with pytest.raises(ValueError, match="a category that fit did not see, 'c' in row 0"):
         model.partial_fit(frame.assign(kind=pd.Categorical(["c"] * 90)), Y)
+
+
+def test_the_difficulty_of_labels_with_an_offset_is_that_of_labels_without():
+    model = new("holdout, difficulty", warp=None)
+    plain, offset = (np.diff(model.fit(X, Y + by).predict_interval(X_NEW, 0.9)) for by in (0.0, 1e5))
+    np.testing.assert_allclose(offset, plain, rtol=1e-5)
