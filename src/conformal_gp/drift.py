@@ -11,8 +11,9 @@ a capital of 100 is evidence of 100 to 1 against exchangeability, whenever one l
 Bets are those of Vovk's Simple Jumper (Vovk, Gammerman and Shafer, *Algorithmic Learning in a Random World*, 2022,
 algorithm 8.1) with six accounts: three powers :math:`\epsilon`, which gain from small p-values, labels that do not fit;
 :math:`1 \pm (p - 1/2)`, the latter for labels that fit too well, as when noise falls; and no bet. Before each row a
-hundredth of the capital is divided anew, so that some is at hand when rows change late. Of the usual martingales it was
-the most sensitive, or near it, to shifts of the mean, of the noise and of a slope.
+hundredth of the capital is divided anew, so that some is at hand when rows change late. Powers below 1
+alone do not see labels that fit too well, and linear bets alone gain at most a half from a row, however small its
+p-value.
 """
 
 from __future__ import annotations
