@@ -34,6 +34,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("The package", ("conformal_gp",)),
     ("Evaluation", ("evaluation",)),
     ("Uses of a model", ("adapters", "comparators", "plotting", "report", "skpro")),
+    ("Drift", ("drift",)),
     ("The command", ("cli",)),
     ("python -m", ("__main__",)),
 )

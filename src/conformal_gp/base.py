@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,10 +24,12 @@ from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.frames import UNSEEN, encoded_inputs
 from conformal_gp.gp.inputs import MEAN_NAMES, Points, points
 from conformal_gp.gp.warps import Bounds
+from conformal_gp.groups import Groups
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.predictors.bounded import BoundedPredictor
 from conformal_gp.rows import ArrayRows
+from conformal_gp.tuning.choices import check_bounds, mapped
 from conformal_gp.tuning.methods import UNSEEN_CONDITION, Fitted, TuningResult
 from conformal_gp.tuning.settings import LEARNT_WARPS, Settings, WarpChoice, check_warp
 from conformal_gp.types import Array, Mask
@@ -35,6 +37,7 @@ from conformal_gp.validation import (
     beyond,
     check_known_noise,
     check_labels,
+    need_labels,
     warn_beyond,
 )
 
@@ -110,6 +113,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
     n_jobs: int | None
     unseen_categories: str
     input_range_: Array
+    _result: TuningResult
     _knows_noise: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -139,7 +143,8 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         self.y_bounds_ = _bounds_in_use(self.y_bounds, result)
         self.design_ = result.design.copy()
         unseen = self._encoding is not None and self._encoding.unseen != "error"
-        self.guarantee_ = f"{result.guarantee} {UNSEEN_CONDITION}" if unseen else result.guarantee
+        guarantee = result.guarantee.format(n_ranked=self._predictor.n_ranked)
+        self.guarantee_ = f"{guarantee} {UNSEEN_CONDITION}" if unseen else guarantee
         if self._groups is not None and self.guarantee_.startswith("Exact"):
             self.guarantee_ += f" That holds in each of {len(self._groups.labels)} groups by itself."
 
@@ -186,6 +191,72 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
             learns_bounds=self.y_bounds == "auto",
             **chosen,
         )
+
+    def partial_fit(
+        self, X: Any, y: Any, noise_variance: ArrayLike | None = None, *, groups: GroupsLike = None
+    ) -> Self:
+        """Add ranked rows that come later; nothing is tuned again.
+
+        The model is that of a fit to all rows at the design rows and hyperparameters that it has, and as exact. Given
+        the design rows, earlier and later ranked rows and the test row are exchangeable; all that was learnt depends
+        on the design rows only. With l rows, each costs :math:`O(l^2)`. A low-rank process reads all rows once a call,
+        and "augmented", where each label chooses from the same list as before, takes as long as a fit.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Inputs, in the columns of ``fit``.
+        y : array-like of shape (n_samples,)
+            Labels.
+        noise_variance : array-like of shape (n_samples,) or None, default=None
+            Known noise variance of each row's label, if ``fit`` was given those of its rows, else an error.
+        groups : array-like of shape (n_samples,), callable, str or None, default=None
+            Groups of these rows, as predict methods take them; a group that is new becomes one of the model's.
+
+        Returns
+        -------
+        self : estimator
+            The model; an error leaves it as it was. Rows cannot be added with ``tuning="train"``, which learns from all
+            of them, nor to memory maps or Dask collections: call ``fit`` with all rows. A model that is not fitted yet
+            is fitted.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
+        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
+        >>> model.partial_fit([[0.5]], [0.6]).predict_p([[1.0]], [5.0])
+        array([0.2])
+        """
+        if not hasattr(self, "_predictor"):
+            return self.fit(X, y, noise_variance, groups=groups)
+        self.__dict__.update(vars(self._with_rows(*self._later_rows(X, y, noise_variance, groups))))
+        return self
+
+    def _later_rows(
+        self, X: Any, y: Any, noise_variance: Any, groups: GroupsLike
+    ) -> tuple[Points, Array, Groups | None]:
+        """Checked rows that come later, their labels, and groups of all rows."""
+        need_labels(self, y)
+        rows = self._checked_rows(X, noise_variance)
+        labels = check_labels(y, rows.X)
+        check_bounds(self.y_bounds, labels)
+        mapped(self._result.warp, labels)  # an error names the row among these
+        self._need_groups(groups)
+        return rows, labels, None if self._groups is None else self._groups.extended(X, groups, labels.size)
+
+    def _with_rows(self, rows: Points, y: Array, groups: Groups | None) -> Self:
+        """The model with more ranked rows; this one stays as it is."""
+        model = object.__new__(type(self))
+        model.__dict__.update(vars(self), _groups=groups)
+        ends = np.vstack([self.input_range_, rows.X])
+        model.input_range_ = np.stack([ends.min(axis=0), ends.max(axis=0)])
+        model._keep(self._result, model._fitted_with(rows, y))
+        return model
+
+    @abstractmethod
+    def _fitted_with(self, rows: Points, y: Array) -> Fitted:
+        """Add rows to the training rows, and make the predictor."""
 
     def predict(
         self,
@@ -434,15 +505,20 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
 
     def _test_inputs(self, X: Any, noise_variance: Any = None, needs_noise: bool = True, stacklevel: int = 3) -> Points:
         """Test rows for a method that a user called; warns of those beyond the training rows."""
+        rows = self._checked_rows(X, noise_variance, needs_noise)
+        warn_beyond(rows.X, self.input_range_, self._input_names(), stacklevel=stacklevel)
+        return rows
+
+    def _checked_rows(self, X: Any, noise_variance: Any, needs_noise: bool = True) -> Points:
+        """Rows like the training rows."""
         inputs = self._checked_inputs(X)
         if self._knows_noise and noise_variance is None and needs_noise:
             raise ValueError(
-                "noise_variance is needed, one for each test row: fit was given those of the training rows, and test "
-                "rows must be like these."
+                "noise_variance is needed, one for each test row and each later row: fit was given those of the "
+                "training rows, and other rows must be like these."
             )
         if noise_variance is not None and not self._knows_noise:
             raise ValueError(
-                "noise_variance of test rows is taken if fit was given those of the training rows, and it was not."
+                "noise_variance of other rows is taken if fit was given those of the training rows, and it was not."
             )
-        warn_beyond(inputs, self.input_range_, self._input_names(), stacklevel=stacklevel)
         return points(inputs, None if noise_variance is None else check_known_noise(noise_variance, inputs))

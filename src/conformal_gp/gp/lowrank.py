@@ -110,7 +110,7 @@ class LowRankPrior:
         self._first_fit = inputs.H.T @ y  # least squares: H has orthonormal columns
         self._Z = Z
         self._fitc = approximation == "fitc"
-        self._root = Cholesky(covariance(kernel, Z, Z)[0]).inverse_root()
+        self._root = Cholesky(covariance(kernel, Z, Z)[0]).inverse_root
 
     @property
     def n_inducing(self) -> int:
@@ -216,7 +216,7 @@ class LowRankPosterior:
         scale = 1.0 / np.sqrt(np.diagonal(B))
         factor = well_conditioned(np.tril(B * scale * scale[:, None]), _SMALLEST_CONDITION, _singular)
         log_determinant = factor.log_determinant() - 2.0 * float(np.log(scale).sum())
-        self._root = factor.inverse_root() * scale
+        self._root = factor.inverse_root * scale
         whitened = self._root @ sums.moment
         self._theta = whitened @ self._root
         self.mean_coef = prior.mean_coef(self._theta)

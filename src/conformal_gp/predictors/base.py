@@ -46,6 +46,11 @@ class Predictor(ABC):
     def among(self, rows: Rows) -> Self:
         """The same predictor with only some of its ranked rows, by their numbers, ascending, ranked."""
 
+    @property
+    def process(self) -> Predictor:
+        """The predictor that knows rows and process, of labels that are not transformed back, shifted or cut."""
+        return self
+
     def map_blocks(self, function: Callable[[slice], Part], n_new: int) -> list[Part]:
         """Apply ``function`` to blocks of test rows, in threads."""
         step = int(np.clip(BLOCK_ENTRIES // self.n_rows, *BLOCK_ROWS))
@@ -178,7 +183,7 @@ class OneProcess(Predictor):
         self.n_jobs = n_jobs
         self.n_rows = posterior.alpha.size
         self.ranked = np.arange(self.n_rows)[self._ranked]
-        self._difficulty = difficulty
+        self.difficulty = difficulty
         if difficulty is not None and rows is not None:
             self._ranked_spread = difficulty(rows.take(self._ranked))
 
@@ -186,7 +191,7 @@ class OneProcess(Predictor):
         """See Predictor."""
         other = copy(self)
         other.ranked = other._ranked = rows
-        if self._difficulty is not None:
+        if self.difficulty is not None:
             other._ranked_spread = self._ranked_spread.take(np.searchsorted(self.ranked, rows))
         return other
 
@@ -233,8 +238,8 @@ class OneProcess(Predictor):
         def apply(block: slice) -> Part:
             prediction = self.posterior.predict(self.inputs.new(new.take(block)))
             lines = score_lines(self.posterior, self._ranked, prediction, self._gamma)
-            if self._difficulty is not None:
-                own = self._difficulty(new.take(block))
+            if self.difficulty is not None:
+                own = self.difficulty(new.take(block))
                 lines = lines.normalised(self._ranked_spread, own, prediction.variance)
             return function(lines, block)
 

@@ -46,6 +46,11 @@ class BoundedPredictor(Predictor):
         self._no_bounds = int((~within).sum()) > 1
         self._inside = predictor.among(self.ranked[within]) if self._one_outside else predictor
 
+    @property
+    def process(self) -> Predictor:
+        """See Predictor."""
+        return self.unbounded.process
+
     def among(self, rows: Rows) -> Self:
         """See Predictor."""
         return type(self)(self.unbounded.among(rows), self.bounds_of_labels, self._side)

@@ -124,7 +124,7 @@ class LowRankPredictor(Predictor):
         n_jobs: int | None,
         difficulty: Callable[[Points], Spread] | None = None,
     ):
-        self._difficulty = difficulty
+        self.difficulty = difficulty
         self._posterior = posterior
         self._rows = rows
         self._gamma = gamma
@@ -272,7 +272,7 @@ class LowRankPredictor(Predictor):
     def _new(self, new: Points) -> SeenRows:
         def see(block: slice) -> SeenRows:
             rows = new.take(block)
-            spread = Spread.usual(len(rows.X)) if self._difficulty is None else self._difficulty(rows)
+            spread = Spread.usual(len(rows.X)) if self.difficulty is None else self.difficulty(rows)
             return SeenRows(*self._posterior.new(rows), *spread)
 
         blocks = self._map(see, len(new.X))
@@ -354,7 +354,7 @@ class LowRankPredictor(Predictor):
                     new.variance[members],
                     self._gamma,
                 )
-                if self._difficulty is not None:
+                if self.difficulty is not None:
                     own, variance = new.spread.take(members), new.variance[members]
                     lines = lines.normalised(self._ranked_spread.take(looked_at[seen]), own, variance)
                 fill(offset + members, Comparison(window.levels, lines, looked_at[seen], window.start))

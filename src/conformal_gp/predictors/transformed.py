@@ -34,6 +34,11 @@ class ShiftedPredictor(Predictor):
         self.shift = shift
         self.n_rows, self.ranked, self.n_jobs = predictor.n_rows, predictor.ranked, predictor.n_jobs
 
+    @property
+    def process(self) -> Predictor:
+        """See Predictor."""
+        return self.unshifted.process
+
     def among(self, rows: Rows) -> Self:
         """See Predictor."""
         return type(self)(self.unshifted.among(rows), self.shift)
@@ -99,6 +104,11 @@ class WarpedPredictor(Predictor):
         self._predictor = predictor
         self._warp = warp
         self.n_rows, self.ranked, self.n_jobs = predictor.n_rows, predictor.ranked, predictor.n_jobs
+
+    @property
+    def process(self) -> Predictor:
+        """See Predictor."""
+        return self._predictor.process
 
     def among(self, rows: Rows) -> Self:
         """See Predictor."""
