@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Answers", ("steps", "predictors", "dask_rows", "pipeline", "columns", "persistence")),
     ("Measures, words", ("metrics", "model_words")),
     ("Tuning", ("tuning",)),
-    ("Distributions", ("distributions",)),
+    ("Distributions, explanations", ("distributions", "explanation")),
     ("What regressors share", ("base",)),
     ("Regressors", ("regressor", "sparse")),
     ("The package", ("conformal_gp",)),

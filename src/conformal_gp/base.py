@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from conformal_gp.conformal.levels import rank, read_levels, warn_where_infinite
 from conformal_gp.constraints import HasMethods, Interval, StrOptions
 from conformal_gp.distributions import PredictiveDistributions
+from conformal_gp.explanation import ExplainedIntervals
 from conformal_gp.frames import UNSEEN, Encoding, encoded_inputs
 from conformal_gp.gp.inputs import MEAN_NAMES, Points, points
 from conformal_gp.gp.warps import Bounds
@@ -89,7 +90,7 @@ def all_or_nothing(model: BaseEstimator) -> Iterator[None]:
         raise
 
 
-class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator):
+class ConformalRegressor(PredictiveDistributions, ExplainedIntervals, RegressorMixin, BaseEstimator):
     """A regressor whose ``fit`` makes a predictor, which all predict methods call."""
 
     kernel: str | Kernel | Sequence[str | Kernel]

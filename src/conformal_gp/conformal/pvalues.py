@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.conformal.lines import COVERS_ALL, LABEL_ROUNDING, TIE, Lines
-from conformal_gp.types import Array
+from conformal_gp.types import Array, Rows
 
 Counts = NDArray[np.int64]
 
@@ -27,6 +27,21 @@ def counts(lines: Lines, y: Array, signed: bool = False) -> tuple[Counts, Counts
     else:
         scores, own = np.abs(scores), np.abs(own)
     return (scores >= own - slack).sum(axis=1), (scores > own + slack).sum(axis=1)
+
+
+def tied(lines: Lines, y: Array) -> Rows:
+    """For each test row the row whose score is nearest to its own at its label; -1 where none ties with it.
+
+    Rows that tie at every label, as those that determine a coefficient of the mean by themselves, are left out.
+    """
+    if lines.offset.shape[1] == 0:
+        return np.full(y.size, -1)
+    everywhere = (lines.offset == 0.0) & (np.abs(np.abs(lines.slope) - 1.0) < TIE)
+    lines = lines._replace(slope=np.where(everywhere, COVERS_ALL, lines.slope))
+    t = (y - lines.centre)[:, None]
+    nearest = np.abs(np.abs(lines.offset + lines.slope * t) - np.abs(t)).argmin(axis=1)
+    at_least, greater = counts(lines, y)
+    return np.where(at_least > greater, nearest, -1)
 
 
 def shares(at_least: Counts, greater: Counts, n_ranked: int, tie_breaks: Array | None) -> Array:

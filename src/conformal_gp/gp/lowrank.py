@@ -106,7 +106,7 @@ class LowRankPrior:
     def __init__(self, kernel: Kernel, noise_variance: float, inputs: Inputs, y: Array, Z: Array, approximation: str):
         self._kernel = kernel
         self._noise_variance = noise_variance
-        self._inputs = inputs
+        self.inputs = inputs
         self._first_fit = inputs.H.T @ y  # least squares: H has orthonormal columns
         self._Z = Z
         self._fitc = approximation == "fitc"
@@ -119,7 +119,7 @@ class LowRankPrior:
 
     def features(self, rows: Points) -> Features:
         """Features and noise of rows."""
-        new = self._inputs.new(rows)
+        new = self.inputs.new(rows)
         scaled = new.X
         phi = covariance(self._kernel, scaled, self._Z)[0] @ self._root.T
         shared = shared_variance(self._kernel, scaled)
@@ -147,7 +147,7 @@ class LowRankPrior:
 
     def mean_coef(self, theta: Array) -> Array:
         """Coefficients on the columns of the mean function, from those of all features."""
-        return self._inputs.coefficients(self._first_fit + theta[self.n_inducing :])
+        return self.inputs.coefficients(self._first_fit + theta[self.n_inducing :])
 
     def first_fit(self, F: Array) -> Array:
         """The first fit of the mean at rows of these features."""
@@ -232,6 +232,11 @@ class LowRankPosterior:
         self.log_marginal_likelihood = -0.5 * (
             quadratic + log_determinant + (sums.n_rows - p) * float(np.log(2.0 * np.pi))
         )
+
+    @property
+    def inputs(self) -> Inputs:
+        """Design rows, under the scaling of the model."""
+        return self._prior.inputs
 
     def mean(self, rows: Points) -> Array:
         """Means of new labels."""

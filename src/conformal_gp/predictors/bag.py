@@ -28,13 +28,13 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.conformal.lines import Lines
 from conformal_gp.conformal.one_sided import mirrored, upper_bounds
-from conformal_gp.conformal.pvalues import Counts, counts
+from conformal_gp.conformal.pvalues import Counts, counts, tied
 from conformal_gp.conformal.regions import SLOPE_TIE, hulls, regions, widened
 from conformal_gp.gp.inputs import Inputs, NewInputs, Points, Scaling, SymmetricScaling
 from conformal_gp.gp.posterior import EXPLAINED, Posterior
 from conformal_gp.gp.spectrum import Spectrum
 from conformal_gp.kernels import multiplied
-from conformal_gp.predictors.base import Part, Predictor, score_lines
+from conformal_gp.predictors.base import Part, ProcessPredictor, score_lines
 from conformal_gp.predictors.envelope import Parabolas, Segments, lower_envelope
 from conformal_gp.types import Array, Rows
 
@@ -62,7 +62,7 @@ class Chosen(NamedTuple):
     log_likelihood: float
 
 
-class BagPredictor(Predictor):
+class BagPredictor(ProcessPredictor):
     """Answers with a list of candidates inside the bag.
 
     Parameters
@@ -116,6 +116,7 @@ class BagPredictor(Predictor):
         self._scaled = lru_cache(int(np.clip(KEPT_BYTES // size, *KEPT_SCALINGS)))(self._make_scaled)
         key = self._unit_keys(np.median(rows.known, keepdims=True))[0]
         self._plain = self._scaled((*key, *(() if self._scaling is None else self._scaling.training_key())))
+        self.inputs = self._plain.inputs
 
     def _unit_keys(self, known: Array) -> Rows:
         """Units of the candidates' variances, as powers of 4, of the training rows with each test row, (m, 1)."""
@@ -231,6 +232,31 @@ class BagPredictor(Predictor):
         self._map_rows(fill, len(new.X))
         at_least, greater = found
         return at_least, greater
+
+    def decided(self, new: Points, ends: Array) -> Rows:
+        """See ProcessPredictor: no row where the hyperparameters that labels choose change."""
+        numbers = np.append(np.arange(self.n_rows)[self._ranked], -1)
+        found = np.empty(ends.shape, dtype=np.int64)
+
+        def fill(block: Rows) -> None:
+            for rows, bag, seen in self._bags(new, block):
+                parabolas = bag.parabolas(seen)
+                for side, y in enumerate(ends[rows].T):
+                    chosen = parabolas.least_at(y)
+                    members, lines = bag.lines(np.arange(rows.size), chosen, seen, self._ranked, self._gamma)
+                    found[rows[members], side] = numbers[tied(lines, y[members])]
+
+        self._map_rows(fill, len(new.X))
+        return found
+
+    def difficulty(self, new: Points) -> Array:
+        """See ProcessPredictor: inside the bag there is none."""
+        return np.ones(len(new.X))
+
+    def typical(self) -> tuple[float, float]:
+        """See ProcessPredictor: with what the training rows choose by themselves."""
+        diagonal = self._plain.posterior(self._plain.chosen).diagonal
+        return float(self.chosen.amplitude / np.median(diagonal[self._ranked])), 1.0
 
     def _map_rows(self, function: Callable[[Rows], Part], n_new: int) -> list[Part]:
         return self.map_blocks(lambda block: function(np.arange(block.start, block.stop)), n_new)

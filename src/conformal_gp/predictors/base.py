@@ -10,7 +10,7 @@ import numpy as np
 
 from conformal_gp.conformal.lines import Lines, normalised_residual_lines, rounding
 from conformal_gp.conformal.one_sided import bounds
-from conformal_gp.conformal.pvalues import Counts, counts, shares
+from conformal_gp.conformal.pvalues import Counts, counts, shares, tied
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.inputs import Inputs, Points
 from conformal_gp.gp.posterior import Posterior, Prediction
@@ -76,6 +76,15 @@ class Predictor(ABC):
     def counts(self, new: Points, y: Array, signed: bool) -> tuple[Counts, Counts]:
         """How many rows score at least as high as each test row with its label, and how many higher."""
 
+    @property
+    @abstractmethod
+    def process(self) -> ProcessPredictor:
+        """The predictor of transformed labels, of which the process is; this one, if labels are not transformed."""
+
+    @abstractmethod
+    def from_process(self, ends: Array) -> Array:
+        """Ends of its intervals, (m, 2, ...), as ends of intervals of labels."""
+
     def p_values(self, new: Points, y: Array, tie_breaks: Array | None) -> Array:
         """p-values of one label for each test row."""
         return shares(*self.counts(new, y, signed=False), self.n_ranked, tie_breaks)
@@ -84,6 +93,34 @@ class Predictor(ABC):
         """Values of the predictive distribution function at one label for each test row."""
         at_least, greater = self.counts(new, y, signed=True)
         return shares(self.n_ranked - greater, self.n_ranked - at_least, self.n_ranked, tie_breaks)
+
+
+class ProcessPredictor(Predictor):
+    """Answers about the labels of which the process is, and what explains an interval of these."""
+
+    inputs: Inputs
+    """Training inputs, or those of design rows, as the kernel sees them."""
+
+    @property
+    def process(self) -> ProcessPredictor:
+        """See Predictor."""
+        return self
+
+    def from_process(self, ends: Array) -> Array:
+        """See Predictor."""
+        return ends
+
+    @abstractmethod
+    def decided(self, new: Points, ends: Array) -> Rows:
+        """Numbers of training rows whose scores tie with each test row's at each of two labels, (m, 2); or -1."""
+
+    @abstractmethod
+    def difficulty(self, new: Points) -> Array:
+        """Numbers by which scores are divided besides, (m,)."""
+
+    @abstractmethod
+    def typical(self) -> tuple[float, float]:
+        """Medians over ranked rows: of leave-one-out variances, and of difficulties."""
 
 
 def score_lines(posterior: Posterior, ranked: Rows | slice, prediction: Prediction, gamma: float) -> Lines:
@@ -124,7 +161,7 @@ def _unequal(diagonal: Array, weights: Array, variance: Array, gamma: float) -> 
     return np.maximum(ratio ** (1.0 / gamma - 0.5), 1.0).max(axis=1, initial=1.0)
 
 
-class OneProcess(Predictor):
+class OneProcess(ProcessPredictor):
     """Answers from one posterior.
 
     Parameters
@@ -197,6 +234,21 @@ class OneProcess(Predictor):
         found = self._map_lines(lambda lines, block: np.stack(counts(lines, y[block], signed)), new)
         at_least, greater = np.concatenate(found, axis=1)
         return at_least, greater
+
+    def decided(self, new: Points, ends: Array) -> Rows:
+        """See ProcessPredictor."""
+        numbers = np.append(np.arange(self.n_rows)[self._ranked], -1)
+        found = self._map_lines(lambda lines, block: np.stack([tied(lines, y) for y in ends[block].T], axis=1), new)
+        return numbers[np.concatenate(found)]
+
+    def difficulty(self, new: Points) -> Array:
+        """See ProcessPredictor."""
+        return np.ones(len(new.X)) if self._difficulty is None else self._difficulty(new)
+
+    def typical(self) -> tuple[float, float]:
+        """See ProcessPredictor."""
+        difficulty = 1.0 if self._difficulty is None else float(np.median(self._ranked_difficulty))
+        return float(1.0 / np.median(self.posterior.diagonal[self._ranked])), difficulty
 
     def _map_lines(self, function: Callable[[Lines, slice], Part], new: Points) -> list[Part]:
         """Apply ``function`` to the lines of blocks of test rows."""

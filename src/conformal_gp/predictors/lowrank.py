@@ -12,11 +12,11 @@ import numpy as np
 from conformal_gp.conformal.decisive_rows import Ranking, Windows
 from conformal_gp.conformal.lines import LABEL_ROUNDING, Lines, Rounding, normalised_residual_lines
 from conformal_gp.conformal.one_sided import mirrored, upper_bounds
-from conformal_gp.conformal.pvalues import Counts, counts
+from conformal_gp.conformal.pvalues import Counts, counts, tied
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.lowrank import LowRankPosterior, NewRows
-from conformal_gp.predictors.base import Part, Predictor
+from conformal_gp.predictors.base import Part, ProcessPredictor
 from conformal_gp.rows import Rows, RowTaker
 from conformal_gp.threads import map_threads, slices
 from conformal_gp.types import Array
@@ -41,6 +41,8 @@ class Comparison(NamedTuple):
     lines: Lines
     above: int
     """Number of rows left out because they cover every candidate label in question."""
+    numbers: Numbers
+    """Numbers of the training rows."""
 
 
 class Window(NamedTuple):
@@ -68,7 +70,7 @@ class Group(NamedTuple):
         return sum(window.stop - window.start for window in self.windows)
 
 
-class LowRankPredictor(Predictor):
+class LowRankPredictor(ProcessPredictor):
     """Predictions from a low-rank posterior, from the training rows that can decide them.
 
     Parameters
@@ -99,6 +101,7 @@ class LowRankPredictor(Predictor):
         self._difficulty = difficulty
         self._posterior = posterior
         self._rows = rows
+        self.inputs = posterior.inputs
         self._gamma = gamma
         self.n_jobs = n_jobs
         self.n_rows = rows.n_rows
@@ -206,6 +209,32 @@ class LowRankPredictor(Predictor):
         predictor._answer(new, for_labels, fill)
         return at_least, greater
 
+    def decided(self, new: Points, ends: Array) -> Numbers:
+        """See ProcessPredictor."""
+        found = np.full(ends.shape, -1)
+        largest = float(self._scores[3].max(initial=0.0))
+
+        def fill(members: Numbers, comparison: Comparison) -> None:
+            numbers = np.append(comparison.numbers, -1)
+            for side in comparison.levels:
+                found[members, side] = numbers[tied(comparison.lines, ends[members, side])]
+
+        def for_ends(seen: NewRows, batch: slice) -> list[Windows]:
+            sides = ends[batch].T
+            return [self._ranking.for_label(y, *seen[1:3], seen.size, seen.difficulty, largest) for y in sides]
+
+        self._answer(new, for_ends, fill)
+        return found
+
+    def difficulty(self, new: Points) -> Array:
+        """See ProcessPredictor."""
+        return np.ones(len(new.X)) if self._difficulty is None else self._difficulty(new)
+
+    def typical(self) -> tuple[float, float]:
+        """See ProcessPredictor."""
+        _, diagonal, _, _, difficulty = self._scores
+        return float(1.0 / np.median(diagonal)), float(np.median(difficulty))
+
     def _for_ranks(self, ranks: list[int], new: NewRows, batch: slice) -> list[Windows]:
         return [self._ranking.for_rank(rank, new.variance, new.size, new.difficulty) for rank in ranks]
 
@@ -312,7 +341,7 @@ class LowRankPredictor(Predictor):
                 )
                 if self._difficulty is not None:
                     lines = lines.divided(self._of_rows[numbers[seen]], new.difficulty[members])
-                fill(offset + members, Comparison(window.levels, lines, window.start))
+                fill(offset + members, Comparison(window.levels, lines, window.start, numbers[seen]))
 
         step = max(1, PIECE_ENTRIES // max(1, numbers.size))
         list(map_threads(compare, slices(group.members.size, step), self.n_jobs))

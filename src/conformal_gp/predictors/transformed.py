@@ -9,7 +9,7 @@ import numpy as np
 from conformal_gp.conformal.pvalues import Counts
 from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.warps import Warp
-from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.base import Predictor, ProcessPredictor
 from conformal_gp.types import Array
 
 
@@ -66,6 +66,16 @@ class ShiftedPredictor(Predictor):
     def counts(self, new: Points, y: Array, signed: bool) -> tuple[Counts, Counts]:
         """See Predictor."""
         return self.unshifted.counts(new, y - self.shift, signed)
+
+    @property
+    def process(self) -> ProcessPredictor:
+        """See Predictor."""
+        return self.unshifted.process
+
+    def from_process(self, ends: Array) -> Array:
+        """See Predictor."""
+        ends = self.unshifted.from_process(ends)
+        return np.stack(self._intervals(ends[:, 0], ends[:, 1]), axis=1)
 
     def _rounded(self, ends: Array, towards: float) -> Array:
         """Ends of regions, shifted, and rounded to the side on which the region is."""
@@ -137,3 +147,12 @@ class WarpedPredictor(Predictor):
         at_least, greater = self._predictor.counts(new, np.where(outside, 0.0, z), signed)
         everyone = np.where(signed & (z < 0.0), self.n_ranked, 0)
         return np.where(outside, everyone, at_least), np.where(outside, everyone, greater)
+
+    @property
+    def process(self) -> ProcessPredictor:
+        """See Predictor."""
+        return self._predictor.process
+
+    def from_process(self, ends: Array) -> Array:
+        """See Predictor."""
+        return self._warp.backward(self._predictor.from_process(ends))
