@@ -108,7 +108,7 @@ class Explanation:
     >>> found.row.tolist(), found.nearest.tolist(), found.distance.round(2)
     ([[5, 5], [35, 13]], [[13, 12, 14], [39, 38, 37]], array([0.99, 1.64]))
     >>> print(found)  # doctest: +NORMALIZE_WHITESPACE
-    Width 0.221, 0.99 times that of a typical row: nothing about it is unusual. For all rows: ranked rows err less than
+    Width 0.221, 0.99 times that of a typical row: nothing stands out. For all rows: ranked rows err less than
       the process says (0.63x). Noise is 90.4% of the variance. Both ends are decided by row 5. Nearest training rows:
       13, 12, 14.
     Width 0.376, 1.6 times that of a typical row: far from the training rows (1.6x). For all rows: ranked rows err less
@@ -171,7 +171,7 @@ class Explanation:
                 _in_words(self.difficulty[i], "such rows are hard to predict", "such rows are easy to predict"),
             ]
             of = " (factors are of transformed labels)" if self.transformed else ""
-            reasons = ", ".join(filter(None, factors)) or "nothing about it is unusual"
+            reasons = ", ".join(filter(None, factors)) or "nothing stands out"
             said = [f"Width {self.width[i]:.3g}, {own:.2g} times that of a typical row: {reasons}{of}."]
             few = f"{self.n_ranked} ranked rows are few for {_percent(self.confidence_level)}"
             err = "ranked rows err {} than the process says"
