@@ -196,7 +196,11 @@ def test_labels_that_are_transformed_cut_or_shifted(shift):
         np.testing.assert_array_equal(found.row[~below], plain.row[~below])
         for name in ("distance", "scores", "noise_share", "reference"):
             np.testing.assert_allclose(getattr(found, name), getattr(plain, name), rtol=1e-5)
-    assert ["transformed labels" in str(found) for found in (plain, warped, cut)] == [False, True, False]
+    half, middle = plain.width / 2, np.median(y[:50])
+    expected = warped.width / (np.exp(middle + half) - np.exp(middle - half))
+    np.testing.assert_allclose(warped.transformation, expected)
+    np.testing.assert_allclose(plain.transformation, 1.0)
+    assert "labels are stretched there" in warped.sentences()[int(np.argmax(expected))]
 
 
 def test_frames_and_names_of_rows():

@@ -58,8 +58,8 @@ WORTH_A_WORD = 1.1
 class Explanation:
     """Why intervals are as wide as they are; made by ``explain_interval``, an entry for each test row.
 
-    The width is ``reference * distance * noise * difficulty * rank * scores``; with ``warp`` that of the interval of
-    the transformed label, and with ``y_bounds`` before it is cut.
+    The width is ``reference * distance * noise * difficulty * rank * scores``. With ``warp`` that is the width of the
+    transformed label's interval, and with ``y_bounds`` it is before the interval is cut.
 
     Parameters
     ----------
@@ -84,6 +84,9 @@ class Explanation:
         Factors of the variance without noise, of the noise (1 unless noise variances of rows are known) and of the
         difficulty, each relative to the median over ranked rows; of the noise over training rows, or design rows where
         the process is low-rank. Inside the bag with the hyperparameters that the training rows choose by themselves.
+    transformation : ndarray of shape (n_samples,)
+        Width over that of the interval that is as wide in transformed labels and has the median training label in its
+        middle: 1, but for ``warp`` and ``y_bounds``.
     rank : float
         Factor of the level that can be had, 1 - k / (n_ranked + 1) with a whole number k, at or above that asked for.
     scores : ndarray of shape (n_samples,)
@@ -92,8 +95,6 @@ class Explanation:
         Share of the new label's variance that is noise: more training rows do not lower it.
     nearest, correlation : ndarrays of shape (n_samples, n_nearest)
         Numbers of the training rows of the highest correlation with the test row under ``kernel_``, and these.
-    transformed : bool
-        Whether factors are those of transformed labels.
 
     Examples
     --------
@@ -108,12 +109,11 @@ class Explanation:
     >>> found.row.tolist(), found.nearest.tolist(), found.distance.round(2)
     ([[5, 5], [35, 13]], [[13, 12, 14], [39, 38, 37]], array([0.99, 1.64]))
     >>> print(found)  # doctest: +NORMALIZE_WHITESPACE
-    Width 0.221, 0.99 times that of a typical row: nothing stands out. For all rows: ranked rows err less than
-      the process says (0.63x). Noise is 90.4% of the variance. Both ends are decided by row 5. Nearest training rows:
-      13, 12, 14.
-    Width 0.376, 1.6 times that of a typical row: far from the training rows (1.6x). For all rows: ranked rows err less
-      than the process says (0.65x). Noise is 33.2% of the variance. Ends are decided by row 35 and row 13. Nearest
-      training rows: 39, 38, 37.
+    Width 0.221, 0.99 times that of a typical row. For all rows: ranked rows err less than the process says (0.63x).
+      Noise is 90.4% of the variance. Both ends are decided by row 5. Nearest training rows: 13, 12, 14.
+    Width 0.376, 1.6 times that of a typical row: farther from training rows than most (1.6x). For all rows: ranked rows
+      err less than the process says (0.65x). Noise is 33.2% of the variance. Ends are decided by row 35 and row 13.
+      Nearest training rows: 39, 38, 37.
     """
 
     confidence_level: float
@@ -126,12 +126,12 @@ class Explanation:
     distance: Array
     noise: Array
     difficulty: Array
+    transformation: Array
     rank: float
     scores: Array
     noise_share: Array
     nearest: Rows
     correlation: Array
-    transformed: bool
 
     @property
     def width(self) -> Array:
@@ -149,7 +149,7 @@ class Explanation:
         columns: dict[str, Any] = {"lower": self.interval[:, 0], "upper": self.interval[:, 1], "width": self.width}
         for side, end in enumerate(("lower", "upper")):
             columns |= {f"{end}_decided_by": self.decided_by[:, side], f"{end}_row": named(self.row[:, side])}
-        names = ("next_width", "distance", "noise", "difficulty", "rank", "scores", "noise_share")
+        names = ("next_width", "distance", "noise", "difficulty", "transformation", "rank", "scores", "noise_share")
         columns |= {name: getattr(self, name) for name in names}
         for j in range(self.nearest.shape[1]):
             columns |= {f"nearest_{j + 1}": named(self.nearest[:, j]), f"correlation_{j + 1}": self.correlation[:, j]}
@@ -164,15 +164,17 @@ class Explanation:
         if not np.isfinite(self.width[i]):
             said = [self._why_infinite(i)]
         else:
-            own = float(self.distance[i] * self.noise[i] * self.difficulty[i])
+            own = float(self.distance[i] * self.noise[i] * self.difficulty[i] * self.transformation[i])
             factors = [
-                _in_words(self.distance[i], "far from the training rows", "near to training rows"),
-                _in_words(self.noise[i], "its noise is large", "its noise is small"),
-                _in_words(self.difficulty[i], "such rows are hard to predict", "such rows are easy to predict"),
+                _in_words(
+                    self.distance[i], "farther from training rows than most", "nearer to training rows than most"
+                ),
+                _in_words(self.noise[i], "more noise than usual", "less noise than usual"),
+                _in_words(self.difficulty[i], "harder to predict than most", "easier to predict than most"),
+                _in_words(self.transformation[i], "labels are stretched there", "labels are compressed or cut there"),
             ]
-            of = " (factors are of transformed labels)" if self.transformed else ""
-            reasons = ", ".join(filter(None, factors)) or "nothing stands out"
-            said = [f"Width {self.width[i]:.3g}, {own:.2g} times that of a typical row: {reasons}{of}."]
+            reasons = f": {', '.join(filter(None, factors))}" if any(factors) else ""
+            said = [f"Width {self.width[i]:.3g}, {own:.2g} times that of a typical row{reasons}."]
             few = f"{self.n_ranked} ranked rows are few for {_percent(self.confidence_level)}"
             err = "ranked rows err {} than the process says"
             every = [_in_words(self.rank, few, ""), _in_words(self.scores[i], err.format("more"), err.format("less"))]
@@ -229,7 +231,6 @@ class ExplainedIntervals:
     noise_variance_: float
     gamma_: float
     n_jobs: int | None
-    warp_: Any
     _predictor: Predictor
     _training_rows: Any
 
@@ -285,20 +286,22 @@ class ExplainedIntervals:
         ends, width = hulls[:, :, 0], hulls[:, 1, 0] - hulls[:, 0, 0]
         with np.errstate(divide="ignore", invalid="ignore"):
             narrower = ends + INWARDS * np.outer(width, [1.0, -1.0])
-            mapped = predictor.from_process(np.concatenate([hulls, narrower[:, :, None]], axis=2))
+            typical = process.typical()
+            middle = typical.label + np.outer(width, [-0.5, 0.5])
+            mapped = predictor.from_process(np.concatenate([hulls, np.stack([narrower, middle], axis=2)], axis=2))
+            widths = mapped[:, 1] - mapped[:, 0]
             finite = np.isfinite(ends)
             cut = finite & (mapped[:, :, 0] == mapped[:, :, 2]) & (width > 0.0)[:, None]
             row = np.where(finite & ~cut, process.decided(inputs, np.where(finite, ends, 0.0)), -1)
             no_end = np.where(k == 0, "rank", np.where(np.isinf(variance), "mean", "nothing"))[:, None]
             by = np.where(cut, "bound", np.where(row >= 0, "row", np.where(finite, "hyperparameters", no_end)))
-            typical, typical_difficulty = process.typical()  # factors of the width, see above
             noise, typical_noise = self._noise(process.inputs.new(inputs)), np.median(self._noise(process.inputs))
-            at_typical_noise = np.maximum(variance - noise, 0.0) + typical_noise
-            by_distance = (at_typical_noise / typical) ** (1.0 / self.gamma_)
+            at_typical_noise = np.maximum(variance - noise, 0.0) + typical_noise  # factors of the width, see above
+            by_distance = (at_typical_noise / typical.variance) ** (1.0 / self.gamma_)
             by_noise = (variance / at_typical_noise) ** (1.0 / self.gamma_)
-            by_difficulty = process.difficulty(inputs) / typical_difficulty
+            by_difficulty = process.difficulty(inputs) / typical.difficulty
             z, z_had = -ndtri([float(1 - levels[0]) / 2, k / (n + 1) / 2])
-            plain = 2.0 * z_had * np.sqrt(typical) * by_distance * by_noise * by_difficulty
+            plain = 2.0 * z_had * np.sqrt(typical.variance) * by_distance * by_noise * by_difficulty
             nearest, correlation = self._nearest(inputs, min(int(n_nearest), predictor.n_rows))
             return Explanation(
                 confidence_level=float(levels[0]),
@@ -306,17 +309,17 @@ class ExplainedIntervals:
                 interval=mapped[:, :, 0],
                 row=row,
                 decided_by=by,
-                next_width=mapped[:, 1, 1] - mapped[:, 0, 1] if k < n else np.zeros(width.size),
-                reference=float(2.0 * z * np.sqrt(typical)),
+                next_width=widths[:, 1] if k < n else np.zeros(width.size),
+                reference=float(2.0 * z * np.sqrt(typical.variance)),
                 distance=by_distance,
                 noise=by_noise,
                 difficulty=by_difficulty,
+                transformation=widths[:, 0] / widths[:, 3],
                 rank=float(z_had / z),
                 scores=width / plain,
                 noise_share=np.minimum(noise / variance, 1.0),
                 nearest=nearest,
                 correlation=correlation,
-                transformed=self.warp_ is not None,
             )
 
     def _noise(self, rows: Any) -> Array:

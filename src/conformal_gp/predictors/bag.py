@@ -34,7 +34,7 @@ from conformal_gp.gp.inputs import Inputs, NewInputs, Points, Scaling, Symmetric
 from conformal_gp.gp.posterior import EXPLAINED, Posterior
 from conformal_gp.gp.spectrum import Spectrum
 from conformal_gp.kernels import multiplied
-from conformal_gp.predictors.base import Part, ProcessPredictor, score_lines
+from conformal_gp.predictors.base import Part, ProcessPredictor, Typical, score_lines
 from conformal_gp.predictors.envelope import Parabolas, Segments, lower_envelope
 from conformal_gp.types import Array, Rows
 
@@ -253,10 +253,10 @@ class BagPredictor(ProcessPredictor):
         """See ProcessPredictor: inside the bag there is none."""
         return np.ones(len(new.X))
 
-    def typical(self) -> tuple[float, float]:
+    def typical(self) -> Typical:
         """See ProcessPredictor: with what the training rows choose by themselves."""
-        diagonal = self._plain.posterior(self._plain.chosen).diagonal
-        return float(self.chosen.amplitude / np.median(diagonal[self._ranked])), 1.0
+        diagonal = self._plain.posterior(self._plain.chosen).diagonal[self._ranked]
+        return Typical(float(self.chosen.amplitude / np.median(diagonal)), 1.0, float(np.median(self._y[self._ranked])))
 
     def _map_rows(self, function: Callable[[Rows], Part], n_new: int) -> list[Part]:
         return self.map_blocks(lambda block: function(np.arange(block.start, block.stop)), n_new)

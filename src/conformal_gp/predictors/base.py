@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -95,6 +95,16 @@ class Predictor(ABC):
         return shares(self.n_ranked - greater, self.n_ranked - at_least, self.n_ranked, tie_breaks)
 
 
+class Typical(NamedTuple):
+    """Medians over ranked rows."""
+
+    variance: float
+    """Of leave-one-out variances, as the inverse of the median of their inverses."""
+    difficulty: float
+    label: float
+    """Of labels; over design rows, where the process is low-rank."""
+
+
 class ProcessPredictor(Predictor):
     """Answers about the labels of which the process is, and what explains an interval of these."""
 
@@ -119,8 +129,8 @@ class ProcessPredictor(Predictor):
         """Numbers by which scores are divided besides, (m,)."""
 
     @abstractmethod
-    def typical(self) -> tuple[float, float]:
-        """Medians over ranked rows: of leave-one-out variances, and of difficulties."""
+    def typical(self) -> Typical:
+        """Medians over ranked rows."""
 
 
 def score_lines(posterior: Posterior, ranked: Rows | slice, prediction: Prediction, gamma: float) -> Lines:
@@ -245,10 +255,11 @@ class OneProcess(ProcessPredictor):
         """See ProcessPredictor."""
         return np.ones(len(new.X)) if self._difficulty is None else self._difficulty(new)
 
-    def typical(self) -> tuple[float, float]:
+    def typical(self) -> Typical:
         """See ProcessPredictor."""
+        diagonal, y = self.posterior.diagonal[self._ranked], self.posterior.y[self._ranked]
         difficulty = 1.0 if self._difficulty is None else float(np.median(self._ranked_difficulty))
-        return float(1.0 / np.median(self.posterior.diagonal[self._ranked])), difficulty
+        return Typical(float(1.0 / np.median(diagonal)), difficulty, float(np.median(y)))
 
     def _map_lines(self, function: Callable[[Lines, slice], Part], new: Points) -> list[Part]:
         """Apply ``function`` to the lines of blocks of test rows."""

@@ -16,7 +16,7 @@ from conformal_gp.conformal.pvalues import Counts, counts, tied
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.lowrank import LowRankPosterior, NewRows
-from conformal_gp.predictors.base import Part, ProcessPredictor
+from conformal_gp.predictors.base import Part, ProcessPredictor, Typical
 from conformal_gp.rows import Rows, RowTaker
 from conformal_gp.threads import map_threads, slices
 from conformal_gp.types import Array
@@ -230,10 +230,11 @@ class LowRankPredictor(ProcessPredictor):
         """See ProcessPredictor."""
         return np.ones(len(new.X)) if self._difficulty is None else self._difficulty(new)
 
-    def typical(self) -> tuple[float, float]:
+    def typical(self) -> Typical:
         """See ProcessPredictor."""
         _, diagonal, _, _, difficulty = self._scores
-        return float(1.0 / np.median(diagonal)), float(np.median(difficulty))
+        _, y = self._rows.take(np.setdiff1d(np.arange(self.n_rows), self._ranked))
+        return Typical(float(1.0 / np.median(diagonal)), float(np.median(difficulty)), float(np.median(y)))
 
     def _for_ranks(self, ranks: list[int], new: NewRows, batch: slice) -> list[Windows]:
         return [self._ranking.for_rank(rank, new.variance, new.size, new.difficulty) for rank in ranks]
