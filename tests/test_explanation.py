@@ -200,7 +200,7 @@ def test_labels_that_are_transformed_cut_or_shifted(shift):
     expected = warped.width / (np.exp(middle + half) - np.exp(middle - half))
     np.testing.assert_allclose(warped.transformation, expected)
     np.testing.assert_allclose(plain.transformation, 1.0)
-    assert "labels are stretched there" in warped.sentences()[int(np.argmax(expected))]
+    assert "the transformation of labels widens it" in warped.sentences()[int(np.argmax(expected))]
 
 
 def test_frames_and_names_of_rows():

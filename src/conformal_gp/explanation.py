@@ -2,14 +2,14 @@ r"""Why an interval is as wide as it is, and which training rows decide its ends
 
 An end of an interval is a label at which the test row's score ties with that of a ranked row: that row *decides* it. In
 the notation of docs/theory.md the scores of rows of variance s and difficulty g are residuals over :math:`s^{1/\gamma}
-g`, so widths are in proportion to these. With :math:`s = s_0 + n`, n the noise, with :math:`s_*`, :math:`n_*` and
-:math:`g_*` of a typical row and :math:`z_c` the number of standard deviations on either side of the mean that hold a
-share c of a Gaussian distribution, the width of a level c is
+g`, so widths are in proportion to these. Let :math:`\nu` be the noise in s, :math:`s_*`, :math:`\nu_*` and :math:`g_*`
+those of a typical row, and :math:`z_c` the number of standard deviations on either side of the mean that hold a share c
+of a Gaussian distribution. The width at level c is
 
 .. math::
     \underbrace{2 z_c \sqrt{s_*}}_\text{reference} \cdot
-    \underbrace{\left( \frac{s_0 + n_*}{s_*} \right)^{1/\gamma}}_\text{distance} \cdot
-    \underbrace{\left( \frac{s_0 + n}{s_0 + n_*} \right)^{1/\gamma}}_\text{noise} \cdot
+    \underbrace{\left( \frac{s - \nu + \nu_*}{s_*} \right)^{1/\gamma}}_\text{distance} \cdot
+    \underbrace{\left( \frac{s}{s - \nu + \nu_*} \right)^{1/\gamma}}_\text{noise} \cdot
     \underbrace{\frac{g}{g_*}}_\text{difficulty} \cdot
     \underbrace{\frac{z_{1 - k/(n + 1)}}{z_c}}_\text{rank} \cdot \text{scores},
 
@@ -171,7 +171,11 @@ class Explanation:
                 ),
                 _in_words(self.noise[i], "more noise than usual", "less noise than usual"),
                 _in_words(self.difficulty[i], "harder to predict than most", "easier to predict than most"),
-                _in_words(self.transformation[i], "labels are stretched there", "labels are compressed or cut there"),
+                _in_words(
+                    self.transformation[i],
+                    "the transformation of labels widens it",
+                    "it or a bound of labels narrows it",
+                ),
             ]
             reasons = f": {', '.join(filter(None, factors))}" if any(factors) else ""
             said = [f"Width {self.width[i]:.3g}, {own:.2g} times that of a typical row{reasons}."]
@@ -283,40 +287,38 @@ class ExplainedIntervals:
         predictor, process = self._predictor, self._predictor.process
         n, k = predictor.n_ranked, rank(levels[0], predictor.n_ranked)
         hulls, variance = process.hulls(inputs, [k, min(k + 1, n)]), process.mean_and_variance(inputs)[1]
-        ends, width = hulls[:, :, 0], hulls[:, 1, 0] - hulls[:, 0, 0]
+        ends, width, typical = hulls[:, :, 0], hulls[:, 1, 0] - hulls[:, 0, 0], process.typical()
+        z, z_had = -ndtri([float(1 - levels[0]) / 2, k / (n + 1) / 2])
+        nearest, correlation = self._nearest(inputs, min(int(n_nearest), predictor.n_rows))
         with np.errstate(divide="ignore", invalid="ignore"):
-            narrower = ends + INWARDS * np.outer(width, [1.0, -1.0])
-            typical = process.typical()
-            middle = typical.label + np.outer(width, [-0.5, 0.5])
-            mapped = predictor.from_process(np.concatenate([hulls, np.stack([narrower, middle], axis=2)], axis=2))
+            narrower, middle = (np.outer(width, [-share, share]) for share in (-INWARDS, 0.5))
+            moved = np.stack([ends + narrower, typical.label + middle], axis=2)
+            mapped = predictor.from_process(np.concatenate([hulls, moved], axis=2))
             widths = mapped[:, 1] - mapped[:, 0]
             finite = np.isfinite(ends)
             cut = finite & (mapped[:, :, 0] == mapped[:, :, 2]) & (width > 0.0)[:, None]
             row = np.where(finite & ~cut, process.decided(inputs, np.where(finite, ends, 0.0)), -1)
             no_end = np.where(k == 0, "rank", np.where(np.isinf(variance), "mean", "nothing"))[:, None]
-            by = np.where(cut, "bound", np.where(row >= 0, "row", np.where(finite, "hyperparameters", no_end)))
             noise, typical_noise = self._noise(process.inputs.new(inputs)), np.median(self._noise(process.inputs))
-            at_typical_noise = np.maximum(variance - noise, 0.0) + typical_noise  # factors of the width, see above
-            by_distance = (at_typical_noise / typical.variance) ** (1.0 / self.gamma_)
-            by_noise = (variance / at_typical_noise) ** (1.0 / self.gamma_)
-            by_difficulty = process.difficulty(inputs) / typical.difficulty
-            z, z_had = -ndtri([float(1 - levels[0]) / 2, k / (n + 1) / 2])
-            plain = 2.0 * z_had * np.sqrt(typical.variance) * by_distance * by_noise * by_difficulty
-            nearest, correlation = self._nearest(inputs, min(int(n_nearest), predictor.n_rows))
+            at_typical_noise = np.maximum(variance - noise, 0.0) + typical_noise
+            factors = {
+                "distance": (at_typical_noise / typical.variance) ** (1.0 / self.gamma_),
+                "noise": (variance / at_typical_noise) ** (1.0 / self.gamma_),
+                "difficulty": process.difficulty(inputs) / typical.difficulty,
+            }
+            expected = 2.0 * z_had * np.sqrt(typical.variance) * np.prod([*factors.values()], axis=0)
             return Explanation(
                 confidence_level=float(levels[0]),
                 n_ranked=n,
                 interval=mapped[:, :, 0],
                 row=row,
-                decided_by=by,
+                decided_by=np.select([cut, row >= 0, finite], ["bound", "row", "hyperparameters"], no_end),
                 next_width=widths[:, 1] if k < n else np.zeros(width.size),
                 reference=float(2.0 * z * np.sqrt(typical.variance)),
-                distance=by_distance,
-                noise=by_noise,
-                difficulty=by_difficulty,
+                **factors,
                 transformation=widths[:, 0] / widths[:, 3],
                 rank=float(z_had / z),
-                scores=width / plain,
+                scores=width / expected,
                 noise_share=np.minimum(noise / variance, 1.0),
                 nearest=nearest,
                 correlation=correlation,
