@@ -3,7 +3,8 @@ Why is this interval wide?
 ==========================
 
 An interval can be wide because no training row is near, because rows like it are hard to predict, because few rows are
-ranked, or because one of these has an odd label. ``explain_interval`` tells these apart, and names the rows that decide.
+ranked, or because one of these has an odd label. ``explain_interval`` tells these apart, and names the rows that
+decide.
 """
 
 # %%

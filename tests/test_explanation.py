@@ -172,6 +172,10 @@ def test_ends_that_no_row_decides():
     found = fixed_model(mean="linear").fit(X, y).explain_interval([[0.2, 2.0], [0.2, 1.0]], 0.8)
     assert (found.decided_by == "row").all()
     assert 3 not in found.row
+    flat = fixed_model(mean="constant").fit(X, np.full(9, 2.0)).explain_interval(X[:1], 0.8, n_nearest=0)
+    assert str(flat) == "Width 0."
+    bounded = fixed_model(y_bounds=(-9, 9)).fit(X, y).explain_interval(X[:1], 0.95)
+    assert "Width 18, between bounds of the labels: 95% needs 19 ranked rows" in str(bounded)
     kernel, noise, X, y, x_new, gamma, delta = odd_regions.with_ray(3.0)
     found = fixed_model(kernel, noise, gamma=gamma).fit(X, y).explain_interval([x_new], 1 - delta)
     assert found.decided_by.tolist() == [["nothing", "nothing"]]
@@ -200,7 +204,7 @@ def test_labels_that_are_transformed_cut_or_shifted(shift):
     expected = warped.width / (np.exp(middle + half) - np.exp(middle - half))
     np.testing.assert_allclose(warped.transformation, expected)
     np.testing.assert_allclose(plain.transformation, 1.0)
-    assert "the transformation of labels widens it" in warped.sentences()[int(np.argmax(expected))]
+    assert "widened by the map of labels" in warped.sentences()[int(np.argmax(expected))]
 
 
 def test_frames_and_names_of_rows():

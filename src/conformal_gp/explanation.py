@@ -52,6 +52,15 @@ COMPARED_ROWS = 256
 INWARDS = 1e-3
 # Factors within this of 1 are not worth a word.
 WORTH_A_WORD = 1.1
+# Words for factors above and below 1 by which rows differ.
+IN_WORDS = {
+    "distance": ("farther from training rows than most", "nearer to training rows than most"),
+    "noise": ("more noise than usual", "less noise than usual"),
+    "difficulty": ("harder to predict than most", "easier to predict than most"),
+    "transformation": ("widened by the map of labels", "narrowed by the map or the bounds of labels"),
+}
+# What gives a region an end.
+WITH_END = {"row", "hyperparameters", "bound"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,22 +170,13 @@ class Explanation:
         return [self._sentence(i, name) for i in range(len(self.interval))]
 
     def _sentence(self, i: int, name: Callable[[int], str]) -> str:
-        if not np.isfinite(self.width[i]):
-            said = [self._why_infinite(i)]
+        if not WITH_END.issuperset(self.decided_by[i]) or np.isinf(self.width[i]):
+            said = [self._why_endless(i)]
+        elif self.width[i] == 0.0:
+            said = ["Width 0."]
         else:
             own = float(self.distance[i] * self.noise[i] * self.difficulty[i] * self.transformation[i])
-            factors = [
-                _in_words(
-                    self.distance[i], "farther from training rows than most", "nearer to training rows than most"
-                ),
-                _in_words(self.noise[i], "more noise than usual", "less noise than usual"),
-                _in_words(self.difficulty[i], "harder to predict than most", "easier to predict than most"),
-                _in_words(
-                    self.transformation[i],
-                    "the transformation of labels widens it",
-                    "it or a bound of labels narrows it",
-                ),
-            ]
+            factors = [_in_words(getattr(self, name)[i], *words) for name, words in IN_WORDS.items()]
             reasons = f": {', '.join(filter(None, factors))}" if any(factors) else ""
             said = [f"Width {self.width[i]:.3g}, {own:.2g} times that of a typical row{reasons}."]
             few = f"{self.n_ranked} ranked rows are few for {_percent(self.confidence_level)}"
@@ -188,19 +188,18 @@ class Explanation:
             said.append(f"Nearest training rows: {', '.join(map(name, self.nearest[i]))}.")
         return " ".join(said)
 
-    def _why_infinite(self, i: int) -> str:
-        why = self.decided_by[i]
-        if "rank" in why:
-            level = Fraction(self.confidence_level).limit_denominator(10**6)
-            most = self.n_ranked / (self.n_ranked + 1)
+    def _why_endless(self, i: int) -> str:
+        width, level = self.width[i], Fraction(self.confidence_level).limit_denominator(10**6)
+        what = "No finite width" if np.isinf(width) else f"Width {width:.3g}, between bounds of the labels"
+        if "rank" in self.decided_by[i]:
             return (
-                f"No finite width: {_percent(self.confidence_level)} needs {rows_needed(level)} ranked rows, there are "
-                f"{self.n_ranked}. At {_percent(most)}, the highest level that they support, it is "
-                f"{self.next_width[i]:.3g}."
+                f"{what}: {_percent(self.confidence_level)} needs {rows_needed(level)} ranked rows, there are "
+                f"{self.n_ranked}. At {_percent(self.n_ranked / (self.n_ranked + 1))}, the highest level that they "
+                f"support, it is {self.next_width[i]:.3g}."
             )
-        if "mean" in why:
-            return "No finite width: the training rows do not determine the mean function there."
-        return "No finite width: the scores of some rows grow with the label as fast as its own."
+        if "mean" in self.decided_by[i]:
+            return f"{what}: the training rows do not determine the mean function there."
+        return f"{what}: scores of some rows grow with the label as fast as its own, or labels have no end there."
 
     def _who_decides(self, i: int, name: Callable[[int], str]) -> str:
         words = {"hyperparameters": "a change of hyperparameters", "bound": "a bound of the labels"}
