@@ -28,7 +28,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Measures, words", ("metrics", "model_words")),
     ("Tuning", ("tuning",)),
     ("Comparisons", ("comparisons",)),
-    ("Distributions", ("distributions",)),
+    ("Distributions, explanations", ("distributions", "explanation")),
     ("What regressors share", ("base",)),
     ("Regressors", ("regressor", "sparse")),
     ("The package", ("conformal_gp",)),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -21,6 +19,7 @@ from conformal_gp.comparisons import GroupsLike, RatioLike
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.constraints import HasMethods, Interval, StrOptions
 from conformal_gp.distributions import PredictiveDistributions
+from conformal_gp.explanation import ExplainedIntervals
 from conformal_gp.frames import UNSEEN, encoded_inputs
 from conformal_gp.gp.inputs import MEAN_NAMES, Points, points
 from conformal_gp.gp.warps import Bounds
@@ -60,27 +59,6 @@ CONSTRAINTS: dict[str, list] = {
 }
 
 
-# Parameters that have gone, and what to use instead.
-GONE = {
-    "noise": "Widths follow the difficulty of rows by default: difficulty='auto' is what noise='varying' was for",
-    "length_scale_prior": "Whether inputs have length scales of their own is now chosen by BIC; length_scales='one' "
-    "gives them one",
-}
-
-
-def without_gone(init: Callable[..., None]) -> Callable[..., None]:
-    """A constructor that warns of parameters that have gone; its signature stays what it is."""
-
-    @wraps(init)
-    def checked(self: BaseEstimator, *arguments: Any, **options: Any) -> None:
-        for name in GONE.keys() & options.keys():
-            warnings.warn(f"{name}= has gone and changes nothing. {GONE[name]}.", FutureWarning, stacklevel=2)
-            del options[name]
-        init(self, *arguments, **options)
-
-    return checked
-
-
 def _bounds_in_use(y_bounds: Any, result: TuningResult) -> tuple[float, float]:
     bounds = result.bounds if isinstance(y_bounds, str) else None if y_bounds is None else Bounds.of(y_bounds)
     return (-np.inf, np.inf) if bounds is None else (bounds.low, bounds.high)
@@ -98,7 +76,7 @@ def all_or_nothing(model: BaseEstimator) -> Iterator[None]:
         raise
 
 
-class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator):
+class ConformalRegressor(PredictiveDistributions, ExplainedIntervals, RegressorMixin, BaseEstimator):
     """A regressor whose ``fit`` makes a predictor, which all predict methods call."""
 
     kernel: str | Kernel | Sequence[str | Kernel]
@@ -197,28 +175,22 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
     ) -> Self:
         """Add ranked rows that come later; nothing is tuned again.
 
-        The model is that of a fit to all rows at the design rows and hyperparameters that it has, and as exact. Given
-        the design rows, earlier and later ranked rows and the test row are exchangeable; all that was learnt depends
-        on the design rows only. With l rows, each costs :math:`O(l^2)`. A low-rank process reads all rows once a call,
-        and "augmented", where each label chooses from the same list as before, takes as long as a fit.
+        The model is that of a fit to all rows at the design rows and hyperparameters that it has, and as exact: given
+        the design rows, earlier and later ranked rows and the test row are exchangeable. With l rows, each costs
+        :math:`O(l^2)`. A low-rank process reads all rows once a call, and "augmented" takes as long as a fit.
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Inputs, in the columns of ``fit``.
-        y : array-like of shape (n_samples,)
-            Labels.
-        noise_variance : array-like of shape (n_samples,) or None, default=None
-            Known noise variance of each row's label, if ``fit`` was given those of its rows, else an error.
+        X, y, noise_variance
+            Rows as in ``fit``; noise variances are needed if ``fit`` was given those of its rows, else an error.
         groups : array-like of shape (n_samples,), callable, str or None, default=None
             Groups of these rows, as predict methods take them; a group that is new becomes one of the model's.
 
         Returns
         -------
         self : estimator
-            The model; an error leaves it as it was. Rows cannot be added with ``tuning="train"``, which learns from all
-            of them, nor to memory maps or Dask collections: call ``fit`` with all rows. A model that is not fitted yet
-            is fitted.
+            The model, fitted if it was not; an error leaves it as it was. Rows cannot be added with ``tuning="train"``,
+            which learns from all of them, nor to memory maps or Dask collections.
 
         Examples
         --------

@@ -75,22 +75,10 @@ def online_p_values(
 ) -> Array:
     """Smoothed p-value of each row among the ranked rows before it, which it then joins; the model stays as it is.
 
-    That is a ``partial_fit`` a row: with l rows in the end :math:`O(l^2)` for each, and with a low-rank process a pass
-    over all rows for each.
-
-    Parameters
-    ----------
-    model : ConformalGPRegressor or SparseConformalGPRegressor
-        Fitted to earlier rows, with a tuning method that ``partial_fit`` takes.
-    X, y, noise_variance, groups
-        Rows in their order, as in ``partial_fit``. With groups each row is ranked among those of its group.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the tie breaks.
-
-    Returns
-    -------
-    p_values : ndarray of shape (n,)
-        Independent and uniform if the ranked rows of the model and these are exchangeable and its coverage is exact.
+    Each row costs a ``partial_fit``: :math:`O(l^2)` with l rows, and with a low-rank process a pass over all of them.
+    They are independent and uniform if the ranked rows of the model and these are exchangeable and its coverage is
+    exact. Rows are given in their order as in ``partial_fit``; with groups each is ranked among those of its group.
+    ``random_state`` is the seed of the tie breaks.
 
     Examples
     --------
@@ -118,14 +106,10 @@ def watch(model: ConformalRegressor, X: Any, y: ArrayLike, **options: Any) -> Dr
 
     Examples
     --------
-    >>> import numpy as np
     >>> from conformal_gp import ConformalGPRegressor
-    >>> rng = np.random.default_rng(0)
-    >>> X, noise = rng.uniform(size=(200, 1)), rng.normal(scale=0.1, size=200)
-    >>> y = np.sin(4 * X[:, 0]) + noise + np.where(np.arange(200) < 150, 0.0, 0.3)
-    >>> model = ConformalGPRegressor(random_state=0).fit(X[:100], y[:100])
-    >>> print(watch(model, X[100:], y[100:], random_state=0))
-    Rows from about number ... on are not like those before: evidence of 10^... to 1 against exchangeability, ...
+    >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    >>> print(watch(model, [[0.5], [1.5]], [0.6, 0.7], random_state=0))
+    The rows look exchangeable in their order: evidence against it reached 1.0 to 1; 100 to 1, which ...
     """
     return Drift(online_p_values(model, X, y, **options))
 

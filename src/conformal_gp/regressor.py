@@ -12,13 +12,13 @@ from sklearn.base import _fit_context
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 
-from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing, without_gone
+from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing
 from conformal_gp.comparisons import GroupsLike
-from conformal_gp.constraints import StrOptions
+from conformal_gp.constraints import StrOptions, without_gone
 from conformal_gp.frames import encoded_inputs
 from conformal_gp.gp.inputs import Points, points
 from conformal_gp.groups import check_length
-from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.base import Predictor, Process
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning.choices import check_bounds, check_domain
 from conformal_gp.tuning.design import ROWS_FOR_EXACT, automatic
@@ -302,7 +302,7 @@ class ConformalGPRegressor(ConformalRegressor):
             self._training_noise = np.append(self._training_noise, rows.known)
         return self._fitted(self._predictor.process)
 
-    def _fitted(self, earlier: Predictor | None = None) -> Fitted:
+    def _fitted(self, earlier: Process | None = None) -> Fitted:
         """The predictor of the training rows; nothing is learnt."""
         inputs, labels = self._training_rows
         with one_blas_thread(rows=labels.size):

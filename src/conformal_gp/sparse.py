@@ -14,9 +14,9 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing, without_gone
+from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing
 from conformal_gp.comparisons import GroupsLike
-from conformal_gp.constraints import Interval, StrOptions
+from conformal_gp.constraints import Interval, StrOptions, without_gone
 from conformal_gp.frames import encoded_inputs
 from conformal_gp.gp.inducing import SELECTIONS
 from conformal_gp.gp.inputs import Points

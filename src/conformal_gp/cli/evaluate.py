@@ -144,12 +144,10 @@ def _drift(training: Training, choice: Model, output: Output) -> str:
     if later.size < FIRST_ROWS // 2:
         return f"Drift: {rows.size} rows are too few to tell."
 
-    def part(some: Any) -> tuple[Any, Any, Any]:
-        return training.X.iloc[some], training.y[some], None if training.noise is None else training.noise[some]
-
+    given = [training.X.iloc, training.y] + ([] if training.noise is None else [training.noise])
     with output.working("looking for drift"):
-        model = choice.regressor(training.y).set_params(tuning="holdout").fit(*part(first))
-        p_values = online_p_values(model, *part(later), random_state=choice.seed)
+        model = choice.regressor(training.y).set_params(tuning="holdout").fit(*(each[first] for each in given))
+        p_values = online_p_values(model, *(each[later] for each in given), random_state=choice.seed)
     return str(Drift(p_values, np.asarray(training.X.index[later] + 1)))
 
 

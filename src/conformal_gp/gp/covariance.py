@@ -270,12 +270,7 @@ class Cholesky:
         :math:`C - L_{21} L_{21}'`, the second block row of the inverse root is
         :math:`(-L_{22}^{-1} L_{21} L^{-1}, L_{22}^{-1})`; it is made where the first is known.
 
-        Parameters
-        ----------
-        B : ndarray of shape (k, n)
-            Block below A.
-        C : ndarray of shape (k, k)
-            Block in the corner.
+        B, (k, n), is the block below A, and C, (k, k), the one in the corner.
         """
         across = self.half_solve(np.array(B.T, order="F")).T
         corner = Cholesky(np.asfortranarray(C - across @ across.T))
@@ -288,11 +283,8 @@ class Cholesky:
 
 
 def _joined(first: Array, across: Array, corner: Array) -> Array:
-    """A lower triangular matrix from its blocks."""
-    n = first.shape[0]
-    lower = np.zeros((n + corner.shape[0],) * 2, order="F")
-    lower[:n, :n], lower[n:, :n], lower[n:, n:] = first, across, corner
-    return lower
+    """A lower triangular matrix from its blocks, in Fortran's order."""
+    return np.block([[first.T, across.T], [np.zeros(across.shape), corner.T]]).T
 
 
 def one_norm(A: Array) -> float:

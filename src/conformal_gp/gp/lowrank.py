@@ -106,7 +106,7 @@ class LowRankPrior:
     def __init__(self, kernel: Kernel, noise_variance: float, inputs: Inputs, y: Array, Z: Array, approximation: str):
         self._kernel = kernel
         self._noise_variance = noise_variance
-        self._inputs = inputs
+        self.inputs = inputs
         self._first_fit = inputs.H.T @ y  # least squares: H has orthonormal columns
         self._Z = Z
         self._fitc = approximation == "fitc"
@@ -119,7 +119,7 @@ class LowRankPrior:
 
     def features(self, rows: Points) -> Features:
         """Features and noise of rows."""
-        new = self._inputs.new(rows)
+        new = self.inputs.new(rows)
         scaled = new.X
         phi = covariance(self._kernel, scaled, self._Z)[0] @ self._root.T
         shared = shared_variance(self._kernel, scaled)
@@ -147,7 +147,7 @@ class LowRankPrior:
 
     def mean_coef(self, theta: Array) -> Array:
         """Coefficients on the columns of the mean function, from those of all features."""
-        return self._inputs.coefficients(self._first_fit + theta[self.n_inducing :])
+        return self.inputs.coefficients(self._first_fit + theta[self.n_inducing :])
 
     def first_fit(self, F: Array) -> Array:
         """The first fit of the mean at rows of these features."""
@@ -209,6 +209,7 @@ class LowRankPosterior:
 
     def __init__(self, prior: LowRankPrior, sums: Sums):
         self._prior = prior
+        self.inputs = prior.inputs
         B = sums.information.copy()
         m, p = prior.n_inducing, sums.gram.shape[0]
         B.flat[: m * B.shape[0] : B.shape[0] + 1] += 1.0

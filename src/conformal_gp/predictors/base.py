@@ -47,9 +47,9 @@ class Predictor(ABC):
         """The same predictor with only some of its ranked rows, by their numbers, ascending, ranked."""
 
     @property
-    def process(self) -> Predictor:
-        """The predictor that knows rows and process, of labels that are not transformed back, shifted or cut."""
-        return self
+    @abstractmethod
+    def process(self) -> Process:
+        """The process behind, of labels that are not transformed back, shifted or cut."""
 
     def map_blocks(self, function: Callable[[slice], Part], n_new: int) -> list[Part]:
         """Apply ``function`` to blocks of test rows, in threads."""
@@ -94,6 +94,24 @@ class Predictor(ABC):
 
         ``weights`` are those of the ranked rows, (n,); None is 1 each.
         """
+
+
+class Process(Predictor):
+    """Answers about the labels of which the process is."""
+
+    inputs: Inputs
+    """Training inputs, or those of design rows, as the kernel sees them."""
+    difficulty: Callable[[Points], Spread] | None = None
+    """From rows to what scores are measured from and by besides; None is 0 and 1."""
+
+    @property
+    def process(self) -> Process:
+        """See Predictor."""
+        return self
+
+    @abstractmethod
+    def typical(self) -> tuple[float, float]:
+        """Medians over ranked rows: of leave-one-out variances, by way of their inverses, and of scales."""
 
 
 def union(pieces: Array) -> Array:
@@ -147,7 +165,7 @@ def _unequal(diagonal: Array, weights: Array, variance: Array, gamma: float) -> 
     return np.maximum(ratio ** (1.0 / gamma - 0.5), 1.0).max(axis=1, initial=1.0)
 
 
-class OneProcess(Predictor):
+class OneProcess(Process):
     """Answers from one posterior.
 
     Parameters
@@ -231,6 +249,11 @@ class OneProcess(Predictor):
         found = self._map_lines(lambda lines, block: np.stack(counts(lines, y[block], signed, weights)), new)
         at_least, greater = np.concatenate(found, axis=1)
         return at_least, greater
+
+    def typical(self) -> tuple[float, float]:
+        """See Process."""
+        scale = 1.0 if self.difficulty is None else np.median(self._ranked_spread.scale)
+        return 1.0 / float(np.median(self.posterior.diagonal[self._ranked])), float(scale)
 
     def _map_lines(self, function: Callable[[Lines, slice], Part], new: Points) -> list[Part]:
         """Apply ``function`` to the lines of blocks of test rows."""

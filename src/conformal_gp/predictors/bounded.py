@@ -18,7 +18,7 @@ import numpy as np
 from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.warps import Bounds
-from conformal_gp.predictors.base import Predictor, union
+from conformal_gp.predictors.base import Predictor, Process, union
 from conformal_gp.types import Array, Mask, Rows
 
 
@@ -47,9 +47,9 @@ class BoundedPredictor(Predictor):
         self._inside = predictor.among(self.ranked[within]) if self._one_outside else predictor
 
     @property
-    def process(self) -> Predictor:
-        """See Predictor."""
-        return self.unbounded.process
+    def process(self) -> Process:
+        """See Predictor; without a row outside, where there is one."""
+        return self._inside.process
 
     def among(self, rows: Rows) -> Self:
         """See Predictor."""

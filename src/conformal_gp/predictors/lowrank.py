@@ -17,7 +17,7 @@ from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.lowrank import LowRankPosterior
-from conformal_gp.predictors.base import Part, Predictor
+from conformal_gp.predictors.base import Part, Process
 from conformal_gp.rows import Rows, RowTaker
 from conformal_gp.threads import map_threads, slices
 from conformal_gp.types import Array
@@ -96,7 +96,7 @@ class SeenRows(NamedTuple):
         return Spread(self.location, self.scale)
 
 
-class LowRankPredictor(Predictor):
+class LowRankPredictor(Process):
     """Predictions from a low-rank posterior, from the training rows that can decide them.
 
     Parameters
@@ -126,6 +126,7 @@ class LowRankPredictor(Predictor):
     ):
         self.difficulty = difficulty
         self._posterior = posterior
+        self.inputs = posterior.inputs
         self._rows = rows
         self._gamma = gamma
         self.n_jobs = n_jobs
@@ -235,6 +236,10 @@ class LowRankPredictor(Predictor):
 
         predictor._answer(new, for_labels, fill)
         return at_least, greater
+
+    def typical(self) -> tuple[float, float]:
+        """See Process."""
+        return 1.0 / float(np.median(self._scores[1])), float(np.median(self._ranked_spread.scale))
 
     def _decide(self, new: Points, needed: Needed, fill: Callable[[Numbers, Numbers, Lines, Needed], None]) -> None:
         """Find what decides regions; ``fill`` gets test rows, levels, lines and what labels need among these."""

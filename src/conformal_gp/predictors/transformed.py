@@ -9,7 +9,7 @@ import numpy as np
 from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.warps import Warp
-from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.base import Predictor, Process
 from conformal_gp.types import Array, Rows
 
 
@@ -35,7 +35,7 @@ class ShiftedPredictor(Predictor):
         self.n_rows, self.ranked, self.n_jobs = predictor.n_rows, predictor.ranked, predictor.n_jobs
 
     @property
-    def process(self) -> Predictor:
+    def process(self) -> Process:
         """See Predictor."""
         return self.unshifted.process
 
@@ -106,7 +106,7 @@ class WarpedPredictor(Predictor):
         self.n_rows, self.ranked, self.n_jobs = predictor.n_rows, predictor.ranked, predictor.n_jobs
 
     @property
-    def process(self) -> Predictor:
+    def process(self) -> Process:
         """See Predictor."""
         return self._predictor.process
 

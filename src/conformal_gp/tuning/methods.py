@@ -17,7 +17,7 @@ from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.warps import Bounds, Warp
 from conformal_gp.kernels import multiplied
 from conformal_gp.predictors.bag import BagPredictor, Candidate
-from conformal_gp.predictors.base import OneProcess, Predictor
+from conformal_gp.predictors.base import OneProcess, Predictor, Process
 from conformal_gp.predictors.bounded import BoundedPredictor
 from conformal_gp.predictors.transformed import ShiftedPredictor, WarpedPredictor
 from conformal_gp.tuning.candidates import lattice
@@ -97,7 +97,7 @@ class TuningResult(ABC):
         return None if self.design.size == 0 else np.setdiff1d(np.arange(n_rows), self.design)
 
     @abstractmethod
-    def fitted(self, rows: Points, y: Array, n_jobs: int | None, earlier: Predictor | None = None) -> Fitted:
+    def fitted(self, rows: Points, y: Array, n_jobs: int | None, earlier: Process | None = None) -> Fitted:
         """Make the predictor; nothing is learnt.
 
         ``earlier`` is the process of the first of these rows, if there is one, of which an exact process is extended.
@@ -107,7 +107,7 @@ class TuningResult(ABC):
 class ExactProcess(TuningResult):
     """What a tuning method of the exact process has decided."""
 
-    def fitted(self, rows: Points, y: Array, n_jobs: int | None, earlier: Predictor | None = None) -> Fitted:
+    def fitted(self, rows: Points, y: Array, n_jobs: int | None, earlier: Process | None = None) -> Fitted:
         """See TuningResult."""
         labels = mapped(self.warp, y)
         by = self._origin(labels)
@@ -131,7 +131,7 @@ class ExactProcess(TuningResult):
         return middle
 
     @abstractmethod
-    def _fitted(self, rows: Points, y: Array, by: float, n_jobs: int | None, earlier: Predictor | None) -> Fitted:
+    def _fitted(self, rows: Points, y: Array, by: float, n_jobs: int | None, earlier: Process | None) -> Fitted:
         """The predictor of mapped labels y less a constant."""
 
 
@@ -147,7 +147,7 @@ class OneModel(ExactProcess):
     learning: Rows = field(default_factory=lambda: NO_ROWS)
     """Design rows that the difficulty was learnt from."""
 
-    def _fitted(self, rows: Points, y: Array, by: float, n_jobs: int | None, earlier: Predictor | None) -> Fitted:
+    def _fitted(self, rows: Points, y: Array, by: float, n_jobs: int | None, earlier: Process | None) -> Fitted:
         """See ExactProcess."""
         inputs = Inputs(rows, self.scaling, self.mean)
         if isinstance(earlier, OneProcess):
@@ -183,7 +183,7 @@ class InsideBag(ExactProcess):
     """Whether variances of the candidates are in units of the known noise of the bag."""
     scale_inputs: bool
 
-    def _fitted(self, rows: Points, y: Array, by: float, n_jobs: int | None, earlier: Predictor | None) -> Fitted:
+    def _fitted(self, rows: Points, y: Array, by: float, n_jobs: int | None, earlier: Process | None) -> Fitted:
         """See ExactProcess."""
         predictor = BagPredictor(
             self.candidates,
