@@ -66,9 +66,10 @@ def n_design(name):
     return 9 if "class" in options or options.get("tuning") == "holdout" else 0
 
 
-def p_values(X, y, name, first=0):
+def p_values(X, y, name, first=0, later=0):
     """p-values times the number of rows, from ``first`` on, each of these in turn the test row.
 
+    The last ``later`` rows that are not the test row come one after the other, by partial_fit.
     None if the model refuses some of the bags: that no interval is given is no breach of the guarantee.
     """
     options = dict(MODELS[name])
@@ -82,7 +83,10 @@ def p_values(X, y, name, first=0):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             try:
-                model = regressor(**options).fit(X[rest], y[rest])
+                fitted = np.flatnonzero(rest)[: len(y) - 1 - later]
+                model = regressor(**options).fit(X[fitted], y[fitted])
+                for row in np.flatnonzero(rest)[len(fitted) :]:
+                    model.partial_fit(X[[row]], y[[row]])
                 found[i] = model.predict_p(X[~rest], y[~rest])[0] * n
             except LinAlgError:
                 return None
@@ -150,8 +154,8 @@ def exact_scores(X, y, name, first=0):
         unit = max(p ** (mpmath.mpf(0.5) - power) for p in P_ii if p)
         scores = [abs(a) / p**power if p else p for a, p in zip(alpha, P_ii, strict=True)]
         scores = np.array(scores[first:], dtype=float)
-    if getattr(predictor, "_difficulty", None) is not None:
-        scores = scores / np.append(predictor._ranked_spread.scale, predictor._difficulty(points(X[-1:])).scale)
+    if getattr(predictor, "difficulty", None) is not None:
+        scores = scores / np.append(predictor._ranked_spread.scale, predictor.difficulty(points(X[-1:])).scale)
     return scores, float(largest * unit)
 
 

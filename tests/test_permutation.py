@@ -33,6 +33,14 @@ def test_p_values_of_a_bag_are_a_permutation(name, bag):
     bags.check(X, y, found, name, first)
 
 
+@pytest.mark.parametrize("name", [name for name in bags.MODELS if name.startswith(("fix", "hold", "spa", "def", "ow"))])
+def test_rows_that_come_later_are_ranked_like_others(name):
+    first = bags.n_design(name)
+    X, y = bags.noisy(np.random.default_rng(sum(map(ord, name))), ROWS + first)
+    found = bags.p_values(X, y, name, first, later=3)
+    np.testing.assert_allclose(np.sort(found), np.arange(1, ROWS + 1))
+
+
 @pytest.mark.parametrize("seed", range(NASTY_BAGS))
 @pytest.mark.parametrize("name", bags.MODELS)
 def test_nasty_bags(name, seed):

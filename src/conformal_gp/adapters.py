@@ -7,7 +7,7 @@ Each function writes the process as a scikit-learn kernel, a noise variance and 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add, mul
 from typing import Any
@@ -106,6 +106,7 @@ def from_process(
         scale_inputs=False,
     ).fit(X, y)
     if design is None:
+        model._result = replace(model._result, guarantee=TRAIN_GUARANTEE)  # so that it stays with later rows
         model.guarantee_ = TRAIN_GUARANTEE
     return model
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,13 +19,16 @@ from conformal_gp.comparisons import GroupsLike, RatioLike
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.constraints import HasMethods, Interval, StrOptions
 from conformal_gp.distributions import PredictiveDistributions
+from conformal_gp.explanation import ExplainedIntervals
 from conformal_gp.frames import UNSEEN, encoded_inputs
 from conformal_gp.gp.inputs import MEAN_NAMES, Points, points
 from conformal_gp.gp.warps import Bounds
+from conformal_gp.groups import Groups
 from conformal_gp.kernels import KERNEL_NAMES
 from conformal_gp.predictors.base import Predictor
 from conformal_gp.predictors.bounded import BoundedPredictor
 from conformal_gp.rows import ArrayRows
+from conformal_gp.tuning.choices import check_bounds, mapped
 from conformal_gp.tuning.methods import UNSEEN_CONDITION, Fitted, TuningResult
 from conformal_gp.tuning.settings import LEARNT_WARPS, Settings, WarpChoice, check_warp
 from conformal_gp.types import Array, Mask
@@ -35,6 +36,7 @@ from conformal_gp.validation import (
     beyond,
     check_known_noise,
     check_labels,
+    need_labels,
     warn_beyond,
 )
 
@@ -57,27 +59,6 @@ CONSTRAINTS: dict[str, list] = {
 }
 
 
-# Parameters that have gone, and what to use instead.
-GONE = {
-    "noise": "Widths follow the difficulty of rows by default: difficulty='auto' is what noise='varying' was for",
-    "length_scale_prior": "Whether inputs have length scales of their own is now chosen by BIC; length_scales='one' "
-    "gives them one",
-}
-
-
-def without_gone(init: Callable[..., None]) -> Callable[..., None]:
-    """A constructor that warns of parameters that have gone; its signature stays what it is."""
-
-    @wraps(init)
-    def checked(self: BaseEstimator, *arguments: Any, **options: Any) -> None:
-        for name in GONE.keys() & options.keys():
-            warnings.warn(f"{name}= has gone and changes nothing. {GONE[name]}.", FutureWarning, stacklevel=2)
-            del options[name]
-        init(self, *arguments, **options)
-
-    return checked
-
-
 def _bounds_in_use(y_bounds: Any, result: TuningResult) -> tuple[float, float]:
     bounds = result.bounds if isinstance(y_bounds, str) else None if y_bounds is None else Bounds.of(y_bounds)
     return (-np.inf, np.inf) if bounds is None else (bounds.low, bounds.high)
@@ -95,7 +76,7 @@ def all_or_nothing(model: BaseEstimator) -> Iterator[None]:
         raise
 
 
-class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator):
+class ConformalRegressor(PredictiveDistributions, ExplainedIntervals, RegressorMixin, BaseEstimator):
     """A regressor whose ``fit`` makes a predictor, which all predict methods call."""
 
     kernel: str | Kernel | Sequence[str | Kernel]
@@ -110,6 +91,7 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
     n_jobs: int | None
     unseen_categories: str
     input_range_: Array
+    _result: TuningResult
     _knows_noise: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -139,7 +121,8 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
         self.y_bounds_ = _bounds_in_use(self.y_bounds, result)
         self.design_ = result.design.copy()
         unseen = self._encoding is not None and self._encoding.unseen != "error"
-        self.guarantee_ = f"{result.guarantee} {UNSEEN_CONDITION}" if unseen else result.guarantee
+        guarantee = result.guarantee.format(n_ranked=self._predictor.n_ranked)
+        self.guarantee_ = f"{guarantee} {UNSEEN_CONDITION}" if unseen else guarantee
         if self._groups is not None and self.guarantee_.startswith("Exact"):
             self.guarantee_ += f" That holds in each of {len(self._groups.labels)} groups by itself."
 
@@ -186,6 +169,66 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
             learns_bounds=self.y_bounds == "auto",
             **chosen,
         )
+
+    def partial_fit(
+        self, X: Any, y: Any, noise_variance: ArrayLike | None = None, *, groups: GroupsLike = None
+    ) -> Self:
+        """Add ranked rows that come later; nothing is tuned again.
+
+        The model is that of a fit to all rows at the design rows and hyperparameters that it has, and as exact: given
+        the design rows, earlier and later ranked rows and the test row are exchangeable. With l rows, each costs
+        :math:`O(l^2)`. A low-rank process reads all rows once a call, and "augmented" takes as long as a fit.
+
+        Parameters
+        ----------
+        X, y, noise_variance
+            Rows as in ``fit``; noise variances are needed if ``fit`` was given those of its rows, else an error.
+        groups : array-like of shape (n_samples,), callable, str or None, default=None
+            Groups of these rows, as predict methods take them; a group that is new becomes one of the model's.
+
+        Returns
+        -------
+        self : estimator
+            The model, fitted if it was not; an error leaves it as it was. Rows cannot be added with ``tuning="train"``,
+            which learns from all of them, nor to memory maps or Dask collections.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
+        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
+        >>> model.partial_fit([[0.5]], [0.6]).predict_p([[1.0]], [5.0])
+        array([0.2])
+        """
+        if not hasattr(self, "_predictor"):
+            return self.fit(X, y, noise_variance, groups=groups)
+        self.__dict__.update(vars(self._with_rows(*self._later_rows(X, y, noise_variance, groups))))
+        return self
+
+    def _later_rows(
+        self, X: Any, y: Any, noise_variance: Any, groups: GroupsLike
+    ) -> tuple[Points, Array, Groups | None]:
+        """Checked rows that come later, their labels, and groups of all rows."""
+        need_labels(self, y)
+        rows = self._checked_rows(X, noise_variance)
+        labels = check_labels(y, rows.X)
+        check_bounds(self.y_bounds, labels)
+        mapped(self._result.warp, labels)  # an error names the row among these
+        self._need_groups(groups)
+        return rows, labels, None if self._groups is None else self._groups.extended(X, groups, labels.size)
+
+    def _with_rows(self, rows: Points, y: Array, groups: Groups | None) -> Self:
+        """The model with more ranked rows; this one stays as it is."""
+        model = object.__new__(type(self))
+        model.__dict__.update(vars(self), _groups=groups)
+        ends = np.vstack([self.input_range_, rows.X])
+        model.input_range_ = np.stack([ends.min(axis=0), ends.max(axis=0)])
+        model._keep(self._result, model._fitted_with(rows, y))
+        return model
+
+    @abstractmethod
+    def _fitted_with(self, rows: Points, y: Array) -> Fitted:
+        """Add rows to the training rows, and make the predictor."""
 
     def predict(
         self,
@@ -434,15 +477,20 @@ class ConformalRegressor(PredictiveDistributions, RegressorMixin, BaseEstimator)
 
     def _test_inputs(self, X: Any, noise_variance: Any = None, needs_noise: bool = True, stacklevel: int = 3) -> Points:
         """Test rows for a method that a user called; warns of those beyond the training rows."""
+        rows = self._checked_rows(X, noise_variance, needs_noise)
+        warn_beyond(rows.X, self.input_range_, self._input_names(), stacklevel=stacklevel)
+        return rows
+
+    def _checked_rows(self, X: Any, noise_variance: Any, needs_noise: bool = True) -> Points:
+        """Rows like the training rows."""
         inputs = self._checked_inputs(X)
         if self._knows_noise and noise_variance is None and needs_noise:
             raise ValueError(
-                "noise_variance is needed, one for each test row: fit was given those of the training rows, and test "
-                "rows must be like these."
+                "noise_variance is needed, one for each test row and each later row: fit was given those of the "
+                "training rows, and other rows must be like these."
             )
         if noise_variance is not None and not self._knows_noise:
             raise ValueError(
-                "noise_variance of test rows is taken if fit was given those of the training rows, and it was not."
+                "noise_variance of other rows is taken if fit was given those of the training rows, and it was not."
             )
-        warn_beyond(inputs, self.input_range_, self._input_names(), stacklevel=stacklevel)
         return points(inputs, None if noise_variance is None else check_known_noise(noise_variance, inputs))

@@ -86,9 +86,8 @@ class Comparisons:
     def _parts(self, X: Any, groups: GroupsLike, n_new: int) -> list[Part]:
         """Test rows by their groups, or in one part."""
         everyone = Part("the model", self._predictor, np.arange(n_new))
+        self._need_groups(groups)
         if self._groups is None:
-            if groups is not None:
-                raise ValueError("groups of test rows are taken if fit was given those of the training rows.")
             return [everyone]
         codes = self._groups.of(X, groups, n_new)
         unseen = np.flatnonzero(codes < 0)
@@ -104,6 +103,11 @@ class Comparisons:
             name, members = f"group {self._groups.labels[code]!r}", np.flatnonzero(codes == code)
             parts.append(Part(name, self._group_predictors[code], members))
         return parts
+
+    def _need_groups(self, groups: GroupsLike) -> None:
+        """Refuse groups of other rows where the training rows have none."""
+        if self._groups is None and groups is not None:
+            raise ValueError("groups of other rows are taken if fit was given those of the training rows.")
 
     def _training_ratios(self, ratio: Any) -> Array:
         """Likelihood ratios of all training rows, from a function of X or as they are given."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,11 +37,15 @@ class Groups:
             raise ValueError(f"unseen_groups must be 'error' or 'all', got {unseen!r}.")
         given = group_labels(X, groups)
         labels = list(dict.fromkeys(given))
-        places = {label: place for place, label in enumerate(labels)}
-        codes = np.array([places[label] for label in given], dtype=np.int64)
         rule = groups if isinstance(groups, str) or callable(groups) else None
         left_out = rule if isinstance(rule, str) and not _is_input(X[rule].dtype) else None
-        return cls(labels, codes, rule, unseen, left_out)
+        return cls(labels, _codes(labels, given), rule, unseen, left_out)
+
+    def extended(self, X: Any, groups: Any, n_rows: int) -> Groups:
+        """With rows that come later; a group that is not among these is added."""
+        given = self._given(X, groups, n_rows)
+        labels = list(dict.fromkeys([*self.labels, *given]))
+        return replace(self, labels=labels, codes=np.append(self.codes, _codes(labels, given)))
 
     def inputs(self, X: Any) -> Any:
         """X without a column that is no input."""
@@ -51,12 +55,8 @@ class Groups:
 
     def of(self, X: Any, groups: Any, n_rows: int) -> Rows:
         """Groups of test rows, by ``groups`` or as ``fit`` was told; -1 where ``fit`` did not see a row's group."""
-        if groups is None and self.rule is None:
-            raise ValueError("groups is needed, one for each test row: fit was given those of the training rows.")
-        given = group_labels(X, self.rule if groups is None else groups)
-        check_length(given, n_rows)
-        places = {label: place for place, label in enumerate(self.labels)}
-        codes = np.array([places.get(label, -1) for label in given], dtype=np.int64)
+        given = self._given(X, groups, n_rows)
+        codes = _codes(self.labels, given)
         if self.unseen == "error" and (codes < 0).any():
             row = int(np.argmin(codes))
             known = ", ".join(map(repr, self.labels[:10])) + (", ..." if len(self.labels) > 10 else "")
@@ -65,6 +65,20 @@ class Groups:
                 "fit(..., unseen_groups='all') such rows are ranked among all rows."
             )
         return codes
+
+    def _given(self, X: Any, groups: Any, n_rows: int) -> list[Any]:
+        """Labels of rows, by ``groups`` or as ``fit`` was told."""
+        if groups is None and self.rule is None:
+            raise ValueError("groups is needed, one for each row: fit was given those of the training rows.")
+        given = group_labels(X, self.rule if groups is None else groups)
+        check_length(given, n_rows)
+        return given
+
+
+def _codes(labels: list[Any], given: list[Any]) -> Rows:
+    """Places of labels among those of the groups; -1 where they are not."""
+    places = {label: place for place, label in enumerate(labels)}
+    return np.array([places.get(label, -1) for label in given], dtype=np.int64)
 
 
 def check_length(labels: Any, n_rows: int) -> None:

@@ -12,18 +12,18 @@ from sklearn.base import _fit_context
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 
-from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing, without_gone
+from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing
 from conformal_gp.comparisons import GroupsLike
-from conformal_gp.constraints import StrOptions
+from conformal_gp.constraints import StrOptions, without_gone
 from conformal_gp.frames import encoded_inputs
 from conformal_gp.gp.inputs import Points, points
 from conformal_gp.groups import check_length
-from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.base import Predictor, Process
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning.choices import check_bounds, check_domain
 from conformal_gp.tuning.design import ROWS_FOR_EXACT, automatic
 from conformal_gp.tuning.low_rank import low_rank_holdout
-from conformal_gp.tuning.methods import METHODS, TuningResult
+from conformal_gp.tuning.methods import METHODS, Fitted, TuningResult
 from conformal_gp.tuning.settings import (
     Settings,
     WarpChoice,
@@ -295,11 +295,28 @@ class ConformalGPRegressor(ConformalRegressor):
             self._keep(result, result.fitted(rows, labels, self.n_jobs))
         return result
 
-    def _predictor_again(self) -> Predictor:
+    def _fitted_with(self, rows: Points, y: Array) -> Fitted:
         """See ConformalRegressor."""
+        if self.tuning_ == "train":
+            raise ValueError(
+                "partial_fit is for tuning methods other than 'train', which learns from all training rows: call fit "
+                "with all rows, or give tuning='holdout'."
+            )
+        inputs, labels = self._training_rows
+        self._training_rows = np.vstack([inputs, rows.X]), np.append(labels, y)
+        if self._training_noise is not None:
+            self._training_noise = np.append(self._training_noise, rows.known)
+        return self._fitted(self._predictor.process)
+
+    def _fitted(self, earlier: Process | None = None) -> Fitted:
+        """The predictor of the training rows; nothing is learnt."""
         inputs, labels = self._training_rows
         with one_blas_thread(rows=labels.size):
-            return self._result.fitted(points(inputs, self._training_noise), labels, self.n_jobs).predictor
+            return self._result.fitted(points(inputs, self._training_noise), labels, self.n_jobs, earlier)
+
+    def _predictor_again(self) -> Predictor:
+        """See ConformalRegressor."""
+        return self._fitted().predictor
 
     def _each_training_row(self, function: Callable[[Points, Array], Array]) -> Array:
         """See Comparisons."""

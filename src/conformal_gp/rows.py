@@ -6,6 +6,7 @@ import operator
 import sys
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import partial, reduce
 from typing import Any, Protocol, TypeVar
 
@@ -89,6 +90,18 @@ class ArrayRows:
     def take(self, numbers: Numbers) -> tuple[Points, Array]:
         """See Rows."""
         return self._points(numbers), self.y[numbers]
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether they are in memory, and not in a memory map."""
+        return not isinstance(self._X, np.memmap)
+
+    def extended(self, new: Points, y: Array) -> ArrayRows:
+        """These rows and others after them, in memory."""
+        both = copy(self)
+        both._X, both.y, both.n_rows = np.vstack([self._X, new.X]), np.append(self.y, y), self.n_rows + y.size
+        both._known = None if self._known is None else np.append(self._known, new.known)
+        return both
 
     def gather(self, numbers: Numbers) -> RowTaker:
         """See Rows: they are in memory already."""

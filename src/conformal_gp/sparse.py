@@ -14,9 +14,9 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing, without_gone
+from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing
 from conformal_gp.comparisons import GroupsLike
-from conformal_gp.constraints import Interval, StrOptions
+from conformal_gp.constraints import Interval, StrOptions, without_gone
 from conformal_gp.frames import encoded_inputs
 from conformal_gp.gp.inducing import SELECTIONS
 from conformal_gp.gp.inputs import Points
@@ -27,6 +27,7 @@ from conformal_gp.rows import ArrayRows, Rows
 from conformal_gp.tuning.choices import check_bounds, check_domain
 from conformal_gp.tuning.design import drawn
 from conformal_gp.tuning.low_rank import LowRankModel, design_size, low_rank
+from conformal_gp.tuning.methods import Fitted
 from conformal_gp.tuning.settings import WarpChoice, check_design, resolved_mean
 from conformal_gp.types import Array
 from conformal_gp.types import Rows as Numbers
@@ -116,6 +117,8 @@ class SparseConformalGPRegressor(ConformalRegressor):
         "block_rows": [Interval(Integral, 1, None, closed="left")],
         "verbose": ["verbose"],
     }
+
+    _result: LowRankModel
 
     @without_gone
     def __init__(
@@ -242,9 +245,20 @@ class SparseConformalGPRegressor(ConformalRegressor):
         self._keep(result, result.fitted_to(rows, self.n_jobs))
         return result
 
+    def _fitted_with(self, rows: Points, y: Array) -> Fitted:
+        """See ConformalRegressor."""
+        earlier = self._training_rows
+        if not isinstance(earlier, ArrayRows) or not earlier.in_memory:
+            raise ValueError(
+                "partial_fit is for rows in memory, and fit was given a memory map or a Dask collection: call fit with "
+                "a collection of all rows, or begin with arrays in memory."
+            )
+        self._training_rows = earlier.extended(rows, y)
+        return self._result.fitted_to(self._training_rows, self.n_jobs)
+
     def _predictor_again(self) -> Predictor:
         """See ConformalRegressor."""
-        return self._result.fitted_to(self._training_rows, self.n_jobs).predictor  # type: ignore[attr-defined]
+        return self._result.fitted_to(self._training_rows, self.n_jobs).predictor
 
     def _each_training_row(self, function: Callable[[Points, Array], Array]) -> Array:
         """See Comparisons."""

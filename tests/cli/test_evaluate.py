@@ -62,6 +62,29 @@ def test_evaluate_says_what_would_help(command_line):
     assert "What would help most: Leave out 'number', which numbers the rows" in said.stdout
 
 
+def test_rows_in_order_of_time_are_looked_at_for_drift(command_line, monkeypatch):
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame({"x": rng.uniform(size=240), "y": rng.normal(size=240)})
+    found = []
+    for name, later in {"alike": 0.0, "shifted": 4.0}.items():
+        frame.assign(y=frame["y"] + later * (np.arange(240) >= 160)).to_csv(f"{name}.csv", index=False)
+        found.append(command_line("evaluate", f"{name}.csv", "-t", "y", *FAST, "-c", "80", "--ordered").stdout)
+    assert "The rows look exchangeable in their order" in found[0]
+    assert 150 <= int(re.search(r"Rows from about number (\d+) on are not like those before", found[1])[1]) <= 170
+    monkeypatch.setattr("conformal_gp.cli.evaluate.ORDERED_ROWS", 120)  # every second row: numbers are of the table
+    (said,) = (
+        w
+        for w in command_line.json("evaluate", "shifted.csv", "-t", "y", *FAST, "-c", "80", "--ordered")["words"]
+        if "evidence" in w
+    )
+    assert 150 <= int(re.search(r"about number (\d+) on", said)[1]) <= 170
+    few = command_line.write("few.csv", command_line.rows(45))
+    assert (
+        "Drift: 45 rows are too few to tell."
+        in command_line("evaluate", few, "-t", "y", *FAST, "-c", "60", "--ordered").stdout
+    )
+
+
 def test_of_many_rows_a_third_is_held_out_once(command_line, train, monkeypatch):
     monkeypatch.setattr("conformal_gp.cli.evaluate.ROWS_FOR_ALL_FOLDS", 50)
     document = command_line.json("evaluate", train, "-t", "y", "-c", "80", "--tuning", "holdout")

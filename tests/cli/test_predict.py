@@ -46,6 +46,18 @@ def test_the_librarys_numbers(command_line, train, new):
     assert document["inputs"] == ["a", "b", "kind = low", "kind = middle", "kind = top"]
 
 
+def test_explain_adds_a_sentence_for_each_row(command_line, train, new):
+    gap = command_line.write("gap.csv", train.read_text().replace("\n", "\n,1,low,1\n", 1))  # a first row to drop
+    common = (new, "-t", "y", *FAST, "-c", "80", "90", "--explain")
+    model, inputs = library(train, new)
+    sentences = model.explain_interval(inputs, 0.9).sentences(range(1, 61))
+    assert table(command_line("predict", train, *common))["y_why"].tolist() == sentences
+    dropped = command_line.json("predict", gap, *common, "--missing", "drop")
+    assert [row["why"] for row in dropped["rows"]] == model.explain_interval(inputs, 0.9).sentences(range(2, 62))
+    for wrong in (("--tails", "equal"), ("--quantiles", "50")):
+        assert "--explain is of intervals" in command_line.error("predict", train, new, "-t", "y", "--explain", *wrong)
+
+
 def test_words_are_plain(command_line, train, new):
     for tuning in ("holdout", "augmented"):
         said = command_line("predict", train, new, "-t", "y", "--tuning", tuning, "-c", "60").stderr

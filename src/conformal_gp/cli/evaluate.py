@@ -22,6 +22,8 @@ MOST_INPUTS = 12
 # Up to so many rows each is held out once. Of more, a third is held out, at most so many: 2,000 labels tell a coverage
 # of 90% to within 0.7% (a standard error).
 ROWS_FOR_ALL_FOLDS, HELD_OUT_ROWS = 1000, 2000
+# To look for drift, a third of the rows tunes the model and begins, but not less, and no more rows are looked at.
+FIRST_ROWS, ORDERED_ROWS = 40, 1000
 
 
 def evaluate(
@@ -31,6 +33,7 @@ def evaluate(
     any_level: options.AnyLevel = False,
     tails: options.Tails = "joint",
     folds: options.Folds = None,
+    ordered: options.Ordered = False,
     *,
     choice: Model,
     reading: Reading,
@@ -51,6 +54,8 @@ def evaluate(
         output.notice(more_rows(held_out.levels, share=1 - 1 / (folds or 10)))
     findings, sentences = held_out.findings(), _sentences(held_out, training.X)
     by_group = held_out.by_group()
+    if ordered:
+        sentences.append(_drift(training, choice, output))
     if as_json:
         from conformal_gp.evaluation import before_and_after
 
@@ -135,6 +140,24 @@ def _held_out_by(folds: int | None, n_rows: int, seed: int, output: Output) -> A
     size = min(n_rows // 3, HELD_OUT_ROWS)
     output.notice(f"{size:,} of {n_rows:,} rows are held out, once; --folds K holds out every row and takes more time")
     return ShuffleSplit(1, test_size=size, random_state=seed)
+
+
+def _drift(training: Training, choice: Model, output: Output) -> str:
+    """Whether later rows are like earlier ones; of very many, rows at equal distances."""
+    import numpy as np
+
+    from conformal_gp.drift import Drift, online_p_values
+
+    rows = np.linspace(0, training.y.size - 1, min(training.y.size, ORDERED_ROWS)).astype(int)
+    first, later = np.split(rows, [max(rows.size // 3, FIRST_ROWS)])
+    if later.size < FIRST_ROWS // 2:
+        return f"Drift: {rows.size} rows are too few to tell."
+
+    given = [training.X.iloc, training.y] + ([] if training.noise is None else [training.noise])
+    with output.working("looking for drift"):
+        model = choice.regressor(training.y).set_params(tuning="holdout").fit(*(each[first] for each in given))
+        p_values = online_p_values(model, *(each[later] for each in given), random_state=choice.seed)
+    return str(Drift(p_values, np.asarray(training.X.index[later] + 1)))
 
 
 def _document(finding: Finding) -> dict[str, Any]:

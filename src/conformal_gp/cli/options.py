@@ -25,6 +25,7 @@ AnyLevel = Annotated[bool, typer.Option("--any-level", help="Take levels below 5
 Tails = Annotated[Literal["joint", "equal"], typer.Option(help="Misses on both sides together, or half on each side.")]
 _FOLDS = "Folds.  [default: 10; of more than 1000 rows a third is held out once]"
 Folds = Annotated[int | None, typer.Option(min=2, metavar="K", help=_FOLDS)]
+Ordered = Annotated[bool, typer.Option("--ordered", help="Rows are in order of time: look for drift.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
 

@@ -72,6 +72,7 @@ def predict(
     any_level: options.AnyLevel = False,
     tails: options.Tails = "joint",
     quantiles: options.Quantiles = [],  # noqa: B006
+    explain: Annotated[bool, typer.Option("--explain", help="Say why each interval is as wide as it is.")] = False,
     unseen: Annotated[
         Literal["error", "blank"], typer.Option(help="New categories: an error, or leave predictions empty.")
     ] = "error",
@@ -85,7 +86,8 @@ def predict(
 
     Columns are matched by name. Columns of text are categories. New columns are COL_mean, COL_lower_95, COL_upper_95
     and so on, COL_quantile_5 if asked for; an end at infinity is written inf. COL_beyond_training names the inputs of
-    a row that lie far outside the training rows: the guarantee does not reach such rows.
+    a row that lie far outside the training rows: the guarantee does not reach such rows. With --explain, COL_why says
+    for the highest level what makes the interval wide, and which rows of TRAIN decide it.
     """
     from conformal_gp.files import check_output
     from conformal_gp.tables import kind_of, write_table
@@ -97,10 +99,12 @@ def predict(
         raise ValueError("only one file can be read from standard input (-).")
     if len(files) != (2 if model is None else 1) or (model is None and target is None):
         raise ValueError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
+    if explain and (tails != "joint" or (quantiles and not confidence)):
+        raise ValueError("--explain is of intervals with --tails joint; with --quantiles give --confidence too.")
     check_output(out, files if model is None else [*files, model])
     kind_of(out)
     if model is not None:
-        fitted = _load(ctx, model, target)
+        fitted, numbers = _load(ctx, model, target), None
         columns = fitted._columns
         missing = columns.missing if reading.missing == "error" else reading.missing
         columns = replace(columns, missing=missing, marks=(*columns.marks, *reading.na))
@@ -109,7 +113,7 @@ def predict(
         training = read_training(files[0], str(target), reading, output)
         columns = training.columns
         table, X, noise = read_new(files[-1], columns, reading, output, unseen)  # before the fit, which may take long
-        fitted = training.fit(choice, output)
+        fitted, numbers = training.fit(choice, output), training.X.index
     if not (levels or shares):
         from conformal_gp.evaluation import supported_levels
 
@@ -117,9 +121,11 @@ def predict(
         output.notice(more_rows(levels))
     with output.working(f"predicting {len(X)} rows"):
         found = _predictions(fitted, X, noise, levels, shares, tails)
+        if explain:
+            found["why"] = _why(fitted, X, noise, levels[-1], numbers)
     found["beyond_training"] = _beyond(fitted, X, table, output)
     if out != "-" or not as_json:
-        added = found.reindex(table.frame.index).fillna({"beyond_training": ""})
+        added = found.reindex(table.frame.index).fillna({"beyond_training": "", "why": ""})
         write_table(table, added.add_prefix(f"{columns.target}_" if prefix is None else prefix), out, digits)
         output.info(f"{len(X)} rows predicted.", *_summary(fitted), *_inside(columns, table, found, levels))
     if as_json:  # last: a result, or an error, but not both
@@ -163,6 +169,13 @@ def _predictions(
         names = [f"quantile_{written(share)}" for share in shares]
         found[names] = model.predict_quantiles(X, [*map(float, shares)], **known)
     return found
+
+
+def _why(model: Any, X: Any, noise: Array | None, level: Fraction, numbers: Any) -> list[str]:
+    """A sentence on each interval; training rows are called by their numbers in their table, if these are known."""
+    known = {} if noise is None else {"noise_variance": noise}
+    numbers = range(model._predictor.n_rows) if numbers is None else numbers
+    return model.explain_interval(X, float(level), **known).sentences([number + 1 for number in numbers])
 
 
 def _beyond(model: Any, X: Any, table: Table, output: Output) -> list[str]:

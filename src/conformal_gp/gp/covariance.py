@@ -10,6 +10,8 @@ Kernels are looked up by their exact type: a subclass may override the formula.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
+from functools import cached_property
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -256,9 +258,33 @@ class Cholesky:
         """Lower triangle of A^-1, zeros above; the factor itself is used up."""
         return lapack.dpotri(self.lower, lower=1, overwrite_c=1)[0]
 
+    @cached_property
     def inverse_root(self) -> Array:
         """L^-1, lower triangular, so that A^-1 = L^-T L^-1."""
         return lapack.dtrtri(self.lower, lower=1)[0]
+
+    def extended(self, B: Array, C: Array) -> Cholesky:
+        r"""Factor of a matrix of n + k rows of which A is the first block, in :math:`O(k n^2)`.
+
+        With :math:`L_{21} = B L^{-\top}` and the factor :math:`L_{22}` of the Schur complement
+        :math:`C - L_{21} L_{21}'`, the second block row of the inverse root is
+        :math:`(-L_{22}^{-1} L_{21} L^{-1}, L_{22}^{-1})`; it is made where the first is known.
+
+        B, (k, n), is the block below A, and C, (k, k), the one in the corner.
+        """
+        across = self.half_solve(np.array(B.T, order="F")).T
+        corner = Cholesky(np.asfortranarray(C - across @ across.T))
+        both = copy(self)
+        both.lower = _joined(self.lower, across, corner.lower)
+        if "inverse_root" in vars(self):
+            across = -corner.half_solve(np.asfortranarray(across @ self.inverse_root))
+            both.inverse_root = _joined(self.inverse_root, across, corner.inverse_root)
+        return both
+
+
+def _joined(first: Array, across: Array, corner: Array) -> Array:
+    """A lower triangular matrix from its blocks, in Fortran's order."""
+    return np.block([[first.T, across.T], [np.zeros(across.shape), corner.T]]).T
 
 
 def one_norm(A: Array) -> float:

@@ -106,11 +106,11 @@ class LowRankPrior:
     def __init__(self, kernel: Kernel, noise_variance: float, inputs: Inputs, y: Array, Z: Array, approximation: str):
         self._kernel = kernel
         self._noise_variance = noise_variance
-        self._inputs = inputs
+        self.inputs = inputs
         self._first_fit = inputs.H.T @ y  # least squares: H has orthonormal columns
         self._Z = Z
         self._fitc = approximation == "fitc"
-        self._root = Cholesky(covariance(kernel, Z, Z)[0]).inverse_root()
+        self._root = Cholesky(covariance(kernel, Z, Z)[0]).inverse_root
 
     @property
     def n_inducing(self) -> int:
@@ -119,7 +119,7 @@ class LowRankPrior:
 
     def features(self, rows: Points) -> Features:
         """Features and noise of rows."""
-        new = self._inputs.new(rows)
+        new = self.inputs.new(rows)
         scaled = new.X
         phi = covariance(self._kernel, scaled, self._Z)[0] @ self._root.T
         shared = shared_variance(self._kernel, scaled)
@@ -147,7 +147,7 @@ class LowRankPrior:
 
     def mean_coef(self, theta: Array) -> Array:
         """Coefficients on the columns of the mean function, from those of all features."""
-        return self._inputs.coefficients(self._first_fit + theta[self.n_inducing :])
+        return self.inputs.coefficients(self._first_fit + theta[self.n_inducing :])
 
     def first_fit(self, F: Array) -> Array:
         """The first fit of the mean at rows of these features."""
@@ -209,6 +209,7 @@ class LowRankPosterior:
 
     def __init__(self, prior: LowRankPrior, sums: Sums):
         self._prior = prior
+        self.inputs = prior.inputs
         B = sums.information.copy()
         m, p = prior.n_inducing, sums.gram.shape[0]
         B.flat[: m * B.shape[0] : B.shape[0] + 1] += 1.0
@@ -216,7 +217,7 @@ class LowRankPosterior:
         scale = 1.0 / np.sqrt(np.diagonal(B))
         factor = well_conditioned(np.tril(B * scale * scale[:, None]), _SMALLEST_CONDITION, _singular)
         log_determinant = factor.log_determinant() - 2.0 * float(np.log(scale).sum())
-        self._root = factor.inverse_root() * scale
+        self._root = factor.inverse_root * scale
         whitened = self._root @ sums.moment
         self._theta = whitened @ self._root
         self.mean_coef = prior.mean_coef(self._theta)

@@ -33,8 +33,16 @@ from numpy.linalg import LinAlgError
 from scipy.linalg import solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.gp.covariance import Cholesky, check_matrix, check_variances, covariance, well_conditioned
+from conformal_gp.gp.covariance import (
+    Cholesky,
+    check_matrix,
+    check_variances,
+    covariance,
+    shared_variance,
+    well_conditioned,
+)
 from conformal_gp.gp.inputs import Inputs, NewInputs
+from conformal_gp.kernels import is_definite
 from conformal_gp.threads import slices
 from conformal_gp.types import Array, Rows
 
@@ -101,6 +109,8 @@ class Posterior:
         Whether the coefficients of the mean have a flat prior, or are taken as given at their estimate.
     checked : bool, default=True
         Whether to refuse a matrix that is numerically singular, and test rows whose variance is lost in rounding.
+    earlier : Posterior or None, default=None
+        The same process given the first of these rows alone: its Cholesky factor is extended, at the cost of l^2 a row.
 
     Attributes
     ----------
@@ -129,26 +139,47 @@ class Posterior:
         *,
         flat_prior: bool = True,
         checked: bool = True,
+        earlier: Posterior | None = None,
     ):
         self.kernel = kernel
         self.noise_variance = noise_variance
         self._checked = checked
         self._X, self._H, self.y = inputs.X, inputs.H, y
         self._flat = flat_prior and self._H.shape[1] > 0
-        A = np.asfortranarray(np.tril(covariance(kernel, self._X)[0]))
-        check_matrix(kernel, A)
-        self._stationary = float(A[0, 0]) if kernel.is_stationary() else None
+        self._stationary = float(kernel.diag(self._X[:1])[0]) if kernel.is_stationary() else None
         self.noise = noise_variance + inputs.known
-        A.flat[:: y.size + 1] += self.noise
-        self.prior = A.diagonal().copy()
-        refusal = partial(_singular, largest=float(self.prior.max()))
-        self._factor = well_conditioned(A, SMALLEST_CONDITION, refusal) if checked else Cholesky(A)
+        self.prior = kernel.diag(self._X) + self.noise
+        self._factor = self._factorised() if earlier is None or not self._extends() else self._extended(earlier)
         self.log_determinant = self._factor.log_determinant()
         self.degrees_of_freedom = y.size
         self._explain_labels()
         if self._flat:
             self.log_determinant += 2.0 * float(np.log(np.abs(np.diagonal(self._r))).sum())
             self.degrees_of_freedom -= self._H.shape[1]
+
+    def _factorised(self) -> Cholesky:
+        """L from all rows."""
+        A = np.asfortranarray(np.tril(covariance(self.kernel, self._X)[0]))
+        check_matrix(self.kernel, A)
+        A.flat[:: self.y.size + 1] += self.noise
+        refusal = partial(_singular, largest=float(self.prior.max()))
+        return well_conditioned(A, SMALLEST_CONDITION, refusal) if self._checked else Cholesky(A)
+
+    def _extends(self) -> bool:
+        r"""Whether the matrix A of all rows is known to be well conditioned without a look at it.
+
+        For a positive semi-definite kernel :math:`|A|_1 \le \max_i \sum_j \sqrt{A_{ii} A_{jj}}`, and
+        :math:`|A^{-1}|_1 \le \sqrt{l}\, |A^{-1}|_2 \le \sqrt{l} / \min_i \sigma_i^2`.
+        """
+        deviation, noise = np.sqrt(self.prior), self.prior - shared_variance(self.kernel, self._X)
+        norms = deviation.max() * deviation.sum() * np.sqrt(self.y.size)
+        return is_definite(self.kernel) and bool(noise.min() >= SMALLEST_CONDITION * norms)
+
+    def _extended(self, earlier: Posterior) -> Cholesky:
+        """L by way of the factor of the first rows."""
+        n = earlier.y.size
+        corner = covariance(self.kernel, self._X[n:])[0] + np.diag(self.noise[n:])
+        return earlier._factor.extended(covariance(self.kernel, self._X[n:], self._X[:n])[0], corner)
 
     def _explain_labels(self) -> None:
         """Generalised least squares; a flat prior does not notice a first fit, but rounding does."""
@@ -172,7 +203,7 @@ class Posterior:
     @cached_property
     def _root(self) -> Array:
         """(I - q q') L^-1, of which P is the product with itself; without a flat prior L^-1."""
-        root = self._factor.inverse_root() if self._inverse_root is None else self._inverse_root
+        root = self._factor.inverse_root
         return root - self._q @ (self._q.T @ root) if self._flat else root
 
     @cached_property
@@ -230,7 +261,7 @@ class Posterior:
     def _inverse_root(self) -> Array | None:
         """L^-1, or None where products with it are not precise enough."""
         precise = self.noise.min() > NOISE_FOR_PRODUCTS * self.prior.max()
-        return self._factor.inverse_root() if precise else None
+        return self._factor.inverse_root if precise else None
 
     def _half_solve(self, B: Array, *, transposed: bool = False) -> Array:
         """L^-1 B, or L^-T B; B is used up."""

@@ -36,7 +36,7 @@ from conformal_gp.gp.inputs import Inputs, NewInputs, Points, Scaling, Symmetric
 from conformal_gp.gp.posterior import EXPLAINED, Posterior
 from conformal_gp.gp.spectrum import Spectrum
 from conformal_gp.kernels import multiplied
-from conformal_gp.predictors.base import Part, Predictor, score_lines, union
+from conformal_gp.predictors.base import Part, Process, score_lines, union
 from conformal_gp.predictors.envelope import Parabolas, Segments, lower_envelope
 from conformal_gp.types import Array, Rows
 
@@ -64,7 +64,7 @@ class Chosen(NamedTuple):
     log_likelihood: float
 
 
-class BagPredictor(Predictor):
+class BagPredictor(Process):
     """Answers with a list of candidates inside the bag.
 
     Parameters
@@ -118,6 +118,7 @@ class BagPredictor(Predictor):
         self._scaled = lru_cache(int(np.clip(KEPT_BYTES // size, *KEPT_SCALINGS)))(self._make_scaled)
         key = self._unit_keys(np.median(rows.known, keepdims=True))[0]
         self._plain = self._scaled((*key, *(() if self._scaling is None else self._scaling.training_key())))
+        self.inputs = self._plain.inputs
 
     def among(self, rows: Rows) -> Self:
         """See Predictor: the selection still is by all rows."""
@@ -242,6 +243,11 @@ class BagPredictor(Predictor):
         self._map_rows(fill, len(new.X))
         at_least, greater = found
         return at_least, greater
+
+    def typical(self) -> tuple[float, float]:
+        """See Process: with what the training rows choose by themselves."""
+        diagonal = self._plain.posterior(self._plain.chosen).diagonal[self._ranked]
+        return self.chosen.amplitude / float(np.median(diagonal)), 1.0
 
     def _map_rows(self, function: Callable[[Rows], Part], n_new: int) -> list[Part]:
         return self.map_blocks(lambda block: function(np.arange(block.start, block.stop)), n_new)

@@ -46,6 +46,11 @@ class Predictor(ABC):
     def among(self, rows: Rows) -> Self:
         """The same predictor with only some of its ranked rows, by their numbers, ascending, ranked."""
 
+    @property
+    @abstractmethod
+    def process(self) -> Process:
+        """The process behind, of labels that are not transformed back, shifted or cut."""
+
     def map_blocks(self, function: Callable[[slice], Part], n_new: int) -> list[Part]:
         """Apply ``function`` to blocks of test rows, in threads."""
         step = int(np.clip(BLOCK_ENTRIES // self.n_rows, *BLOCK_ROWS))
@@ -89,6 +94,24 @@ class Predictor(ABC):
 
         ``weights`` are those of the ranked rows, (n,); None is 1 each.
         """
+
+
+class Process(Predictor):
+    """Answers about the labels of which the process is."""
+
+    inputs: Inputs
+    """Training inputs, or those of design rows, as the kernel sees them."""
+    difficulty: Callable[[Points], Spread] | None = None
+    """From rows to what scores are measured from and by besides; None is 0 and 1."""
+
+    @property
+    def process(self) -> Process:
+        """See Predictor."""
+        return self
+
+    @abstractmethod
+    def typical(self) -> tuple[float, float]:
+        """Medians over ranked rows: of leave-one-out variances, by way of their inverses, and of scales."""
 
 
 def union(pieces: Array) -> Array:
@@ -142,7 +165,7 @@ def _unequal(diagonal: Array, weights: Array, variance: Array, gamma: float) -> 
     return np.maximum(ratio ** (1.0 / gamma - 0.5), 1.0).max(axis=1, initial=1.0)
 
 
-class OneProcess(Predictor):
+class OneProcess(Process):
     """Answers from one posterior.
 
     Parameters
@@ -178,7 +201,7 @@ class OneProcess(Predictor):
         self.n_jobs = n_jobs
         self.n_rows = posterior.alpha.size
         self.ranked = np.arange(self.n_rows)[self._ranked]
-        self._difficulty = difficulty
+        self.difficulty = difficulty
         if difficulty is not None and rows is not None:
             self._ranked_spread = difficulty(rows.take(self._ranked))
 
@@ -186,7 +209,7 @@ class OneProcess(Predictor):
         """See Predictor."""
         other = copy(self)
         other.ranked = other._ranked = rows
-        if self._difficulty is not None:
+        if self.difficulty is not None:
             other._ranked_spread = self._ranked_spread.take(np.searchsorted(self.ranked, rows))
         return other
 
@@ -227,14 +250,19 @@ class OneProcess(Predictor):
         at_least, greater = np.concatenate(found, axis=1)
         return at_least, greater
 
+    def typical(self) -> tuple[float, float]:
+        """See Process."""
+        scale = 1.0 if self.difficulty is None else np.median(self._ranked_spread.scale)
+        return 1.0 / float(np.median(self.posterior.diagonal[self._ranked])), float(scale)
+
     def _map_lines(self, function: Callable[[Lines, slice], Part], new: Points) -> list[Part]:
         """Apply ``function`` to the lines of blocks of test rows."""
 
         def apply(block: slice) -> Part:
             prediction = self.posterior.predict(self.inputs.new(new.take(block)))
             lines = score_lines(self.posterior, self._ranked, prediction, self._gamma)
-            if self._difficulty is not None:
-                own = self._difficulty(new.take(block))
+            if self.difficulty is not None:
+                own = self.difficulty(new.take(block))
                 lines = lines.normalised(self._ranked_spread, own, prediction.variance)
             return function(lines, block)
 

@@ -18,7 +18,7 @@ import numpy as np
 from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.warps import Bounds
-from conformal_gp.predictors.base import Predictor, union
+from conformal_gp.predictors.base import Predictor, Process, union
 from conformal_gp.types import Array, Mask, Rows
 
 
@@ -45,6 +45,11 @@ class BoundedPredictor(Predictor):
         self._one_outside = int((~within).sum()) == 1
         self._no_bounds = int((~within).sum()) > 1
         self._inside = predictor.among(self.ranked[within]) if self._one_outside else predictor
+
+    @property
+    def process(self) -> Process:
+        """See Predictor; without a row outside, where there is one."""
+        return self._inside.process
 
     def among(self, rows: Rows) -> Self:
         """See Predictor."""

@@ -17,7 +17,7 @@ from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.lowrank import LowRankPosterior
-from conformal_gp.predictors.base import Part, Predictor
+from conformal_gp.predictors.base import Part, Process
 from conformal_gp.rows import Rows, RowTaker
 from conformal_gp.threads import map_threads, slices
 from conformal_gp.types import Array
@@ -96,7 +96,7 @@ class SeenRows(NamedTuple):
         return Spread(self.location, self.scale)
 
 
-class LowRankPredictor(Predictor):
+class LowRankPredictor(Process):
     """Predictions from a low-rank posterior, from the training rows that can decide them.
 
     Parameters
@@ -124,8 +124,9 @@ class LowRankPredictor(Predictor):
         n_jobs: int | None,
         difficulty: Callable[[Points], Spread] | None = None,
     ):
-        self._difficulty = difficulty
+        self.difficulty = difficulty
         self._posterior = posterior
+        self.inputs = posterior.inputs
         self._rows = rows
         self._gamma = gamma
         self.n_jobs = n_jobs
@@ -236,6 +237,10 @@ class LowRankPredictor(Predictor):
         predictor._answer(new, for_labels, fill)
         return at_least, greater
 
+    def typical(self) -> tuple[float, float]:
+        """See Process."""
+        return 1.0 / float(np.median(self._scores[1])), float(np.median(self._ranked_spread.scale))
+
     def _decide(self, new: Points, needed: Needed, fill: Callable[[Numbers, Numbers, Lines, Needed], None]) -> None:
         """Find what decides regions; ``fill`` gets test rows, levels, lines and what labels need among these."""
         finite = np.flatnonzero((needed.least >= 0.0).any(axis=0))  # levels whose regions are not all the whole line
@@ -272,7 +277,7 @@ class LowRankPredictor(Predictor):
     def _new(self, new: Points) -> SeenRows:
         def see(block: slice) -> SeenRows:
             rows = new.take(block)
-            spread = Spread.usual(len(rows.X)) if self._difficulty is None else self._difficulty(rows)
+            spread = Spread.usual(len(rows.X)) if self.difficulty is None else self.difficulty(rows)
             return SeenRows(*self._posterior.new(rows), *spread)
 
         blocks = self._map(see, len(new.X))
@@ -354,7 +359,7 @@ class LowRankPredictor(Predictor):
                     new.variance[members],
                     self._gamma,
                 )
-                if self._difficulty is not None:
+                if self.difficulty is not None:
                     own, variance = new.spread.take(members), new.variance[members]
                     lines = lines.normalised(self._ranked_spread.take(looked_at[seen]), own, variance)
                 fill(offset + members, Comparison(window.levels, lines, looked_at[seen], window.start))

@@ -66,27 +66,28 @@ class RankedRows:
         """Least number of rows that a test row is ranked among."""
         return min(part.predictor.n_ranked for part in self._parts)
 
-    def _each(self, function: Callable[[Part, Points], Answer]) -> list[Answer]:
+    def each(self, function: Callable[[Part, Points], Answer]) -> list[Answer]:
+        """Answers for the test rows of each part."""
         return [function(part, self.new.take(part.members)) for part in self._parts]
 
-    def _joined(self, found: list[Array]) -> Array:
+    def joined(self, found: list[Array]) -> Array:
         """Answers of all parts, in the order of the test rows."""
         return np.concatenate(found)[self._order]
 
     def hulls(self, levels: Sequence[Fraction]) -> Array:
         """Convex hulls of the regions of several levels, (m, 2, levels)."""
-        return self._joined(self._each(lambda part, new: part.predictor.hulls(new, part.needed(levels))))
+        return self.joined(self.each(lambda part, new: part.predictor.hulls(new, part.needed(levels))))
 
     def regions(self, level: Fraction) -> list[Array]:
         """Exact regions of one level, each (pieces, 2)."""
-        found = self._each(lambda part, new: part.predictor.regions(new, part.needed([level])))
+        found = self.each(lambda part, new: part.predictor.regions(new, part.needed([level])))
         together = [region for regions in found for region in regions]
         return [together[place] for place in self._order]
 
     def bounds(self, below: Sequence[Fraction], above: Sequence[Fraction]) -> Array:
         """Lower bounds of some levels, then upper bounds of others, (m, levels)."""
-        return self._joined(
-            self._each(lambda part, new: part.predictor.bounds(new, part.needed(below), part.needed(above)))
+        return self.joined(
+            self.each(lambda part, new: part.predictor.bounds(new, part.needed(below), part.needed(above)))
         )
 
     def shares(self, y: Array, tie_breaks: Array | None, signed: bool = False) -> Array:
@@ -99,7 +100,7 @@ class RankedRows:
             ties = None if tie_breaks is None else tie_breaks[part.members]
             return shares(at_least, greater, part.total, ties, part.own)
 
-        return self._joined(self._each(answer))
+        return self.joined(self.each(answer))
 
     def warn_where_infinite(self, name: str, asked: Iterable[tuple[Fraction, Fraction]], what: str) -> None:
         """Warn of levels that the ranked rows do not support, on behalf of a public method.

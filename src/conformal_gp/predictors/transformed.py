@@ -9,7 +9,7 @@ import numpy as np
 from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Points
 from conformal_gp.gp.warps import Warp
-from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.base import Predictor, Process
 from conformal_gp.types import Array, Rows
 
 
@@ -33,6 +33,11 @@ class ShiftedPredictor(Predictor):
         self.unshifted = predictor
         self.shift = shift
         self.n_rows, self.ranked, self.n_jobs = predictor.n_rows, predictor.ranked, predictor.n_jobs
+
+    @property
+    def process(self) -> Process:
+        """See Predictor."""
+        return self.unshifted.process
 
     def among(self, rows: Rows) -> Self:
         """See Predictor."""
@@ -99,6 +104,11 @@ class WarpedPredictor(Predictor):
         self._predictor = predictor
         self._warp = warp
         self.n_rows, self.ranked, self.n_jobs = predictor.n_rows, predictor.ranked, predictor.n_jobs
+
+    @property
+    def process(self) -> Process:
+        """See Predictor."""
+        return self._predictor.process
 
     def among(self, rows: Rows) -> Self:
         """See Predictor."""

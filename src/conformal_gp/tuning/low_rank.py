@@ -15,7 +15,7 @@ from conformal_gp.gp.inputs import Inputs, Points, Scaling
 from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.warps import Bounds, Warp
-from conformal_gp.predictors.base import Predictor
+from conformal_gp.predictors.base import Predictor, Process
 from conformal_gp.predictors.bounded import BoundedPredictor
 from conformal_gp.predictors.lowrank import LowRankPredictor
 from conformal_gp.predictors.transformed import WarpedPredictor
@@ -65,7 +65,7 @@ class LowRankModel(TuningResult):
     limited: bool
     """Whether inducing inputs, and not noise, limit what is known."""
 
-    def fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
+    def fitted(self, rows: Points, y: Array, n_jobs: int | None, earlier: Process | None = None) -> Fitted:
         """See TuningResult."""
         return self.fitted_to(ArrayRows(rows.X, y, rows.known, BLOCK_ROWS, n_jobs), n_jobs)
 
@@ -158,7 +158,7 @@ def low_rank(
         design=design,
         guarantee=(
             f"Exact: everything that was learnt, a process with {len(Z)} inducing inputs, comes from {design.size} "
-            f"design rows and the other {rows.n_rows - design.size} are ranked, so {PROMISE}{condition}."
+            f"design rows and the other {{n_ranked}} are ranked, so {PROMISE}{condition}."
         ),
         warp=learnt.warp,
         difficulty=choose_difficulty(settings, left_out, learnt.warp, own.X, y),

@@ -17,7 +17,7 @@ from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.warps import Bounds, Warp
 from conformal_gp.kernels import multiplied
 from conformal_gp.predictors.bag import BagPredictor, Candidate
-from conformal_gp.predictors.base import OneProcess, Predictor
+from conformal_gp.predictors.base import OneProcess, Predictor, Process
 from conformal_gp.predictors.bounded import BoundedPredictor
 from conformal_gp.predictors.transformed import ShiftedPredictor, WarpedPredictor
 from conformal_gp.tuning.candidates import lattice
@@ -80,6 +80,7 @@ class TuningResult(ABC):
     mean: str
     gamma: float
     guarantee: str
+    """A sentence, in which ``{n_ranked}`` stands for the number of ranked rows."""
     design: Rows = field(default_factory=lambda: NO_ROWS)
     """Rows that are not ranked."""
     warp: Warp | None = None
@@ -96,18 +97,21 @@ class TuningResult(ABC):
         return None if self.design.size == 0 else np.setdiff1d(np.arange(n_rows), self.design)
 
     @abstractmethod
-    def fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
-        """Make the predictor; nothing is learnt."""
+    def fitted(self, rows: Points, y: Array, n_jobs: int | None, earlier: Process | None = None) -> Fitted:
+        """Make the predictor; nothing is learnt.
+
+        ``earlier`` is the process of the first of these rows, if there is one, of which an exact process is extended.
+        """
 
 
 class ExactProcess(TuningResult):
     """What a tuning method of the exact process has decided."""
 
-    def fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
+    def fitted(self, rows: Points, y: Array, n_jobs: int | None, earlier: Process | None = None) -> Fitted:
         """See TuningResult."""
         labels = mapped(self.warp, y)
         by = self._origin(labels)
-        fitted = self._fitted(rows, labels - by, n_jobs)
+        fitted = self._fitted(rows, labels, by, n_jobs, earlier)
         if by != 0.0:
             mean_coef = np.append(fitted.mean_coef[0] + by, fitted.mean_coef[1:])
             fitted = fitted._replace(predictor=ShiftedPredictor(fitted.predictor, by), mean_coef=mean_coef)
@@ -127,8 +131,8 @@ class ExactProcess(TuningResult):
         return middle
 
     @abstractmethod
-    def _fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
-        """The predictor of mapped labels."""
+    def _fitted(self, rows: Points, y: Array, by: float, n_jobs: int | None, earlier: Process | None) -> Fitted:
+        """The predictor of mapped labels y less a constant."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,12 +147,18 @@ class OneModel(ExactProcess):
     learning: Rows = field(default_factory=lambda: NO_ROWS)
     """Design rows that the difficulty was learnt from."""
 
-    def _fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
+    def _fitted(self, rows: Points, y: Array, by: float, n_jobs: int | None, earlier: Process | None) -> Fitted:
         """See ExactProcess."""
         inputs = Inputs(rows, self.scaling, self.mean)
-        posterior = Posterior(self.kernel, self.noise_variance, inputs, y, flat_prior=self.flat_prior)
+        if isinstance(earlier, OneProcess):
+            before, difficulty = earlier.posterior, earlier.difficulty
+        else:
+            before, difficulty = None, self._difficulty(rows, y)
+        posterior = Posterior(
+            self.kernel, self.noise_variance, inputs, y - by, flat_prior=self.flat_prior, earlier=before
+        )
         return Fitted(
-            OneProcess(inputs, posterior, self.ranked(y.size), self.gamma, n_jobs, rows, self._difficulty(rows, y)),
+            OneProcess(inputs, posterior, self.ranked(y.size), self.gamma, n_jobs, rows, difficulty),
             self.kernel,
             self.noise_variance,
             inputs.coefficients(posterior.coefficients),
@@ -173,12 +183,12 @@ class InsideBag(ExactProcess):
     """Whether variances of the candidates are in units of the known noise of the bag."""
     scale_inputs: bool
 
-    def _fitted(self, rows: Points, y: Array, n_jobs: int | None) -> Fitted:
-        """See TuningResult."""
+    def _fitted(self, rows: Points, y: Array, by: float, n_jobs: int | None, earlier: Process | None) -> Fitted:
+        """See ExactProcess."""
         predictor = BagPredictor(
             self.candidates,
             rows,
-            y,
+            y - by,
             self.scale_inputs,
             self.mean,
             self.ranked(y.size),
@@ -215,7 +225,7 @@ def fixed(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState
         scaling=scaling,
         mean=settings.mean,
         gamma=gamma,
-        guarantee=guarantee if design.size == 0 else _learnt_guarantee(design.size, y.size),
+        guarantee=guarantee if design.size == 0 else _learnt_guarantee(design.size),
         design=design,
         warp=warp,
         warnings=explained(inputs, mapped(warp, y), settings.mean),
@@ -274,7 +284,7 @@ def holdout(
         scaling=scaling,
         mean=settings.mean,
         gamma=choose_gamma(settings, learnt, inputs, labels),
-        guarantee=_learnt_guarantee(design.size, y.size),
+        guarantee=_learnt_guarantee(design.size),
         design=design,
         learning=learning,
         warp=warp,
@@ -284,10 +294,10 @@ def holdout(
     )
 
 
-def _learnt_guarantee(n_design: int, n_rows: int) -> str:
+def _learnt_guarantee(n_design: int) -> str:
     return (
-        f"Exact: scaling and hyperparameters were learnt from {n_design} design rows and the other "
-        f"{n_rows - n_design} are ranked, so {PROMISE}."
+        f"Exact: scaling and hyperparameters were learnt from {n_design} design rows and the other {{n_ranked}} are "
+        f"ranked, so {PROMISE}."
     )
 
 

@@ -1,0 +1,282 @@
+r"""Why an interval is as wide as it is, and which training rows decide its ends.
+
+An end of an interval is a label at which the test row's score ties with that of a ranked row: that row *decides* it. In
+the notation of docs/theory.md scores of rows of variance s and scale g are residuals over :math:`s^{1/\gamma} g`, so
+widths are in proportion to these. Let :math:`\nu` be the noise in s, :math:`s_*`, :math:`\nu_*` and :math:`g_*` those
+of a typical row, and :math:`z_c` the number of standard deviations on either side of the mean that hold a share c of a
+Gaussian distribution. The width at level c is
+
+.. math::
+    2 z_c \sqrt{s_*} \cdot
+    \underbrace{\left( \frac{s - \nu + \nu_*}{s_*} \right)^{1/\gamma}}_\text{distance} \cdot
+    \underbrace{\left( \frac{s}{s - \nu + \nu_*} \right)^{1/\gamma}}_\text{noise} \cdot
+    \underbrace{\frac{g}{g_*}}_\text{difficulty} \cdot
+    \underbrace{\frac{z_{1 - k/(n + 1)}}{z_c}}_\text{rank} \cdot \text{scores},
+
+where k is the rank among the n ranked rows, and the last factor is what is left: how much larger residuals of ranked
+rows are than the process says, at the place that decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+from sklearn.gaussian_process.kernels import Kernel
+
+from conformal_gp.comparisons import Comparisons, GroupsLike
+from conformal_gp.conformal.levels import rank, read_levels, rows_needed
+from conformal_gp.conformal.weights import Needed
+from conformal_gp.gp.covariance import covariance, shared_variance
+from conformal_gp.gp.inputs import NewInputs, Points
+from conformal_gp.predictors.ranked import Part
+from conformal_gp.threads import slices
+from conformal_gp.types import Array, Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Explanation"]
+
+# Most correlations of test rows with training rows that are held at a time.
+CORRELATIONS = 2**24
+# Factors within this of 1 are not worth a word; words for those by which rows differ, above and below 1.
+WORTH_A_WORD = 1.1
+IN_WORDS = {
+    "distance": ("farther from training rows than most", "nearer to training rows than most"),
+    "noise": ("more noise than usual", "less noise than usual"),
+    "difficulty": ("harder to predict than most", "easier to predict than most"),
+}
+DECIDERS = {
+    "rows": "several rows that tie",
+    "hyperparameters": "a change of hyperparameters",
+    "bound": "a bound of the labels",
+    "nothing": "the end of the range of labels",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """Why intervals are as wide as they are; made by ``explain_interval``, an entry for each test row.
+
+    The width is that of the plain process' interval at a typical ranked row times ``distance * noise * difficulty *
+    rank * scores``. With ``warp`` and bounds that is the width before labels are mapped back and intervals cut.
+
+    Parameters
+    ----------
+    confidence_level : float
+        The level.
+    n_ranked : ndarray of int of shape (n_samples,)
+        Number of rows that each is ranked among.
+    interval : ndarray of shape (n_samples, 2)
+        As ``predict_interval`` gives it.
+    row : ndarray of int of shape (n_samples, 2)
+        Numbers of the training rows, from 0, that decide the ends; -1 where not one row does.
+    decided_by : ndarray of str of shape (n_samples, 2)
+        "row", or why it is not one: "rows" (several tie), "rank" (too few ranked rows for the level), "mean" (the
+        training rows do not determine the mean function there), "hyperparameters" (inside the bag, other ones begin at
+        that label), "bound" (labels end there), "nothing" (the region goes on for ever).
+    next_width : ndarray of shape (n_samples,)
+        The width if at each end the next row decided; where ranked rows are too few, that at the highest level they
+        support.
+    distance, noise, difficulty, rank, scores : ndarray of shape (n_samples,)
+        The factors. Medians of rows are over ranked rows; of the noise, which is 1 unless noise variances of rows are
+        known, over training rows, or design rows where the process is low-rank.
+    nearest : ndarray of int of shape (n_samples, n_nearest)
+        Numbers of the training rows of the highest correlation with the test row under ``kernel_``.
+    """
+
+    confidence_level: float
+    n_ranked: Rows
+    interval: Array
+    row: Rows
+    decided_by: NDArray[np.str_]
+    next_width: Array
+    distance: Array
+    noise: Array
+    difficulty: Array
+    rank: Array
+    scores: Array
+    nearest: Rows
+
+    @property
+    def width(self) -> Array:
+        """Widths of the intervals, in units of the labels."""
+        return self.interval[:, 1] - self.interval[:, 0]
+
+    def to_frame(self, row_names: Sequence[Any] | None = None) -> pd.DataFrame:
+        """A pandas frame, a row for each test row; ``row_names`` is what the training rows are called, as an index."""
+        import pandas as pd
+
+        def named(numbers: Rows) -> pd.Series:
+            missing = pd.Series(numbers, dtype="Int64").where(numbers >= 0)
+            return missing if row_names is None else missing.map(lambda row: row_names[row], na_action="ignore")
+
+        columns: dict[str, Any] = {"lower": self.interval[:, 0], "upper": self.interval[:, 1], "width": self.width}
+        for side, end in enumerate(("lower", "upper")):
+            columns |= {f"{end}_decided_by": self.decided_by[:, side], f"{end}_row": named(self.row[:, side])}
+        columns |= {name: getattr(self, name) for name in ("next_width", *IN_WORDS, "rank", "scores")}
+        return pd.DataFrame(columns | {f"nearest_{j + 1}": named(rows) for j, rows in enumerate(self.nearest.T)})
+
+    def sentences(self, row_names: Sequence[Any] | None = None) -> list[str]:
+        """What there is to say of each interval; ``row_names`` is what the training rows are called."""
+        name = str if row_names is None else lambda row: str(row_names[row])
+        near = [f" Nearest training rows: {', '.join(map(name, rows))}." if rows.size else "" for rows in self.nearest]
+        return [f"Width {width:.3g}{self._why(i, name)}.{near[i]}" for i, width in enumerate(self.width)]
+
+    def _why(self, i: int, name: Callable[[int], str]) -> str:
+        n, level, next_width = self.n_ranked[i], f"{100 * self.confidence_level:.3g}%", f"{self.next_width[i]:.3g}"
+        if "rank" in self.decided_by[i]:
+            needed = rows_needed(Fraction(self.confidence_level).limit_denominator(10**6))
+            can = f"at {100 * n / (n + 1):.3g}%, the highest level that they support, it is {next_width}"
+            return f": {level} needs {needed} ranked rows, there are {n}; {can}"
+        if "mean" in self.decided_by[i]:
+            return ": the training rows do not determine the mean function there"
+        if not np.isfinite(self.width[i]):
+            return ": scores of some rows grow with the label as fast as its own"
+        few, err = f"{n} ranked rows are few for {level}", "ranked rows err {} than the process says"
+        words = IN_WORDS | {"rank": (few, ""), "scores": (err.format("more"), err.format("less"))}
+        reasons = ", ".join(filter(None, (_in_words(getattr(self, factor)[i], *words[factor]) for factor in words)))
+        own = float(self.distance[i] * self.noise[i] * self.difficulty[i])
+        who = [DECIDERS.get(by, f"row {name(row)}") for row, by in zip(self.row[i], self.decided_by[i], strict=True)]
+        ends = f"Both ends are decided by {who[0]}" if who[0] == who[1] else f"Ends are decided by {' and '.join(who)}"
+        if self.width[i] > WORTH_A_WORD * self.next_width[i]:
+            ends += f"; with the next rows the width is {next_width}"
+        return f", by the model {own:.2g} times that of a typical row{reasons and ': '}{reasons}. {ends}"
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences())
+
+
+def _in_words(factor: float, above: str, below: str) -> str:
+    """Words for a factor, with the factor; nothing where it is near 1."""
+    said = above if factor > WORTH_A_WORD else below if factor < 1.0 / WORTH_A_WORD else ""
+    return said and f"{said} ({factor:.2g}x)"
+
+
+class ExplainedIntervals(Comparisons):
+    """Explanations of both regressors' intervals: see ``docs/groups_and_shifts.md``."""
+
+    kernel_: Kernel
+    noise_variance_: float
+    gamma_: float
+    y_bounds_: tuple[float, float]
+
+    def explain_interval(
+        self,
+        X: ArrayLike,
+        confidence_level: float = 0.95,
+        n_nearest: int = 3,
+        noise_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+    ) -> Explanation:
+        """Why each interval is as wide as it is, and which training rows decide its ends.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Test inputs.
+        confidence_level : float, default=0.95
+            One level strictly between 0 and 1.
+        n_nearest : int, default=3
+            How many of the nearest training rows to find, by correlation under ``kernel_``. With very many rows that is
+            what takes longest; 0 finds none.
+        noise_variance, groups
+            As in :meth:`predict_interval`; likelihood ratios are not taken.
+
+        Returns
+        -------
+        explanation : Explanation
+            Arrays with an entry for each row, a sentence for each by ``sentences()`` or ``print``, a pandas frame by
+            ``to_frame()``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> X = np.linspace(0, 3, 40)[:, None]
+        >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0])
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.01, scale_inputs=False).fit(X, y)
+        >>> found = model.explain_interval([[1.0], [3.2]], confidence_level=0.9)
+        >>> found.row.tolist(), found.nearest.tolist(), found.distance.round(2)
+        ([[5, 5], [35, 13]], [[13, 12, 14], [39, 38, 37]], array([0.99, 1.64]))
+        >>> print(found.sentences()[1])  # doctest: +NORMALIZE_WHITESPACE
+        Width 0.376, by the model 1.6 times that of a typical row: farther from training rows than most (1.6x), ranked
+        rows err less than the process says (0.65x). Ends are decided by row 35 and row 13. Nearest training rows: 39,
+        38, 37.
+        """
+        ranked = self._ranked_rows(X, noise_variance, groups, None)
+        levels, single = read_levels(confidence_level)
+        if not single:
+            raise ValueError(f"confidence_level must be one number for explain_interval, got {confidence_level!r}.")
+        if isinstance(n_nearest, bool) or not isinstance(n_nearest, int | np.integer) or n_nearest < 0:
+            raise ValueError(f"n_nearest must be a whole number of at least 0, got {n_nearest!r}.")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = ranked.each(partial(self._explained, levels[0]))
+        columns: dict[str, Any] = {name: ranked.joined([part[name] for part in found]) for name in found[0]}
+        return Explanation(float(levels[0]), nearest=self._nearest(ranked.new, int(n_nearest)), **columns)
+
+    def _explained(self, level: Fraction, part: Part, new: Points) -> dict[str, Any]:
+        """What there is to know of test rows that are ranked among the same rows, but for nearest rows."""
+        predictor, process = part.predictor, part.predictor.process
+        n, k = predictor.n_ranked, rank(level, predictor.n_ranked)
+        hulls = predictor.hulls(new, Needed.of_ranks([k, min(k + 1, n)]))
+        # rows that are not among those of the process, being beyond bounds, cover all labels in question
+        inner = process.hulls(new, Needed.of_ranks([max(k - (n - process.n_ranked), 0)]))[:, :, 0]
+        ends, widths, finite = hulls[:, :, 0], hulls[:, 1] - hulls[:, 0], np.isfinite(inner)
+        # rows that tie at the ends, counted with weights from which the number of a single one can be read
+        weights, labels = (process.n_rows + process.ranked).astype(np.float64), np.where(finite, inner, 0.0)
+        ties = [np.subtract(*process.counts(new, y, False, weights)) for y in labels.T]
+        tied, row = np.divmod(np.stack(ties, axis=1).astype(np.int64), process.n_rows)
+        cut = np.isfinite(ends) & np.isin(ends, self.y_bounds_)
+        if n > process.n_ranked:  # an end beyond, which a label beyond makes possible
+            cut |= np.isfinite(ends) & ((ends < self.y_bounds_[0]) | (ends > self.y_bounds_[1]))
+        variance, (typical, typical_scale) = process.mean_and_variance(new)[1], process.typical()
+        reasons = [k == 0, cut, finite & (tied == 1), finite & (tied > 1), finite, np.isinf(variance)[:, None]]
+        decided_by = np.select(reasons, ["rank", "bound", "row", "rows", "hyperparameters", "mean"], "nothing")
+        noise, typical_noise = self._noise(process.inputs.new(new)), np.median(self._noise(process.inputs))
+        at_typical_noise = np.maximum(variance - noise, 0.0) + typical_noise
+        scale = np.ones(len(new.X)) if process.difficulty is None else process.difficulty(new).scale
+        factors = {
+            "distance": (at_typical_noise / typical) ** (1.0 / self.gamma_),
+            "noise": (variance / at_typical_noise) ** (1.0 / self.gamma_),
+            "difficulty": scale / typical_scale,
+        }
+        z, z_had = -ndtri([float(1 - level) / 2, k / (n + 1) / 2])
+        expected = 2.0 * z_had * np.sqrt(typical) * np.prod([*factors.values()], axis=0)
+        return factors | {
+            "n_ranked": np.full(len(new.X), n),
+            "interval": ends,
+            "row": np.where(decided_by == "row", row, -1),
+            "decided_by": decided_by,
+            "next_width": widths[:, 1] if k < n else np.zeros(len(new.X)),
+            "rank": np.full(len(new.X), z_had / z),
+            "scores": (inner[:, 1] - inner[:, 0]) / expected,
+        }
+
+    def _noise(self, rows: Any) -> Array:
+        """Noise variances of rows as the kernel sees them, white noise inside the kernel included."""
+        white = self.kernel_.diag(rows.X) - shared_variance(self.kernel_, rows.X)
+        return self.noise_variance_ + rows.known + white
+
+    def _nearest(self, new: Points, n: int) -> Rows:
+        """Training rows of highest correlation with each test row, from the nearest on."""
+        n, see = min(n, self._predictor.n_rows), self._predictor.process.inputs.new
+        found = np.empty((len(new.X), n), dtype=np.int64)
+        for part in slices(len(new.X), max(1, CORRELATIONS // self._predictor.n_rows)) if n else ():
+            correlations = partial(_correlations, self.kernel_, see, see(new.take(part)).X)
+            found[part] = np.argsort(-self._each_training_row(correlations), axis=1, kind="stable")[:, :n]
+        return found
+
+
+def _correlations(kernel: Kernel, see: Callable[[Points], NewInputs], new: Array, rows: Points, y: Array) -> Array:
+    """Of new inputs with a block of training rows, (m, n); up to a factor for each new input."""
+    X = see(rows).X
+    return covariance(kernel, new, X)[0] / np.sqrt(np.maximum(shared_variance(kernel, X), np.finfo(float).tiny))
