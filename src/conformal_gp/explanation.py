@@ -90,6 +90,13 @@ class Explanation:
         known, over training rows, or design rows where the process is low-rank.
     nearest : ndarray of int of shape (n_samples, n_nearest)
         Numbers of the training rows of the highest correlation with the test row under ``kernel_``.
+
+    Examples
+    --------
+    >>> from conformal_gp import ConformalGPRegressor
+    >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    >>> print(model.explain_interval([[1.0]]))
+    Width inf: 95% needs 19 ranked rows, there are 3; at 75%, ... Nearest training rows: 1, 0, 2.
     """
 
     confidence_level: float

@@ -135,9 +135,9 @@ def test_nothing_of_ranked_rows_decides_about_length_scales():
 def test_searches_with_many_inputs_end_after_some_steps_without_a_warning(monkeypatch):
     steps, climb = [], maximum_likelihood._Search.climb
 
-    def spy(search, start):
-        steps.append(climb(search, start).nit)
-        return climb(search, start)
+    def spy(search, start, **options):
+        steps.append(climb(search, start, **options).nit)
+        return climb(search, start, **options)
 
     monkeypatch.setattr(maximum_likelihood._Search, "climb", spy)
     monkeypatch.setattr(maximum_likelihood, "AFFORDED", 0.0)

@@ -11,7 +11,8 @@ import bag_oracle
 import bags
 from cases import contains
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.predictors.bag import Candidate, _union
+from conformal_gp.predictors.bag import Candidate
+from conformal_gp.predictors.base import union
 from conformal_gp.predictors.envelope import Parabolas, lower_envelope
 
 CANDIDATES = [(RBF(length), noise) for length in (0.3, 1.0, 3.0) for noise in (1e-3, 0.1)]
@@ -274,4 +275,4 @@ def test_the_lower_envelope_is_that_of_dense_evaluation():
 
 def test_pieces_that_touch_are_one():
     pieces = np.array([[0.8892479413911565, 1.0], [-np.inf, 0.8892479413911565], [1.001, 2.0]])
-    np.testing.assert_array_equal(_union(pieces), [[-np.inf, 1.0], [1.001, 2.0]])
+    np.testing.assert_array_equal(union(pieces), [[-np.inf, 1.0], [1.001, 2.0]])
