@@ -68,42 +68,39 @@ class Explanation:
     The width is that of the plain process' interval at a typical ranked row times ``distance * noise * difficulty *
     rank * scores``. With ``warp`` and bounds that is the width before labels are mapped back and intervals cut.
 
-    Parameters
-    ----------
-    confidence_level : float
-        The level.
-    n_ranked : ndarray of int of shape (n_samples,)
-        Number of rows that each is ranked among.
-    interval : ndarray of shape (n_samples, 2)
-        As ``predict_interval`` gives it.
-    row : ndarray of int of shape (n_samples, 2)
-        Numbers of the training rows, from 0, that decide the ends; -1 where not one row does.
-    decided_by : ndarray of str of shape (n_samples, 2)
-        "row", or why it is not one: "rows" (several tie), "rank" (too few ranked rows for the level), "mean" (the
-        training rows do not determine the mean function there), "hyperparameters" (inside the bag, other ones begin at
-        that label), "bound" (labels end there), "nothing" (the region goes on for ever).
-    next_width : ndarray of shape (n_samples,)
-        The width if at each end the next row decided; where ranked rows are too few, that at the highest level they
-        support.
-    distance, noise, difficulty, rank, scores : ndarray of shape (n_samples,)
-        The factors. Medians of rows are over ranked rows; of the noise, which is 1 unless noise variances of rows are
-        known, over training rows, or design rows where the process is low-rank.
-    nearest : ndarray of int of shape (n_samples, n_nearest)
-        Numbers of the training rows of the highest correlation with the test row under ``kernel_``.
+    Examples
+    --------
+    >>> from conformal_gp import ConformalGPRegressor
+    >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    >>> print(model.explain_interval([[1.0]]))
+    Width inf: 95% needs 19 ranked rows, there are 3; at 75%, ... Nearest training rows: 1, 0, 2.
     """
 
     confidence_level: float
     n_ranked: Rows
+    """(n,): number of rows that each test row is ranked among."""
     interval: Array
+    """(n, 2): as ``predict_interval`` gives it."""
     row: Rows
+    """(n, 2): numbers of the training rows, from 0, that decide the ends; -1 where not one row does."""
     decided_by: NDArray[np.str_]
+    """(n, 2): "row", or why it is not one: "rows" (several tie), "rank" (too few ranked rows for the level), "mean"
+    (the training rows do not determine the mean function there), "hyperparameters" (inside the bag, other ones begin at
+    that label), "bound" (labels end there), "nothing" (the region goes on for ever)."""
     next_width: Array
+    """(n,): width if at each end the next row decided; where ranked rows are too few, at the level they support."""
     distance: Array
+    """(n,): factor of the variance at the usual noise, relative to the median over ranked rows."""
     noise: Array
+    """(n,): of the noise, relative to the median over training rows, or design rows where the process is low-rank."""
     difficulty: Array
+    """(n,): of the scale of residuals, relative to the median over ranked rows."""
     rank: Array
+    """(n,): of the level that so few ranked rows support."""
     scores: Array
+    """(n,): of the residuals of ranked rows, relative to what the process says."""
     nearest: Rows
+    """(n, n_nearest): numbers of the training rows of the highest correlation with each test row under ``kernel_``."""
 
     @property
     def width(self) -> Array:
@@ -207,10 +204,6 @@ class ExplainedIntervals(Comparisons):
         >>> found = model.explain_interval([[1.0], [3.2]], confidence_level=0.9)
         >>> found.row.tolist(), found.nearest.tolist(), found.distance.round(2)
         ([[5, 5], [35, 13]], [[13, 12, 14], [39, 38, 37]], array([0.99, 1.64]))
-        >>> print(found.sentences()[1])  # doctest: +NORMALIZE_WHITESPACE
-        Width 0.376, by the model 1.6 times that of a typical row: farther from training rows than most (1.6x), ranked
-        rows err less than the process says (0.65x). Ends are decided by row 35 and row 13. Nearest training rows: 39,
-        38, 37.
         """
         ranked = self._ranked_rows(X, noise_variance, groups, None)
         levels, single = read_levels(confidence_level)
