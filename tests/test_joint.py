@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from numpy.linalg import LinAlgError
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
 
@@ -84,20 +83,3 @@ def test_no_noise_interpolates(tuning):
     assert 0.0 < model.noise_variance_ <= 1e-7 * model.kernel_.k1.constant_value
     assert np.abs(model.predict(X) - SMOOTH).max() < 1e-3 * np.std(SMOOTH)
     assert not any("bound" in message for message in model._result.warnings)
-
-
-def test_no_noise_with_a_fixed_kernel_is_none_or_an_error():
-    exact = ConformalGPRegressor(KERNEL, **PLAIN | {"noise_variance": 0}).fit(X, SMOOTH)
-    assert exact.noise_variance_ == 0.0
-    assert np.abs(exact.predict(X) - SMOOTH).max() < 1e-10
-    with pytest.raises(LinAlgError, match="Give a noise_variance of at least"):
-        ConformalGPRegressor(RBF(5.0), **PLAIN | {"noise_variance": 0}).fit(X, SMOOTH)
-
-
-def test_no_noise_in_the_low_rank_model():
-    model = SparseConformalGPRegressor(noise_variance=0, n_restarts=0, random_state=0).fit(X, SMOOTH)
-    assert 0.0 < model.noise_variance_ <= 1e-6 * model.kernel_.k1.constant_value
-    with pytest.raises(LinAlgError, match="give a noise_variance above 0"):
-        SparseConformalGPRegressor(RBF(0.2), inducing=X[:5], approximation="dtc", tuning="fixed", noise_variance=0).fit(
-            X, Y
-        )
