@@ -1,6 +1,5 @@
 """The design split against its brute-force definition, with background rows."""
 
-import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -63,14 +62,6 @@ def test_what_is_learnt_depends_on_the_design_rows_alone():
     )
     assert first.kernel_ == second.kernel_
     assert first.noise_variance_ == second.noise_variance_
-
-
-def test_the_likelihood_of_the_design_rows_chooses_among_kernels():
-    X = np.random.default_rng(0).uniform(-3, 3, size=(60, 1))
-    slow, fast = ConstantKernel() * RBF(100.0, (90.0, 110.0)), ConstantKernel() * RBF(0.3, (0.1, 1.0))
-    with warnings.catch_warnings(action="ignore"):  # noise goes to its bound
-        model = ConformalGPRegressor([slow, fast], tuning="holdout", random_state=0, scale_inputs=False)
-        assert model.fit(X, np.sin(6 * X[:, 0])).kernel_.k2.length_scale < 1.5
 
 
 def test_the_design_rows_choose_gamma():

@@ -7,10 +7,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from conformal_gp.gp.inputs import Inputs, Scaling, points
 from conformal_gp.tuning.settings import (
     Settings,
-    check_kernel,
     explained,
     label_variance,
-    resolved_mean,
 )
 
 
@@ -28,13 +26,6 @@ def settings(**options):
     return Settings(**{**given, **options})
 
 
-def test_auto_means_follow_the_rows_for_each_coefficient():
-    assert resolved_mean("auto", 60, 2) == "linear"
-    assert resolved_mean("auto", 59, 2) == "constant"
-    assert resolved_mean("zero", 1000, 2) == "zero"
-    assert resolved_mean("linear", 5, 2) == "linear"
-
-
 def test_names_become_kernels_with_a_length_for_each_input_or_one():
     np.testing.assert_array_equal(settings().kernel("se", 3, 2.0).k2.length_scale, [2.0, 2.0, 2.0])
     assert settings(each_length_scale=False).kernel("se", 3, 2.0).k2.length_scale == 2.0
@@ -48,12 +39,6 @@ def test_only_one_value_where_nothing_chooses():
     assert settings().only([3.0], "gamma", "train") == 3.0
     with pytest.raises(ValueError, match="gamma must be a single value with tuning='train', got 2"):
         settings().only([1.0, 2.0], "gamma", "train")
-
-
-def test_a_kernel_of_other_inputs_is_named():
-    check_kernel(RBF([1.0, 2.0]), np.zeros((3, 2)))
-    with pytest.raises(ValueError, match=r"kernel RBF.* does not take 3 inputs"):
-        check_kernel(RBF([1.0, 2.0]), np.zeros((3, 3)))
 
 
 def test_labels_that_the_mean_explains_have_no_variance_and_a_warning():
