@@ -198,24 +198,9 @@ def test_pairs_that_are_no_maps(warp, message):
         made("holdout", warp=warp).fit(X, y)
 
 
-def test_unknown_names():
-    X, y = rows()
-    with pytest.raises(ValueError, match=r"'warp' parameter.*yeo-johnson.*'cube'"):
-        ConformalGPRegressor(warp="cube").fit(X, y)
-
-
 def test_nothing_is_learnt_where_all_is_fixed():
     with pytest.raises(ValueError, match=r"warp='box-cox' is learnt.*'log'"):
         made("fixed", warp="box-cox").fit(*rows())
-
-
-@pytest.mark.parametrize(("name", "warp"), [("augmented", "log"), ("holdout", "box-cox"), ("sparse", "yeo-johnson")])
-def test_models_are_saved_with_their_map(name, warp):
-    X, y = rows(n=40)
-    model = made(name, warp=warp, random_state=0).fit(X, y)
-    again = loaded(saved(model))
-    assert again.warp_ == model.warp_
-    np.testing.assert_array_equal(again.predict_interval(X, 0.8), model.predict_interval(X, 0.8))
 
 
 def positive(seed, n=80):
