@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sklearn import config_context
-from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -149,29 +148,10 @@ def test_wrong_noise_variances(regressor, wrong, message):
         regressor(random_state=0).fit(X, y, noise_variance=wrong)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"warp": "sqrt"}, "got warp='sqrt', use warp=None"),
-    ],
-)
-def test_what_does_not_go_together(options, message):
+def test_known_noise_does_not_go_with_a_map_of_labels():
     X, y, v = rows(16, 40)
-    with pytest.raises(ValueError, match=message):
-        ConformalGPRegressor(**options).fit(X, y, noise_variance=v)
-
-
-def test_known_noise_of_rows_that_are_not_in_memory(tmp_path):
-    X, y, v = rows(17, 60)
-    mapped = np.memmap(tmp_path / "X", mode="w+", shape=X.shape, dtype=float)
-    mapped[:] = X
-    intervals = [
-        SparseConformalGPRegressor(n_restarts=0, random_state=0, block_rows=16)
-        .fit(inputs, y, noise_variance=v)
-        .predict_interval(X[:5], 0.8, noise_variance=v[:5])
-        for inputs in (X, mapped)
-    ]
-    np.testing.assert_allclose(*intervals, rtol=1e-9)
+    with pytest.raises(ValueError, match="got warp='sqrt', use warp=None"):
+        ConformalGPRegressor(warp="sqrt").fit(X, y, noise_variance=v)
 
 
 def test_metadata_routing_through_a_pipeline():
@@ -190,5 +170,3 @@ def test_metadata_routing_through_a_pipeline():
         np.testing.assert_array_equal(
             piped.predict(X_new, noise_variance=v_new), direct.predict(scaler.transform(X_new))
         )
-        found = cross_validate(piped, X, y, cv=3, params={"noise_variance": v})
-        assert np.isfinite(found["test_score"]).all()

@@ -3,8 +3,6 @@
 import json
 import re
 
-import numpy as np
-import pandas as pd
 import pytest
 
 FAST = ("--tuning", "holdout", "--folds", "3")
@@ -53,15 +51,6 @@ def test_few_rows_are_not_oversold(command_line):
     assert "452 rows for 99%" in result.stderr  # two folds of three train
 
 
-def test_evaluate_says_what_would_help(command_line):
-    rng = np.random.default_rng(3)
-    frame = pd.DataFrame({"number": np.arange(200), "x": rng.normal(size=200), "y": rng.exponential(size=200)})
-    frame.to_csv("numbered.csv", index=False)
-    said = command_line("evaluate", "numbered.csv", "-t", "y", *FAST)
-    assert "--drop number leaves them out" in said.stderr
-    assert "What would help most: Leave out 'number', which numbers the rows" in said.stdout
-
-
 def test_of_many_rows_a_third_is_held_out_once(command_line, train, monkeypatch):
     monkeypatch.setattr("conformal_gp.cli.evaluate.ROWS_FOR_ALL_FOLDS", 50)
     document = command_line.json("evaluate", train, "-t", "y", "-c", "80", "--tuning", "holdout")
@@ -80,22 +69,14 @@ def test_names_with_markup_are_text(command_line):
 def test_plot_draws_the_intervals_of_new_rows(command_line, train, new, monkeypatch):
     from conformal_gp.plotting import IntervalDisplay
 
-    drawn = []
-    monkeypatch.setattr(IntervalDisplay, "plot", _and_keep(IntervalDisplay.plot, drawn))
+    drawn, plot = [], IntervalDisplay.plot
+    monkeypatch.setattr(IntervalDisplay, "plot", lambda self, *ax: drawn.append(self) or plot(self, *ax))
     command_line("plot", train, new, "-t", "y", *FAST, "-o", "new.png")
     assert (command_line.folder / "new.png").read_bytes().startswith(PNG)
     (display,) = drawn
     assert len(display.intervals) == 8
     assert display.y_true is None
     assert display.training[0].size == 60
-
-
-def _and_keep(method, kept):
-    def wrapped(self, *args, **kwargs):
-        kept.append(self)
-        return method(self, *args, **kwargs)
-
-    return wrapped
 
 
 @pytest.mark.parametrize("kind", ["intervals", "coverage", "band"])

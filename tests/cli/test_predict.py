@@ -46,14 +46,6 @@ def test_the_librarys_numbers(command_line, train, new):
     assert document["inputs"] == ["a", "b", "kind = low", "kind = middle", "kind = top"]
 
 
-def test_words_are_plain(command_line, train, new):
-    for tuning in ("holdout", "augmented"):
-        said = command_line("predict", train, new, "-t", "y", "--tuning", tuning, "-c", "60").stderr
-        assert "Exact" in said
-        for word in ("augmented", "1 - delta", "the bag", "several pieces", "kind=top"):
-            assert word not in said
-
-
 def test_default_levels_are_those_that_the_rows_support(command_line, train, new):
     result = command_line("predict", train, new, "-t", "y", *FAST)
     assert [name for name in table(result) if "lower" in name] == ["y_lower_90", "y_lower_95"]
