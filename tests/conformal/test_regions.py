@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import oracle
+from cases import lines_of
 from conformal_gp.conformal.lines import Lines
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.conformal.weights import Needed
@@ -26,11 +27,6 @@ real_rows = st.lists(
     min_size=1,
     max_size=12,
 )
-
-
-def lines_of(rows, centre=0.0):
-    p, q = np.array(rows, dtype=float).T
-    return Lines(np.array([centre]), p[None, :].copy(), q[None, :].copy())
 
 
 def algorithm_1(rows, k):
