@@ -46,14 +46,10 @@ def test_covariances_belong_to_a_prior_on_the_mean_that_is_vague(kind, mean):
     np.testing.assert_allclose(np.sqrt(np.diagonal(cov)), model.predict(NEW, return_std=True)[1], rtol=1e-8)
     # against conditioning row by row: a label at one row tells of another as much as the covariance says
     if kind is ConformalGPRegressor:
-        more = clone_with_row(model, NEW[0], 5.0)
+        more = clone(model).fit(np.vstack([X, NEW[0]]), np.append(Y, 5.0))
         shift = more.predict(NEW[1:8]) - model.predict(NEW[1:8])
         gap = 5.0 - model.predict(NEW[:1])[0]
         np.testing.assert_allclose(shift, cov[0, 1:8] / cov[0, 0] * gap, atol=1e-8)
-
-
-def clone_with_row(model, x, y):
-    return clone(model).fit(np.vstack([X, x]), np.append(Y, y))
 
 
 def test_draws_are_those_of_scikit_learn():
