@@ -50,20 +50,6 @@ def test_regions_and_p_values_equal_the_definition_with_background_rows(kernel, 
         assert found == pytest.approx(float(p))
 
 
-def test_what_is_learnt_depends_on_the_design_rows_alone():
-    X, y, _ = problem(2)
-    design = np.arange(9)
-    changed_X, changed_y = X.copy(), y.copy()
-    changed_X[9:] += 100.0
-    changed_y[9:] *= -50.0
-    first, second = (
-        ConformalGPRegressor("matern52", tuning="holdout", design=design, random_state=0).fit(*rows)
-        for rows in ((X, y), (changed_X, changed_y))
-    )
-    assert first.kernel_ == second.kernel_
-    assert first.noise_variance_ == second.noise_variance_
-
-
 def test_the_design_rows_choose_gamma():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 2))

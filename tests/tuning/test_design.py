@@ -5,7 +5,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from conformal_gp.predictors.bag import Candidate
-from conformal_gp.tuning.design import MOST_DESIGN_ROWS, ROWS_FOR_BAG, automatic, design_rows, drawn, ranked_size
+from conformal_gp.tuning.design import MOST_DESIGN_ROWS, ROWS_FOR_BAG, automatic, drawn, ranked_size
 from conformal_gp.tuning.settings import Settings
 
 
@@ -28,11 +28,6 @@ def test_ranked_rows_and_one_are_a_multiple_of_twenty_that_supports_95_percent(n
     assert (ranked + 1) % 20 == 0
     assert n_rows - ranked <= MOST_DESIGN_ROWS + 10
     assert ranked >= 0.3 * n_rows - 10
-
-
-def test_given_rows_are_taken():
-    rows = np.array([1, 4, 5])
-    assert design_rows(settings(design=rows), np.zeros((9, 2)), np.random.RandomState(0)) is rows
 
 
 @pytest.mark.parametrize(("mean", "fewest"), [("zero", 3), ("constant", 4), ("linear", 6)])

@@ -1,4 +1,4 @@
-"""Learning by maximum likelihood, at the scale of the data."""
+"""Learning by maximum likelihood, at the scale of the data; and what settings decide."""
 
 import warnings
 from dataclasses import replace
@@ -13,7 +13,7 @@ from conformal_gp.gp.inputs import Inputs, Scaling, points
 from conformal_gp.gp.maximum_likelihood import NOISE_RATIOS
 from conformal_gp.gp.posterior import noise_floor
 from conformal_gp.tuning.learning import Hyperparameters, Purpose, choose_gamma, learn
-from conformal_gp.tuning.settings import Settings
+from conformal_gp.tuning.settings import Settings, explained, label_variance
 
 SETTINGS = Settings(["se"], "constant", None, [2.0], False, 1, 1)
 
@@ -79,3 +79,20 @@ def test_inputs_have_length_scales_of_their_own_where_bic_prefers_that(slope, le
     X = np.random.default_rng(1).uniform(-1, 1, (60, 2))
     y = np.sin(6.0 * X[:, 0]) + np.sin(slope * X[:, 1])
     assert np.size(learnt(X, y, replace(SETTINGS, kernels=["matern52"])).kernel.k2.length_scale) == lengths
+
+
+def test_only_one_value_where_nothing_chooses():
+    assert SETTINGS.only([3.0], "gamma", "train") == 3.0
+    with pytest.raises(ValueError, match="gamma must be a single value with tuning='train', got 2"):
+        SETTINGS.only([1.0, 2.0], "gamma", "train")
+
+
+def test_labels_that_the_mean_explains_have_no_variance_and_a_warning():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = 1e5 + X @ [2.0, -1.0]
+    linear, constant = (Inputs(points(X), Scaling.none(X), mean) for mean in ("linear", "constant"))
+    assert label_variance(linear, y) == 0.0
+    assert label_variance(constant, y) == pytest.approx(np.var(y))
+    (warning,) = explained(linear, y, "linear")
+    assert "mean='linear'" in warning
+    assert explained(constant, y, "constant") == []
