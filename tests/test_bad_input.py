@@ -142,11 +142,8 @@ def test_constant_inputs_leave_the_labels_to_noise():
 # Duplicate rows
 
 
-def test_duplicate_rows_are_noise_or_refused():
+def test_duplicate_rows_without_noise_are_refused_or_given_some():
     inputs, labels = np.vstack([X, X]), np.append(Y, Y + 0.5)
-    model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit(inputs, labels)
-    low, high = model.predict_interval(X[:3], 0.9).T
-    assert (high - low > 0.3).all()
     with pytest.raises(ValueError, match="noise_variance"):
         fixed_model(noise_variance=0.0).fit(inputs, labels)
     with warnings.catch_warnings():  # where something is learnt, 0 is the smallest well-conditioned nugget
