@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, RationalQuadratic
 
 from conformal_gp import ConformalGPRegressor
+from conformal_gp.conformal.lines import Lines
 from conformal_gp.gp.inputs import NewInputs
 
 INF = np.inf
@@ -94,6 +95,12 @@ def make_data(seed, n_rows, n_inputs=2):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1.5, 1.5, (n_rows, n_inputs))
     return X, np.sin(2 * X[:, 0]) + X.sum(axis=1) + rng.normal(0, 0.5, n_rows)
+
+
+def lines_of(rows, centre=0.0):
+    """Centred lines of one test row from pairs of offset and slope."""
+    p, q = np.array(rows, dtype=float).T
+    return Lines(np.array([centre]), p[None, :].copy(), q[None, :].copy())
 
 
 def contains(pieces, label):

@@ -54,14 +54,14 @@ def n_design(options):
     return 0 if options.get("tuning") in ("fixed", "augmented") or "candidates" in options else N_DESIGN
 
 
-def in_turn(regressor, options, X, y, v=None):
-    """p-values times the number of ranked rows, each of these in turn the test row."""
-    first = n_design(options)
+def in_turn(regressor, options, X, y, v=None, first=None):
+    """p-values times the number of ranked rows, each of these in turn the test row; design rows come first."""
+    first = n_design(options) if first is None else first
     n = len(y) - first
     found = np.empty(n)
     for i in range(n):
         rest = np.arange(len(y)) != first + i
-        model = regressor(**options, **({"design": np.arange(first)} if first else {}))
+        model = regressor(**options | ({"design": np.arange(first)} if first else {}))
         known, of_test = ({}, {}) if v is None else ({"noise_variance": v[rest]}, {"noise_variance": v[~rest]})
         model.fit(X[rest], y[rest], **known)
         assert model.guarantee_.startswith("Exact")

@@ -1,16 +1,14 @@
 """Bad rows meet clear errors or right answers: never a silent wrong interval, never a silent NaN."""
 
 import warnings
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import DataConversionWarning, NotFittedError
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RBF
 
-import oracle
-from cases import INF, MEANS, fixed_model, make_data, written_out
+from cases import INF, MEANS, fixed_model, make_data
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
 
 X, Y = make_data(1, 30)
@@ -94,12 +92,6 @@ def test_missing_values_and_masks_that_hide_nothing():
     np.testing.assert_array_equal(found, fixed_model().fit(X, Y).predict_interval(X[:2], 0.8))
 
 
-def test_a_column_of_labels_is_taken_with_a_warning():
-    with pytest.warns(DataConversionWarning, match="column-vector"):
-        column = fixed_model().fit(X, Y[:, None])
-    np.testing.assert_array_equal(column.predict_interval(X), fixed_model().fit(X, Y).predict_interval(X))
-
-
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_columns_are_named(library):
     frame = pytest.importorskip(library).DataFrame
@@ -111,14 +103,6 @@ def test_columns_are_named(library):
 
 
 # Few rows
-
-
-@pytest.mark.parametrize("gamma", [1.0, 2.0, INF])
-def test_one_training_row_with_zero_mean_is_answered(gamma):
-    model = fixed_model("se", gamma=gamma).fit([[0.3]], [1.5])
-    for x in ([0.3], [0.8], [5.0]):
-        expected = oracle.region(written_out("se"), 0.1, [[0.3]], [1.5], x, Fraction(1, 2), gamma)
-        np.testing.assert_allclose(model.predict_set([x], 0.5)[0], expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("tuning", ["fixed", "train"])
@@ -148,12 +132,6 @@ def test_constant_labels_give_intervals_without_width_and_a_warning(tuning, mean
     np.testing.assert_array_equal(model.predict_p(inputs, np.full(2, value + 1e-3 * (1 + abs(value)))), 1 / 21)
 
 
-def test_labels_on_a_plane_are_explained_by_the_linear_mean():
-    with pytest.warns(UserWarning, match="no width"):
-        model = ConformalGPRegressor(mean="linear", tuning="train").fit(X, 3.0 + X @ [2.0, -1.0])
-    np.testing.assert_allclose(model.predict_interval([[1.0, 1.0]], 0.9), [[4.0, 4.0]], rtol=1e-9)
-
-
 def test_constant_inputs_leave_the_labels_to_noise():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -164,11 +142,8 @@ def test_constant_inputs_leave_the_labels_to_noise():
 # Duplicate rows
 
 
-def test_duplicate_rows_are_noise_or_refused():
+def test_duplicate_rows_without_noise_are_refused_or_given_some():
     inputs, labels = np.vstack([X, X]), np.append(Y, Y + 0.5)
-    model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit(inputs, labels)
-    low, high = model.predict_interval(X[:3], 0.9).T
-    assert (high - low > 0.3).all()
     with pytest.raises(ValueError, match="noise_variance"):
         fixed_model(noise_variance=0.0).fit(inputs, labels)
     with warnings.catch_warnings():  # where something is learnt, 0 is the smallest well-conditioned nugget
@@ -176,14 +151,6 @@ def test_duplicate_rows_are_noise_or_refused():
         model = ConformalGPRegressor(tuning="train", noise_variance=0.0).fit([[0.0], [0.0], [1.0]], [0.0, 1.0, 2.0])
     low, high = model.predict_interval([[0.5]], 0.5)[0]
     assert 2.0 < high - low < INF
-
-
-def test_a_test_row_on_top_of_a_training_row_without_noise_is_refused():
-    line = np.arange(5.0)[:, None]
-    model = fixed_model("se", 0.0).fit(line, np.sin(line[:, 0]))
-    assert np.isfinite(model.predict_interval([[0.5]], 0.8)).all()
-    with pytest.raises(ValueError, match=r"test row.*noise_variance"):
-        model.predict_interval([[0.5], [3.0]], 0.8)
 
 
 # Numbers at the edge of floats
@@ -211,13 +178,3 @@ def test_inputs_at_the_edge_of_floats_give_no_nan(factor):
 def test_a_test_row_very_far_away(kernel):
     model = fixed_model(kernel).fit(X, Y)
     assert not np.isnan(model.predict_interval([[1e8, -1e8], [1e150, 0.0]], 0.8)).any()
-
-
-@pytest.mark.parametrize("kernel", [RBF(1e6), ConstantKernel(1.0) * RBF(1e6) + WhiteKernel(1e-14)])
-def test_a_nearly_singular_kernel_is_refused_or_right(kernel):
-    inputs, y = make_data(12, 12, n_inputs=1)
-    with pytest.raises(ValueError, match=r"singular.*noise_variance of at least"):
-        fixed_model(kernel, 1e-14).fit(inputs, y)
-    found = fixed_model(RBF(1e3), 1e-8).fit(inputs, y).predict_interval([[0.1]], 0.8)[0]
-    exact = oracle.region_mpmath(inputs, y, [0.1], "1", "1e3", 1e-8, Fraction(1, 5), 2.0)
-    assert tuple(found) == pytest.approx(oracle.hull(exact), rel=1e-6)

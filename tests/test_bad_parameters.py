@@ -21,14 +21,13 @@ DIMENSIONS = (
     "kernel RBF(length_scale=[1, 1, 1]) does not take 2 inputs: Anisotropic kernel must have the same number of "
     "dimensions as data (3!=2)"
 )
-SHARE = "design must leave rows to rank: got 30 of n_samples=30 rows."
 BOUNDS = "kernel RBF(length_scale=1): bounds of length_scale must be a pair of numbers, 0 <= low <= high, got "
 
 
 # Levels
 
 
-@pytest.mark.parametrize("level", [0, 1.0, 95, -0.5, np.nan, INF, None, "0.9", True, [], [0.9, 95]])
+@pytest.mark.parametrize("level", [95, None, [], [0.9, 95]])
 def test_levels(level):
     model = fixed_model().fit(X, Y)
     for predict in (model.predict_interval, model.predict_set):
@@ -51,6 +50,8 @@ def test_levels(level):
         ("kernel", None, "matern52"),
         ("kernel", RBF, "matern52"),
         ("mean", "quadratic", "linear"),
+        ("warp", "cube", "yeo-johnson"),
+        ("unseen_categories", "ignore", "zeros"),
         ("tuning", "bag", "augmented"),
         ("noise_variance", -1e-9, "[0"),
         ("noise_variance", INF, "[0"),
@@ -66,14 +67,6 @@ def test_values(parameter, value, accepted):
         ConformalGPRegressor(**{"noise_variance": 0.1, parameter: value}).fit(X, Y)
     assert repr(value) in str(error.value)
     assert accepted in str(error.value)
-
-
-@pytest.mark.parametrize("gamma", [1, np.float32(3.0), 1e300, INF])
-def test_gamma_from_one_to_infinity(gamma):
-    found = fixed_model(gamma=gamma).fit(X, Y).predict_interval(X, 0.8)
-    assert np.isfinite(found).any()
-    if float(gamma) >= 1e300:
-        np.testing.assert_allclose(found, fixed_model(gamma=INF).fit(X, Y).predict_interval(X, 0.8), rtol=1e-6)
 
 
 # Parameters that do not go with each other, or with the rows
@@ -93,7 +86,7 @@ WRONG = {
     ),
     "dimensions": ({"kernel": THREE, "tuning": "holdout"}, DIMENSIONS),
     "candidate of wrong dimension": ({"candidates": [(RBF(1.0), 0.1), (THREE, 0.1)]}, DIMENSIONS),
-    "share": ({"design": 0.99, "tuning": "holdout"}, SHARE),
+    "share": ({"design": 0.99, "tuning": "holdout"}, "design must leave rows to rank: got 30 of n_samples=30 rows."),
     "length scale": (
         {"kernel": RBF(-1.0), "tuning": "holdout"},
         "kernel RBF(length_scale=-1): length_scale must be positive and finite, got -1.0.",
@@ -230,5 +223,3 @@ def test_what_a_fit_leaves_can_be_changed_without_harm(name):
 def test_arguments_of_the_low_rank_model():
     with pytest.raises(ValueError, match=re.escape("inducing has masked entries (1)")):
         SparseConformalGPRegressor(inducing=np.ma.masked_equal(X, X[3, 1])).fit(X, Y)
-    with pytest.raises(ValueError, match=re.escape(SHARE)):
-        SparseConformalGPRegressor(design=0.99).fit(X, Y)

@@ -48,7 +48,3 @@ def test_predictions_warn(model, method):
     with warnings.catch_warnings():
         warnings.simplefilter("error", ExtrapolationWarning)
         call(FRAME, *rest)
-
-
-def test_the_range_is_of_the_training_rows(model):
-    np.testing.assert_array_equal(model.input_range_, [FRAME.min(), FRAME.max()])

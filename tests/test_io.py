@@ -1,21 +1,16 @@
 """Saved models: what is loaded predicts as what was saved, and files that are none are refused."""
 
 import json
-import pickle
 import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
-from sklearn.gaussian_process.kernels import RBF, WhiteKernel
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 pytest.importorskip("skops", reason="saved models need the extra: pip install 'conformal-gp[io]'")
 
 from cases import fixed_model
-from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+from conformal_gp import ConformalGPRegressor
 from conformal_gp.io import load, save
 from conformal_gp.persistence import load_model, save_model
 
@@ -25,30 +20,6 @@ Y = np.exp(np.sin(X[:, 0]) + 0.1 * RNG.normal(size=40))
 FRAME = pd.DataFrame(
     {"a": X[:, 0], "kind": pd.Categorical(np.array(list("uvw"))[np.arange(40) % 3]), "flag": X[:, 1] > 0}
 )
-MODELS = {
-    "fixed": fixed_model(),
-    "train": ConformalGPRegressor(tuning="train", random_state=np.random.RandomState(0)),
-    "holdout": ConformalGPRegressor("se", tuning="holdout", gamma=np.inf, random_state=0),
-    "warped": ConformalGPRegressor(tuning="holdout", warp="box-cox", random_state=0),
-    "own kernel": ConformalGPRegressor(RBF() + WhiteKernel(0.1), tuning="holdout", random_state=0),
-    "own maps": ConformalGPRegressor(tuning="holdout", warp=(np.log, np.exp), random_state=0),
-    "augmented": ConformalGPRegressor(
-        tuning="augmented", candidates=[(RBF(1.0), 0.1), (RBF(2.0), 0.2)], length_scales="one", random_state=0
-    ),
-    "low rank": SparseConformalGPRegressor(n_inducing=10, design=20, n_restarts=0, random_state=0),
-}
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_models_come_back(name, tmp_path):
-    model = clone(MODELS[name]).fit(X, Y)
-    save(model, tmp_path / "m.skops")
-    for again in (load(tmp_path / "m.skops"), pickle.loads(pickle.dumps(model))):
-        assert again.guarantee_ == model.guarantee_
-        assert again.get_params().keys() == model.get_params().keys()
-        np.testing.assert_array_equal(again.predict(X), model.predict(X))
-        np.testing.assert_array_equal(again.predict_interval(X, [0.6, 0.8]), model.predict_interval(X, [0.6, 0.8]))
-        np.testing.assert_array_equal(again.predict_p(X, Y), model.predict_p(X, Y))
 
 
 @pytest.mark.parametrize("unseen", ["error", "zeros"])
@@ -62,16 +33,13 @@ def test_categories_come_back(unseen, tmp_path):
         again.predict(FRAME.assign(kind="z" if unseen == "error" else None))
 
 
-def test_noise_variances_pipelines_and_unfitted_models_come_back(tmp_path):
+def test_noise_variances_and_unfitted_models_come_back(tmp_path):
     path = tmp_path / "m"
     known = np.full(40, 0.1)
     model = ConformalGPRegressor(tuning="holdout", random_state=0).fit(X, Y, noise_variance=known)
     save(model, path)
     options = {"confidence_level": 0.8, "noise_variance": known}
     np.testing.assert_array_equal(load(path).predict_interval(X, **options), model.predict_interval(X, **options))
-    pipeline = make_pipeline(StandardScaler(), fixed_model()).fit(X, Y)
-    save(pipeline, path)
-    np.testing.assert_array_equal(load(path).predict(X), pipeline.predict(X))
     save(ConformalGPRegressor("rq"), path)
     assert load(path).kernel == "rq"
 

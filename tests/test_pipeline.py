@@ -3,11 +3,10 @@
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import BaggingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401 (makes the halving search importable)
@@ -15,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, KFold, RandomizedSearchCV, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, QuantileTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
 
 from cases import fixed_model, make_data
 from conformal_gp import pipeline
@@ -88,14 +87,6 @@ def test_answers_are_those_of_the_regressor_inside(name):
     model = clone(model).fit(X, Y)
     np.testing.assert_array_equal(model.predict(NEW), plain.predict(inputs))
     assert_same(answers(model), answers(plain, inputs))
-
-
-def test_columns_are_transformed_inside_a_pipeline():
-    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "kind": np.where(X[:, 0] > 0, "u", "v")})
-    columns = ColumnTransformer([("half", FunctionTransformer(half), ["a", "b"]), ("kinds", OneHotEncoder(), ["kind"])])
-    pipe = make_pipeline(columns, fixed_model()).fit(frame, Y)
-    encoded = np.column_stack([0.5 * X, X[:, 0] > 0, X[:, 0] <= 0])
-    assert_same(answers(pipe, frame[:7], Y[:7]), answers(fixed_model().fit(encoded, Y), encoded[:7], Y[:7]))
 
 
 # Maps of the target

@@ -95,6 +95,7 @@ MODELS = {
     "periodic": (unfitted("fixed", kernel=ExpSineSquared(), scale_inputs=False), X[:60, :1], Y[:60]),
     "candidates": (unfitted("augmented", candidates=[(RBF(1.0), 0.1), (RBF(2.0), 0.1)]), X[:60], Y[:60]),
     "frame": (unfitted("holdout"), FRAME, Y),
+    "generator": (ConformalGPRegressor(warp="box-cox", random_state=np.random.RandomState(0)), X[:60], np.exp(Y[:60])),
     "pipeline": (make_pipeline(PolynomialFeatures(2), unfitted("holdout")), X, Y),
 }
 
@@ -104,6 +105,8 @@ def test_saved_models_come_back(name):
     model, inputs, labels = MODELS[name]
     again = loads(dumps(model.fit(inputs, labels)))
     np.testing.assert_array_equal(predict_interval(again, inputs[:20]), predict_interval(model, inputs[:20]))
+    if name != "pipeline":
+        assert (again.guarantee_, again.get_params().keys()) == (model.guarantee_, model.get_params().keys())
 
 
 @pytest.mark.parametrize("way", ["augmented", "holdout", "low rank"])

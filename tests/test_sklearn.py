@@ -8,14 +8,10 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from cases import INF, fixed_model, make_data
+from cases import fixed_model, make_data
 from conformal_gp import ConformalGPRegressor, ExtrapolationWarning
 
 INPUTS = np.array([[0.1, 0.2], [1.0, -1.0], [3.0, 3.0]])
@@ -27,20 +23,8 @@ def test_estimator_checks(estimator, check):
     check(estimator)
 
 
-def test_clone_keeps_parameters_and_forgets_the_fit():
-    X, y = make_data(1, 20)
-    model = fixed_model(ConstantKernel(2.0) * RBF([0.5, 1.0]), gamma=INF, mean="linear").fit(X, y)
-    copy = clone(model)
-    assert copy.get_params().keys() == model.get_params().keys()
-    assert copy.kernel == model.kernel
-    assert copy.gamma == INF
-    with pytest.raises(NotFittedError):
-        copy.predict(INPUTS)
-
-
-def test_parameters_are_those_of_the_contract_and_can_be_set():
-    model = ConformalGPRegressor()
-    assert model.get_params() == {
+def test_parameters_are_those_of_the_contract_and_keywords_after_the_kernel():
+    assert ConformalGPRegressor().get_params() == {
         "kernel": "matern52",
         "mean": "auto",
         "noise_variance": None,
@@ -58,55 +42,8 @@ def test_parameters_are_those_of_the_contract_and_can_be_set():
         "random_state": None,
         "n_jobs": None,
     }
-    model.set_params(gamma=1.0, kernel=RBF(2.0))
-    assert model.gamma == 1.0
-    model.set_params(kernel__length_scale=3.0)
-    assert model.kernel.length_scale == 3.0
-    with pytest.raises(ValueError, match="gama"):
-        model.set_params(gama=1.0)
-
-
-def test_parameters_after_the_kernel_are_keywords():
     with pytest.raises(TypeError):
         ConformalGPRegressor("se", "linear")
-
-
-def test_grid_search_over_gamma_and_kernel():
-    X, y = make_data(2, 40)
-    grid = {"gamma": [1.0, 2.0, INF], "kernel": ["se", "matern32", ConstantKernel(1.0) * Matern([1.0, 1.0], nu=2.5)]}
-    search = GridSearchCV(ConformalGPRegressor(n_restarts=0, random_state=0), grid, cv=3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        search.fit(X, y)
-    assert len(search.cv_results_["mean_test_score"]) == 9
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    assert search.best_score_ > 0.5
-    assert search.best_estimator_.predict_interval(INPUTS, 0.8).shape == (3, 2)
-
-
-def test_pipeline():
-    X, y = make_data(3, 40)
-    units = np.array([1e3, 1e-3])
-    pipeline = make_pipeline(
-        StandardScaler(), ConformalGPRegressor("se", tuning="train", scale_inputs=False, random_state=0)
-    )
-    pipeline.fit(X * units, y)
-    assert pipeline.score(X * units, y) > 0.7
-    plain = ConformalGPRegressor("se", tuning="train", random_state=0).fit(X, y)
-    np.testing.assert_allclose(pipeline.predict(INPUTS * units), plain.predict(INPUTS), rtol=1e-4)
-    scaled = pipeline[:-1].transform(INPUTS * units)
-    assert pipeline[-1].predict_interval(scaled, 0.8).shape == (3, 2)
-    search = GridSearchCV(Pipeline(pipeline.steps), {"conformalgpregressor__gamma": [1.0, 2.0]}, cv=2)
-    assert search.fit(X, y).best_score_ > 0.3
-
-
-def test_cross_validation():
-    X, y = make_data(4, 60)
-    model = ConformalGPRegressor("se", tuning="train", n_restarts=0)
-    scores = cross_val_score(model, X, y, cv=4)
-    assert scores.shape == (4,)
-    assert (scores > 0.3).all()
-    assert np.corrcoef(cross_val_predict(model, X, y, cv=4), y)[0, 1] > 0.8
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -127,27 +64,6 @@ def test_frames_with_feature_names(frame):
                 np.testing.assert_allclose(one, other, rtol=1e-12)
         p = model.predict_p(inputs, labels[:3])
     np.testing.assert_array_equal(p, plain.predict_p(INPUTS, y[:3]))
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_frames_with_other_names_or_another_order_are_refused(frame):
-    X, y = make_data(6, 30)
-    model = fixed_model().fit(frame({"width": X[:, 0], "height": X[:, 1]}), y)
-    with pytest.raises(ValueError, match="same order"):
-        model.predict_interval(frame({"height": X[:, 1], "width": X[:, 0]}))
-    with pytest.raises(ValueError, match="depth"):
-        model.predict(frame({"width": X[:, 0], "depth": X[:, 1]}))
-    with pytest.warns(UserWarning, match="valid feature names"):
-        model.predict(X)
-
-
-def test_a_missing_value_in_a_frame_is_found_by_name():
-    X, y = make_data(6, 30)
-    named = pd.DataFrame({"width": X[:, 0], "height": X[:, 1]})
-    model = fixed_model().fit(named, y)
-    named.loc[7, "height"] = np.nan
-    with pytest.raises(ValueError, match=r"X contains NaN in row 7, column 'height'"):
-        model.predict_interval(named)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.int32, np.uint8, bool])
@@ -173,16 +89,19 @@ def test_lists_and_other_layouts_of_arrays():
 
 
 @pytest.mark.parametrize("tuning", ["fixed", "train"])
-def test_read_only_arrays(tuning):
+def test_arguments_are_left_alone(tuning):
     X, y = make_data(9, 20)
+    kernel = ConstantKernel(1.0) * RBF(1.0)
     inputs, labels = INPUTS.copy(), np.zeros(3)
     for array in (X, y, inputs, labels):
         array.flags.writeable = False
-    model = ConformalGPRegressor("se", tuning=tuning, noise_variance=0.1, n_restarts=0, scale_inputs=False).fit(X, y)
+    model = ConformalGPRegressor(kernel, tuning=tuning, noise_variance=0.1, n_restarts=0, scale_inputs=False).fit(X, y)
     model.predict(inputs, return_std=True)
     model.predict_interval(inputs, [0.5, 0.8])
     model.predict_set(inputs, 0.8)
     model.predict_p(inputs, labels, smoothing=True)
+    assert kernel == ConstantKernel(1.0) * RBF(1.0)
+    assert model.get_params()["kernel"] is kernel
 
 
 def test_parallel_fits_give_the_same_as_one_after_the_other():
@@ -193,6 +112,5 @@ def test_parallel_fits_give_the_same_as_one_after_the_other():
         return clone(model).fit(X, y).predict_interval(INPUTS, 0.8)
 
     alone = [run(model) for model in models]
-    for backend in ("threading", "loky"):
-        together = joblib.Parallel(2, backend=backend)(joblib.delayed(run)(model) for model in models)
-        np.testing.assert_allclose(together, alone, rtol=1e-9)
+    together = joblib.Parallel(2, backend="threading")(joblib.delayed(run)(model) for model in models)
+    np.testing.assert_allclose(together, alone, rtol=1e-9)

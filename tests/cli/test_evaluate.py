@@ -3,8 +3,6 @@
 import json
 import re
 
-import numpy as np
-import pandas as pd
 import pytest
 
 FAST = ("--tuning", "holdout", "--folds", "3")
@@ -103,22 +101,14 @@ def test_names_with_markup_are_text(command_line):
 def test_plot_draws_the_intervals_of_new_rows(command_line, train, new, monkeypatch):
     from conformal_gp.plotting import IntervalDisplay
 
-    drawn = []
-    monkeypatch.setattr(IntervalDisplay, "plot", _and_keep(IntervalDisplay.plot, drawn))
+    drawn, plot = [], IntervalDisplay.plot
+    monkeypatch.setattr(IntervalDisplay, "plot", lambda self, *ax: drawn.append(self) or plot(self, *ax))
     command_line("plot", train, new, "-t", "y", *FAST, "-o", "new.png")
     assert (command_line.folder / "new.png").read_bytes().startswith(PNG)
     (display,) = drawn
     assert len(display.intervals) == 8
     assert display.y_true is None
     assert display.training[0].size == 60
-
-
-def _and_keep(method, kept):
-    def wrapped(self, *args, **kwargs):
-        kept.append(self)
-        return method(self, *args, **kwargs)
-
-    return wrapped
 
 
 @pytest.mark.parametrize("kind", ["intervals", "coverage", "band"])

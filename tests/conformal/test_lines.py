@@ -6,7 +6,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import oracle
 from cases import GAMMAS, INF, make_data
-from conformal_gp.conformal.lines import Lines, centred_lines, normalised_residual_lines
+from conformal_gp.conformal.lines import centred_lines, normalised_residual_lines
 
 NOISE = 0.2
 
@@ -59,7 +59,3 @@ def test_an_infinite_variance_lets_every_row_cover_every_label(gamma):
     )
     for t in (-1e9, -1.0, 0.0, 2.0, 1e9):
         assert (np.abs(lines.offset + lines.slope * t) >= abs(t)).all()
-
-
-def test_lines_name_their_parts():
-    assert Lines._fields == ("centre", "offset", "slope", "rounding")

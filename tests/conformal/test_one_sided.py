@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cases import lines_of
 from conformal_gp.conformal.lines import COVERS_ALL, Lines
 from conformal_gp.conformal.one_sided import bounds, mirrored, upper_bounds
 from conformal_gp.conformal.pvalues import counts
@@ -22,11 +23,6 @@ any_slope = st.sampled_from([-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0])
 below_one = st.sampled_from([-3.0, -1.0, -0.5, 0.0, 0.5])
 any_rows = st.lists(st.tuples(offsets, any_slope), min_size=1, max_size=9)
 monotone_rows = st.lists(st.tuples(offsets, below_one), min_size=1, max_size=9)
-
-
-def lines_of(rows, centre=0.0):
-    p, q = np.array(rows, dtype=float).T
-    return Lines(np.array([centre]), p[None, :].copy(), q[None, :].copy())
 
 
 def at_least(rows, t):

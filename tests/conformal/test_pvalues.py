@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import lines_of
 from conformal_gp.conformal import pvalues
 from conformal_gp.conformal.lines import Lines
 
@@ -17,11 +18,6 @@ rows = st.lists(st.tuples(quarters, quarters), min_size=1, max_size=9)
 def p_values(lines, y, tie_breaks=None):
     """As predictors put them together."""
     return pvalues.shares(*pvalues.counts(lines, y), lines.offset.shape[1], tie_breaks)
-
-
-def lines_of(some_rows, centre=0.0):
-    p, q = np.array(some_rows, dtype=float).T
-    return Lines(np.array([centre]), p[None, :], q[None, :])
 
 
 def counts(some_rows, t):
@@ -45,11 +41,6 @@ def test_tie_breaks_take_a_share_of_the_ties_and_of_the_test_row_itself(some_row
     greater, at_least = counts(some_rows, t)
     p = p_values(lines_of(some_rows), np.array([t]), np.array([share]))
     assert p[0] == pytest.approx((greater + share * (at_least - greater + 1)) / (len(some_rows) + 1), abs=1e-15)
-
-
-def test_the_centre_conforms_with_everything():
-    lines = lines_of([(0.3, 0.2), (-1.0, -2.0), (0.0, 0.0)], centre=7.5)
-    assert p_values(lines, np.array([7.5]))[0] == 1.0
 
 
 def test_scores_that_differ_by_rounding_are_tied():

@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import oracle
+from cases import lines_of
 from conformal_gp.conformal.lines import Lines
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.conformal.weights import Needed
@@ -26,11 +27,6 @@ real_rows = st.lists(
     min_size=1,
     max_size=12,
 )
-
-
-def lines_of(rows, centre=0.0):
-    p, q = np.array(rows, dtype=float).T
-    return Lines(np.array([centre]), p[None, :].copy(), q[None, :].copy())
 
 
 def algorithm_1(rows, k):
@@ -120,43 +116,29 @@ def test_each_test_row_has_its_own_lines():
         np.testing.assert_array_equal(hulls(alone, NEEDED([3, 1]))[0], hulls_together[j])
 
 
-def spread(kind, n, rng):
-    """Offsets that a selection by sampling may stumble over."""
-    return {
-        "random": lambda: rng.normal(size=n),
-        "ascending": lambda: np.arange(n, dtype=float),
-        "descending": lambda: np.arange(n, 0, -1.0),
-        "equal": lambda: np.ones(n),
-        "few values": lambda: rng.integers(0, 3, n).astype(float),
-        "large where the sample looks": lambda: (
-            np.where(np.arange(n) % (n // 64) == 0, 100.0, 1.0) + rng.uniform(0, 1, n)
-        ),
-        "small where the sample looks": lambda: (
-            np.where(np.arange(n) % (n // 64) == 0, 0.0, 50.0) + rng.uniform(0, 1, n)
-        ),
-        "heavy tails": lambda: rng.standard_cauchy(n),
-        "all zero but one": lambda: np.eye(1, n, n // 2)[0],
-    }[kind]()
+# Offsets that a selection by sampling may stumble over.
+SPREADS = {
+    "random": lambda n, rng: rng.normal(size=n),
+    "ascending": lambda n, rng: np.arange(n, dtype=float),
+    "descending": lambda n, rng: np.arange(n, 0, -1.0),
+    "equal": lambda n, rng: np.ones(n),
+    "few values": lambda n, rng: rng.integers(0, 3, n).astype(float),
+    "large where the sample looks": lambda n, rng: (
+        np.where(np.arange(n) % (n // 64) == 0, 100.0, 1.0) + rng.uniform(0, 1, n)
+    ),
+    "small where the sample looks": lambda n, rng: (
+        np.where(np.arange(n) % (n // 64) == 0, 0.0, 50.0) + rng.uniform(0, 1, n)
+    ),
+    "heavy tails": lambda n, rng: rng.standard_cauchy(n),
+    "all zero but one": lambda n, rng: np.eye(1, n, n // 2)[0],
+}
 
 
 @pytest.mark.parametrize("n", [511, 512, 513, 640, 1000, 4096])
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "random",
-        "ascending",
-        "descending",
-        "equal",
-        "few values",
-        "large where the sample looks",
-        "small where the sample looks",
-        "heavy tails",
-        "all zero but one",
-    ],
-)
+@pytest.mark.parametrize("kind", SPREADS)
 def test_selection_among_many_rows_equals_sorting(kind, n):
     rng = np.random.default_rng(n)
-    p, q = spread(kind, n, rng), rng.uniform(-0.9, 0.9, n) * rng.integers(0, 2)
+    p, q = SPREADS[kind](n, rng), rng.uniform(-0.9, 0.9, n) * rng.integers(0, 2)
     above = np.sort(np.maximum(p / (1 - q), -p / (1 + q)))[::-1]
     below = np.sort(np.maximum(p / (1 + q), -p / (1 - q)))[::-1]
     ranks = [1, 2, n // 100 + 1, n // 20, n // 10, n // 10, n // 3, n // 2, n - 1, n, 0]

@@ -40,25 +40,6 @@ def test_value_and_gradient_agree_with_scikit_learn(name):
         np.testing.assert_allclose(gradient, -expected_gradient, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["se", "rq", "matern32", "matern52"])
-def test_learnt_noise_agrees_with_a_white_kernel_of_scikit_learn(name):
-    X, y = make_data(2, 25)
-    white = KERNELS[name] + WhiteKernel(0.3)
-    gp = GaussianProcessRegressor(white, alpha=0.0, optimizer=None).fit(X, y)
-    expected, expected_gradient = gp.log_marginal_likelihood(white.theta, eval_gradient=True)
-    value, gradient = NegativeLogLikelihood(KERNELS[name], X, y, NO_BASIS)(white.theta)
-    assert value == pytest.approx(-expected, rel=1e-12)
-    np.testing.assert_allclose(gradient, -expected_gradient, rtol=1e-8, atol=1e-10)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_value_is_the_density_of_a_normal_distribution(name):
-    X, y = make_data(3, 25)
-    covariance = written_out(name, 1.4, 0.8)(X) + 0.3 * np.eye(25)
-    value, _ = NegativeLogLikelihood(KERNELS[name], X, y, NO_BASIS, 0.3)(KERNELS[name].theta)
-    assert value == pytest.approx(-multivariate_normal(cov=covariance).logpdf(y), rel=1e-10)
-
-
 @pytest.mark.parametrize("mean", ["constant", "linear"])
 @pytest.mark.parametrize("name", NAMES)
 def test_coefficients_of_the_mean_are_profiled_out(name, mean):
@@ -99,25 +80,6 @@ def test_the_restricted_likelihood_is_that_of_the_posterior():
     kernel, inputs = KERNELS["ard"], Inputs(points(X, known), Scaling.none(X), "linear")
     value, _ = NegativeLogLikelihood(kernel, X, y, inputs.H, 0.3, restricted=True, known=known)(kernel.theta)
     assert -value == pytest.approx(Posterior(kernel, 0.3, inputs, y).log_marginal_likelihood, rel=1e-12)
-
-
-def test_the_likelihood_does_not_depend_on_how_the_basis_is_written():
-    X, y = make_data(6, 25)
-    H, kernel = make_basis("linear", X), KERNELS["se"]
-    mixed = H @ np.array([[1.0, 2.0, 0.0], [0.0, 3.0, 1.0], [0.5, 0.0, 1.0]])
-    one, other = (NegativeLogLikelihood(kernel, X, y, B, 0.3)(kernel.theta) for B in (H, mixed))
-    assert one[0] == pytest.approx(other[0], rel=1e-12)
-    np.testing.assert_allclose(one[1], other[1], rtol=1e-9)
-
-
-def test_theta_splits_into_kernel_and_noise():
-    X, y = make_data(7, 25)
-    kernel = KERNELS["se"]
-    tuned, noise = NegativeLogLikelihood(kernel, X, y, NO_BASIS).split(np.log([2.0, 3.0, 0.05]))
-    np.testing.assert_allclose(np.exp(tuned.theta), [2.0, 3.0])
-    assert noise == pytest.approx(0.05)
-    _, noise = NegativeLogLikelihood(kernel, X, y, NO_BASIS, 0.7).split(np.log([2.0, 3.0]))
-    assert noise == 0.7
 
 
 def test_a_matrix_that_is_not_positive_definite_is_an_error():

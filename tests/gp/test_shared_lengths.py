@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
@@ -148,13 +147,3 @@ def test_searches_with_many_inputs_end_after_some_steps_without_a_warning(monkey
         assert steps == [3] * 4  # two starts, of one length scale for all and of one for each variable
         ConformalGPRegressor(random_state=0, n_restarts=0, difficulty=None).fit(X[:, :50], y)
     assert steps[4] > 3
-
-
-def test_a_frame_of_text_is_fitted_as_its_encoding_is():
-    X, y = table()
-    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
-    for name, part in zip("cde", np.split(X[:, 2:], [28, 48], axis=1), strict=True):
-        frame[name] = pd.Categorical(part.argmax(axis=1))
-    of_frame = ConformalGPRegressor(random_state=0, n_restarts=0).fit(frame, y)
-    of_array = ConformalGPRegressor(random_state=0, n_restarts=0).fit(X, y)
-    np.testing.assert_array_equal(of_frame.kernel_.theta, of_array.kernel_.theta)

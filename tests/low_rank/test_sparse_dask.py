@@ -85,19 +85,6 @@ def test_known_noise_of_rows(form):
     np.testing.assert_allclose(found, whole.predict_interval(INPUTS, 0.9, noise_variance=known), rtol=1e-9)
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_files(tmp_path, form, expected):
-    pytest.importorskip("pyarrow")
-    if form == "csv":
-        FRAME.to_csv(str(tmp_path / "*.csv"), index=False)
-        rows = dd.read_csv(str(tmp_path / "*.csv"))
-    else:
-        FRAME.to_parquet(tmp_path, write_index=False)
-        rows = dd.read_parquet(tmp_path)
-    found = answers(small().fit(rows[["a", "b"]], rows["y"]), NAMED)
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
-
-
 NUMBERS = da.from_array(np.arange(1500), chunks=400)
 
 

@@ -9,6 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 
 from cases import INF, MEANS, latin_square, make_basis, make_data
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+from signed_oracle import check_against_lines
 
 KERNELS = {
     "matern": ConstantKernel(1.5) * Matern(0.9, nu=1.5),
@@ -31,7 +32,7 @@ def sparse(kernel, mean="linear", gamma=2.0, approximation="fitc", noise_varianc
 @pytest.mark.parametrize(
     ("name", "gamma", "mean", "approximation"), latin_square(KERNELS, [1.0, 2.0, 3.0, INF], MEANS, ["fitc", "dtc"])
 )
-def test_regions_intervals_and_p_values_equal_brute_force(name, approximation, mean, gamma):
+def test_regions_intervals_p_values_and_distributions_equal_brute_force(name, approximation, mean, gamma):
     X, y = make_data(1, 60)
     model = sparse(KERNELS[name], mean, gamma, approximation).fit(X, y)
     ranked = np.setdiff1d(np.arange(60), DESIGN)
@@ -49,12 +50,13 @@ def test_regions_intervals_and_p_values_equal_brute_force(name, approximation, m
             np.testing.assert_allclose(hulls[j, :, i], [pieces[0, 0], pieces[-1, 1]], **tolerance)
         for label in (-4.0, 0.0, 0.5, 3.0):
             assert model.predict_p([x], [label])[0] == pytest.approx(dense.p_value(a, b, label, ranked), abs=1e-12)
+        check_against_lines(model, x, a, b, ranked, y)
         mean_there, variance = dense.mean_and_variance(*model_of, approximation)
         np.testing.assert_allclose([means[j], stds[j] ** 2], [mean_there, variance], rtol=1e-8)
 
 
-def exact_and_sparse(mean, gamma, approximation):
-    """Both regressors on rows whose inputs are the inducing inputs, with all hyperparameters fixed."""
+@pytest.mark.parametrize(("approximation", "mean", "gamma"), latin_square(["fitc", "dtc"], MEANS, [1.0, 2.0, 3.0, INF]))
+def test_with_training_inputs_as_inducing_inputs_it_is_the_exact_process(approximation, mean, gamma):
     X, y = make_data(2, 80)
     kernel = ConstantKernel(1.5, "fixed") * Matern(0.5, "fixed", nu=1.5) + WhiteKernel(0.1, "fixed")
     design = np.arange(0, 80, 4)
@@ -64,12 +66,6 @@ def exact_and_sparse(mean, gamma, approximation):
         kernel, design=design, inducing=X, approximation=approximation, **options
     ).fit(X, y)
     assert low_rank.inducing_.shape == X.shape
-    return exact, low_rank, X
-
-
-@pytest.mark.parametrize(("approximation", "mean", "gamma"), latin_square(["fitc", "dtc"], MEANS, [1.0, 2.0, 3.0, INF]))
-def test_with_training_inputs_as_inducing_inputs_it_is_the_exact_process(approximation, mean, gamma):
-    exact, low_rank, X = exact_and_sparse(mean, gamma, approximation)
     # DTC takes what the inducing inputs do not explain of a test row for nothing: there must be nothing of it
     inputs = X[:10] if approximation == "dtc" else np.vstack([X[:5], INPUTS])
     np.testing.assert_allclose(low_rank.predict(inputs), exact.predict(inputs), rtol=1e-9, atol=1e-10)

@@ -9,7 +9,6 @@ from contextlib import redirect_stderr
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -146,17 +145,6 @@ def test_every_selection_of_inducing_inputs_fits(inducing):
 def test_parameters_that_make_no_sense_are_refused(options, message):
     with pytest.raises((ValueError, np.linalg.LinAlgError), match=message):
         small(**options).fit(*make_data(1, 300))
-
-
-def test_predicting_before_fitting_and_wrong_test_rows():
-    with pytest.raises(NotFittedError, match="SparseConformalGPRegressor"):
-        small().predict_interval(INPUTS)
-    model = small().fit(*make_data(1, 300))
-    with pytest.raises(ValueError, match=r"X has 3 features.*expecting 2"):
-        model.predict_interval(np.zeros((4, 3)))
-    with pytest.warns(UserWarning, match="needs at least 999 rows to rank, the model has 79"):
-        assert np.isinf(model.predict_interval(INPUTS, 0.999)).all()
-    assert np.isfinite(model.predict_interval(INPUTS, [0.5, 0.9])).all()
 
 
 def test_a_design_row_that_is_alone_in_its_category_does_not_stop_a_fit():

@@ -115,18 +115,17 @@ def test_band_is_the_prediction_along_one_input(model, rows, row):
 def test_categories_have_ticks_with_their_names(rows, polars):
     X, y = rows
     kinds = np.array(["left", "middle", "right"])[np.searchsorted([-0.5, 0.5], X[:, 1])]
-    frame = pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(kinds), "on": X[:, 2] > 0})
+    table, categories = pd.DataFrame, pd.Categorical(kinds)
     if polars:
-        frame = pl.DataFrame({"a": X[:, 0], "kind": pl.Series(kinds, dtype=pl.Categorical), "on": X[:, 2] > 0})
+        table, categories = pl.DataFrame, pl.Series(kinds, dtype=pl.Categorical)
+    frame = table({"a": X[:, 0], "kind": categories, "on": X[:, 2] > 0})
     model = fixed_model().fit(frame, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # scikit-learn warns of missing feature names
         display = PredictionBandDisplay.from_estimator(model, frame, y, feature="kind", row=3, confidence_level=0.8)
     assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == ["left", "middle", "right"]
     first = [int(np.argmax(kinds == kind)) for kind in ("left", "middle", "right")]
-    expected = pd.DataFrame({"a": X[[3] * 3, 0], "kind": frame["kind"][first], "on": X[[3] * 3, 2] > 0})
-    if polars:
-        expected = pl.DataFrame({"a": X[[3] * 3, 0], "kind": frame["kind"][first], "on": X[[3] * 3, 2] > 0})
+    expected = table({"a": X[[3] * 3, 0], "kind": frame["kind"][first], "on": X[[3] * 3, 2] > 0})
     np.testing.assert_allclose(display.intervals[:, :, 0], model.predict_interval(expected, 0.8))
     assert display.ax_.get_ylim()[0] < display.intervals.min()  # bars end inside the axes
     over_a = PredictionBandDisplay.from_estimator(model, frame, feature="a", row=3, n_points=3)

@@ -1,6 +1,5 @@
 """The design split against its brute-force definition, with background rows."""
 
-import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -49,28 +48,6 @@ def test_regions_and_p_values_equal_the_definition_with_background_rows(kernel, 
         p = oracle.p_value(*arguments, 1.3, gamma, **given)
         found = model.predict_p(X_new[[j]], [1.3], noise_variance=v_new[[j]] if known else None)[0]
         assert found == pytest.approx(float(p))
-
-
-def test_what_is_learnt_depends_on_the_design_rows_alone():
-    X, y, _ = problem(2)
-    design = np.arange(9)
-    changed_X, changed_y = X.copy(), y.copy()
-    changed_X[9:] += 100.0
-    changed_y[9:] *= -50.0
-    first, second = (
-        ConformalGPRegressor("matern52", tuning="holdout", design=design, random_state=0).fit(*rows)
-        for rows in ((X, y), (changed_X, changed_y))
-    )
-    assert first.kernel_ == second.kernel_
-    assert first.noise_variance_ == second.noise_variance_
-
-
-def test_the_likelihood_of_the_design_rows_chooses_among_kernels():
-    X = np.random.default_rng(0).uniform(-3, 3, size=(60, 1))
-    slow, fast = ConstantKernel() * RBF(100.0, (90.0, 110.0)), ConstantKernel() * RBF(0.3, (0.1, 1.0))
-    with warnings.catch_warnings(action="ignore"):  # noise goes to its bound
-        model = ConformalGPRegressor([slow, fast], tuning="holdout", random_state=0, scale_inputs=False)
-        assert model.fit(X, np.sin(6 * X[:, 0])).kernel_.k2.length_scale < 1.5
 
 
 def test_the_design_rows_choose_gamma():

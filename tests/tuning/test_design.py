@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF
 
-from conformal_gp import ConformalGPRegressor
 from conformal_gp.predictors.bag import Candidate
-from conformal_gp.tuning.design import MOST_DESIGN_ROWS, ROWS_FOR_BAG, automatic, design_rows, drawn, ranked_size
+from conformal_gp.tuning.design import MOST_DESIGN_ROWS, ROWS_FOR_BAG, automatic, drawn, ranked_size
 from conformal_gp.tuning.settings import Settings
 
 
@@ -31,24 +30,12 @@ def test_ranked_rows_and_one_are_a_multiple_of_twenty_that_supports_95_percent(n
     assert ranked >= 0.3 * n_rows - 10
 
 
-def test_given_rows_are_taken():
-    rows = np.array([1, 4, 5])
-    assert design_rows(settings(design=rows), np.zeros((9, 2)), np.random.RandomState(0)) is rows
-
-
 @pytest.mark.parametrize(("mean", "fewest"), [("zero", 3), ("constant", 4), ("linear", 6)])
 def test_the_mean_function_has_rows_enough(mean, fewest):
     assert drawn(mean, 1, 50, 2, np.random.RandomState(0)).size == fewest
     assert drawn(mean, 20, 50, 2, np.random.RandomState(0)).size == 20
     with pytest.raises(ValueError, match=f"needs {fewest} design rows"):
         drawn(mean, 1, fewest, 2, np.random.RandomState(0))
-
-
-@pytest.mark.parametrize(("design", "size"), [(12, 12), (0.25, 10), ([7, 3, 5, 9, 1], 5)])
-def test_design_rows_by_number_share_or_name(design, size):
-    X = np.linspace(0.0, 1.0, 40)[:, None]
-    model = ConformalGPRegressor("se", mean="constant", tuning="holdout", design=design, n_restarts=0, random_state=0)
-    assert model.fit(X, np.cos(5.0 * X[:, 0])).design_.size == size
 
 
 def test_rows_are_drawn_by_the_seed_in_order_and_from_all():

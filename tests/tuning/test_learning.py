@@ -1,11 +1,11 @@
-"""Learning by maximum likelihood, at the scale of the data."""
+"""Learning by maximum likelihood, at the scale of the data; and what settings decide."""
 
 import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from cases import make_data
 from conformal_gp import ConformalGPRegressor
@@ -13,7 +13,7 @@ from conformal_gp.gp.inputs import Inputs, Scaling, points
 from conformal_gp.gp.maximum_likelihood import NOISE_RATIOS
 from conformal_gp.gp.posterior import noise_floor
 from conformal_gp.tuning.learning import Hyperparameters, Purpose, choose_gamma, learn, learn_nearby
-from conformal_gp.tuning.settings import Settings
+from conformal_gp.tuning.settings import Settings, explained, label_variance
 
 SETTINGS = Settings(["se"], "constant", None, [2.0], False, 1, 1)
 
@@ -22,23 +22,6 @@ def learnt(X, y, settings=SETTINGS, n_rows=None, **options):
     """Hyperparameters learnt from unscaled inputs."""
     inputs = Inputs(points(X), Scaling.none(X), settings.mean)
     return learn(settings, inputs, y, Purpose(n_rows or y.size, **options), np.random.RandomState(0))
-
-
-@pytest.mark.parametrize("unit", [1e-5, 1e6])
-def test_the_units_of_labels_do_not_matter(unit):
-    X, y = make_data(1, 40)
-    one, other = learnt(X, y), learnt(X, unit * y)
-    assert other.noise_variance == pytest.approx(unit**2 * one.noise_variance, rel=1e-2)
-    assert other.kernel.k1.constant_value == pytest.approx(unit**2 * one.kernel.k1.constant_value, rel=1e-2)
-    np.testing.assert_allclose(other.kernel.k2.length_scale, one.kernel.k2.length_scale, rtol=1e-2)
-
-
-@pytest.mark.parametrize("unit", [1e-5, 1e6])
-def test_the_units_of_inputs_do_not_matter_to_names(unit):
-    X, y = make_data(1, 40)
-    one, other = learnt(X, y), learnt(unit * X, y)
-    assert other.noise_variance == pytest.approx(one.noise_variance, rel=1e-2)
-    np.testing.assert_allclose(other.kernel.k2.length_scale, unit * one.kernel.k2.length_scale, rtol=1e-2)
 
 
 def test_the_start_of_a_kernel_object_does_not_matter():
@@ -65,20 +48,6 @@ def test_noise_grows_with_the_rows_of_the_model():
     ratios = [found.noise_variance / found.kernel.k1.constant_value for found in (few, many)]
     assert ratios[0] == pytest.approx(max(NOISE_RATIOS[0], noise_floor(40)), rel=0.1)
     assert ratios[1] == pytest.approx(noise_floor(10**6), rel=0.1)
-
-
-def test_noise_of_the_kernel_alone_stays_alone():
-    X, y = make_data(3, 40)
-    kernel = ConstantKernel(1.0) * RBF(1.0) + WhiteKernel(0.1)
-    found = learnt(X, y, replace(SETTINGS, kernels=[kernel], noise_variance=0.0))
-    assert found.noise_variance == 0.0
-
-
-def test_labels_that_the_mean_explains_are_no_lesson():
-    X, _ = make_data(3, 20)
-    found = learnt(X, np.full(20, 7.0))
-    assert "no width" in found.warnings[0]
-    assert np.isfinite(found.kernel.theta).all()
 
 
 def test_gamma_is_chosen_only_among_several():
@@ -128,3 +97,20 @@ def test_other_labels_of_rows_without_all_categories():
     assert found.optimum.kernel.n_dims == near.optimum.kernel.n_dims
     lengths = found.optimum.kernel.k2.length_scale
     np.testing.assert_array_equal(found.kernel.k2.length_scale, np.repeat(lengths, [30, 30, 2]))
+
+
+def test_only_one_value_where_nothing_chooses():
+    assert SETTINGS.only([3.0], "gamma", "train") == 3.0
+    with pytest.raises(ValueError, match="gamma must be a single value with tuning='train', got 2"):
+        SETTINGS.only([1.0, 2.0], "gamma", "train")
+
+
+def test_labels_that_the_mean_explains_have_no_variance_and_a_warning():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = 1e5 + X @ [2.0, -1.0]
+    linear, constant = (Inputs(points(X), Scaling.none(X), mean) for mean in ("linear", "constant"))
+    assert label_variance(linear, y) == 0.0
+    assert label_variance(constant, y) == pytest.approx(np.var(y))
+    (warning,) = explained(linear, y, "linear")
+    assert "mean='linear'" in warning
+    assert explained(constant, y, "constant") == []
