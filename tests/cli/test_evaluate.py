@@ -3,6 +3,8 @@
 import json
 import re
 
+import numpy as np
+import pandas as pd
 import pytest
 
 FAST = ("--tuning", "holdout", "--folds", "3")
