@@ -1,6 +1,7 @@
 """Bad rows meet clear errors or right answers: never a silent wrong interval, never a silent NaN."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -25,6 +26,11 @@ REGRESSORS = [
     SparseConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, n_inducing=10, design=10),
 ]
 regressors = pytest.mark.parametrize("model", REGRESSORS, ids=["fixed", "holdout", "candidates", "sparse"])
+
+
+@cache
+def fitted(model):
+    return clone(model).fit(X, Y)
 
 
 def changed(array, place, value):
@@ -62,13 +68,12 @@ def test_rows_are_refused_in_fit_and_prediction(model, name):
     inputs, labels, message = ROWS[name]
     with pytest.raises(ValueError, match=message):
         clone(model).fit(inputs, labels)
-    fitted = clone(model).fit(X, Y)
     with pytest.raises(ValueError, match=message):
-        fitted.predict_p(inputs, labels)
+        fitted(model).predict_p(inputs, labels)
     if "label" not in name and "length" not in name:
         for predict in PREDICTIONS.values():
             with pytest.raises(ValueError, match=message):
-                predict(fitted, inputs)
+                predict(fitted(model), inputs)
 
 
 @regressors
@@ -77,12 +82,11 @@ def test_models_and_labels_that_are_not_there(model):
         clone(model).fit(X, None)
     with pytest.raises(ValueError, match="0 feature"):
         clone(model).fit(X[:, :0], Y)
-    fitted = clone(model).fit(X, Y)
     for predict in PREDICTIONS.values():
         with pytest.raises(NotFittedError, match=type(model).__name__):
             predict(clone(model), X)
         with pytest.raises(ValueError, match=r"X has 3 features.*expecting 2"):
-            predict(fitted, np.zeros((4, 3)))
+            predict(fitted(model), np.zeros((4, 3)))
 
 
 def test_missing_values_and_masks_that_hide_nothing():

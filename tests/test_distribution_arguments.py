@@ -28,6 +28,7 @@ def test_shapes(model):
     assert model.predict_bound(NEW).shape == (3,)
     assert model.predict_bound(NEW, [0.8, 0.9], side="lower").shape == (3, 2)
     np.testing.assert_array_equal(model.predict_interval(NEW), model.predict_interval(NEW, 0.95))
+    np.testing.assert_array_equal(model.predict_set(NEW), model.predict_set(NEW, 0.95))
     assert model.predict_interval(NEW, 0.9, tails="equal").shape == (3, 2)
     assert model.predict_interval(NEW, [0.8, 0.9], tails="equal").shape == (3, 2, 2)
     assert model.predict_cdf(NEW, Y[:3]).shape == (3,)

@@ -157,16 +157,16 @@ def test_regions_hold_labels_of_the_domain_only():
 def test_functions_of_the_user():
     X, y = rows()
     expected = made("holdout", warp="log").fit(X, y).predict_interval(X, 0.8)
-    for functions in (LOG, [lambda y: -np.log(y), lambda z: np.exp(-z)]):
-        found = made("holdout", warp=functions).fit(X, y).predict_interval(X, 0.8)
-        np.testing.assert_allclose(found, expected, rtol=1e-2)
+    pairs = (LOG, [lambda y: -np.log(y), lambda z: np.exp(-z)])
+    model, own = (made("holdout", warp=functions).fit(X, y) for functions in pairs)
+    for found in (model, own):
+        np.testing.assert_allclose(found.predict_interval(X, 0.8), expected, rtol=1e-2)
     wide = made("fixed", warp=(np.sqrt, np.square)).fit(X, y**4)
     assert -np.inf in wide.predict_interval(X, 0.9)[:, 0]  # where squares are not the inverse of roots
-    model = made("holdout", warp=LOG).fit(X, y)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
     np.testing.assert_array_equal(loaded(saved(model)).predict(X), model.predict(X))  # NumPy's are trusted
     with pytest.raises(ValueError, match="model cannot be saved"):
-        saved(made("holdout", warp=[lambda y: -np.log(y), lambda z: np.exp(-z)]).fit(X, y))
+        saved(own)
 
 
 @pytest.mark.parametrize(
