@@ -1,4 +1,4 @@
-"""Mean functions, and bases whose columns depend on each other."""
+"""Bases of mean functions whose columns depend on each other."""
 
 import numpy as np
 import pytest
