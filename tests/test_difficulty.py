@@ -9,7 +9,7 @@ from conformal_gp.conformal.lines import Spread, normalised_residual_lines
 from conformal_gp.gp.warps import Bounds
 from conformal_gp.tuning.choices import learnt_bounds
 
-N_DESIGN, N_RANKED = 320, 10
+N_DESIGN, N_RANKED = 200, 8
 
 
 def skewed(seed, n):

@@ -33,7 +33,7 @@ class Problem:
         self.variance = rng.uniform(0.5, 2.0, n_tests)
         self._spreads = Spread.usual(n), Spread.usual(n_tests)
         if seed % 4 == 3:
-            self._spreads = tuple(Spread(rng.standard_normal(k), rng.uniform(0.3, 3.0, k)) for k in (n, n_tests))
+            self._spreads = tuple(Spread(4.0 * rng.standard_normal(k), rng.uniform(0.3, 3.0, k)) for k in (n, n_tests))
 
     def spreads(self, gamma):
         """Location and scale of the ranked rows, and of the test rows."""

@@ -199,5 +199,6 @@ def _scores(left_out: LeftOut, warp: Warp | None, spread: Spread | None, y: Arra
         ends = (left_out.mean + left_out.deviation * (c + sign * reach * g) for sign in (-1.0, 1.0))
         low, high = (bounds.clip(back(end)) for end in ends)
         outside = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
-        total += high - low + 2.0 / float(1 - level) * outside
+        with np.errstate(invalid="ignore"):  # both ends may be mapped back to infinity, which does not gain
+            total += high - low + 2.0 / float(1 - level) * outside
     return total / len(LEVELS)
