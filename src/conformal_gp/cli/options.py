@@ -81,7 +81,7 @@ class Model:
             raise ValueError(f"--lower-bound and --upper-bound must enclose the labels, {span}; got {low} and {high}.")
         given: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
         given |= {name: None for name, value in given.items() if value == "none"}
-        return ConformalGPRegressor(y_bounds=None if bounds == (None, None) else bounds, **given)
+        return ConformalGPRegressor(y_bounds="auto" if bounds == (None, None) else bounds, **given)
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
