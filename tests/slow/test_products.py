@@ -31,5 +31,5 @@ def test_exact_processes(gamma, mean):
 def test_low_rank_processes(name, approximation):
     for mean, gamma in product(MEANS, [1.0, 2.0, 3.0, exact.INF]):
         case = {"gamma": gamma, "mean": mean, "approximation": approximation}
-        low_rank.test_regions_intervals_and_p_values_equal_brute_force(name=name, **case)
+        low_rank.test_regions_intervals_p_values_and_distributions_equal_brute_force(name=name, **case)
         low_rank.test_with_training_inputs_as_inducing_inputs_it_is_the_exact_process(**case)

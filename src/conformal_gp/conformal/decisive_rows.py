@@ -196,7 +196,7 @@ class Ranking:
         return self._between(np.where(useful, low, -np.inf), np.where(useful, high, np.inf))
 
     def for_label(
-        self, y: Array, mean: Array, variance: Array, size: Array, spread: Spread, largest: float = 0.0
+        self, y: Array, mean: Array, variance: Array, size: Array, spread: Spread, off: Array | float = 0.0
     ) -> Windows:
         """Rows whose score may or may not reach that of the test row with label ``y``.
 
@@ -206,8 +206,8 @@ class Ranking:
             Label, mean, s and ω of each test row.
         spread : Spread
             c and g of each test row.
-        largest : float, default=0.0
-            Largest label of a training row: residuals are known to its rounding only.
+        off : ndarray of shape (k,), default=0.0
+            How far rounding may put scores off, in units of the label.
 
         Returns
         -------
@@ -218,7 +218,7 @@ class Ranking:
         lower, upper, moved = self._factors(variance, size, spread)
         unit = variance ** (1.0 - self._power) * spread.scale
         distance = self._seen(y - mean - np.sqrt(variance) * spread.location)
-        rounding = 2.0 * LABEL_ROUNDING * (np.abs(y) + largest)
+        rounding = 2.0 * (LABEL_ROUNDING * np.abs(y) + off)
         least, most = (distance - rounding) / unit, (distance + rounding) / unit
         with np.errstate(divide="ignore", invalid="ignore"):
             low, high = np.minimum(least / upper, least / lower), np.maximum(most / upper, most / lower)

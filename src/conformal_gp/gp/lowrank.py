@@ -165,6 +165,8 @@ class RowState(NamedTuple):
     """(n,): λ."""
     G: Array
     """(n, m + p): rows g."""
+    prior: Array
+    """(n,): prior variances of the labels, noise included."""
 
     @property
     def bound(self) -> Array:
@@ -245,15 +247,17 @@ class LowRankPosterior:
         """State of training rows that are among the sums."""
         F, noise = self._prior.features(rows)
         alpha = (self._prior.residual(F, y) - F @ self._theta) / noise
+        phi = F[:, : self._prior.n_inducing]
+        prior = noise + np.einsum("ij,ij->i", phi, phi)
         F = F @ self._root.T
         # nothing is left of a design row that determines a coefficient of the mean by itself
         left = np.maximum(1.0 - np.einsum("ij,ij->i", F, F) / noise, LEAST_LEFT)
-        return RowState(alpha, left / noise, noise, F)
+        return RowState(alpha, left / noise, noise, F, prior)
 
     def summary(self, rows: Points, y: Array) -> Array:
-        """(4, n): alpha, diagonal, bound and size of the label of training rows."""
+        """(5, n): alpha, diagonal, bound, size of the label and its prior variance, of training rows."""
         state = self.rows(rows, y)
-        return np.stack([state.alpha, state.diagonal, state.bound, np.abs(y)])
+        return np.stack([state.alpha, state.diagonal, state.bound, np.abs(y), state.prior])
 
 
 def _singular(condition: float, norm: float) -> str:

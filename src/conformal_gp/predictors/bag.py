@@ -319,7 +319,8 @@ class _ScaledBag:
         if self.profiled:
             exponent = np.where(usable, log_determinant, np.inf) / degrees
             factor = np.exp(exponent - exponent.min(axis=1, keepdims=True))
-            level, steepness = factor * (self._quadratic + self._rounding), factor / s
+            with np.errstate(invalid="ignore"):  # of candidates that cannot be chosen
+                level, steepness = factor * (self._quadratic + self._rounding), factor / s
         return Parabolas(mean, np.where(usable, steepness, np.inf), np.where(usable, level, np.inf))
 
     def parabolas(self, new: NewInputs) -> Parabolas:

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from conformal_gp.conformal.decisive_rows import Ranking, Windows
-from conformal_gp.conformal.lines import LABEL_ROUNDING, Lines, Rounding, Spread, normalised_residual_lines
+from conformal_gp.conformal.lines import Lines, Rounding, Spread, normalised_residual_lines, rounding
 from conformal_gp.conformal.one_sided import mirrored, upper_bounds
 from conformal_gp.conformal.pvalues import counts
 from conformal_gp.conformal.regions import hulls, regions
@@ -151,7 +151,7 @@ class LowRankPredictor(Process):
 
     @property
     def _ranked_spread(self) -> Spread:
-        return Spread(*self._scores[4:])
+        return Spread.usual(self.n_ranked) if self.difficulty is None else Spread(*self._scores[5:])
 
     def mean(self, new: Points) -> Array:
         """See Predictor."""
@@ -222,20 +222,31 @@ class LowRankPredictor(Process):
         at_least, greater = np.empty((2, y.size))
         predictor = self._ranked_by(1) if signed else self
         before = predictor._ranking.weighed(weights).before
-        largest = float(self._scores[3].max(initial=0.0))  # residuals are known to the rounding of labels
+        floor, share = np.empty((2, y.size))
 
         def fill(members: Numbers, comparison: Comparison) -> None:
-            floor = np.full(members.size, LABEL_ROUNDING * largest)
-            lines = comparison.lines._replace(rounding=Rounding(floor, np.zeros(members.size), 0.0))
+            lines = comparison.lines._replace(rounding=Rounding(floor[members], share[members], 0.0))
             own = None if weights is None else weights[comparison.rows]
             found = counts(lines, y[members], signed, own)
             at_least[members], greater[members] = (before[comparison.before] + part for part in found)
 
         def for_labels(seen: SeenRows, batch: slice) -> list[Windows]:
-            return [predictor._ranking.for_label(y[batch], *seen[1:3], seen.size, seen.spread, largest)]
+            floor[batch], share[batch], _ = self._rounding(seen)
+            off = floor[batch] + share[batch] * np.abs(y[batch] - seen.mean)
+            return [predictor._ranking.for_label(y[batch], *seen[1:3], seen.size, seen.spread, off)]
 
         predictor._answer(new, for_labels, fill)
         return at_least, greater
+
+    def _rounding(self, new: SeenRows) -> Rounding:
+        """How far rounding may put scores off, by the largest prior variance of a row."""
+        alpha, diagonal, _, labels, priors = self._scores[:5]
+        precision, prior = float(diagonal.max(initial=0.0)), float(priors.max(initial=0.0))
+        residual = float(np.sqrt(prior) * np.linalg.norm(alpha))
+        sizes = prior * precision, precision, residual, float(labels.max(initial=0.0))
+        found = rounding(sizes, np.zeros(new.mean.size), new.variance, np.full(new.mean.size, prior))
+        ratio = np.maximum(new.scale / self._ranked_spread.scale.min(initial=np.inf), 1.0)
+        return Rounding(ratio * found.floor, ratio * found.share, found.most)
 
     def typical(self) -> tuple[float, float]:
         """See Process."""
@@ -390,9 +401,9 @@ class LowRankPredictor(Process):
 def _summary(
     posterior: LowRankPosterior, difficulty: Callable[[Points], Spread] | None, rows: Points, y: Array
 ) -> Array:
-    """(6, n): what ranks training rows, see :meth:`LowRankPosterior.summary`, and their spread."""
-    spread = Spread.usual(y.size) if difficulty is None else difficulty(rows)
-    return np.vstack([posterior.summary(rows, y), *spread])
+    """What ranks training rows, see :meth:`LowRankPosterior.summary`, and their spread if it is not the usual one."""
+    summary = posterior.summary(rows, y)
+    return summary if difficulty is None else np.vstack([summary, *difficulty(rows)])
 
 
 def _merged(start: Numbers, stop: Numbers) -> list[Window]:
