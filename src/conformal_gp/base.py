@@ -177,7 +177,8 @@ class ConformalRegressor(PredictiveDistributions, ExplainedIntervals, RegressorM
 
         The model is that of a fit to all rows at the design rows and hyperparameters that it has, and as exact: given
         the design rows, earlier and later ranked rows and the test row are exchangeable. With l rows, each costs
-        :math:`O(l^2)`. A low-rank process reads all rows once a call, and "augmented" takes as long as a fit.
+        :math:`O(l^2)`. A low-rank process reads all rows once a call. With "integrated" draws
+        are weighted again, and drawn again where too few of them would count.
 
         Parameters
         ----------
@@ -368,9 +369,11 @@ class ConformalRegressor(PredictiveDistributions, ExplainedIntervals, RegressorM
         Returns
         -------
         regions : list of ndarrays of shape (n_pieces, 2)
-            For each row the closure of its region, as sorted, disjoint, closed intervals. With ``gamma=2`` there is
-            always one, unless hyperparameters are chosen inside the bag (``tuning_`` is "augmented"), where gaps can
-            occur; where they are searched, a region of a low level can be empty.
+            For each row the closure of its region, as sorted, disjoint, closed intervals. With ``gamma=2`` and without
+            a difficulty there is always one where hyperparameters are fixed or tuned. Where they are averaged over
+            (``tuning_`` is "integrated") regions are searched on a grid of labels, which is a third of a standard
+            deviation wide near the prediction: smaller gaps are not found, and ends are put out by up to 1e-4 standard
+            deviations.
 
         Examples
         --------
@@ -418,8 +421,8 @@ class ConformalRegressor(PredictiveDistributions, ExplainedIntervals, RegressorM
         -------
         p : ndarray of shape (n_samples,)
             The label ``y[i]`` is in the region of level ``1 - delta`` of ``X[i]`` exactly when ``p[i] > delta``
-            (without smoothing). Ends of regions count as inside, up to rounding, with one exception: where tuning is
-            inside the bag and other hyperparameters begin at an end, its own p-value may be of either side.
+            (without smoothing). Ends of regions count as inside, up to rounding, or up to 1e-4 standard deviations
+            where hyperparameters are averaged over.
 
         Examples
         --------

@@ -224,10 +224,7 @@ class ExplainedIntervals(Comparisons):
         # rows that are not among those of the process, being beyond bounds, cover all labels in question
         inner = process.hulls(new, Needed.of_ranks([max(k - (n - process.n_ranked), 0)]))[:, :, 0]
         ends, widths, finite = hulls[:, :, 0], hulls[:, 1] - hulls[:, 0], np.isfinite(inner)
-        # rows that tie at the ends, counted with weights from which the number of a single one can be read
-        weights, labels = (process.n_rows + process.ranked).astype(np.float64), np.where(finite, inner, 0.0)
-        ties = [np.subtract(*process.counts(new, y, False, weights)) for y in labels.T]
-        tied, row = np.divmod(np.stack(ties, axis=1).astype(np.int64), process.n_rows)
+        tied, row = process.deciding(new, np.where(finite, inner, 0.0))
         cut = np.isfinite(ends) & np.isin(ends, self.y_bounds_)
         if n > process.n_ranked:  # an end beyond, which a label beyond makes possible
             cut |= np.isfinite(ends) & ((ends < self.y_bounds_[0]) | (ends > self.y_bounds_[1]))

@@ -187,6 +187,11 @@ def kernel_from_name(
     return amplitudes * shape(lengths, (1e-3 * length_scale, 1e4 * length_scale))
 
 
+def is_stationary_name(kernel: str | Kernel) -> bool:
+    """Whether a kernel is given by the name of one that can have a length scale for each input."""
+    return isinstance(kernel, str) and _SHAPES[kernel][1]
+
+
 def multiplied(kernel: Kernel, factor: float) -> Kernel:
     """A kernel times a number, which goes into its amplitude if it has one.
 

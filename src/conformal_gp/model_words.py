@@ -16,7 +16,7 @@ TUNING = {
     "fixed": "given beforehand",
     "train": "learnt from all rows",
     "holdout": "learnt from some rows, which are then not ranked",
-    "augmented": "chosen from a list by all rows and the new one together",
+    "integrated": "averaged over by all rows and the new one together",
 }
 
 

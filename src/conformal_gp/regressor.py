@@ -22,19 +22,25 @@ from conformal_gp.predictors.base import Predictor, Process
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.tuning.choices import check_bounds, check_domain
 from conformal_gp.tuning.design import ROWS_FOR_EXACT, automatic
+from conformal_gp.tuning.integrated import Integrated, integrated
 from conformal_gp.tuning.low_rank import low_rank_holdout
-from conformal_gp.tuning.methods import METHODS, Fitted, TuningResult
+from conformal_gp.tuning.methods import Fitted, TuningResult, fixed, holdout, train
 from conformal_gp.tuning.settings import (
     Settings,
     WarpChoice,
-    check_candidates,
     check_design,
-    resolved_mean,
 )
 from conformal_gp.types import Array
 from conformal_gp.validation import check_known_noise, check_labels
 
 __all__ = ["ConformalGPRegressor"]
+
+METHODS: dict[str, Callable[[Settings, Points, Array, np.random.RandomState], TuningResult]] = {
+    "integrated": integrated,
+    "holdout": holdout,
+    "train": train,
+    "fixed": fixed,
+}
 
 
 class ConformalGPRegressor(ConformalRegressor):
@@ -54,8 +60,9 @@ class ConformalGPRegressor(ConformalRegressor):
         which comes from the data, and its amplitude counts in units of the labels' variance. Of several kernels, the
         likelihood chooses one.
     mean : {"auto", "zero", "constant", "linear"}, default="auto"
-        Mean function; "linear" is a constant and a term for each input. "auto" is linear if there are at least 20 rows
-        for each of its coefficients, else constant.
+        Mean function; "linear" is a constant and a term for each input, with a flat prior. "auto" is a constant and,
+        with "integrated", a linear term in the kernel, which has a proper prior; with other methods it is linear if
+        there are at least 20 rows for each coefficient, else constant.
     noise_variance : float >= 0 or None, default=None
         Variance of the noise on each label: its value with ``tuning="fixed"``, where it starts with "holdout" and
         "train" (None: at a tenth of the labels' variance). 0 is for simulators: labels are interpolated, with a nugget
@@ -65,59 +72,62 @@ class ConformalGPRegressor(ConformalRegressor):
         power 1 / gamma. 2 divides by the standard deviation, and for given hyperparameters always gives one bounded
         interval. ``np.inf`` does not divide; 1 takes the plain residual of a fit to all rows. Of several, the design
         rows choose the one of narrowest intervals.
-    tuning : {"auto", "augmented", "holdout", "train", "fixed"}, default="auto"
-        How hyperparameters are chosen.
+    tuning : {"auto", "integrated", "holdout", "train", "fixed"}, default="auto"
+        How hyperparameters are tuned.
 
-        - "augmented": for every label anew, from a list of candidates, by the likelihood of all training rows and the
-          test row with that label. All rows are ranked. Exact.
-        - "holdout": by maximum likelihood on design rows; all rows predict, the others are ranked. Exact.
-        - "auto": "augmented" up to 36 rows or where ``candidates`` are given, else "holdout". Beyond 2000 rows the
+        - "integrated": averaged over draws, weighted by the likelihood of all training rows and the test row with each
+          candidate label. All rows are calibration rows and nothing is split. Valid up to 20 rows, where draws come
+          from the prior; beyond, where they come from a Markov chain, valid up to Monte Carlo error. Takes ``gamma=2``,
+          one kernel, no ``design`` and no given ``difficulty``.
+        - "holdout": by maximum likelihood on design rows; all rows predict, the others are calibration rows. Valid.
+        - "auto": "integrated" up to 500 rows if the other parameters allow it, else "holdout". Beyond 2000 rows the
           process is a low-rank one, as in :class:`SparseConformalGPRegressor`; up to 10,000 rows only if noise is not
           so little that the exact one knows more.
-        - "train": by maximum likelihood on the training rows, the paper's way. Not exact.
-        - "fixed": ``kernel`` and ``noise_variance`` as they are. Exact with ``scale_inputs=False``, or where inputs are
+        - "train": by maximum likelihood on the training rows, the paper's way. Not valid in general.
+        - "fixed": ``kernel`` and ``noise_variance`` as they are. Valid with ``scale_inputs=False``, or where inputs are
           scaled by ``design`` rows.
 
-        In the exact methods the coefficients of the mean have a flat prior.
+        Except with "train", the coefficients of the mean function have a flat prior.
     design : int, float in (0, 1), array-like of int, or None, default=None
         Design rows, from which everything is learnt and which are not ranked: how many, which share, or their row
         numbers. None takes seven rows in ten, at most 1000 (20,000 for a low-rank process), so that (number of ranked
-        rows + 1) is a multiple of 20, which meets the usual levels exactly. "augmented" has none, or a fifth where
-        there are several ``gamma`` to choose from or a power in ``warp`` to learn. An error with "train".
-    candidates : list of (kernel, noise variance) pairs, or None, default=None
-        Candidates of your own for "augmented"; each counts up to a common factor of signal and noise, unless the noise
-        of rows is known. They may not come from the training rows. An error with other tuning methods.
+        rows + 1) is a multiple of 20, which meets the usual levels exactly. An error with
+        "integrated" and "train", which have none.
     length_scales : {"each", "one"}, default="each"
         Whether named kernels may have a length scale for each input. With "holdout" they then have one for all or one
-        for each, whichever has the better BIC; with "train" one for each; with "augmented" one for all. "rq" and "nn"
-        always have one. With more than 50 inputs those of the categories of one variable share theirs.
+        for each, whichever has the better BIC; with "integrated" and "train" one for each. "rq" and "nn" always have
+        one. With more than 50 inputs (30 with "integrated") those of the categories of one variable share theirs;
+        where there still are more than 30, "integrated" has one for all.
     warp : {"auto", "log", "sqrt", "box-cox", "yeo-johnson"}, pair of functions, or None, default="auto"
         A monotone transformation of the labels, of which the process then is; every answer is in the labels' own units.
         "log" is for labels above 0, "sqrt" for 0 and above; "box-cox" (labels above 0) and "yeo-johnson" (any) are
-        powers whose exponent is learnt. "auto" is the identity, the square root or the logarithm, as design rows choose
-        together with ``difficulty``; the identity where there are none. A pair (forward, backward) is a monotone
-        function of arrays and its inverse, fixed beforehand.
+        powers whose exponent is learnt. With "integrated", "auto" and "box-cox" average over Box and Cox's exponent,
+        "auto" where all targets are positive. With "holdout", "auto" is the identity, the square root or the logarithm,
+        as design rows choose together with ``difficulty``; elsewhere it is the identity. A pair (forward, backward) is
+        a monotone function of arrays and its inverse, fixed beforehand.
     difficulty : "auto", scikit-learn regressor or None, default="auto"
         What widths follow besides the standard deviation, learnt from design rows. "auto" regresses the lower and the
         upper quantile of their standardised leave-one-out residuals on inputs and prediction by small boosted trees:
-        intervals then follow noise, skewness and places where the process is wrong. It is None where there are fewer
-        than 100 design rows or where their cross-validated interval score is not clearly better. A regressor is cloned
-        and fitted to the size of the residuals.
+        intervals then follow noise, skewness and places where the process is wrong. It is None with "integrated", and
+        where there are fewer than 100 design rows or where their cross-validated interval score is not clearly better.
+        A regressor is cloned and fitted to the size of the residuals.
     y_bounds : pair (low, high), "auto" or None, default="auto"
-        Bounds that labels cannot pass, either of them None. Regions are cut there, which keeps their guarantee. "auto"
-        takes bounds that design rows suggest: 0 if none of their labels is negative, or the least or greatest label if
-        one in a hundred is equal to it. Should more than one other row lie outside, they are dropped.
+        Bounds that labels cannot pass, either of them None. Regions are cut there, which keeps their guarantee. With
+        "integrated", "auto" is 0 as long as at most one row of training rows and test row together is below it. With
+        "holdout" it takes bounds that design rows suggest: 0 if none of their labels is negative, or the least or
+        greatest label if one in a hundred is equal to it. Should more than one other row lie outside, they are dropped.
     scale_inputs : bool, default=True
         Bring inputs to a common scale: mean 0 and standard deviation 1 over design rows ("holdout") or training rows;
-        with "augmented" each input is divided by the range of the middle half of all rows of the bag, over 1.5, rounded
-        to a power of 2, so that no row is treated differently.
+        with "integrated" and up to 20 rows each input is divided by the range of the middle half of training rows and
+        test row together, over 1.5, rounded to a power of 2, so that no row is treated differently.
     n_restarts : int, default=3
         Random starts of the optimiser besides the given one.
     unseen_categories : {"error", "zeros"}, default="error"
         What to do with a test row whose category ``fit`` did not see: an error, or a row that has none of the
         categories. The latter is exact only if categories were listed before rows were divided.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random starts and of the choice of design rows.
+        Seed of the random starts, of the choice of design rows and of the Markov chain, which with None always is the
+        same.
     n_jobs : int or None, default=None
         Threads over starts and blocks of test rows. None takes as many as BLAS would; -1 takes all cores. Results do
         not depend on it.
@@ -125,8 +135,8 @@ class ConformalGPRegressor(ConformalRegressor):
     Attributes
     ----------
     kernel_ : sklearn.gaussian_process.kernels.Kernel
-        Kernel with the hyperparameters in use, on inputs scaled as ``scale_inputs`` says; with "augmented", what the
-        training rows by themselves choose.
+        Kernel with the hyperparameters in use, on inputs scaled as ``scale_inputs`` says; with "integrated", those
+        of the posterior mean; its linear term has a slope for each input, in place of which the mean one stands.
     noise_variance_ : float
         Learnt noise variance in use; with ``warp``, like the kernel, of transformed labels.
     mean_coef_ : ndarray of shape (0,), (1,) or (1 + n_features,)
@@ -178,7 +188,6 @@ class ConformalGPRegressor(ConformalRegressor):
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
         **CONSTRAINTS,
         "tuning": [StrOptions({"auto", *METHODS})],
-        "candidates": [list, tuple, None],
     }
 
     @without_gone
@@ -191,7 +200,6 @@ class ConformalGPRegressor(ConformalRegressor):
         gamma: float | Sequence[float] = 2.0,
         tuning: str = "auto",
         design: int | float | ArrayLike | None = None,
-        candidates: Sequence[tuple[Kernel, float]] | None = None,
         length_scales: str = "each",
         warp: WarpChoice = "auto",
         difficulty: Any = "auto",
@@ -208,7 +216,6 @@ class ConformalGPRegressor(ConformalRegressor):
         self.gamma = gamma
         self.tuning = tuning
         self.design = design
-        self.candidates = candidates
         self.length_scales = length_scales
         self.warp = warp
         self.difficulty = difficulty
@@ -279,12 +286,14 @@ class ConformalGPRegressor(ConformalRegressor):
         check_bounds(self.y_bounds, labels)
         n_rows, n_inputs = inputs.shape
         known = None if noise_variance is None else check_known_noise(noise_variance, inputs)
-        settings = self._settings(n_rows, n_inputs, known is not None)
+        settings = self._settings(n_rows, known is not None)
         tuning = automatic(settings, n_rows) if self.tuning == "auto" else self.tuning
-        settings = settings.resolved(tuning)
+        settings = settings.resolved(tuning, n_rows, n_inputs)
         check_domain(settings, labels)
         with one_blas_thread(rows=n_rows):
-            rows, rng = points(inputs, known), check_random_state(self.random_state)
+            rows = points(inputs, known)
+            fixed_seed = tuning == "integrated" and self.random_state is None
+            rng = check_random_state(0 if fixed_seed else self.random_state)
             many = self.tuning == "auto" and tuning == "holdout" and n_rows > ROWS_FOR_EXACT
             method = low_rank_holdout if many else METHODS[tuning]
             result = method(settings, rows, labels, rng)
@@ -306,6 +315,10 @@ class ConformalGPRegressor(ConformalRegressor):
         self._training_rows = np.vstack([inputs, rows.X]), np.append(labels, y)
         if self._training_noise is not None:
             self._training_noise = np.append(self._training_noise, rows.known)
+        if isinstance(self._result, Integrated):
+            inputs, labels = self._training_rows
+            with one_blas_thread(rows=labels.size):
+                self._result = self._result.with_rows(points(inputs, self._training_noise), labels, self.n_jobs)
         return self._fitted(self._predictor.process)
 
     def _fitted(self, earlier: Process | None = None) -> Fitted:
@@ -323,11 +336,10 @@ class ConformalGPRegressor(ConformalRegressor):
         inputs, labels = self._training_rows
         return function(points(inputs, self._training_noise), labels)
 
-    def _settings(self, n_rows: int, n_inputs: int, known_noise: bool) -> Settings:
+    def _settings(self, n_rows: int, known_noise: bool) -> Settings:
         """Parameters as one checked value."""
         return self._common_settings(
-            resolved_mean(self.mean, n_rows, n_inputs),
+            self.mean,
             design=check_design(self.design, n_rows),
-            candidates=check_candidates(self.candidates),
             known_noise=known_noise,
         )

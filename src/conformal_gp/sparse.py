@@ -225,7 +225,7 @@ class SparseConformalGPRegressor(ConformalRegressor):
             inducing = validate_data(self, inducing, reset=False, dtype=np.float64)
             check_squares("inducing", inducing)
         settings = self._common_settings(mean, known_noise=noise_variance is not None)
-        settings = settings.resolved(self.tuning)
+        settings = settings.resolved(self.tuning, rows.n_rows, self._n_inputs)
         if isinstance(rows, ArrayRows):
             check_domain(settings, rows.y)
         result = low_rank(

@@ -65,12 +65,12 @@ def more_rows(levels: Sequence[Fraction], share: float = 1.0) -> str:
     """What more rows would buy, of which a share trains, where they did not support all usual levels; else nothing."""
     from conformal_gp.conformal.levels import rows_needed
     from conformal_gp.evaluation.findings import USUAL
-    from conformal_gp.tuning.design import ROWS_FOR_BAG, ranked_size
+    from conformal_gp.tuning.design import ROWS_FOR_INTEGRATED, ranked_size
 
     def least(level: Fraction) -> int:
         """Fewest rows of which the default ranks enough."""
         needed = rows_needed(level)
-        return next(n for n in count(needed) if (n if n <= ROWS_FOR_BAG else ranked_size(n)) >= needed)
+        return next(n for n in count(needed) if (n if n <= ROWS_FOR_INTEGRATED else ranked_size(n)) >= needed)
 
     wanted = [f"{math.ceil(least(level) / share)} rows for {written(level)}%" for level in USUAL if level not in levels]
     return f"higher levels take more rows: {' and '.join(wanted)}" if wanted else ""

@@ -31,7 +31,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, fo
 
 Missing = Literal["error", "drop", "impute"]
 Kernel = Literal["se", "rq", "nn", "matern32", "matern52"]
-Tuning = Literal["auto", "augmented", "holdout", "train"]
+Tuning = Literal["auto", "integrated", "holdout", "train"]
 Warp = Literal["auto", "none", "log", "sqrt", "box-cox", "yeo-johnson"]
 
 

@@ -146,7 +146,7 @@ def _matern52(r2: Array) -> tuple[Array, Callable[[], Array]]:
     return K, lambda: (5.0 / 3.0) * (1.0 + t) * decay
 
 
-_PROFILES = {1.5: _matern32, 2.5: _matern52, np.inf: _squared_exponential}
+PROFILES = {1.5: _matern32, 2.5: _matern52, np.inf: _squared_exponential}
 
 
 @_register(RBF, Matern)
@@ -157,7 +157,7 @@ def _stationary(kernel: RBF, X: Array, Z: Array | None, scale: float) -> Covaria
     / \ell_d^2`, and sums of these over pairs of rows are matrix products. Distances come from differences, so that
     rows which are equal are at distance zero exactly.
     """
-    profile = _PROFILES.get(getattr(kernel, "nu", np.inf))
+    profile = PROFILES.get(getattr(kernel, "nu", np.inf))
     if profile is None:
         return _by_scikit_learn(kernel, X, Z, scale)
     x = X / kernel.length_scale

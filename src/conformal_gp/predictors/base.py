@@ -109,6 +109,14 @@ class Process(Predictor):
         """See Predictor."""
         return self
 
+    def deciding(self, new: Points, ends: Array) -> tuple[Rows, Rows]:
+        """How many ranked rows tie with test rows at ends of their regions, (m, 2), and the number of a single one."""
+        # ties are counted with weights from which the number of a single row can be read
+        weights = (self.n_rows + self.ranked).astype(np.float64)
+        ties = [np.subtract(*self.counts(new, y, False, weights)) for y in ends.T]
+        tied, row = np.divmod(np.stack(ties, axis=1).astype(np.int64), self.n_rows)
+        return tied, row
+
     @abstractmethod
     def typical(self) -> tuple[float, float]:
         """Medians over ranked rows: of leave-one-out variances, by way of their inverses, and of scales."""

@@ -92,11 +92,6 @@ def only_warp(settings: Settings, y: Array) -> Warp | None:
     return _maps(settings, y)[0]
 
 
-def leaves_open(settings: Settings, y: Array) -> bool:
-    """Whether there are several transformations to choose from."""
-    return len(_maps(settings, y)) > 1
-
-
 def learn_with_warp(
     settings: Settings, rows: Points, scaling: Scaling, y: Array, purpose: Purpose, rng: np.random.RandomState
 ) -> tuple[Warp | None, Hyperparameters]:

@@ -5,7 +5,7 @@
 =================  =====================================================  =============================================
 rows               method                                                 who is ranked
 =================  =====================================================  =============================================
-up to 36           a list inside the bag ("augmented")                    all rows
+up to 500          average over hyperparameters ("integrated")            all rows
 up to 2000         design split ("holdout"), exact process                three rows in ten, or all but 1000 if more
 more               design split ("holdout"), low-rank process             three rows in ten, or all but 20,000 if more
 =================  =====================================================  =============================================
@@ -24,8 +24,8 @@ from conformal_gp.types import Array, Rows
 # Beyond so many rows the low-rank process takes over from the exact one, whose time grows with their cube. On noisy
 # rows its intervals are as narrow.
 ROWS_FOR_EXACT = 2000
-# With more rows, learning from half of them is as good as choosing from a list by all of them.
-ROWS_FOR_BAG = 36
+# Up to so many rows hyperparameters are averaged over; the time of that grows with their cube.
+ROWS_FOR_INTEGRATED = 500
 # Share of the rows that are ranked: more are known better at the price of what is learnt. And most design rows, whose
 # likelihood costs their number cubed.
 RANKED_SHARE = 0.3
@@ -37,9 +37,7 @@ STEP = 20
 
 def automatic(settings: Settings, n_rows: int) -> str:
     """The tuning method that ``tuning="auto"`` stands for."""
-    if settings.candidates is not None:
-        return "augmented"
-    return "augmented" if n_rows <= ROWS_FOR_BAG and settings.design is None else "holdout"
+    return "integrated" if n_rows <= ROWS_FOR_INTEGRATED and settings.can_integrate else "holdout"
 
 
 def design_rows(settings: Settings, X: Array, rng: np.random.RandomState) -> Rows:

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.conformal.lines import Spread
 from conformal_gp.gp.inputs import Inputs, Points, Scaling
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.gp.warps import Bounds, Warp
-from conformal_gp.kernels import multiplied
-from conformal_gp.predictors.bag import BagPredictor, Candidate
 from conformal_gp.predictors.base import OneProcess, Predictor, Process
 from conformal_gp.predictors.bounded import BoundedPredictor
 from conformal_gp.predictors.transformed import ShiftedPredictor, WarpedPredictor
-from conformal_gp.tuning.candidates import lattice
 from conformal_gp.tuning.choices import (
     choose_difficulty,
     learn_with_warp,
     learnt_bounds,
-    leaves_open,
     mapped,
     only_warp,
 )
@@ -174,32 +169,6 @@ class OneModel(ExactProcess):
         return lambda new: known(new.X, posterior.mean(inputs.new(new)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class InsideBag(ExactProcess):
-    """Hyperparameters chosen inside the bag, anew for every label, from a list of candidates."""
-
-    candidates: list[Candidate]
-    relative: bool
-    """Whether variances of the candidates are in units of the known noise of the bag."""
-    scale_inputs: bool
-
-    def _fitted(self, rows: Points, y: Array, by: float, n_jobs: int | None, earlier: Process | None) -> Fitted:
-        """See ExactProcess."""
-        predictor = BagPredictor(
-            self.candidates,
-            rows,
-            y - by,
-            self.scale_inputs,
-            self.mean,
-            self.ranked(y.size),
-            self.gamma,
-            n_jobs,
-            self.relative,
-        )
-        (kernel, noise), amplitude, coefficients, log_likelihood = predictor.chosen
-        return Fitted(predictor, multiplied(kernel, amplitude), noise * amplitude, coefficients, log_likelihood)
-
-
 def fixed(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> OneModel:
     """Kernel and noise as given; only the scaling comes from the rows, or from design rows where these are given."""
     given, gamma = settings.only(settings.kernels, "kernel", "fixed"), settings.only(settings.gammas, "gamma", "fixed")
@@ -299,53 +268,3 @@ def _learnt_guarantee(n_design: int) -> str:
         f"Exact: scaling and hyperparameters were learnt from {n_design} design rows and the other {{n_ranked}} are "
         f"ranked, so {PROMISE}."
     )
-
-
-def augmented(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> InsideBag:
-    """A list inside the bag; design rows only choose among several gammas or maps of labels."""
-    design, gamma = NO_ROWS, settings.gammas[0]
-    if settings.design is not None or len(settings.gammas) > 1 or settings.learns_warp:
-        given = replace(settings, design=-(-y.size // 5)) if settings.design is None else settings
-        design = design_rows(given, rows.X, rng)
-    choosing = design if settings.learns_warp else slice(None)
-    warp = only_warp(settings, y[choosing])
-    if len(settings.gammas) > 1 or (settings.learns_warp and leaves_open(settings, y[choosing])):
-        own = rows.take(design)
-        scaling = settings.scaling(own.X)
-        warp, learnt = learn_with_warp(settings, own, scaling, y[design], Purpose(y.size), rng)
-        labels = mapped(warp, y[design])
-        gamma = choose_gamma(settings, learnt, Inputs(own, scaling, settings.mean), labels)
-    labels = mapped(warp, y)
-    inputs = Inputs(rows, settings.scaling(rows.X), settings.mean)
-    if settings.candidates is not None:
-        candidates = [Candidate(clone(kernel), noise) for kernel, noise in settings.candidates]
-    else:
-        n_inputs, learns_noise = rows.X.shape[1], settings.noise_variance != 0.0
-        kernels = [settings.kernel(kernel, n_inputs) for kernel in settings.kernels]
-        lattices = [lattice(kernel, n_inputs, learns_noise, settings.known_noise) for kernel in kernels]
-        candidates = [candidate for one in lattices for candidate in one]
-    for candidate in candidates:
-        check_kernel(candidate.kernel, inputs.X)
-    unranked = f" ({design.size} design rows, which chose gamma or the map of labels, are not ranked)"
-    return InsideBag(
-        candidates=candidates,
-        relative=settings.candidates is None and settings.known_noise,
-        scale_inputs=settings.scale_inputs,
-        mean=settings.mean,
-        gamma=gamma,
-        guarantee=(
-            f"Exact: hyperparameters are chosen anew for every label, from {len(candidates)} candidates given before, "
-            f"by a rule that treats all rows and the new one alike{unranked if design.size else ''}, so {PROMISE}."
-        ),
-        design=design,
-        warp=warp,
-        warnings=explained(inputs, labels, settings.mean),
-    )
-
-
-METHODS: dict[str, Callable[[Settings, Points, Array, np.random.RandomState], TuningResult]] = {
-    "fixed": fixed,
-    "train": train,
-    "holdout": holdout,
-    "augmented": augmented,
-}

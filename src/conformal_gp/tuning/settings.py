@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,7 +14,6 @@ from sklearn.gaussian_process.kernels import CompoundKernel, Hyperparameter, Ker
 from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.kernels import kernel_from_name
-from conformal_gp.predictors.bag import Candidate
 from conformal_gp.types import Array, Rows
 
 T = TypeVar("T")
@@ -25,7 +24,9 @@ ROWS_FOR_LINEAR_MEAN = 20
 # Maps of labels that are learnt from rows.
 LEARNT_WARPS = ("box-cox", "yeo-johnson", "auto")
 # Tuning methods that use a setting which is None where it is not given.
-USED_BY = {"design": ("augmented", "holdout", "fixed"), "candidates": ("augmented",)}
+USED_BY = {"design": ("holdout", "fixed")}
+# Maps of labels whose exponent tuning="integrated" averages over.
+AVERAGED_WARPS = ("auto", "box-cox")
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,6 @@ class Settings:
     n_jobs: int | None
     design: int | Rows | None = None
     """How many design rows, or which."""
-    candidates: list[Candidate] | None = None
     each_length_scale: bool = True
     """Whether named kernels have a length scale for each input."""
     warp: WarpChoice = None
@@ -57,6 +57,11 @@ class Settings:
     def learns_warp(self) -> bool:
         """Whether rows have a part in the map of labels."""
         return self.warp in LEARNT_WARPS
+
+    @property
+    def has_given_warp(self) -> bool:
+        """Whether the map of labels is given beforehand."""
+        return self.warp is not None and not self.learns_warp
 
     @property
     def named(self) -> bool:
@@ -76,7 +81,7 @@ class Settings:
             raise ValueError(f"{name} must be a single value with tuning={tuning!r}, got {len(values)} to choose from.")
         return values[0]
 
-    def resolved(self, tuning: str) -> Settings:
+    def resolved(self, tuning: str, n_rows: int, n_inputs: int) -> Settings:
         """Settings for a tuning method, "auto" as None without design rows; a ValueError names what goes unused."""
         for name, methods in USED_BY.items():
             if getattr(self, name) is not None and tuning not in methods:
@@ -84,8 +89,11 @@ class Settings:
                     f"{name} is used with tuning={' or '.join(map(repr, methods))}, not with tuning={tuning!r}; "
                     "leave it at None."
                 )
-        designed = tuning == "holdout" or (tuning == "augmented" and self.design is not None)
-        warp = None if self.warp == "auto" and (self.known_noise or not designed) else self.warp
+        if tuning == "integrated":
+            self._check_integrated()
+        warp = self.warp
+        if warp == "auto" and (self.known_noise or tuning not in ("integrated", "holdout")):
+            warp = None
         if self.known_noise and warp is not None:
             raise ValueError(
                 "noise_variance of rows is in the labels' own units, in which a map of the labels would make it depend "
@@ -96,7 +104,30 @@ class Settings:
                 f"difficulty is learnt from design rows, and tuning={tuning!r} has none that learn; use "
                 "tuning='holdout', or leave difficulty at 'auto'."
             )
-        return replace(self, warp=warp, difficulty=self.difficulty if tuning == "holdout" else None)
+        mean = self.mean
+        if tuning != "integrated":
+            mean = resolved_mean(mean, n_rows, n_inputs)
+        return replace(self, mean=mean, warp=warp, difficulty=self.difficulty if tuning == "holdout" else None)
+
+    @property
+    def can_integrate(self) -> bool:
+        """Whether hyperparameters can be averaged over with these settings."""
+        return (
+            self.design is None
+            and len(self.kernels) == 1
+            and self.gammas == [2.0]
+            and (self.difficulty is None or isinstance(self.difficulty, str))
+            and (not self.learns_warp or self.warp in AVERAGED_WARPS)
+        )
+
+    def _check_integrated(self) -> None:
+        """Raise a ValueError that names what tuning="integrated" does not take."""
+        if len(self.kernels) > 1:
+            raise ValueError(f"kernel must be one kernel with tuning='integrated', got {len(self.kernels)}.")
+        if self.gammas != [2.0]:
+            raise ValueError(f"gamma must be 2 with tuning='integrated', got {self.gammas}; use tuning='holdout'.")
+        if self.learns_warp and self.warp not in AVERAGED_WARPS:
+            raise ValueError(f"warp={self.warp!r} is learnt from design rows; use tuning='holdout'.")
 
     def scaling(self, X: Array) -> Scaling:
         """Scaling by some rows, if inputs are to be scaled."""
@@ -144,23 +175,6 @@ def check_warp(warp: Any) -> WarpChoice:
     if len(warp) != 2 or not all(map(callable, warp)):
         raise ValueError(f"warp must be a name or a pair of functions (forward, backward), got {warp!r}.")
     return warp[0], warp[1]
-
-
-def check_candidates(candidates: Any) -> list[Candidate] | None:
-    """``candidates`` as None or a list of pairs of a kernel and a positive noise variance."""
-    if candidates is None:
-        return None
-    checked = []
-    for pair in candidates:
-        if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], Kernel)):
-            raise ValueError(f"candidates must be pairs (kernel, noise variance), got {pair!r}.")
-        number = isinstance(pair[1], Real) and not isinstance(pair[1], bool)
-        if not (number and 0.0 < float(pair[1]) < np.inf):
-            raise ValueError(f"candidates must have positive noise variances, got {pair[1]!r}.")
-        checked.append(Candidate(pair[0], float(pair[1])))
-    if not checked:
-        raise ValueError("candidates must hold at least one pair, got none.")
-    return checked
 
 
 def label_variance(inputs: Inputs, y: Array) -> float:

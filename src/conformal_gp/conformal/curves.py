@@ -1,0 +1,268 @@
+r"""Scores as functions of the candidate label, averaged over draws with weights that depend on the label.
+
+For draw m let :math:`t = (T_m(y) - \mu_m) / \sqrt{s_m}` and :math:`\tau_m^2 = (Q_m + t^2) / (\nu + 1)`, the amplitude
+estimated by all l + 1 rows. The standardised leave-one-out residual of row i in the augmented set is
+
+.. math:: u_{im} = \frac{1}{\tau_m} (a_{im} + b_{im} t), \qquad
+    a = \frac{\alpha_i}{\sqrt{D_i}}, \quad b = -\frac{v_i}{\sqrt{s D_i}}, \quad D_i = P_{ii} + \frac{v_i^2}{s},
+
+and that of the test row has a = 0, b = 1. The posterior weight of draw m given all l + 1 rows is in proportion to
+
+.. math:: w_m(y) \propto c_m\, s_m^{-1/2} (Q_m + t^2)^{-(\nu + 1)/2}\, T_m'(y),
+
+with c the ratio of prior to proposal, times what the likelihood has in addition to Q. The score of row i is the
+absolute value of :math:`e_i = \sum_m w_m u_{im}`, or :math:`e_i` itself for signed scores. With one draw it is the score of
+:mod:`conformal_gp.conformal.lines` with :math:`\gamma = 2`, up to a common factor. Dividing :math:`e_i` by its spread
+over draws was tried: labels far out, of which draws disagree, then re-enter regions.
+
+All of it is a function of the augmented set that does not depend on which row is the test row, if the draws do not
+depend on the training rows: the theorem then holds for any number of draws.
+
+**Where targets are positive.** A target that is not positive has no transformation. The rule, symmetric in the
+augmented set: *if at most one row is not positive, its score is infinite; else, if at most one row is negative, its
+score is infinite.* With signed scores, it is minus infinity.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from conformal_gp.gp.powers import inverse_power, power
+from conformal_gp.types import Array, Mask, Rows
+
+# Draws of less weight than this, relative to the largest, over the whole range of labels are left out: scores then
+# change by less than what counts as a tie.
+NEGLIGIBLE = 1e-9
+# Labels at which this is found out, in units of the predictive standard deviation.
+PROBES = np.array([-30.0, -6.0, -2.0, 0.0, 2.0, 6.0, 30.0])
+# Logarithms of labels that are looked at, relative to the geometric mean of the targets.
+SMALLEST_LOG = -60.0
+LARGEST_LOG = 300.0
+LARGEST_LABEL = 1e100
+
+
+class Signs(NamedTuple):
+    """What is known of the signs of the targets, for the rule on targets that are not positive."""
+
+    zero: float
+    """The label 0, as labels are given; minus infinity where they are given as logarithms."""
+    y: Array
+    """(n,): targets of the calibration rows, as labels are given."""
+    others: tuple[int, int]
+    """How many of the other training rows are at most 0, and below 0."""
+
+    def outside(self, labels: Array) -> tuple[Mask, Mask]:
+        """Whether the score of the test row, (...), and of each row, (..., n), is infinite at some labels."""
+        at_most = self.others[0] + (self.y <= self.zero).sum() + (labels <= self.zero)
+        below = self.others[1] + (self.y < self.zero).sum() + (labels < self.zero)
+        first, second = at_most <= 1, below <= 1
+        own = np.where(first, labels <= self.zero, second & (labels < self.zero))
+        rows = np.where(first[..., None], self.y <= self.zero, second[..., None] & (self.y < self.zero))
+        return own, rows
+
+
+class Draws(NamedTuple):
+    """What the draws say of the training rows, and of m test rows."""
+
+    alpha: Array
+    """(M, n): alpha of the calibration rows."""
+    diagonal: Array
+    """(M, n): inverse leave-one-out variances."""
+    quadratic: Array
+    """(M,): Q."""
+    degrees: int | None
+    """Degrees of freedom; None where amplitudes are not integrated out: tau is then 1, and the likelihood Gaussian."""
+    log_ratio: Array
+    """(M, m): log c, up to a constant."""
+    exponent: Array | None
+    """(M,): exponents λ of the transformations; labels are then given as logarithms."""
+    weights: Array
+    """(M, n, m): v of the calibration rows."""
+    mean: Array
+    """(M, m): μ."""
+    variance: Array
+    """(M, m): s."""
+
+    def take(self, kept: Rows) -> Draws:
+        """Some of the draws."""
+        exponent = None if self.exponent is None else self.exponent[kept]
+        found = [part[kept] for part in (self.weights, self.mean, self.variance)]
+        ours = self.alpha[kept], self.diagonal[kept], self.quadratic[kept]
+        return Draws(*ours, self.degrees, self.log_ratio[kept], exponent, *found)
+
+
+class Curves:
+    """Scores of n calibration rows and of the test row, for m test rows, at any labels.
+
+    Labels are also given as *positions*: distances from the centre of the predictive distribution in its standard
+    deviations, on the scale of the average exponent where targets are transformed.
+
+    Parameters
+    ----------
+    draws : Draws
+        The draws.
+    signs : Signs or None
+        Of the targets, where the rule on targets that are not positive holds.
+    """
+
+    def __init__(self, draws: Draws, signs: Signs | None):
+        self._draws = draws
+        self._signs = signs
+        self.n_new = draws.mean.shape[1]
+        self._exponent, self._centre, self._scale = self._location()
+        probes = self.labels(PROBES + np.zeros((self.n_new, 1)))
+        kept = np.flatnonzero((self._weights(probes)[0] > NEGLIGIBLE).any(axis=(0, 2)))
+        if kept.size < draws.quadratic.size:
+            self._draws = draws.take(kept)
+
+    def take(self, rows: Rows) -> Curves:
+        """Curves of some of the test rows."""
+        if rows.size == self.n_new:
+            return self
+        other = copy(self)
+        other.n_new = rows.size
+        draws = self._draws
+        other._draws = draws._replace(
+            log_ratio=draws.log_ratio[:, rows], mean=draws.mean[:, rows], variance=draws.variance[:, rows]
+        )
+        other._centre = self._centre[rows]
+        other._scale = self._scale[rows]
+        if "_residuals" in self.__dict__:
+            other.__dict__["_residuals"] = self._residuals[rows]
+        else:
+            other._draws = other._draws._replace(weights=draws.weights[:, :, rows])
+        return other
+
+    @cached_property
+    def _residuals(self) -> Array:
+        """a and b side by side, (m, n, 2 M): scores are products with these."""
+        draws = self._draws
+        M = draws.quadratic.size
+        deviation = np.sqrt(draws.variance).T[:, None, :]
+        found = np.empty((self.n_new, draws.alpha.shape[1], 2 * M))
+        b = np.divide(draws.weights.transpose(2, 1, 0), -deviation, out=found[:, :, M:])
+        root = b * b
+        root += draws.diagonal.T
+        np.sqrt(root, out=root)
+        b /= root
+        np.divide(draws.alpha.T, root, out=found[:, :, :M])
+        return found
+
+    @property
+    def lowest(self) -> Array:
+        """Position of the least label that can be in a region, (m,); minus infinity if there is none."""
+        if self._draws.exponent is not None:
+            label = SMALLEST_LOG
+        elif self._signs is not None and self._signs.outside(np.array(-np.inf))[0]:
+            label = self._signs.zero
+        else:
+            return np.full(self.n_new, -np.inf)
+        return self._positions(np.full((self.n_new, 1), label))[:, 0]
+
+    def _location(self) -> tuple[float, Array, Array]:
+        """The average exponent, and mean and standard deviation of the new target on its scale, (m,)."""
+        draws = self._draws
+        log_weight = draws.log_ratio - 0.5 * np.log(draws.variance)
+        scale = np.ones(draws.quadratic.size)
+        if draws.degrees is not None:
+            log_weight = log_weight - 0.5 * draws.degrees * np.log(draws.quadratic)[:, None]
+            scale = draws.quadratic / max(draws.degrees, 1)
+        weight = np.exp(log_weight - log_weight.max(axis=0))
+        weight /= weight.sum(axis=0)
+        mean = draws.mean
+        variance = draws.variance * scale[:, None]
+        average = 0.0
+        if draws.exponent is not None:
+            average = float((weight.mean(axis=1) * draws.exponent).sum())
+            logs = np.clip(inverse_power(mean, draws.exponent[:, None]), SMALLEST_LOG, LARGEST_LOG)
+            mean = power(logs, average)
+            # the ratio of the slopes of both transformations is y^(average - exponent)
+            change = np.clip((average - draws.exponent[:, None]) * logs, -10.0, 10.0)
+            variance = variance * np.exp(2.0 * change)
+        centre = (weight * mean).sum(axis=0)
+        spread = (weight * (variance + (mean - centre) ** 2)).sum(axis=0)
+        return average, centre, np.sqrt(spread)
+
+    def labels(self, positions: Array) -> Array:
+        """Labels at positions (m, G), as targets are given; none is below the least that can be in a region."""
+        found = np.where(np.isinf(positions), positions, self._unbounded(positions))
+        if self._draws.exponent is None and self._signs is not None and np.isfinite(self.lowest).all():
+            found = np.maximum(found, self._signs.zero)
+        return found
+
+    def _unbounded(self, positions: Array) -> Array:
+        found = self._centre[:, None] + self._scale[:, None] * positions
+        if self._draws.exponent is None:
+            return found
+        return np.clip(inverse_power(found, self._exponent), SMALLEST_LOG, LARGEST_LOG)
+
+    def _positions(self, labels: Array) -> Array:
+        """The inverse of :meth:`labels`."""
+        if self._draws.exponent is not None:
+            labels = power(labels, self._exponent)
+        return (labels - self._centre[:, None]) / self._scale[:, None]
+
+    def _weights(self, labels: Array) -> tuple[Array, Array, Array]:
+        """w, t and 1 / τ at labels (m, G), (m, M, G) each."""
+        draws = self._draws
+        constant = draws.log_ratio - 0.5 * np.log(draws.variance)
+        z = labels[:, None, :]
+        slope: Array | float = 0.0
+        if draws.exponent is not None:
+            slope = (draws.exponent[:, None] - 1.0) * z
+            z = power(z, draws.exponent[:, None])
+        t = z - draws.mean.T[:, :, None]
+        t /= np.sqrt(draws.variance).T[:, :, None]
+        square = t * t
+        square += draws.quadratic[:, None]
+        if draws.degrees is None:
+            inverse_tau = np.ones(t.shape)
+            log_weight = -0.5 * square
+        else:
+            inverse_tau = np.sqrt((draws.degrees + 1) / square)
+            log_weight = np.log(square, out=square)
+            log_weight *= -0.5 * (draws.degrees + 1)
+        log_weight += slope
+        log_weight += constant.T[:, :, None]
+        log_weight -= log_weight.max(axis=1, keepdims=True)
+        weight = np.exp(log_weight, out=log_weight)
+        weight /= weight.sum(axis=1, keepdims=True)
+        return weight, t, inverse_tau
+
+    def own(self, positions: Array) -> Array:
+        """Signed scores of the test rows at positions (m, G)."""
+        weight, t, inverse_tau = self._weights(self._unbounded(positions))
+        weight *= inverse_tau
+        weight *= t
+        return weight.sum(axis=1)
+
+    def scores(self, positions: Array) -> tuple[Array, Array]:
+        """Signed scores of the calibration rows, (m, G, n), and of the test rows, (m, G), at positions (m, G)."""
+        return self.scores_of_labels(self._unbounded(positions))
+
+    def scores_of_labels(self, labels: Array) -> tuple[Array, Array]:
+        """Signed scores of the calibration rows, (m, G, n), and of the test rows, (m, G), at labels (m, G)."""
+        given = labels
+        if self._signs is not None:
+            # below, the test row's score is infinite, whatever is computed
+            labels = np.maximum(labels, self._lowest_label)
+        weight, t, inverse_tau = self._weights(labels)
+        weight *= inverse_tau
+        t *= weight
+        scores = (self._residuals @ np.concatenate([weight, t], axis=1)).transpose(0, 2, 1)
+        own = t.sum(axis=1)
+        if self._signs is None:
+            return scores, own
+        own_outside, rows_outside = self._signs.outside(given)
+        return np.where(rows_outside, -np.inf, scores), np.where(own_outside, -np.inf, own)
+
+    @property
+    def _lowest_label(self) -> float:
+        """A label at which scores can be computed."""
+        if self._draws.exponent is not None:
+            return SMALLEST_LOG
+        return -LARGEST_LABEL

@@ -1,0 +1,218 @@
+r"""Regions of scores that are curves in the label: searched, where those of lines are in closed form.
+
+A label y is in the region if calibration rows of more weight than needed score at least as high as the test row: if
+:math:`f(y) \ge 0`, where f is the weighted quantile of the calibration rows' scores less the test row's own. Labels are
+*positions*: distances from the centre of the predictive distribution in its standard deviations. f is evaluated on a
+grid of positions that is fine near the prediction and coarse far out. Where its sign changes, the end is enclosed to
+within :data:`TOLERANCE`, and the outer side of the enclosure is reported: regions are too large by at most that. A
+piece of a region, or a gap in it, between two neighbouring positions of the grid is not found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+
+import numpy as np
+
+from conformal_gp.conformal.curves import Curves
+from conformal_gp.conformal.weights import Needed
+from conformal_gp.types import Array, Mask, Rows
+
+# Scores that differ by less than this share of their size, and this much, tie.
+TIE = 1e-6
+# Ends are reported to within this many predictive standard deviations, outwards.
+TOLERANCE = 1e-4
+# The grid on either side of the prediction, in predictive standard deviations; doubled where regions reach beyond it.
+GRID = np.array([0.2, 0.45, 0.7, 1.0, 1.3, 1.65, 2.0, 2.4, 3.0, 3.8, 5.0, 7.0, 11.0, 20.0, 50.0, 200.0])
+DOUBLINGS = 60
+MOST_STEPS = 60
+# Positions of predictions are found to within this.
+CENTRE_TOLERANCE = 1e-9
+
+Function = Callable[[Array], Array]
+
+
+def compared(scores: Array, sign: int) -> Array:
+    """Scores as they are compared: absolute values for sign 0, else times the sign."""
+    if sign == 0:
+        return np.abs(scores)
+    return sign * scores
+
+
+def tie(own: Array) -> Array:
+    """Difference up to which scores tie with a test row's."""
+    return TIE * (1.0 + np.where(np.isfinite(own), np.abs(own), 0.0))
+
+
+def centres(curves: Curves) -> Array:
+    """Positions at which the test rows' own scores are 0, (m, 1): their p-values are 1, so every region has them."""
+    grid = np.concatenate([-GRID[::-1], [0.0], GRID]) + np.zeros((curves.n_new, 1))
+    above = curves.own(grid) >= 0.0
+    place = np.clip(np.argmax(above, axis=1), 1, None)
+    place = np.where(above.any(axis=1), place, grid.shape[1] - 1)[:, None]
+    low = np.take_along_axis(grid, place - 1, axis=1)
+    high = np.take_along_axis(grid, place, axis=1)
+
+    def negative(part: Curves) -> Function:
+        return lambda positions: -part.own(positions)
+
+    return enclose(lambda rows: negative(curves.take(rows)), low, high, CENTRE_TOLERANCE)[0]
+
+
+class Search:
+    """Regions of m test rows.
+
+    Parameters
+    ----------
+    curves : Curves
+        Scores of n calibration rows.
+    needed : Needed
+        What weight of them must score at least as high as the test row, for several levels.
+    sign : int, default=0
+        0 compares absolute scores, 1 signed ones, -1 signed ones with their signs changed.
+    """
+
+    def __init__(self, curves: Curves, needed: Needed, sign: int = 0):
+        self._curves = curves
+        self._needed = needed
+        self._sign = sign
+        self._positions, self._excess = self._grid()
+
+    def _f(self, positions: Array) -> Array:
+        """f at positions (m, G), for each level: (m, G, levels)."""
+        scores, own = self._curves.scores(positions)
+        scores = compared(scores, self._sign)
+        own = compared(own, self._sign)
+        m, G, n = scores.shape
+        needed = self._needed
+        if needed.weights is not None:
+            needed = needed._replace(least=np.repeat(needed.least, G, axis=0))
+        reached = needed.largest(scores.reshape(m * G, n)).reshape(m, G, -1)
+        with np.errstate(invalid="ignore"):
+            excess = reached - (own - tie(own))[:, :, None]
+        return np.where(np.isnan(excess), 0.0, excess)  # infinite scores tie
+
+    def _grid(self) -> tuple[Array, Array]:
+        """Positions (m, G), ascending, that reach beyond all bounded regions, and f there, (m, G, levels)."""
+        positions = centres(self._curves) + np.concatenate([-GRID[::-1], [0.0], GRID])
+        excess = self._f(positions)
+        for _ in range(DOUBLINGS):
+            # a level that needs no weight has an infinite f and no end
+            inside: Mask = (np.isfinite(excess) & (excess >= 0.0)).any(axis=2)
+            left = inside[:, 0] & (positions[:, 0] > self._curves.lowest) & (self._sign <= 0)
+            right = inside[:, -1] & (self._sign >= 0)
+            if not (left.any() or right.any()):
+                break
+            span = positions[:, -1:] - positions[:, :1]
+            outer = np.concatenate([positions[:, :1] - span, positions[:, -1:] + span], axis=1)
+            found = self._f(outer)
+            positions = np.concatenate([outer[:, :1], positions, outer[:, 1:]], axis=1)
+            excess = np.concatenate([found[:, :1], excess, found[:, 1:]], axis=1)
+        return positions, excess
+
+    def ends(self) -> tuple[Array, Array]:
+        """Positions of the least and the greatest label of each level's region, (m, levels); infinite without end."""
+        inside = self._excess >= 0.0  # (m, G, levels)
+        last = inside.shape[1] - 1
+        first_in = np.argmax(inside, axis=1)
+        last_in = last - np.argmax(inside[:, ::-1], axis=1)
+        levels = inside.shape[2]
+        within = np.concatenate([first_in, last_in], axis=1)
+        beyond = np.concatenate([np.maximum(first_in - 1, 0), np.minimum(last_in + 1, last)], axis=1)
+        found = self._end(within, beyond, np.tile(np.arange(levels), 2))
+        low = found[:, :levels]
+        high = found[:, levels:]
+        unbounded = inside[:, 0] & (self._positions[:, :1] > self._curves.lowest[:, None])
+        low = np.where(unbounded, -np.inf, low)
+        high = np.where(inside[:, -1], np.inf, high)
+        return low, high
+
+    def pieces(self) -> list[Array]:
+        """Positions of all pieces of the regions of the only level, each (pieces, 2)."""
+        inside = self._excess[:, :, 0] >= 0.0
+        changes = inside[:, 1:] != inside[:, :-1]
+        most = int(changes.sum(axis=1).max(initial=0))
+        before = np.argsort(~changes, axis=1, kind="stable")[:, :most]  # changes first, in their order
+        enters = np.take_along_axis(inside, before + 1, axis=1)
+        ends = self._end(before + enters, before + ~enters, np.zeros(most, dtype=np.int64))
+        found = []
+        for row in range(len(inside)):
+            own = list(ends[row, : changes[row].sum()])
+            if inside[row, 0]:
+                at_lowest = self._positions[row, 0] <= self._curves.lowest[row]
+                own.insert(0, self._curves.lowest[row] if at_lowest else -np.inf)
+            if inside[row, -1]:
+                own.append(np.inf)
+            found.append(np.reshape(own, (-1, 2)))
+        return found
+
+    def _end(self, within: Rows, beyond: Rows, level: Rows) -> Array:
+        """Ends between places of the grid within and beyond the regions, (m, k), of a level each, rounded outwards."""
+        inner = np.take_along_axis(self._positions, within, axis=1)
+        outer = np.take_along_axis(self._positions, beyond, axis=1)
+
+        def own_level(search: Search) -> Function:
+            def function(positions: Array) -> Array:
+                place = np.broadcast_to(level[None, :, None], (*positions.shape, 1))
+                return np.take_along_axis(search._f(positions), place, axis=2)[:, :, 0]
+
+            return function
+
+        return enclose(lambda rows: own_level(self.take(rows)), inner, outer, TOLERANCE)[1]
+
+    def take(self, rows: Rows) -> Search:
+        """The search for some of the test rows."""
+        other = copy(self)
+        other._curves = self._curves.take(rows)
+        other._needed = self._needed.take(rows)
+        return other
+
+
+def enclose(functions: Callable[[Rows], Function], inner: Array, outer: Array, tolerance: float) -> tuple[Array, Array]:
+    """Enclose sign changes of f between points where it is not negative (inner) and points where it is (outer).
+
+    Secants whose root is moved by half the tolerance towards the farther end, so that both ends close in on it, and a
+    bisection in every fourth step. Where f does not change its sign, nothing moves. ``functions`` gives f of some test
+    rows: most need four steps, and those that need more go on alone.
+    """
+    if inner.size == 0:
+        return inner, outer
+    rows = np.arange(len(inner))
+    function = functions(rows)
+    f_inner = function(inner)
+    f_outer = function(outer)
+    settled = (f_inner < 0.0) | (f_outer >= 0.0)
+    for step in range(MOST_STEPS):
+        is_open = ~settled & (np.abs(outer - inner) > tolerance)
+        still = np.flatnonzero(is_open.any(axis=1))
+        if still.size == 0:
+            break
+        if 2 * still.size <= rows.size:
+            rows = still
+            function = functions(rows)
+        a, b, f_a, f_b = inner[rows], outer[rows], f_inner[rows], f_outer[rows]
+        width = b - a
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            share = f_a / (f_a - f_b)
+            share += np.where(share < 0.5, 0.5, -0.5) * tolerance / np.abs(width)
+        usable = np.isfinite(share) & (share > 0.0) & (share < 1.0) & (step % 4 != 3)
+        point = np.where(is_open[rows], a + np.where(usable, share, 0.5) * width, a)
+        f = function(point)
+        is_inner = is_open[rows] & (f >= 0.0)
+        is_outer = is_open[rows] & (f < 0.0)
+        settled[rows] |= is_open[rows] & ((point == a) | (point == b))  # no number is between
+        inner[rows] = np.where(is_inner, point, a)
+        f_inner[rows] = np.where(is_inner, f, f_a)
+        outer[rows] = np.where(is_outer, point, b)
+        f_outer[rows] = np.where(is_outer, f, f_b)
+    return inner, outer
+
+
+def counts(curves: Curves, labels: Array, signed: bool, weights: Array | None) -> tuple[Array, Array]:
+    """How many rows, or of what weight, score at least as high as each test row at its label (m,), and higher."""
+    scores, own = curves.scores_of_labels(labels[:, None])
+    scores = compared(scores[:, 0], int(signed))
+    own = compared(own, int(signed))
+    each = np.ones(scores.shape[1]) if weights is None else weights
+    return (scores >= own - tie(own)) @ each, (scores > own + tie(own)) @ each

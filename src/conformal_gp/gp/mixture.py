@@ -1,0 +1,173 @@
+r"""A Gaussian process given its training rows, at many hyperparameter vectors at once.
+
+For each draw, :math:`L L' = A`, the orthogonal factor :math:`L^{-1} H = q r` of the whitened basis, and
+:math:`e = (I - q q') L^{-1} z` give, as in :mod:`conformal_gp.gp.posterior`,
+
+.. math::
+    P = L^{-\top} (I - q q') L^{-1}, \quad \alpha = L^{-\top} e, \quad Q = e'e, \quad
+    v = L^{-\top} (u + q g), \quad s = k(x, x) + \rho - u'u + g'g,
+
+with :math:`u = L^{-1} k` and :math:`g = r^{-\top} h(x) - q'u`. Amplitudes are integrated out: variances are in units of
+Q over its degrees of freedom.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import lapack
+
+from conformal_gp.gp.families import Family
+from conformal_gp.gp.hyperprior import HyperPrior
+from conformal_gp.gp.powers import power
+from conformal_gp.gp.sampling import TrainingRows
+from conformal_gp.types import Array
+
+# Entries of matrices that are worked on at a time.
+CHUNK = 2**19
+# Quadratic forms below this share of the targets' squares are rounding: the mean function explains the targets.
+EXPLAINED = 1e-26
+
+
+class MixturePrediction(NamedTuple):
+    """Predictions for m test rows by each of M draws."""
+
+    weights: Array
+    """(M, l, m): v, weight of each training target in the mean."""
+    mean: Array
+    """(M, m): of a new target, transformed."""
+    variance: Array
+    """(M, m): s, noise included."""
+
+
+class Mixture:
+    """The processes of several draws.
+
+    Parameters
+    ----------
+    prior : HyperPrior
+        What the entries of a draw mean.
+    rows : TrainingRows
+        Training rows.
+    theta : ndarray of shape (M, p)
+        Draws.
+
+    Attributes
+    ----------
+    alpha, diagonal : ndarray of shape (M, l)
+        α and the diagonal of P.
+    coefficients : ndarray of shape (M, p)
+        Generalised least squares estimates of the mean function's coefficients.
+    quadratic, log_determinant : ndarray of shape (M,)
+        Q, and the logarithm of the determinants of A and H'CH; the latter is infinite where A is numerically singular.
+    log_slope : ndarray of shape (M,)
+        Sum of log T' over the training targets.
+    degrees : int
+        Degrees of freedom of Q.
+    """
+
+    def __init__(self, prior: HyperPrior, rows: TrainingRows, theta: Array):
+        self.prior = prior
+        self.rows = rows
+        self._theta = theta
+        n, p = rows.H.shape
+        self.degrees = n - p
+        self.parts = prior.parts(theta)
+        z = np.tile(rows.y, (len(theta), 1))
+        self.log_slope = np.zeros(len(theta))
+        if self.parts.exponent is not None:
+            z = power(rows.y, self.parts.exponent[:, None])
+            self.log_slope = (self.parts.exponent - 1.0) * rows.y.sum()
+        self._origin = z.mean(axis=1) if p else np.zeros(len(theta))
+        self._z = z - self._origin[:, None]
+        self._root = np.empty((len(theta), n, n))
+        self._q = np.empty((len(theta), n, p))
+        self._r = np.empty((len(theta), p, p))
+        self.alpha = np.empty((len(theta), n))
+        self.diagonal = np.empty((len(theta), n))
+        self.coefficients = np.empty((len(theta), p))
+        self.quadratic = np.empty(len(theta))
+        self.log_determinant = np.empty(len(theta))
+        step = max(1, CHUNK // n**2)
+        for start in range(0, len(theta), step):
+            self._factorise(slice(start, start + step))
+
+    def _factorise(self, part: slice) -> None:
+        A = self.rows.covariances(self.prior.parts(self._theta[part]))
+        log_determinant = np.empty(len(A))
+        for each, own in enumerate(A):
+            L, failed = lapack.dpotrf(own, lower=1, clean=1)
+            if failed:
+                L = np.eye(len(own))
+            log_determinant[each] = np.inf if failed else 2.0 * np.log(np.diagonal(L)).sum()
+            A[each] = lapack.dtrtri(L, lower=1)[0]
+        root, z = A, self._z[part]
+        q, r = np.linalg.qr(root @ self.rows.H)
+        error = (root @ z[:, :, None])[:, :, 0]
+        if self.rows.H.shape[1]:
+            explained = q.transpose(0, 2, 1) @ error[:, :, None]
+            # H has orthonormal columns, so a shift of z by a constant is one by its coordinates
+            shift = self._origin[part, None] * self.rows.H.sum(axis=0)
+            self.coefficients[part] = np.linalg.solve(r, explained)[:, :, 0] + shift
+        for _ in range(2):  # twice, so that what is left is orthogonal to the basis up to rounding
+            error = error - np.einsum("mip,mp->mi", q, np.einsum("mip,mi->mp", q, error))
+        projected = root - q @ (q.transpose(0, 2, 1) @ root)
+        self._root[part], self._q[part], self._r[part] = root, q, r
+        self.alpha[part] = np.einsum("mij,mi->mj", root, error)
+        self.diagonal[part] = np.einsum("mij,mij->mj", projected, projected)
+        least = EXPLAINED * np.einsum("mi,mi->m", z, z) + np.finfo(float).tiny
+        self.quadratic[part] = np.maximum(np.einsum("mi,mi->m", error, error), least)
+        logs = np.log(np.abs(np.diagonal(r, axis1=1, axis2=2))).sum(axis=1)
+        self.log_determinant[part] = log_determinant + 2.0 * logs
+
+    @property
+    def log_likelihood(self) -> Array:
+        """Log likelihood of the training rows, up to a constant, (M,)."""
+        fit = -0.5 * self.quadratic if self.rows.known is not None else -0.5 * self.degrees * np.log(self.quadratic)
+        return fit - 0.5 * self.log_determinant + self.log_slope
+
+    def take(self, draws: Array) -> Mixture:
+        """Some of the draws."""
+        return Mixture(self.prior, self.rows, self._theta[draws])
+
+    def joint(self, family: Family, H: Array, known: Array | None, draw: int) -> tuple[Array, Array]:
+        """Means, (m,), and covariances, (m, m), of the targets of new rows together, under one draw.
+
+        ``family`` is the kernel over the new rows; amplitudes that are integrated out are at their estimate.
+        """
+        one = self.take(np.array([draw]))
+        prediction = one.predict(family.X, H, known)
+        covariance = TrainingRows(family, H, np.zeros(len(H)), known).covariances(one.parts)[0]
+        k = self.rows.family.cross(one.parts.kernel, one.parts.linear, family.X)[0][0]
+        if one.parts.amplitude is not None:
+            k = k * one.parts.amplitude[0]
+        half = one._root[0] @ k
+        covariance -= half.T @ half
+        if H.shape[1]:
+            gap = np.linalg.solve(one._r[0].T, H.T) - one._q[0].T @ half
+            covariance += gap.T @ gap
+        if self.rows.known is None:
+            covariance *= one.quadratic[0] / max(one.degrees, 1)
+        return prediction.mean[0], covariance
+
+    def predict(self, new: Array, H: Array, known: Array | None) -> MixturePrediction:
+        """Predictions at m new inputs, with their mean basis, (m, p), and known noise variances, (m,)."""
+        k, variance = self.rows.family.cross(self.parts.kernel, self.parts.linear, new)
+        noise = self.parts.noise[:, None]
+        if self.parts.amplitude is not None:
+            amplitude = self.parts.amplitude[:, None]
+            k *= amplitude[:, :, None]
+            variance, noise = amplitude * variance, amplitude * noise
+        if known is not None:
+            noise = noise + known
+        half = self._root @ k
+        variance = np.maximum(variance - np.einsum("mit,mit->mt", half, half), 0.0) + noise
+        if H.shape[1]:
+            target = np.linalg.solve(self._r.transpose(0, 2, 1), np.broadcast_to(H.T, (len(k), *H.T.shape)))
+            gap = target - self._q.transpose(0, 2, 1) @ half
+            half += self._q @ gap
+            variance += np.einsum("mpt,mpt->mt", gap, gap)
+        weights = self._root.transpose(0, 2, 1) @ half
+        mean = np.einsum("mit,mi->mt", weights, self._z) + self._origin[:, None]
+        return MixturePrediction(weights, mean, variance)

@@ -1,0 +1,296 @@
+r"""Draws of hyperparameters from their posterior given training rows, by Hamiltonian Monte Carlo.
+
+With :math:`A = K + b\,x x' + \rho I` at some hyperparameters, :math:`C = A^{-1}`, mean basis H, transformed targets z,
+:math:`P = C - C H (H'CH)^{-1} H'C`, :math:`Q = z'Pz` and :math:`\nu = l - p` degrees of freedom, the likelihood with
+the coefficients of the mean (flat prior) and the amplitude a (prior :math:`1/a`) integrated out is
+
+.. math:: \log L = -\tfrac12 \log |A| - \tfrac12 \log |H'CH| - \tfrac{\nu}{2} \log Q + \sum_i \log T'(y_i) .  \tag{1}
+
+With :math:`\alpha = Pz` its gradient is :math:`\sum_{ij} W_{ij}\, \partial A_{ij}`,
+:math:`W = \tfrac12 (\tfrac{\nu}{Q} \alpha \alpha' - P)`. Where the noise of rows is known, a is a hyperparameter:
+:math:`A = a (K + b\,x x' + \rho I) + N`, :math:`-Q/2` replaces :math:`-\tfrac{\nu}{2} \log Q`, and 1 replaces
+:math:`\nu / Q`.
+
+The chains (Neal, "MCMC using Hamiltonian dynamics", 2011) run in parallel, so that one matrix product serves all of
+them. They start at the mode, with the inverse curvature there as metric, which is then estimated from their own draws.
+Bounds of hyperparameters reflect.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import blas, lapack
+from scipy.optimize import minimize
+
+from conformal_gp.gp.families import Family
+from conformal_gp.gp.hyperprior import HyperPrior, Parts
+from conformal_gp.gp.powers import power, power_slope
+from conformal_gp.threads import map_threads, stopping_point
+from conformal_gp.types import Array
+
+# Starts of the search for the mode: shifts of the log length scales, noise ratios, exponents.
+STARTS = ((0.5, 1e-3, 1.0), (1.5, 1e-4, 0.3), (1.0, 0.3, 0.5))
+SEARCH_STEPS = 50
+# Curvatures at the mode below this are raised to it: directions of which the rows say little.
+LEAST_CURVATURE = 0.15
+DIFFERENCE = 1e-2
+# Parallel chains, and steps of each before the first draw is kept. After each of these parts of the burn-in the metric
+# is estimated again; the last metric counts as this many draws.
+CHAINS = 8
+BURN_IN = (14, 10, 10)
+METRIC_WEIGHT = 10.0
+# Length of a trajectory in standard deviations of the posterior, and the acceptance rate that the step is adapted to.
+TRAJECTORY = 1.6
+ACCEPTANCE = 0.75
+MOST_LEAPS = 8
+# Hyperparameter vectors are taken in blocks of so many pairs of rows, which stay in the cache.
+BLOCK_PAIRS = 40_000
+# Quadratic forms below this share of the targets' squares are rounding.
+EXPLAINED = 1e-26
+# With fewer rows a second thread costs more than it gains.
+ROWS_FOR_THREADS = 80
+
+
+class TrainingRows(NamedTuple):
+    """Rows that hyperparameters are drawn for."""
+
+    family: Family
+    """The kernel over scaled inputs."""
+    H: Array
+    """(l, p): mean basis, orthonormal columns."""
+    y: Array
+    """(l,): targets, about 0 and 1 in size; or logarithms of targets where these are transformed."""
+    known: Array | None
+    """(l,): known noise variances in units of y."""
+
+    def covariances(self, parts: Parts) -> Array:
+        """A at each of some hyperparameter vectors, (C, l, l)."""
+        n = len(self.y)
+        pairs, variances, _ = self.family.matrices(parts.kernel, parts.linear)
+        A = np.empty((len(pairs), n, n))
+        i, j = np.tril_indices(n, -1)
+        A[:, i, j] = pairs
+        A[:, j, i] = pairs
+        diagonal = np.arange(n)
+        A[:, diagonal, diagonal] = variances + parts.noise[:, None]
+        if parts.amplitude is not None:
+            A *= parts.amplitude[:, None, None]
+        if self.known is not None:
+            A[:, diagonal, diagonal] += self.known
+        return A
+
+
+class LogPosterior:
+    """Logarithm of likelihood times prior, up to a constant, for several hyperparameter vectors at once."""
+
+    def __init__(self, prior: HyperPrior, rows: TrainingRows, n_jobs: int | None = 1):
+        self.prior = prior
+        self.rows = rows
+        n, p = rows.H.shape
+        self._degrees = n - p
+        i, j = np.tril_indices(n, -1)
+        self._lower = n * i + j  # places of pairs in a matrix, row by row
+        self._n_jobs = n_jobs if n >= ROWS_FOR_THREADS else 1
+        self._block = max(1, BLOCK_PAIRS // self._lower.size)
+
+    def __call__(self, theta: Array) -> tuple[Array, Array]:
+        """Values, (C,), and gradients, (C, p); minus infinity where a matrix is singular."""
+        stopping_point()
+        blocks = np.array_split(theta, -(-len(theta) // self._block))
+        if len(blocks) == 1:
+            return self._evaluate(theta)
+        parts = list(map_threads(self._evaluate, blocks, self._n_jobs))
+        return np.concatenate([value for value, _ in parts]), np.concatenate([gradient for _, gradient in parts])
+
+    def _evaluate(self, theta: Array) -> tuple[Array, Array]:
+        likelihood, gradient = self._likelihood(theta)
+        density, density_gradient = self.prior.log_density(theta)
+        value = likelihood + density
+        gradient = np.where(np.isfinite(value)[:, None], gradient + density_gradient, 0.0)
+        return value, gradient
+
+    def _likelihood(self, theta: Array) -> tuple[Array, Array]:
+        """Equation (1), and its gradient."""
+        H, y = self.rows.H, self.rows.y
+        n, p = H.shape
+        kernel, linear, noise, exponent, amplitude = self.prior.parts(theta)
+        pairs, variances, pullback = self.rows.family.matrices(kernel, linear)
+        variances = variances + noise[:, None]
+        scale = np.ones(len(theta)) if amplitude is None else amplitude
+        z = np.broadcast_to(y, (len(theta), n))
+        if exponent is not None:
+            z = power(y, exponent[:, None])
+        if p:
+            z = z - z.mean(axis=1, keepdims=True)
+
+        # A, row by row: LAPACK reads the lower triangle of a row-major matrix as an upper one
+        A = np.empty((len(theta), n, n))
+        flat = A.reshape(len(theta), -1)
+        flat[:, self._lower] = scale[:, None] * pairs
+        flat[:, :: n + 1] = scale[:, None] * variances
+        if self.rows.known is not None:
+            flat[:, :: n + 1] += self.rows.known
+        value = np.full(len(theta), -np.inf)
+        solved = np.zeros((len(theta), n, p + 1))
+        for each in range(len(theta)):
+            upper, failed = lapack.dpotrf(A[each].T, lower=0, clean=0, overwrite_a=1)
+            if failed:
+                continue
+            value[each] = -np.log(np.diagonal(upper)).sum()
+            solved[each] = lapack.dpotrs(upper, np.column_stack([H, z[each]]), lower=0)[0]
+            lapack.dpotri(upper, lower=0, overwrite_c=1)
+        fine = np.isfinite(value)
+
+        # V V' = C H (H'CH)^-1 H'C
+        CH, alpha = solved[:, :, :p], solved[:, :, p]
+        V = np.zeros((len(theta), n, 1 + p))
+        if p and fine.any():
+            R = np.linalg.cholesky(H.T @ CH[fine])
+            V[fine, :, 1:] = np.linalg.solve(R, CH[fine].transpose(0, 2, 1)).transpose(0, 2, 1)
+            value[fine] -= np.log(np.diagonal(R, axis1=1, axis2=2)).sum(axis=1)
+            alpha = alpha - (V[:, :, 1:] @ (V[:, :, 1:].transpose(0, 2, 1) @ z[:, :, None]))[:, :, 0]
+        Q = np.einsum("ci,ci->c", z, alpha)
+        fine &= EXPLAINED * np.einsum("ci,ci->c", z, z) < Q
+        value[~fine] = -np.inf
+        Q = np.where(fine, Q, 1.0)
+        if self.rows.known is None:
+            value -= 0.5 * self._degrees * np.log(Q)
+            weight = self._degrees / Q
+        else:
+            value -= 0.5 * Q
+            weight = np.ones(len(theta))
+        by_exponent = np.zeros(len(theta))
+        if exponent is not None:
+            value += (exponent - 1.0) * y.sum()
+            slope = power_slope(y, exponent[:, None])
+            by_exponent = y.sum() - weight * np.einsum("ci,ci->c", alpha, slope)
+
+        # W = (V V' - C) / 2, with the square root of ν / Q times α in the first column of V
+        V[:, :, 0] = np.sqrt(weight)[:, None] * alpha
+        for each in np.flatnonzero(fine).tolist():
+            blas.dsyrk(0.5, V[each].T, beta=-0.5, c=A[each].T, trans=1, lower=0, overwrite_c=1)
+        by_pair = 2.0 * scale[:, None] * flat[:, self._lower]  # a pair is two entries of the matrix
+        by_variance = scale[:, None] * flat[:, :: n + 1]
+        by_kernel, by_linear = pullback(by_pair, by_variance)
+        gradient = self.prior.gradient(
+            by_kernel,
+            linear=by_linear,
+            noise=noise * by_variance.sum(axis=1),
+            exponent=by_exponent,
+            amplitude=np.einsum("ij,ij->i", by_pair, pairs) + np.einsum("ij,ij->i", by_variance, variances),
+        )
+        return value, gradient
+
+
+def find_mode(target: LogPosterior, n_jobs: int | None) -> Array:
+    """Hyperparameters of the highest posterior density, by searches from several starts."""
+    bounds = target.prior.bounds
+    family = target.rows.family
+    centre = 0.5 * np.log(family.X.shape[1])
+    starts = [
+        target.prior.start(family.start + (centre + step) * family.is_length, noise, exponent)
+        for step, noise, exponent in STARTS
+    ]
+
+    def objective(theta: Array) -> tuple[float, Array]:
+        value, gradient = target(theta[None])
+        if not np.isfinite(value[0]):
+            return np.inf, np.zeros(theta.size)
+        return -value[0], -gradient[0]
+
+    def search(start: Array) -> tuple[float, Array]:
+        options = {"maxiter": SEARCH_STEPS}
+        found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        return found.fun, found.x
+
+    results = list(map_threads(search, starts, n_jobs if target.rows.y.size >= ROWS_FOR_THREADS else 1))
+    return min(results, key=lambda found: found[0])[1]
+
+
+def laplace_covariance(target: LogPosterior, mode: Array) -> Array:
+    """Inverse of the posterior's curvature at its mode, bounded."""
+    p = mode.size
+    steps = DIFFERENCE * np.eye(p)
+    ends = np.clip(np.concatenate([mode + steps, mode - steps]), *target.prior.bounds.T)
+    gradients = target(ends)[1]
+    length = np.diagonal(ends[:p] - ends[p:])
+    curvature = -(gradients[:p] - gradients[p:]) / length[:, None]
+    values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T))
+    return (vectors / np.maximum(values, LEAST_CURVATURE)) @ vectors.T
+
+
+def sample_posterior(target: LogPosterior, n_draws: int, thinning: int, seed: int, n_jobs: int | None) -> Array:
+    """Draws from the posterior, (n_draws, p); they do not depend on ``n_jobs``.
+
+    Of the draws of each chain after the burn-in, every ``thinning``-th is kept.
+    """
+    mode = find_mode(target, n_jobs)
+    if mode.size == 0:
+        return np.zeros((n_draws, 0))
+    chains = _Chains(target, mode, laplace_covariance(target, mode), np.random.default_rng(seed))
+    for steps in BURN_IN:
+        positions = [chains.step(adapt=True) for _ in range(steps)]
+        chains.adapt_metric(np.concatenate(positions[steps // 3 :]))
+    kept = []
+    for number in range(1, thinning * -(-n_draws // CHAINS) + 1):
+        theta = chains.step(adapt=number <= 4)
+        if number % thinning == 0:
+            kept.append(theta)
+    return np.concatenate(kept)[:n_draws]
+
+
+class _Chains:
+    """Positions of parallel chains, their metric and step size."""
+
+    def __init__(self, target: LogPosterior, mode: Array, covariance: Array, rng: np.random.Generator):
+        self._target = target
+        self._rng = rng
+        self._low, high = target.prior.bounds.T
+        self._width = high - self._low
+        self._covariance = covariance
+        self._root = np.linalg.cholesky(covariance)
+        self._step = 0.7 / mode.size**0.25
+        self._position = np.tile(mode, (CHAINS, 1))
+        self._value, self._gradient = self._density(self._position)
+
+    def _folded(self, position: Array) -> tuple[Array, Array]:
+        """Hyperparameters of positions beyond bounds, which reflect, and the sign of the derivative."""
+        beyond = np.mod(position - self._low, 2.0 * self._width)
+        falling = beyond > self._width
+        return self._low + np.where(falling, 2.0 * self._width - beyond, beyond), np.where(falling, -1.0, 1.0)
+
+    def _density(self, position: Array) -> tuple[Array, Array]:
+        theta, sign = self._folded(position)
+        value, gradient = self._target(theta)
+        return value, gradient * sign
+
+    def adapt_metric(self, draws: Array) -> None:
+        """Estimate the metric from draws of all chains; the last one counts as some draws."""
+        weight = METRIC_WEIGHT / (METRIC_WEIGHT + len(draws))
+        self._covariance = weight * self._covariance + (1.0 - weight) * np.cov(draws.T).reshape(self._root.shape)
+        self._root = np.linalg.cholesky(self._covariance)
+
+    def step(self, adapt: bool) -> Array:
+        """Move each chain along a trajectory and accept or reject; hyperparameters of the chains, (C, p)."""
+        rng = self._rng
+        momentum = rng.standard_normal(self._position.shape)
+        size = self._step * rng.uniform(0.8, 1.2)
+        leaps = int(np.clip(round(TRAJECTORY * rng.uniform(0.6, 1.4) / size), 1, MOST_LEAPS))
+        position, value, gradient, velocity = self._position, self._value, self._gradient, momentum
+        for _ in range(leaps):
+            velocity = velocity + 0.5 * size * (gradient @ self._root)
+            position = position + size * (velocity @ self._root.T)
+            value, gradient = self._density(position)
+            velocity = velocity + 0.5 * size * (gradient @ self._root)
+        # Metropolis: accept with the ratio of exp(log density - kinetic energy)
+        change = value - self._value - 0.5 * ((velocity**2).sum(axis=1) - (momentum**2).sum(axis=1))
+        chance = np.exp(np.minimum(np.where(np.isnan(change), -np.inf, change), 0.0))
+        accepted = rng.uniform(size=CHAINS) < chance
+        self._position = np.where(accepted[:, None], position, self._position)
+        self._value = np.where(accepted, value, self._value)
+        self._gradient = np.where(accepted[:, None], gradient, self._gradient)
+        if adapt:
+            self._step *= np.exp(0.4 * (chance.mean() - ACCEPTANCE))
+        return self._folded(self._position)[0]
