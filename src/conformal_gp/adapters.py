@@ -69,8 +69,8 @@ def from_process(
         The constant m.
     design : array-like of int or None, default=None
         Row numbers of the training rows that hyperparameters and mean were learnt from. None is all of them: coverage
-        is not exact. Else these stay in the process, the others are ranked, and coverage is exact; an empty list says
-        that values were fixed beforehand, or learnt from other data. That it is true, only you know.
+        is not guaranteed. Else these stay in the process, the others are calibration rows, and coverage is guaranteed;
+        an empty list says that values were fixed beforehand, or learnt from other data. That it is true, only you know.
     gamma : float in [1, inf], default=2.0
         As in :class:`~conformal_gp.ConformalGPRegressor`.
 

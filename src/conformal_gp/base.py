@@ -123,7 +123,7 @@ class ConformalRegressor(PredictiveDistributions, ExplainedIntervals, RegressorM
         unseen = self._encoding is not None and self._encoding.unseen != "error"
         guarantee = result.guarantee.format(n_ranked=self._predictor.n_ranked)
         self.guarantee_ = f"{guarantee} {UNSEEN_CONDITION}" if unseen else guarantee
-        if self._groups is not None and self.guarantee_.startswith("Exact"):
+        if self._groups is not None and self.guarantee_.startswith("Valid"):
             self.guarantee_ += f" That holds in each of {len(self._groups.labels)} groups by itself."
 
     @abstractmethod

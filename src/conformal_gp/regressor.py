@@ -48,7 +48,7 @@ class ConformalGPRegressor(ConformalRegressor):
 
     Full (transductive) conformal prediction on Gaussian process regression, after Papadopoulos (2024): for rows
     that are exchangeable, a region of confidence level :math:`1 - \delta` holds a new label with probability at least
-    :math:`1 - \delta`, however wrong the model is. ``guarantee_`` says whether that is exact for a given fit.
+    :math:`1 - \delta`, however wrong the model is. ``guarantee_`` says whether that holds for a given fit.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class ConformalGPRegressor(ConformalRegressor):
         How hyperparameters are tuned.
 
         - "integrated": averaged over draws, weighted by the likelihood of all training rows and the test row with each
-          candidate label. All rows are calibration rows and nothing is split. Valid up to 20 rows, where draws come
+          candidate label. All rows are calibration rows and nothing is split. Valid up to 12 rows, where draws come
           from the prior; beyond, where they come from a Markov chain, valid up to Monte Carlo error. Takes ``gamma=2``,
           one kernel, no ``design`` and no given ``difficulty``.
         - "holdout": by maximum likelihood on design rows; all rows predict, the others are calibration rows. Valid.
@@ -118,7 +118,7 @@ class ConformalGPRegressor(ConformalRegressor):
         greatest label if one in a hundred is equal to it. Should more than one other row lie outside, they are dropped.
     scale_inputs : bool, default=True
         Bring inputs to a common scale: mean 0 and standard deviation 1 over design rows ("holdout") or training rows;
-        with "integrated" and up to 20 rows each input is divided by the range of the middle half of training rows and
+        with "integrated" and up to 12 rows each input is divided by the range of the middle half of training rows and
         test row together, over 1.5, rounded to a power of 2, so that no row is treated differently.
     n_restarts : int, default=3
         Random starts of the optimiser besides the given one.
@@ -158,7 +158,7 @@ class ConformalGPRegressor(ConformalRegressor):
     design_ : ndarray of int
         Design rows; empty when there are none.
     guarantee_ : str
-        Whether the coverage of this fit is exact, and why.
+        Whether the coverage of this fit is guaranteed, and why.
     input_range_ : ndarray of shape (2, n_features)
         Least and greatest value of each input in the training rows; see :meth:`beyond_training`.
     n_features_in_ : int
@@ -269,7 +269,7 @@ class ConformalGPRegressor(ConformalRegressor):
         >>> from conformal_gp import ConformalGPRegressor
         >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
         >>> model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0]).guarantee_[:5]
-        'Exact'
+        'Valid'
         """
         with all_or_nothing(self):
             X = self._learn_groups(X, groups, unseen_groups)

@@ -11,9 +11,9 @@ and that of the test row has a = 0, b = 1. The posterior weight of draw m given 
 .. math:: w_m(y) \propto c_m\, s_m^{-1/2} (Q_m + t^2)^{-(\nu + 1)/2}\, T_m'(y),
 
 with c the ratio of prior to proposal, times what the likelihood has in addition to Q. The score of row i is the
-absolute value of :math:`e_i = \sum_m w_m u_{im}`, or :math:`e_i` itself for signed scores. With one draw it is the score of
-:mod:`conformal_gp.conformal.lines` with :math:`\gamma = 2`, up to a common factor. Dividing :math:`e_i` by its spread
-over draws was tried: labels far out, of which draws disagree, then re-enter regions.
+absolute value of :math:`e_i = \sum_m w_m u_{im}`, or :math:`e_i` itself for signed scores. With one draw it is the
+score of :mod:`conformal_gp.conformal.lines` with :math:`\gamma = 2`, up to a common factor. Dividing :math:`e_i` by its
+spread over draws was tried: labels far out, about which draws disagree, then re-enter regions.
 
 All of it is a function of the augmented set that does not depend on which row is the test row, if the draws do not
 depend on the training rows: the theorem then holds for any number of draws.

@@ -99,7 +99,7 @@ class Search:
         excess = self._f(positions)
         for _ in range(DOUBLINGS):
             # a level that needs no weight has an infinite f and no end
-            inside: Mask = (np.isfinite(excess) & (excess >= 0.0)).any(axis=2)
+            inside: Mask = np.any(np.isfinite(excess) & (excess >= 0.0), axis=2)
             left = inside[:, 0] & (positions[:, 0] > self._curves.lowest) & (self._sign <= 0)
             right = inside[:, -1] & (self._sign >= 0)
             if not (left.any() or right.any()):

@@ -38,8 +38,8 @@ LEAST_CURVATURE = 0.15
 DIFFERENCE = 1e-2
 # Parallel chains, and steps of each before the first draw is kept. After each of these parts of the burn-in the metric
 # is estimated again; the last metric counts as this many draws.
-CHAINS = 8
-BURN_IN = (14, 10, 10)
+CHAINS = 6
+BURN_IN = (12, 8, 8)
 METRIC_WEIGHT = 10.0
 # Length of a trajectory in standard deviations of the posterior, and the acceptance rate that the step is adapted to.
 TRAJECTORY = 1.6

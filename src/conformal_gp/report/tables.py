@@ -70,13 +70,15 @@ def in_short(held_out: HeldOut, X: Any, n_rows: int) -> str:
 
 def guarantee(model: Any) -> str:
     """What the intervals promise, and the model's own words on it."""
-    opening = "These intervals are not exactly guaranteed."
+    opening = "These intervals are not guaranteed."
     meaning = (
         "Ask for 95%, and of new rows like these about 95 in 100 should have their label inside, but it can be fewer. "
-        "Other ways of tuning give the full guarantee: the default is one of them."
+        "The default way of tuning has a guarantee."
     )
-    if model.guarantee_.startswith("Exact"):
+    if model.guarantee_.startswith("Valid"):
         opening = "These intervals are guaranteed."
+        if not model.guarantee_.startswith("Valid:"):
+            opening = "These intervals are guaranteed up to Monte Carlo error."
         meaning = (
             "Ask for 95%, and of new rows like these at least 95 in 100 have their label inside, on average over data "
             "sets and rows. It does not matter whether the model is right: a poor model gives wide intervals, not "

@@ -22,15 +22,14 @@ from conformal_gp.tuning.settings import Settings, check_kernel, explained
 from conformal_gp.types import Array, Rows
 
 # Up to so many rows draws come from the prior, and the guarantee holds for any number of them.
-ROWS_FOR_PRIOR = 20
+ROWS_FOR_PRIOR = 12
 PRIOR_DRAWS = 2048
 PRIOR_SEED = 0
-# Draws of the chain: so many entries of an array over draws and pairs of rows, but at least and at most so many. With
-# few rows more draws cost little.
-DRAW_ENTRIES = 2_500_000
+# Draws of the chain: so many over the number of rows, but at least and at most so many.
+DRAWS_TIMES_ROWS = 10_000
 DRAWS = (64, 256)
 # Draws that a chain goes through for one that is kept, with at most so many rows, and with more.
-THINNING = ((60, 3), (150, 2))
+THINNING = ((60, 3), (100, 2))
 # Rows are added without new draws as long as this share of them is effective.
 LEAST_EFFECTIVE = 0.3
 # With more inputs than this, those of one categorical variable share a length scale, and then all inputs do.
@@ -168,7 +167,7 @@ def with_draws(plan: Averaging, rows: Points, y: Array, seed: int, n_jobs: int |
     plan = replace(plan, scaling=scaling)
     training = plan.training_rows(Inputs(rows, scaling, plan.mean), y)
     target = LogPosterior(plan.prior(training.family), training, n_jobs)
-    n_draws = int(np.clip(DRAW_ENTRIES // y.size**2, *DRAWS))
+    n_draws = int(np.clip(DRAWS_TIMES_ROWS // y.size, *DRAWS))
     thinning = next((each for most, each in THINNING if y.size <= most), 1)
     theta = sample_posterior(target, n_draws, thinning, seed, n_jobs)
     # the proposal is the posterior of these rows: prior over proposal is one over their likelihood

@@ -144,7 +144,7 @@ def low_rank(
     else:
         Z = independent(learnt.kernel, learnt.scaling.transform(inducing))
         left_out = _left_out(prior(Z), own, labels)
-        condition = ", if the inducing inputs given do not come from the latter"
+        condition = ", if the inducing inputs given do not come from calibration rows"
     learns = tuning == "holdout"
     return LowRankModel(
         kernel=learnt.kernel,
@@ -157,8 +157,8 @@ def low_rank(
         limited=limited,
         design=design,
         guarantee=(
-            f"Exact: everything that was learnt, a process with {len(Z)} inducing inputs, comes from {design.size} "
-            f"design rows and the other {{n_ranked}} are ranked, so {PROMISE}{condition}."
+            f"Valid: everything that was learnt, a process with {len(Z)} inducing inputs, comes from {design.size} "
+            f"design rows and the other {{n_ranked}} are calibration rows, so {PROMISE}{condition}."
         ),
         warp=learnt.warp,
         difficulty=choose_difficulty(settings, left_out, learnt.warp, own.X, y),

@@ -32,16 +32,19 @@ from conformal_gp.types import Array, Rows
 
 # Sentences of ``guarantee_``.
 PROMISE = (
-    "if new rows are like these (exchangeable), intervals hold the label of a new row at least as often as they say"
+    "if new rows are exchangeable with the training rows, intervals cover the label of a new row at least as often as "
+    "they say"
 )
-FIXED_GUARANTEE = f"Exact: kernel and noise were fixed beforehand and all rows enter alike, so {PROMISE}."
+FIXED_GUARANTEE = (
+    f"Valid: kernel and noise were fixed beforehand and all training rows are calibration rows, so {PROMISE}."
+)
 SCALED_GUARANTEE = (
-    "Not exact: inputs were scaled by the training rows alone, so coverage can differ slightly from the level; "
-    "with scale_inputs=False it is exact."
+    "Not valid in general: inputs were scaled by the training rows alone, so coverage can differ slightly from the "
+    "level; with scale_inputs=False it is valid."
 )
 TRAIN_GUARANTEE = (
-    "Not exact: hyperparameters and mean function were learnt from the training rows alone, so coverage can fall "
-    "below the level, most with few rows or many hyperparameters."
+    "Not valid in general: hyperparameters and mean function were learnt from the training rows alone, so coverage "
+    "can fall below the level, most with few rows or many hyperparameters."
 )
 UNSEEN_CONDITION = (
     "That includes rows of unseen categories only if the list of categories was fixed before rows were divided into "
@@ -75,7 +78,7 @@ class TuningResult(ABC):
     mean: str
     gamma: float
     guarantee: str
-    """A sentence, in which ``{n_ranked}`` stands for the number of ranked rows."""
+    """A sentence, in which ``{n_ranked}`` stands for the number of calibration rows."""
     design: Rows = field(default_factory=lambda: NO_ROWS)
     """Rows that are not ranked."""
     warp: Warp | None = None
@@ -265,6 +268,6 @@ def holdout(
 
 def _learnt_guarantee(n_design: int) -> str:
     return (
-        f"Exact: scaling and hyperparameters were learnt from {n_design} design rows and the other {{n_ranked}} are "
-        f"ranked, so {PROMISE}."
+        f"Valid: scaling and hyperparameters were learnt from {n_design} design rows and the other {{n_ranked}} are "
+        f"calibration rows, so {PROMISE}."
     )
