@@ -25,7 +25,7 @@ IN_USE = Path(conformal_gp.__file__).parent  # the checkout, or an installed whe
 START, END = "<!-- walk: start -->", "<!-- walk: end -->"
 
 WAYS: dict[str, Callable[[], Any]] = {
-    "augmented": lambda: ConformalGPRegressor(tuning="augmented"),
+    "integrated": lambda: ConformalGPRegressor(tuning="integrated"),
     "holdout": lambda: ConformalGPRegressor(tuning="holdout", random_state=0),
     "train": lambda: ConformalGPRegressor(tuning="train", random_state=0),
     "fixed": lambda: ConformalGPRegressor(tuning="fixed", noise_variance=0.1),
