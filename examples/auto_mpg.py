@@ -1,4 +1,4 @@
-"""Fuel consumption of 392 cars: error bars of a plain Gaussian process beside guaranteed ones.
+"""Fuel consumption of 392 cars: error bars of a standard Gaussian process compared with guaranteed ones.
 
 Ten-fold cross-validation on the bundled Auto-mpg data: every car is predicted from the other nine folds. Prints mean
 width and miscoverage at three levels and draws the 99% intervals of all held-out cars.

@@ -2,9 +2,9 @@
 Widths that follow the difficulty
 =================================
 
-A Gaussian process with one noise variance gives intervals of one width, for easy and hard rows alike. The default
-learns from design rows where the process errs more than it thinks, and divides scores by this *difficulty*. Design rows
-are not ranked, so the guarantee is untouched.
+A Gaussian process with one noise variance gives intervals of one width, for easy and for hard rows. Beyond 500 rows the
+default learns from tuning rows where errors are larger than the process expects, and divides scores by this
+*difficulty*. Tuning rows do not calibrate, so the guarantee is kept.
 """
 
 # %%

@@ -2,8 +2,8 @@
 Drift: when did cars change?
 ============================
 
-The guarantee needs rows that are exchangeable. Where they come in the order of time they can be asked: the p-value of
-each car among those before it is uniform if they are, and a martingale that bets against it grows if they are not.
+The guarantee needs exchangeable rows. Rows in the order of time can be tested: if they are exchangeable, the p-value of
+each car among those before it is uniform, and if they are not, a martingale that bets against it grows.
 """
 
 # %%
@@ -25,7 +25,7 @@ orders = {"in the order of years": np.lexsort((rng.uniform(size=y.size), year)),
 first = int((year <= 72).sum())
 found = {}
 for name, order in orders.items():
-    model = ConformalGPRegressor(random_state=0).fit(X[order[:first]], y[order[:first]])
+    model = ConformalGPRegressor(tuning="holdout", random_state=0).fit(X[order[:first]], y[order[:first]])
     p_values = drift.online_p_values(model, X[order[first:]], y[order[first:]], random_state=0)
     found[name] = drift.Drift(p_values, numbers=np.arange(first, y.size))
     print(f"{name}: {found[name]}")

@@ -2,7 +2,7 @@
 First intervals: fuel consumption of cars
 =========================================
 
-Fit, predict, and see whether the promise holds, on the bundled Auto-mpg data: 392 cars of the years 1970 to 1982,
+Fit, predict, and check coverage, on the bundled Auto-mpg data: 392 cars of the years 1970 to 1982,
 seven inputs, miles per gallon as the label.
 """
 
@@ -33,14 +33,13 @@ for level, share, width in zip(levels, coverage(y_test, intervals), mean_width(i
 IntervalDisplay.from_estimator(model, X_test, y_test, confidence_level=0.9, target_name="miles per gallon")
 
 # %%
-# One fit holds all levels. The share of labels inside follows the level, up to the scatter of 92 labels, which the
-# band shows.
+# One fit serves all levels. The coverage follows the level, up to the variability of 92 labels, which the band shows.
 
 CoverageDisplay.from_estimator(model, X_test, y_test)
 
 # %%
 # Miles per gallon against weight alone, so that the whole model fits in a picture: nested intervals at three levels.
-# Heavy cars are alike; light ones are not, and widths follow.
+# Heavy cars are similar; light ones differ more, and widths follow.
 
 weight = X_train[["weight"]]
 one_input = ConformalGPRegressor(random_state=0).fit(weight, y_train)
@@ -49,7 +48,7 @@ PredictionBandDisplay.from_estimator(
 )
 
 # %%
-# What kind of guarantee a fit has, it says itself:
+# ``guarantee_`` states what the fit guarantees:
 
 print(model.guarantee_)
 

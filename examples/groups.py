@@ -2,9 +2,9 @@
 Coverage in every group
 =======================
 
-A guarantee over all rows together may be kept by too many rows of one kind and too few of another. With ``groups`` each
-test row is ranked among the training rows of its own group, and the level holds in each group by itself. The model is
-still one of all rows.
+Marginal coverage can be too high in one group of rows and too low in another. With ``groups`` each test row is
+calibrated on the training rows of its own group, and coverage is guaranteed in each group. There is still one model of
+all rows.
 """
 
 # %%
@@ -42,8 +42,8 @@ for how, found in shares.items():
     print(f"{how:18}", ", ".join(f"{name} {share:.0%}" for name, share in zip(names.values(), means, strict=True)))
 
 # %%
-# Ranked among all rows, European and Japanese cars get less than they were promised, and American ones more. By group
-# each has its 80%, a little more where a group has few ranked rows.
+# Calibrated on all rows, European and Japanese cars are covered less often than stated, and American ones more often. By
+# group each has its 80%, a little more if a group has few calibration rows.
 
 figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 for (how, found), nudge, colour in zip(shares.items(), (-0.12, 0.12), ("#d55e00", "#0072b2"), strict=True):

@@ -2,8 +2,8 @@
 Rows that come later: intervals that grow better without a new fit
 ==================================================================
 
-Labels of an experiment come in batches. The model is tuned on the first rows, and ``partial_fit`` adds the others to
-those that are ranked: it costs a fraction of a fit, and coverage stays exact.
+Results of an experiment come in batches. The model is tuned on the first rows, and ``partial_fit`` adds the others as
+calibration rows. That costs a fraction of a fit, and coverage stays valid.
 """
 
 # %%
@@ -37,8 +37,8 @@ print("labels inside:", coverage(y_new, model.predict_interval(X_new, levels)).r
 
 # %%
 # Hyperparameters stay those of the first 40 rows. But all rows predict, so that widths fall towards those of an oracle
-# that knows the curve and has to allow for the noise alone. The 20 rows that were ranked before the first batch would
-# not even have reached 97.5%, which takes 39.
+# that is given the curve and has to allow for the noise alone. The 20 calibration rows before the first batch would not
+# have supported 97.5%, which needs 39.
 
 start = time.perf_counter()
 ConformalGPRegressor(tuning="holdout", design=40, random_state=0).fit(X, y)

@@ -2,9 +2,9 @@ r"""
 p-values: labels that do not fit
 ================================
 
-``predict_p`` gives the p-value of a label: the share of rows that fit in with the others no better than it does. Of
-honest labels, at most a share :math:`\delta` have :math:`p \le \delta`, whatever the model. So a p-value is an alarm
-whose rate of false alarms is known beforehand.
+``predict_p`` gives the p-value of a label: the share of rows that fit in with the others no better than it does. At most
+a share :math:`\delta` of correct labels has :math:`p \le \delta`, whatever the model. So a p-value is an alarm with a
+known rate of false alarms.
 """
 
 # %%
@@ -25,7 +25,7 @@ wrong = np.zeros(new.size, dtype=bool)
 wrong[rng.choice(new.size, 20, replace=False)] = True
 labels[wrong] = 235.215 / labels[wrong]
 
-model = ConformalGPRegressor(tuning="augmented").fit(X[train], y[train])  # ranks all rows
+model = ConformalGPRegressor().fit(X[train], y[train])  # up to 500 rows, all are calibration rows
 p = model.predict_p(X[new], labels)
 for delta in (0.01, 0.05):
     flagged = p <= delta

@@ -2,9 +2,9 @@
 A surrogate of an expensive simulator
 =====================================
 
-A simulator gives the same answer for the same inputs, and each run is dear. Engineers fit a Gaussian process to some
+A simulator gives the same answer for the same inputs, and each run is expensive. Engineers fit a Gaussian process to some
 sixty runs, a surrogate, and read its error bars. Without noise these are narrow, and whether they are right depends on
-the model alone. Conformal intervals of the same process hold what they say.
+the model alone. Conformal intervals of a Gaussian process cover as often as they say.
 """
 
 # %%
@@ -45,7 +45,7 @@ for _ in range(30):
     half = std[:, None] * norm.ppf(0.5 + 0.5 * np.array(levels))
     bars = np.stack([mean[:, None] - half, mean[:, None] + half], axis=1)
 
-    conformal = ConformalGPRegressor(n_restarts=0, random_state=0).fit(X, y).predict_interval(X_new, levels)
+    conformal = ConformalGPRegressor().fit(X, y).predict_interval(X_new, levels)
     for name, intervals in (("kriging", bars), ("conformal", conformal)):
         shares[name].append(coverage(y_new, intervals))
         widths[name].append(mean_width(intervals))

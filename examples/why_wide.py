@@ -2,13 +2,13 @@
 Why is this interval wide?
 ==========================
 
-An interval can be wide because no training row is near, because rows like it are hard to predict, because few rows are
-ranked, or because one of these has an odd label. ``explain_interval`` tells these apart, and names the rows that
-decide.
+An interval can be wide because no training row is near, because similar rows are hard to predict, because few rows
+calibrate, or because one of these has an odd label. ``explain_interval`` distinguishes these cases, and names the rows
+that decide.
 """
 
 # %%
-# Rows that are noisy on the left, sparse on the right, and one label with a slip of the pen.
+# Rows that are noisy on the left, sparse on the right, and one mistyped label.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,7 +27,7 @@ for sentence in model.explain_interval(rows, confidence_level=0.99).sentences():
     print(sentence)
 
 # %%
-# Of 99 ranked rows the oddest decides a 99% interval, everywhere: the mistaken one. With the next rows intervals are a
+# Of 99 calibration rows the oddest decides a 99% interval, everywhere: the mistaken one. With the next rows intervals are a
 # fraction as wide, so this label is worth a second look. What is left tells rows apart: difficulty on the left,
 # distance on the right.
 

@@ -3,8 +3,7 @@ When a Gaussian process's error bars are wrong
 ==============================================
 
 The speed of 209 processors (the bundled CPU data) has a few very fast machines. A Gaussian process with normal noise
-makes its bars too wide for most and far too short for the rest. Conformal intervals from the same process hold their
-level.
+makes its bars too wide for most and far too short for the rest. Conformal intervals attain their level.
 """
 
 # %%
