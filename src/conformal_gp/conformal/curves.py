@@ -34,11 +34,6 @@ import numpy as np
 from conformal_gp.gp.powers import inverse_power, power
 from conformal_gp.types import Array, Mask, Rows
 
-# Draws of less weight than this, relative to the largest, over the whole range of labels are left out: scores then
-# change by less than what counts as a tie.
-NEGLIGIBLE = 1e-9
-# Labels at which this is found out, in units of the predictive standard deviation.
-PROBES = np.array([-30.0, -6.0, -2.0, 0.0, 2.0, 6.0, 30.0])
 # Logarithms of labels that are looked at, relative to the geometric mean of the targets.
 SMALLEST_LOG = -60.0
 LARGEST_LOG = 300.0
@@ -87,13 +82,6 @@ class Draws(NamedTuple):
     variance: Array
     """(M, m): s."""
 
-    def take(self, kept: Rows) -> Draws:
-        """Some of the draws."""
-        exponent = None if self.exponent is None else self.exponent[kept]
-        found = [part[kept] for part in (self.weights, self.mean, self.variance)]
-        ours = self.alpha[kept], self.diagonal[kept], self.quadratic[kept]
-        return Draws(*ours, self.degrees, self.log_ratio[kept], exponent, *found)
-
 
 class Curves:
     """Scores of n calibration rows and of the test row, for m test rows, at any labels.
@@ -114,10 +102,6 @@ class Curves:
         self._signs = signs
         self.n_new = draws.mean.shape[1]
         self._exponent, self._centre, self._scale = self._location()
-        probes = self.labels(PROBES + np.zeros((self.n_new, 1)))
-        kept = np.flatnonzero((self._weights(probes)[0] > NEGLIGIBLE).any(axis=(0, 2)))
-        if kept.size < draws.quadratic.size:
-            self._draws = draws.take(kept)
 
     def take(self, rows: Rows) -> Curves:
         """Curves of some of the test rows."""
