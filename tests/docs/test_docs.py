@@ -159,4 +159,4 @@ def test_the_readme_gives_what_it_says():
         exec(block.code, namespace)
     assert block.output is not None
     assert_alike(printed.getvalue(), block.output)
-    assert namespace["model"].guarantee_.startswith("Exact")
+    assert namespace["model"].guarantee_.startswith("Valid")
