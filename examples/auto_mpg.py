@@ -55,10 +55,10 @@ def main() -> None:
     X, y = load_auto_mpg(return_X_y=True)
     print(f"Auto-mpg: {y.size} cars, {X.shape[1]} inputs; ten-fold cross-validation", flush=True)
     process = ConformalGPRegressor(tuning="train", n_restarts=0, random_state=0)
-    plain = cross_validate_intervals({"same process": process}, X, y, LEVELS, plain="plain process")
+    plain = cross_validate_intervals({"same process": process}, X, y, LEVELS, plain="standard GP")
     ours = cross_validate_intervals({"conformal-gp": ConformalGPRegressor(random_state=0)}, X, y, LEVELS)
-    mean = plain.prediction["plain process"]
-    intervals = {"plain process": plain.intervals["plain process"]} | ours.intervals
+    mean = plain.prediction["standard GP"]
+    intervals = {"standard GP": plain.intervals["standard GP"]} | ours.intervals
 
     print(f"\n{'':14}{'mean width (miles per gallon)':>30}{'labels outside, %':>30}")
     print(f"{'level':14}" + 2 * ("".join(f"{level:10.0%}" for level in LEVELS)))

@@ -3,7 +3,7 @@ Inputs of another distribution
 ==============================
 
 Training inputs are spread evenly, test inputs are where the noise is. Their labels follow the same law, so with the
-ratio of both densities rows can be weighted, and the guarantee holds for the test rows too.
+ratio of both densities rows can be weighted, and the guarantee applies to the test rows too.
 """
 
 # %%

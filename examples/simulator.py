@@ -60,7 +60,7 @@ for name in shares:
 # %%
 # Kriging's error bars are far from their level, here by being too wide: a process that is smoother in the middle than
 # at the rims spreads its doubt evenly. In other simulators they are too short. Nobody can tell which beforehand. The
-# conformal ones hold their level, and where the bars were too wide they save that width.
+# conformal ones attain their level, and are narrower if the bars were too wide.
 
 figure, ax = plt.subplots(figsize=(5, 4), layout="constrained")
 ax.plot([0.75, 1], [0.75, 1], color="0.7", linewidth=1)

@@ -22,10 +22,10 @@ from conformal_gp.plotting import CoverageDisplay, IntervalDisplay
 X, y = load_cpu(return_X_y=True)
 levels = np.round(np.arange(0.50, 0.97, 0.01), 2)
 process = ConformalGPRegressor(tuning="train", n_restarts=0, random_state=0)
-plain = cross_validate_intervals({"same process": process}, X, y, levels, plain="plain process")
+plain = cross_validate_intervals({"same process": process}, X, y, levels, plain="standard GP")
 ours = cross_validate_intervals({"conformal": ConformalGPRegressor(random_state=0)}, X, y, levels)
-prediction = plain.prediction["plain process"]
-intervals = {"plain process": plain.intervals["plain process"]} | ours.intervals
+prediction = plain.prediction["standard GP"]
+intervals = {"standard GP": plain.intervals["standard GP"]} | ours.intervals
 
 # %%
 # Above the diagonal intervals are wider than they need be, below it they are wrong. The plain bars are both: too wide
