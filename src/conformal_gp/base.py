@@ -224,7 +224,8 @@ class ConformalRegressor(PredictiveDistributions, ExplainedIntervals, RegressorM
         model.__dict__.update(vars(self), _groups=groups)
         ends = np.vstack([self.input_range_, rows.X])
         model.input_range_ = np.stack([ends.min(axis=0), ends.max(axis=0)])
-        model._keep(self._result, model._fitted_with(rows, y))
+        fitted = model._fitted_with(rows, y)
+        model._keep(model._result, fitted)
         return model
 
     @abstractmethod

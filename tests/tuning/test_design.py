@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from conformal_gp.predictors.bag import Candidate
 from sklearn.gaussian_process.kernels import RBF
 
-from conformal_gp.predictors.bag import Candidate
 from conformal_gp.tuning.design import MOST_DESIGN_ROWS, ROWS_FOR_BAG, automatic, drawn, ranked_size
 from conformal_gp.tuning.settings import Settings
 

@@ -227,8 +227,8 @@ def sample_posterior(target: LogPosterior, n_draws: int, thinning: int, seed: in
     Of the draws of each chain after the burn-in, every ``thinning``-th is kept.
     """
     mode = find_mode(target, n_jobs)
-    if mode.size == 0:
-        return np.zeros((n_draws, 0))
+    if mode.size == 0 or not np.isfinite(target(mode[None])[0][0]):  # nothing to draw; targets that the mean explains
+        return np.tile(mode, (n_draws, 1))
     chains = _Chains(target, mode, laplace_covariance(target, mode), np.random.default_rng(seed))
     for steps in BURN_IN:
         positions = [chains.step(adapt=True) for _ in range(steps)]
@@ -285,7 +285,8 @@ class _Chains:
             value, gradient = self._density(position)
             velocity = velocity + 0.5 * size * (gradient @ self._root)
         # Metropolis: accept with the ratio of exp(log density - kinetic energy)
-        change = value - self._value - 0.5 * ((velocity**2).sum(axis=1) - (momentum**2).sum(axis=1))
+        with np.errstate(invalid="ignore"):
+            change = value - self._value - 0.5 * ((velocity**2).sum(axis=1) - (momentum**2).sum(axis=1))
         chance = np.exp(np.minimum(np.where(np.isnan(change), -np.inf, change), 0.0))
         accepted = rng.uniform(size=CHAINS) < chance
         self._position = np.where(accepted[:, None], position, self._position)

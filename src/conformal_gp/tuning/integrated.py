@@ -21,13 +21,16 @@ from conformal_gp.tuning.methods import PROMISE, Fitted, TuningResult
 from conformal_gp.tuning.settings import Settings, check_kernel, explained
 from conformal_gp.types import Array, Rows
 
-# Up to so many rows draws come from the prior, and the guarantee holds for any number of them.
+# Up to so many rows draws come from the prior, and the guarantee holds for any number of them. Not where noise is
+# known: the amplitude, which then is a hyperparameter, has a prior in units of the training targets.
 ROWS_FOR_PRIOR = 12
 PRIOR_DRAWS = 2048
 PRIOR_SEED = 0
 # Draws of the chain: so many over the number of rows, but at least and at most so many.
 DRAWS_TIMES_ROWS = 10_000
 DRAWS = (64, 256)
+# The same for kernels of other shapes, of which matrices are computed one at a time.
+DRAWS_OF_OTHER_KERNELS = 96
 # Draws that a chain goes through for one that is kept, with at most so many rows, and with more.
 THINNING = ((60, 3), (100, 2))
 # Rows are added without new draws as long as this share of them is effective.
@@ -56,6 +59,8 @@ class Integrated(TuningResult):
 
     averaging: Averaging
     seed: int
+    n_rows: int
+    """Rows that the draws were made for."""
 
     def fitted(self, rows: Points, y: Array, n_jobs: int | None, earlier: Process | None = None) -> Fitted:
         """See TuningResult."""
@@ -91,13 +96,18 @@ class Integrated(TuningResult):
         """Draws for more training rows: the same, with other weights, or new ones where too few would count."""
         labels = mapped(self.warp, y)
         plan = self.averaging
-        if plan.scaling is None and (plan.units.positive <= bool((labels > 0.0).all())):
-            return self  # draws from the prior
+        if labels.size > ROWS_FOR_PRIOR >= self.n_rows:
+            return self._again(rows, labels, n_jobs)
         if not plan.units.positive or (labels > 0.0).all():
             process = IntegratedProcess(plan, rows, labels, n_jobs)
-            if process.effective_draws >= LEAST_EFFECTIVE * len(plan.theta):
+            if plan.scaling is None or process.effective_draws >= LEAST_EFFECTIVE * len(plan.theta):
                 return self
-        return replace(self, averaging=with_draws(plan, rows, labels, self.seed, n_jobs))
+        return self._again(rows, labels, n_jobs)
+
+    def _again(self, rows: Points, labels: Array, n_jobs: int | None) -> Integrated:
+        """New draws for all rows."""
+        plan = with_draws(self.averaging, rows, labels, self.seed, n_jobs)
+        return replace(self, averaging=plan, guarantee=_guarantee(plan), n_rows=labels.size)
 
 
 def integrated(settings: Settings, rows: Points, y: Array, rng: np.random.RandomState) -> Integrated:
@@ -119,22 +129,28 @@ def integrated(settings: Settings, rows: Points, y: Array, rng: np.random.Random
         known_noise=settings.known_noise,
         scale_inputs=settings.scale_inputs,
         scaling=None,
-        units=TargetUnits(labels, transforms and bool((labels > 0.0).all()), mean != "zero"),
+        units=TargetUnits(labels, transforms and mean != "zero" and bool((labels > 0.0).all()), mean != "zero"),
         theta=np.empty((0, 0)),
         log_ratio=np.empty(0),
     )
     seed = int(rng.randint(2**31))
     plan = with_draws(plan, rows, labels, seed, settings.n_jobs)
-    sentence = PRIOR_GUARANTEE if plan.scaling is None else CHAIN_GUARANTEE
     return Integrated(
         averaging=plan,
         seed=seed,
+        n_rows=labels.size,
         mean=mean,
         gamma=2.0,
-        guarantee=sentence.replace("{n_draws}", str(len(plan.theta))),
+        guarantee=_guarantee(plan),
         warp=warp,
         warnings=explained(inputs, labels, mean),
     )
+
+
+def _guarantee(plan: Averaging) -> str:
+    """What holds with draws from the prior, or from a chain."""
+    sentence = PRIOR_GUARANTEE if plan.scaling is None else CHAIN_GUARANTEE
+    return sentence.replace("{n_draws}", str(len(plan.theta)))
 
 
 def _kernel(settings: Settings, X: Array) -> tuple[Kernel, Rows | None]:
@@ -159,7 +175,7 @@ def with_draws(plan: Averaging, rows: Points, y: Array, seed: int, n_jobs: int |
     """The plan with draws for these training rows: from the prior where they are few, else from the posterior."""
     positive = plan.units.positive and bool((y > 0.0).all())
     plan = replace(plan, units=TargetUnits(y, positive, plan.mean != "zero"))
-    if y.size <= ROWS_FOR_PRIOR:
+    if y.size <= ROWS_FOR_PRIOR and not plan.known_noise:
         prior = plan.prior(plan.family(rows.X))
         theta = prior.sample(PRIOR_DRAWS, np.random.RandomState(PRIOR_SEED))
         return replace(plan, scaling=None, theta=theta, log_ratio=np.zeros(len(theta)))
@@ -169,6 +185,9 @@ def with_draws(plan: Averaging, rows: Points, y: Array, seed: int, n_jobs: int |
     target = LogPosterior(plan.prior(training.family), training, n_jobs)
     n_draws = int(np.clip(DRAWS_TIMES_ROWS // y.size, *DRAWS))
     thinning = next((each for most, each in THINNING if y.size <= most), 1)
+    if plan.groups is None:
+        n_draws = min(n_draws, DRAWS_OF_OTHER_KERNELS)
+        thinning = 1
     theta = sample_posterior(target, n_draws, thinning, seed, n_jobs)
     # the proposal is the posterior of these rows: prior over proposal is one over their likelihood
     likelihood = Mixture(target.prior, training, theta).log_likelihood

@@ -1,0 +1,153 @@
+"""Prior, posterior density, its gradient, and the chain."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import approx_fprime
+from scipy.stats import kstest
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+
+from conformal_gp.gp.families import AnyFamily, StationaryFamily
+from conformal_gp.gp.hyperprior import NOISE_BOUNDS, HyperPrior
+from conformal_gp.gp.mixture import Mixture
+from conformal_gp.gp.sampling import LogPosterior, TrainingRows, sample_posterior
+from integrated_oracle import box_cox, covariance, restricted_log_likelihood
+
+
+def data(n=16, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.sin(X[:, 0]) + 0.2 * rng.normal(size=n)
+
+
+def target_of(X, y, kernel=None, mean=True, **free):
+    family = StationaryFamily(Matern(nu=2.5), X, np.arange(X.shape[1])) if kernel is None else AnyFamily(kernel, X)
+    known = np.linspace(0.01, 0.1, len(y)) if free.get("amplitude") else None
+    H = np.full((len(y), 1), len(y) ** -0.5) if mean else np.zeros((len(y), 0))
+    prior = HyperPrior(X.shape[1], family.start.size, family.bounds, **free)
+    return LogPosterior(prior, TrainingRows(family, H, y, known))
+
+
+SETTINGS = [{}, {"linear": False}, {"exponent": True}, {"amplitude": True}, {"fixed_noise": 1e-3}]
+
+
+@pytest.mark.parametrize("free", SETTINGS)
+@pytest.mark.parametrize("mean", [True, False])
+def test_gradient(free, mean):
+    target = target_of(*data(), mean=mean, **free)
+    theta = target.prior.start(np.array([0.3, 0.8]), 0.05, 0.6)
+    expected = approx_fprime(theta, lambda t: target(t[None])[0][0], 1e-6)
+    assert np.allclose(target(theta[None])[1][0], expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "kernel", [RBF([1.0, 2.0]), ConstantKernel() * RBF() + ConstantKernel() * RBF(3.0) + WhiteKernel()]
+)
+def test_gradient_of_other_kernels(kernel):
+    target = target_of(*data(), kernel=kernel)
+    theta = target.prior.start(target.rows.family.start, 0.05, 0.6)
+    expected = approx_fprime(theta, lambda t: target(t[None])[0][0], 1e-6)
+    assert np.allclose(target(theta[None])[1][0], expected, rtol=1e-3, atol=1e-3)
+
+
+def test_several_vectors_at_once_and_in_threads():
+    X, y = data(90)
+    target = target_of(X, y)
+    theta = target.prior.sample(7, np.random.RandomState(0))
+    together = target(theta)
+    target._n_jobs, target._block = 2, 2
+    alone = [target(one[None]) for one in theta]
+    assert np.allclose(together[0], [value[0] for value, _ in alone])
+    assert np.allclose(target(theta)[0], together[0])
+    assert np.allclose(target(theta)[1], together[1])
+
+
+@pytest.mark.parametrize("exponent", [False, True])
+def test_likelihood_is_the_explicit_one(exponent):
+    X, y = data()
+    target = target_of(X, y, exponent=exponent)
+    theta = target.prior.sample(5, np.random.RandomState(1))
+    mixture = Mixture(target.prior, target.rows, theta)
+    density = target.prior.log_density(theta)[0]
+    expected = []
+    for draw in theta:
+        A = covariance(X, np.exp(draw[:2]), np.exp(draw[2])) + np.exp(draw[3]) * np.eye(len(y))
+        z, slope = y, 0.0
+        if exponent:
+            z, slope = box_cox(np.exp(y), draw[4]), (draw[4] - 1.0) * y.sum()
+        expected.append(restricted_log_likelihood(A, np.ones((len(y), 1)), z, False)[0] + slope)
+    for found in (target(theta)[0] - density, mixture.log_likelihood):
+        difference = found - expected  # H has orthonormal columns here, ones there: a constant
+        assert np.allclose(difference, difference[0], atol=1e-6)
+
+
+def test_singular_matrices_have_no_density():
+    X, y = data()
+    X[1] = X[0]
+    target = target_of(X, y, fixed_noise=0.0)
+    value, gradient = target(target.prior.start(np.zeros(2), 1.0, 1.0)[None])
+    assert value[0] == -np.inf
+    assert (gradient == 0.0).all()
+
+
+def test_prior_samples_follow_its_density():
+    prior = HyperPrior(3, 1, exponent=True, amplitude=True)
+    draws = prior.sample(4000, np.random.RandomState(0))
+    assert ((draws >= prior.bounds[:, 0]) & (draws <= prior.bounds[:, 1])).all()
+    middle = prior.start(np.zeros(1), 1e-3, 0.5)
+    for place in range(len(prior.bounds)):
+
+        def density(value, place=place):
+            theta = middle.copy()
+            theta[place] = value
+            return np.exp(prior.log_density(theta[None])[0][0])
+
+        grid = np.linspace(*prior.bounds[place], 200)
+        mass = np.array([quad(density, a, b)[0] for a, b in pairwise(grid)])
+        distribution = np.append(0.0, np.cumsum(mass)) / mass.sum()
+        assert kstest(draws[:, place], lambda x: np.interp(x, grid, distribution)).pvalue > 1e-3  # noqa: B023
+    assert draws[:, 2].min() < np.log(1e-6)
+    assert np.isfinite(NOISE_BOUNDS).all()
+
+
+def test_chain_has_the_moments_of_the_posterior():
+    """Against importance sampling from the prior, which few hyperparameters allow."""
+    X, y = data(12, d=1)
+    target = target_of(X, y, linear=False)
+    draws = sample_posterior(target, 1500, 2, seed=3, n_jobs=1)
+    wide = target.prior.sample(8_000, np.random.RandomState(5))
+    log_weight = Mixture(target.prior, target.rows, wide).log_likelihood
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    mean = weight @ wide
+    deviation = np.sqrt(weight @ (wide - mean) ** 2)
+    assert (np.abs(draws.mean(axis=0) - mean) < 0.2 * deviation).all()
+    assert np.allclose(draws.std(axis=0), deviation, rtol=0.2)
+
+
+def test_chain_is_reproducible_whatever_the_threads():
+    X, y = data(90)
+    found = []
+    for n_jobs in (1, 2):
+        target = target_of(X, y)
+        target._n_jobs = n_jobs
+        found.append(sample_posterior(target, 12, 1, seed=1, n_jobs=n_jobs))
+    assert (found[0] == found[1]).all()
+
+
+def test_joint_covariance():
+    """The diagonal of the joint covariance is the predictive variance, and its mean the predictive mean."""
+    X, y = data()
+    target = target_of(X, y)
+    theta = target.prior.sample(2, np.random.RandomState(2))
+    mixture = Mixture(target.prior, target.rows, theta)
+    new = np.random.default_rng(4).normal(size=(5, 2))
+    H = np.full((5, 1), len(y) ** -0.5)
+    prediction = mixture.predict(new, H, None)
+    mean, joint = mixture.joint(StationaryFamily(Matern(nu=2.5), new, np.arange(2)), H, None, 1)
+    scale = mixture.quadratic[1] / mixture.degrees
+    assert np.allclose(np.diagonal(joint), scale * prediction.variance[1])
+    assert np.allclose(mean, prediction.mean[1])
+    assert np.linalg.eigvalsh(joint).min() > 0.0
