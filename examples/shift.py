@@ -37,9 +37,9 @@ for name, train in {"learnt from 1970-76": old, "learnt from all years": shuffle
     )
 
 # %%
-# Learnt from old cars, coverage falls to about one in six. Nothing in the fit can tell: the old cars agree with each
-# other. With rows drawn from all years it is near its level over all cars together. That is what is guaranteed, not 90% in
-# each year.
+# Learnt from old cars, coverage falls to about one in six for cars of 1980 to 1982. Nothing in the fit shows it: the old
+# cars agree with each other. With rows drawn from all years it is near its level over all cars together. That is what is
+# guaranteed, not 90% in each year.
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for (name, shares), marker, style in zip(inside.items(), "os", ("-", ":"), strict=True):

@@ -7,8 +7,8 @@ makes its bars too wide for most and far too short for the rest. Conformal inter
 """
 
 # %%
-# Both methods predict each processor from the other nine folds of a ten-fold cross-validation. Plain bars are
-# Gaussian quantiles of a maximum likelihood fit.
+# Both methods predict each processor from the other nine folds of a ten-fold cross-validation. Bars of the standard GP
+# are Gaussian quantiles of a maximum likelihood fit.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,13 +28,13 @@ prediction = plain.prediction["standard GP"]
 intervals = {"standard GP": plain.intervals["standard GP"]} | ours.intervals
 
 # %%
-# Above the diagonal intervals are wider than they need be, below it they are wrong. The plain bars are both: too wide
-# at 50%, too short from 80% on.
+# Above the diagonal intervals are wider than they need be, below it they are wrong. The standard GP's bars are both: too
+# wide at 50%, too short from 80% on.
 
 CoverageDisplay.from_predictions(y, intervals, confidence_level=levels)
 
 # %%
-# At 90% the plain bars miss twice as many labels as they say.
+# At 95% the bars of the standard GP miss more than twice as many labels as they say.
 
 for place in np.searchsorted(levels, (0.5, 0.9, 0.95)):
     for name, ends in intervals.items():
@@ -48,8 +48,8 @@ findings = [*plain.findings([0.5, 0.9, 0.95]), *ours.findings([0.5, 0.9, 0.95])]
 print(*verdict([finding for finding in findings if finding.method in intervals]), sep="\n")
 
 # %%
-# The 95% intervals of the 60 processors with the highest predictions: the misses of the plain bars are among the fast
-# ones.
+# The 95% intervals of the 60 processors with the highest predictions: most misses of the standard GP's bars are among the
+# fast ones.
 
 fast = np.argsort(prediction)[-60:]
 figure, axes = plt.subplots(2, 1, figsize=(8, 7), sharex=True, sharey=True, layout="constrained")
