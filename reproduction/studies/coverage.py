@@ -29,7 +29,7 @@ from reproduction.studies.gpyconform import gpyconform_intervals
 
 GPYCONFORM_ROWS = (19, 39)
 STYLE = {
-    "augmented": ("o", "#0072b2"),
+    "integrated": ("o", "#0072b2"),
     "holdout": ("s", "#009e73"),
     "train": ("^", "#d55e00"),
     "GPR": ("v", "#999999"),
@@ -43,8 +43,8 @@ Way = Callable[[Cell, Array, Array, Array], Iterator[tuple[str, Array]]]
 
 
 def model(cell: Cell, tuning: str) -> ConformalGPRegressor:
-    """Our regressor as this cell asks for it, two restarts, gamma 2; with "augmented" at its default settings."""
-    if tuning == "augmented":
+    """Our regressor as this cell asks for it, two restarts, gamma 2; with "integrated" at its default settings."""
+    if tuning == "integrated":
         return ConformalGPRegressor(n_jobs=1)
     kernel: str | Kernel = "matern52"
     if cell.ard:
@@ -54,7 +54,7 @@ def model(cell: Cell, tuning: str) -> ConformalGPRegressor:
 
 def exact(cell: Cell, X: Array, y: Array, X_test: Array) -> Iterator[tuple[str, Array]]:
     """The two ways of tuning whose coverage is exact."""
-    for tuning in ("holdout", "augmented"):
+    for tuning in ("holdout", "integrated"):
         yield tuning, model(cell, tuning).fit(X, y).predict_interval(X_test, LEVELS)
 
 
@@ -187,7 +187,7 @@ def write(found: list[dict], out: Path, arguments: str) -> None:
         "",
         *common.markdown(["method", *(f"{level:.0%}" for level in LEVELS), "of cells", "worst at 90%"], below),
     ]
-    ratios = (("augmented", "train"), ("known", "train"), ("augmented", "split"), ("augmented", "holdout"))
+    ratios = (("integrated", "train"), ("known", "train"), ("integrated", "split"), ("integrated", "holdout"))
     for kind in ("median width", "mean width"):
         lines += ["", f"## Ratios of {kind}s at 90%, averaged over the cells of each number of rows", ""]
         table = []
@@ -251,7 +251,7 @@ def _draw_widths(at_90: dict[tuple[str, str], dict], cells: list[Cell], path: Pa
     sizes = sorted({cell.l for cell in cells})
     with common.figure(path, 1, 1, (7, 4.2)) as axes:
         ax = axes[0, 0]
-        for i, method in enumerate(("augmented", "holdout", "jackknife+", "split", "known")):
+        for i, method in enumerate(("integrated", "holdout", "jackknife+", "split", "known")):
             marker, colour = STYLE[method]
             place, middle = np.arange(len(sizes)) + 0.12 * (i - 2), []
             for x, l in zip(place, sizes, strict=True):

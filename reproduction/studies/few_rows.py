@@ -124,8 +124,8 @@ def write(found: list[dict], out: Path) -> None:
     lines = [
         "# Coverage with few rows",
         "",
-        "`python -m reproduction.studies.few_rows`: `tuning='integrated'`, the default with few rows. Coverage less the",
-        f"coverage that the rank of each level promises, in percentage points; {N_TEST} test rows a training set,",
+        "`python -m reproduction.studies.few_rows`: `tuning='integrated'`, the default with few rows. Coverage less",
+        f"that which the rank of each level promises, in percentage points; {N_TEST} test rows a training set,",
         "standard errors over training sets in brackets.",
         "",
         *common.markdown(["rows", "training sets", *(f"{level:.0%}" for level in LEVELS)], sizes),

@@ -84,6 +84,18 @@ def _wing(X: Array) -> Array:
     return lift * (100 * tc / cosine) ** -0.3 * (Nz * Wd) ** 0.49 + Sw * Wp
 
 
+def _robot_arm(X: Array) -> Array:
+    """Distance of the end of an arm of four segments from the origin."""
+    angles = np.cumsum(2.0 * np.pi * X[:, :4], axis=1)
+    lengths = X[:, 4:]
+    return np.hypot((lengths * np.cos(angles)).sum(axis=1), (lengths * np.sin(angles)).sum(axis=1))
+
+
+def _ishigami(X: Array) -> Array:
+    x, y, z = _ranges(X, *[(-np.pi, np.pi)] * 3)
+    return np.sin(x) + 7.0 * np.sin(y) ** 2 + 0.1 * z**4 * np.sin(x)
+
+
 FUNCTIONS = {
     "Branin": TestFunction(2, _branin),
     "borehole": TestFunction(8, _borehole),
@@ -92,6 +104,8 @@ FUNCTIONS = {
     "OTL circuit": TestFunction(6, _circuit),
     "piston": TestFunction(7, _piston),
     "wing weight": TestFunction(10, _wing),
+    "robot arm": TestFunction(8, _robot_arm),
+    "Ishigami": TestFunction(3, _ishigami),
 }
 
 

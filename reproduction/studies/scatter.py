@@ -29,7 +29,7 @@ FIRST_SEED = 7000
 FUNCTIONS = ("Branin", "Friedman")
 ROWS = (30, 60, 120, 250, 500)
 NOISES = (0.0, 0.2)
-TUNINGS = ("holdout", "augmented")
+TUNINGS = ("holdout", "integrated")
 Cells = dict[tuple, list[dict]]
 """Results of training sets by tuning method, rows and noise."""
 

@@ -29,7 +29,7 @@ def test_methods_of_the_coverage_study():
 def test_the_page_of_the_coverage_study(tmp_path):
     cells = [cell for cell in CELLS if cell.l == 99]
     rng, found = np.random.default_rng(0), []
-    factors = {"train": 1.0, "augmented": 1.2, "known": 1.1, "holdout": 2.0, "jackknife+": 1.3, "split": 3.0}
+    factors = {"train": 1.0, "integrated": 1.2, "known": 1.1, "holdout": 2.0, "jackknife+": 1.3, "split": 3.0}
     for cell in cells:
         for _ in range(20):
             methods = {}
@@ -41,7 +41,7 @@ def test_the_page_of_the_coverage_study(tmp_path):
     coverage.write(found, tmp_path, "--rows 99")
     text = (tmp_path / "coverage.md").read_text()
     assert f"| train | 0 | {len(cells)} | 0 | {len(cells)} |" in text
-    assert f"| augmented | 0 | 0 | 0 | {len(cells)} |" in text
+    assert f"| integrated | 0 | 0 | 0 | {len(cells)} |" in text
     assert "| 99 | 1.20 | 1.10 | 0.40 | 0.60 |" in text
     assert "l19-" not in text
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -62,18 +62,16 @@ def test_the_page_of_the_shift_study(tmp_path):
 
 
 def test_the_page_of_the_simulators_study(tmp_path):
-    task = simulators.one_task("Branin", 60, 0.2, 1, "kriging")
-    assert len(task["width"]) == len(task["score"]) == len(task["reach"]) == 2
+    task = simulators.one_task("Branin", 20, 0.2, 1, "kriging")
+    assert len(task["covered"]) == len(task["score"]) == 2
     cells = {}
-    for method, width, covered in (("default", 3.0, 0.9), ("train", 2.0, 0.8), ("kriging", 1.0, 0.7)):
-        reach = np.linspace(0.0, 2.0, 101).tolist()  # stretched 1.8 times, intervals hold 90% of the labels
-        found = {"width": [width] * 2, "covered": [covered] * 2, "score": [2 * width] * 2, "reach": [reach] * 2}
-        cells["Branin", 60, 0.0, method] = [found] * 3
+    for method, score in (("default", 3.0), ("holdout", 4.0), ("kriging", 6.0)):
+        found = {"covered": [0.9, 0.95], "score": [score] * 2, "rmse": score, "seconds": 1.0}
+        cells[20, 0.0, method] = [found] * len(FUNCTIONS)
     simulators.write(cells, tmp_path)
     text = (tmp_path / "simulators.md").read_text()
-    ratio = 3.0 / (2.0 * 1.8)
-    assert f"| Branin | 60 | 0 | 90.0% / 80.0% / 70.0% | {ratio:.2f} | {ratio:.2f} |  | 3.00 |" in text
-    assert "--rows 60 --draws 3" in text
+    assert "| 20 | 0 | kriging | 90.0% | 95.0% | 0.50 | 0.50 | 1.00 |" in text
+    assert "--draws 1" in text
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

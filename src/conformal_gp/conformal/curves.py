@@ -8,9 +8,10 @@ estimated by all l + 1 rows. The standardised leave-one-out residual of row i in
 
 and that of the test row has a = 0, b = 1. The posterior weight of draw m given all l + 1 rows is in proportion to
 
-.. math:: w_m(y) \propto c_m\, s_m^{-1/2} (Q_m + t^2)^{-(\nu + 1)/2}\, T_m'(y),
+.. math:: w_m(y) \propto c_m\, s_m^{-1/2} (Q_m + t^2)^{-(\nu + 1)/2}\, T_m'(y)\, g^{-p \lambda_m},
 
-with c the ratio of prior to proposal, times what the likelihood has in addition to Q. The score of row i is the
+with g the geometric mean of all l + 1 targets where they are transformed, p the number of coefficients of the mean
+function, and c the ratio of prior to proposal, times what the likelihood has in addition to Q. The score of row i is the
 absolute value of :math:`e_i = \sum_m w_m u_{im}`, or :math:`e_i` itself for signed scores. With one draw it is the
 score of :mod:`conformal_gp.conformal.lines` with :math:`\gamma = 2`, up to a common factor. Dividing :math:`e_i` by its
 spread over draws was tried: labels far out, about which draws disagree, then re-enter regions.
@@ -75,6 +76,8 @@ class Draws(NamedTuple):
     """(M, m): log c, up to a constant."""
     exponent: Array | None
     """(M,): exponents λ of the transformations; labels are then given as logarithms."""
+    slope: Array
+    """(M,): how the log weight changes with the label's logarithm, besides Q; 0 without transformations."""
     weights: Array
     """(M, n, m): v of the calibration rows."""
     mean: Array
@@ -197,7 +200,7 @@ class Curves:
         z = labels[:, None, :]
         slope: Array | float = 0.0
         if draws.exponent is not None:
-            slope = (draws.exponent[:, None] - 1.0) * z
+            slope = draws.slope[:, None] * z
             z = power(z, draws.exponent[:, None])
         t = z - draws.mean.T[:, :, None]
         t /= np.sqrt(draws.variance).T[:, :, None]

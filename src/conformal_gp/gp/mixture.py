@@ -28,6 +28,7 @@ from conformal_gp.types import Array
 CHUNK = 2**19
 # Quadratic forms below this share of the targets' squares are rounding: the mean function explains the targets.
 EXPLAINED = 1e-26
+SMALLEST_QUADRATIC = 1e-200
 
 
 class MixturePrediction(NamedTuple):
@@ -62,7 +63,7 @@ class Mixture:
     quadratic, log_determinant : ndarray of shape (M,)
         Q, and the logarithm of the determinants of A and H'CH; the latter is infinite where A is numerically singular.
     log_slope : ndarray of shape (M,)
-        Sum of log T' over the training targets.
+        Sum of log T' over the training targets, which are in units of their geometric mean: see :meth:`slopes`.
     degrees : int
         Degrees of freedom of Q.
     """
@@ -78,7 +79,7 @@ class Mixture:
         self.log_slope = np.zeros(len(theta))
         if self.parts.exponent is not None:
             z = power(rows.y, self.parts.exponent[:, None])
-            self.log_slope = (self.parts.exponent - 1.0) * rows.y.sum()
+            self.log_slope = self.slopes(n) * rows.y.sum()
         self._origin = z.mean(axis=1) if p else np.zeros(len(theta))
         self._z = z - self._origin[:, None]
         self._root = np.empty((len(theta), n, n))
@@ -116,10 +117,20 @@ class Mixture:
         self._root[part], self._q[part], self._r[part] = root, q, r
         self.alpha[part] = np.einsum("mij,mi->mj", root, error)
         self.diagonal[part] = np.einsum("mij,mij->mj", projected, projected)
-        least = EXPLAINED * np.einsum("mi,mi->m", z, z) + np.finfo(float).tiny
+        least = EXPLAINED * np.einsum("mi,mi->m", z, z) + SMALLEST_QUADRATIC
         self.quadratic[part] = np.maximum(np.einsum("mi,mi->m", error, error), least)
         logs = np.log(np.abs(np.diagonal(r, axis1=1, axis2=2))).sum(axis=1)
         self.log_determinant[part] = log_determinant + 2.0 * logs
+
+    def slopes(self, n_rows: int) -> Array:
+        r"""How the log likelihood of n targets changes with the sum of their logarithms, besides Q, (M,).
+
+        :math:`\lambda - 1` is of T'. With a flat prior of p coefficients, a unit g of the targets changes likelihoods by
+        :math:`g^{-p \lambda}`; it is the geometric mean of all n rows, so that all have the same part in it.
+        """
+        if self.parts.exponent is None:
+            return np.zeros(len(self._theta))
+        return self.parts.exponent * (1.0 - self.rows.H.shape[1] / n_rows) - 1.0
 
     @property
     def log_likelihood(self) -> Array:

@@ -212,7 +212,10 @@ class IntegratedProcess(Process):
         known = seen.known / self._units.variance_unit if self.averaging.known_noise else None
         prediction = mixture.predict(seen.X, seen.H, known)
         # what the likelihood has besides Q, times prior over proposal
-        base = self.averaging.log_ratio - 0.5 * mixture.log_determinant + mixture.log_slope
+        slopes = mixture.slopes(self.n_rows + 1)
+        base = self.averaging.log_ratio - 0.5 * mixture.log_determinant
+        if mixture.parts.exponent is not None:
+            base = base + slopes * mixture.rows.y.sum()
         ours = slice(None) if self.ranked.size == self.n_rows else self.ranked
         for part in slices(rows.size, max(1, CURVE_ENTRIES // (self.n_rows * base.size))):
             draws = Draws(
@@ -222,6 +225,7 @@ class IntegratedProcess(Process):
                 None if self.averaging.known_noise else mixture.degrees,
                 np.repeat(base[:, None], part.stop - part.start, axis=1),
                 mixture.parts.exponent,
+                slopes,
                 prediction.weights[:, ours, part],
                 prediction.mean[:, part],
                 prediction.variance[:, part],
