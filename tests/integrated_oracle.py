@@ -77,6 +77,7 @@ def scores(
         if exponents:
             z = box_cox(y, draw[-1])
             slope_of_transformation = (draw[-1] - 1.0) * np.log(y).sum()
+            slope_of_transformation -= H.shape[1] * draw[-1] * np.log(y).mean()  # targets in any unit
         value, amplitude = restricted_log_likelihood(A, H, z, variances is not None)
         log_weights.append(ratio + value + slope_of_transformation)
         own = [left_out(A, H, z, i) for i in range(len(y))]

@@ -11,8 +11,8 @@ and that of the test row has a = 0, b = 1. The posterior weight of draw m given 
 .. math:: w_m(y) \propto c_m\, s_m^{-1/2} (Q_m + t^2)^{-(\nu + 1)/2}\, T_m'(y)\, g^{-p \lambda_m},
 
 with g the geometric mean of all l + 1 targets where they are transformed, p the number of coefficients of the mean
-function, and c the ratio of prior to proposal, times what the likelihood has in addition to Q. The score of row i is the
-absolute value of :math:`e_i = \sum_m w_m u_{im}`, or :math:`e_i` itself for signed scores. With one draw it is the
+function, and c the ratio of prior to proposal, times what the likelihood has in addition to Q. The score of row i is
+the absolute value of :math:`e_i = \sum_m w_m u_{im}`, or :math:`e_i` itself for signed scores. With one draw it is the
 score of :mod:`conformal_gp.conformal.lines` with :math:`\gamma = 2`, up to a common factor. Dividing :math:`e_i` by its
 spread over draws was tried: labels far out, about which draws disagree, then re-enter regions.
 

@@ -125,8 +125,8 @@ class Mixture:
     def slopes(self, n_rows: int) -> Array:
         r"""How the log likelihood of n targets changes with the sum of their logarithms, besides Q, (M,).
 
-        :math:`\lambda - 1` is of T'. With a flat prior of p coefficients, a unit g of the targets changes likelihoods by
-        :math:`g^{-p \lambda}`; it is the geometric mean of all n rows, so that all have the same part in it.
+        :math:`\lambda - 1` is of T'. With a flat prior of p coefficients, a unit g of the targets changes likelihoods
+        by :math:`g^{-p \lambda}`; it is the geometric mean of all n rows, so that all have the same part in it.
         """
         if self.parts.exponent is None:
             return np.zeros(len(self._theta))

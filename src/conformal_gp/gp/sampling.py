@@ -163,9 +163,10 @@ class LogPosterior:
             weight = np.ones(len(theta))
         by_exponent = np.zeros(len(theta))
         if exponent is not None:
-            value += (exponent - 1.0) * y.sum()
+            share = 1.0 - p / n  # see Mixture.slopes
+            value += (share * exponent - 1.0) * y.sum()
             slope = power_slope(y, exponent[:, None])
-            by_exponent = y.sum() - weight * np.einsum("ci,ci->c", alpha, slope)
+            by_exponent = share * y.sum() - weight * np.einsum("ci,ci->c", alpha, slope)
 
         # W = (V V' - C) / 2, with the square root of ν / Q times α in the first column of V
         V[:, :, 0] = np.sqrt(weight)[:, None] * alpha

@@ -143,7 +143,7 @@ def integrated(settings: Settings, rows: Points, y: Array, rng: np.random.Random
         gamma=2.0,
         guarantee=_guarantee(plan),
         warp=warp,
-        warnings=explained(inputs, labels, mean),
+        warnings=explained(inputs, labels if mean == "zero" else labels - np.median(labels), mean),
     )
 
 
