@@ -45,10 +45,10 @@ for name in shares:
     print(f"{name:26}  {np.mean(shares[name]):.1%} ± {error:.1%} inside, mean width {np.mean(widths[name]):.0f}")
 
 # %%
-# Each dot is one draw of 30 patients. A dozen hyperparameters learnt from 30 rows make the residuals of these rows far too
-# small, and conformal calibration cannot repair that. Averaged over with weights of training rows and test row together,
-# they do no harm. These intervals are wider because the others are too short. The coverage of one draw varies about the
-# level, since only 30 rows calibrate.
+# Each dot is one draw of 30 patients. A dozen hyperparameters learnt from 30 rows make the residuals of these rows far
+# too small, and conformal calibration cannot repair that. Averaged over with weights of training rows and test row
+# together, they do no harm. These intervals are wider because the others are too short. The coverage of one draw varies
+# about the level, since only 30 rows calibrate.
 
 figure, ax = plt.subplots(figsize=(7, 3), layout="constrained")
 for place, values in enumerate(shares.values()):

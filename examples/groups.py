@@ -42,8 +42,8 @@ for how, found in shares.items():
     print(f"{how:18}", ", ".join(f"{name} {share:.0%}" for name, share in zip(names.values(), means, strict=True)))
 
 # %%
-# Calibrated on all rows, European and Japanese cars are covered less often than stated, and American ones more often. By
-# group each has its 80%, a little more if a group has few calibration rows.
+# Calibrated on all rows, European and Japanese cars are covered less often than stated, and American ones more often.
+# By group each has its 80%, a little more if a group has few calibration rows.
 
 figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 for (how, found), nudge, colour in zip(shares.items(), (-0.12, 0.12), ("#d55e00", "#0072b2"), strict=True):

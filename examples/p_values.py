@@ -2,9 +2,9 @@ r"""
 p-values: labels that do not fit
 ================================
 
-``predict_p`` gives the p-value of a label: the share of rows that fit in with the others no better than it does. At most
-a share :math:`\delta` of correct labels has :math:`p \le \delta`, whatever the model. So a p-value is an alarm with a
-known rate of false alarms.
+``predict_p`` gives the p-value of a label: the share of rows that fit in with the others no better than it does. At
+most a share :math:`\delta` of correct labels has :math:`p \le \delta`, whatever the model. So a p-value is an alarm
+with a known rate of false alarms.
 """
 
 # %%

@@ -37,9 +37,9 @@ for name, train in {"learnt from 1970-76": old, "learnt from all years": shuffle
     )
 
 # %%
-# Learnt from old cars, coverage falls to about one in six for cars of 1980 to 1982. Nothing in the fit shows it: the old
-# cars agree with each other. With rows drawn from all years it is near its level over all cars together. That is what is
-# guaranteed, not 90% in each year.
+# Learnt from old cars, coverage falls to about one in six for cars of 1980 to 1982. Nothing in the fit shows it: the
+# old cars agree with each other. With rows drawn from all years it is near its level over all cars together. That is
+# what is guaranteed, not 90% in each year.
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for (name, shares), marker, style in zip(inside.items(), "os", ("-", ":"), strict=True):
@@ -54,9 +54,9 @@ ax.spines[["top", "right"]].set_visible(False)
 
 # %%
 # It helps to use the model year as an input: the model can follow the trend, and its uncertainty grows outside the
-# training range. That is better, but it relies on the model, not on the theorem. The theorem covers rows in random order
-# from the population you predict. To notice a shift, look at p-values of labels as they come in: of exchangeable rows,
-# one in ten has a p-value of at most 0.1.
+# training range. That is better, but it relies on the model, not on the theorem. The theorem covers rows in random
+# order from the population you predict. To notice a shift, look at p-values of labels as they come in: of exchangeable
+# rows, one in ten has a p-value of at most 0.1.
 
 late = year >= 80
 without_year = ConformalGPRegressor(random_state=0).fit(X[old], y[old])

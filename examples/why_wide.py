@@ -27,8 +27,8 @@ for sentence in model.explain_interval(rows, confidence_level=0.99).sentences():
     print(sentence)
 
 # %%
-# Of 99 calibration rows the oddest decides a 99% interval, everywhere: the mistaken one. With the next rows intervals are a
-# fraction as wide, so this label is worth a second look. What is left tells rows apart: difficulty on the left,
+# Of 99 calibration rows the oddest decides a 99% interval, everywhere: the mistaken one. With the next rows intervals
+# are a fraction as wide, so this label is worth a second look. What is left tells rows apart: difficulty on the left,
 # distance on the right.
 
 grid = np.linspace(-3, 3, 400)

@@ -28,8 +28,8 @@ prediction = plain.prediction["standard GP"]
 intervals = {"standard GP": plain.intervals["standard GP"]} | ours.intervals
 
 # %%
-# Above the diagonal intervals are wider than they need be, below it they are wrong. The standard GP's bars are both: too
-# wide at 50%, too short from 80% on.
+# Above the diagonal intervals are wider than they need be, below it they are wrong. The standard GP's bars are both:
+# too wide at 50%, too short from 80% on.
 
 CoverageDisplay.from_predictions(y, intervals, confidence_level=levels)
 
@@ -48,8 +48,8 @@ findings = [*plain.findings([0.5, 0.9, 0.95]), *ours.findings([0.5, 0.9, 0.95])]
 print(*verdict([finding for finding in findings if finding.method in intervals]), sep="\n")
 
 # %%
-# The 95% intervals of the 60 processors with the highest predictions: most misses of the standard GP's bars are among the
-# fast ones.
+# The 95% intervals of the 60 processors with the highest predictions: most misses of the standard GP's bars are among
+# the fast ones.
 
 fast = np.argsort(prediction)[-60:]
 figure, axes = plt.subplots(2, 1, figsize=(8, 7), sharex=True, sharey=True, layout="constrained")
