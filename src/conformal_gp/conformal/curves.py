@@ -135,6 +135,7 @@ class Curves:
         root = b * b
         root += draws.diagonal.T
         np.sqrt(root, out=root)
+        root[root == 0.0] = 1.0  # of rows that alone determine a coefficient of the mean: a and b are 0
         b /= root
         np.divide(draws.alpha.T, root, out=found[:, :, :M])
         return found

@@ -29,6 +29,9 @@ CHUNK = 2**19
 # Quadratic forms below this share of the targets' squares are rounding: the mean function explains the targets.
 EXPLAINED = 1e-26
 SMALLEST_QUADRATIC = 1e-200
+# A row whose inverse leave-one-out standard deviation the flat prior reduces to less than this share determines a
+# coefficient by itself, up to rounding: its residual is 0, whatever its target is.
+ALONE = 1e-11
 
 
 class MixturePrediction(NamedTuple):
@@ -87,6 +90,7 @@ class Mixture:
         self._r = np.empty((len(theta), p, p))
         self.alpha = np.empty((len(theta), n))
         self.diagonal = np.empty((len(theta), n))
+        self._whole = np.empty((len(theta), n))
         self.coefficients = np.empty((len(theta), p))
         self.quadratic = np.empty(len(theta))
         self.log_determinant = np.empty(len(theta))
@@ -115,8 +119,11 @@ class Mixture:
             error = error - np.einsum("mip,mp->mi", q, np.einsum("mip,mi->mp", q, error))
         projected = root - q @ (q.transpose(0, 2, 1) @ root)
         self._root[part], self._q[part], self._r[part] = root, q, r
-        self.alpha[part] = np.einsum("mij,mi->mj", root, error)
-        self.diagonal[part] = np.einsum("mij,mij->mj", projected, projected)
+        diagonal = np.einsum("mij,mij->mj", projected, projected)
+        self._whole[part] = np.einsum("mij,mij->mj", root, root)
+        alone = diagonal <= ALONE**2 * self._whole[part]
+        self.diagonal[part] = np.where(alone, 0.0, diagonal)
+        self.alpha[part] = np.where(alone, 0.0, np.einsum("mij,mi->mj", root, error))
         least = EXPLAINED * np.einsum("mi,mi->m", z, z) + SMALLEST_QUADRATIC
         self.quadratic[part] = np.maximum(np.einsum("mi,mi->m", error, error), least)
         logs = np.log(np.abs(np.diagonal(r, axis1=1, axis2=2))).sum(axis=1)
@@ -181,4 +188,7 @@ class Mixture:
             variance += np.einsum("mpt,mpt->mt", gap, gap)
         weights = self._root.transpose(0, 2, 1) @ half
         mean = np.einsum("mit,mi->mt", weights, self._z) + self._origin[:, None]
+        if (self.diagonal == 0.0).any():  # rows that are alone say nothing of other rows
+            rounding = ALONE**2 * self._whole[:, :, None] * variance[:, None, :]
+            weights[(self.diagonal == 0.0)[:, :, None] & (weights**2 <= rounding)] = 0.0
         return MixturePrediction(weights, mean, variance)

@@ -22,7 +22,7 @@ from conformal_gp.gp.powers import inverse_power
 from conformal_gp.gp.sampling import TrainingRows
 from conformal_gp.predictors.base import Process
 from conformal_gp.threads import map_threads, slices
-from conformal_gp.types import Array, Rows
+from conformal_gp.types import Array, Mask, Rows
 
 Part = TypeVar("Part")
 
@@ -240,6 +240,10 @@ class IntegratedProcess(Process):
         rest = int((others <= 0.0).sum()), int((others < 0.0).sum())
         return Signs(zero, self._units.inside(self.y[self.ranked]), rest)
 
+    def _undetermined(self, new: Points) -> Mask:
+        """Whether the mean of each test row depends on a coefficient that the training rows do not determine."""
+        return self.inputs.new(new).undetermined
+
     # -------------------------------------------------------------------------------------------------- predictions
     def mean(self, new: Points) -> Array:
         """See Predictor: the label at which the test row's own score is 0; its p-value is 1."""
@@ -250,7 +254,7 @@ class IntegratedProcess(Process):
         """See Predictor; the standard deviation is half the length from one below the mean to one above."""
         found, order = self._map_curves(lambda curves, rows: curves.labels(centres(curves) + STEPS), new)
         mean, low, high = self._units.back(np.concatenate(found)[order]).T
-        return mean, (0.5 * (high - low)) ** 2
+        return mean, np.where(self._undetermined(new), np.inf, (0.5 * (high - low)) ** 2)
 
     def mean_and_covariance(self, new: Points) -> tuple[Array, Array]:
         """See Predictor: the covariance of the average over draws; of transformed targets there is none."""
@@ -310,7 +314,9 @@ class IntegratedProcess(Process):
             return np.stack([curves.labels(low), curves.labels(high)], axis=1)
 
         found, order = self._map_curves(ends, new)
-        return self._units.back(np.concatenate(found)[order])
+        hulls = self._units.back(np.concatenate(found)[order])
+        hulls[self._undetermined(new)] = [[-np.inf], [np.inf]]
+        return hulls
 
     def regions(self, new: Points, needed: Needed) -> list[Array]:
         """See Predictor."""
@@ -321,7 +327,9 @@ class IntegratedProcess(Process):
 
         blocks, order = self._map_curves(pieces, new)
         found = [self._units.back(ends).reshape(-1, 2) for block in blocks for ends in block]
-        return [found[place] for place in order]
+        everything = np.array([[-np.inf, np.inf]])
+        unknown = self._undetermined(new)
+        return [everything if unknown[row] else found[place] for row, place in enumerate(order)]
 
     def bounds(self, new: Points, below: Needed, above: Needed) -> Array:
         """See Predictor."""
@@ -335,19 +343,27 @@ class IntegratedProcess(Process):
             return curves.labels(np.concatenate(found, axis=1))
 
         blocks, order = self._map_curves(ends, new)
-        return self._units.back(np.concatenate(blocks)[order])
+        found = self._units.back(np.concatenate(blocks)[order])
+        unknown = np.repeat([-np.inf, np.inf], [below.n_levels, above.n_levels])
+        return np.where(self._undetermined(new)[:, None], unknown, found)
 
     def counts(self, new: Points, y: Array, signed: bool, weights: Array | None = None) -> tuple[Array, Array]:
         """See Predictor; signed counts fall with the label, as a distribution function rises."""
         if signed and weights is None:
             steps = self._steps(new)
-            return (steps >= y[:, None]).sum(axis=1), (steps > y[:, None]).sum(axis=1)
-        inside = self._units.inside(y)
-        found, order = self._map_curves(
-            lambda curves, rows: np.stack(counts(curves, inside[rows], signed, weights), axis=1), new
-        )
-        at_least, greater = np.concatenate(found)[order].T
-        return at_least, greater
+            at_least, greater = (steps >= y[:, None]).sum(axis=1), (steps > y[:, None]).sum(axis=1)
+        else:
+            inside = self._units.inside(y)
+            found, order = self._map_curves(
+                lambda curves, rows: np.stack(counts(curves, inside[rows], signed, weights), axis=1), new
+            )
+            at_least, greater = np.concatenate(found)[order].T
+        unknown = self._undetermined(new)
+        each = np.ones(self.n_ranked) if weights is None else weights
+        # such a test row scores 0, as training rows do that alone determine a coefficient
+        alone = (self.mixture.diagonal[:, self.ranked] == 0.0).any(axis=0)
+        above = 0.0 if signed else float(each[~alone].sum())
+        return np.where(unknown, each.sum(), at_least), np.where(unknown, above, greater)
 
     def _steps(self, new: Points) -> Array:
         """Steps of the predictive distribution functions, (m, n): lower bounds below the median, upper bounds above."""
