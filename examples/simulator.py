@@ -3,8 +3,8 @@ A surrogate of an expensive simulator
 =====================================
 
 A simulator gives the same answer for the same inputs, and each run is expensive. Engineers fit a Gaussian process to
-some sixty runs, a surrogate, and read its error bars. Without noise these are narrow, and whether they are right depends
-on the model alone. Conformal intervals of a Gaussian process cover as often as they say.
+some sixty runs, a surrogate, and read its error bars. Without noise these are narrow, and whether they are right
+depends on the model alone. Conformal intervals of a Gaussian process cover as often as they say.
 """
 
 # %%
