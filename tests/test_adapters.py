@@ -56,9 +56,9 @@ def test_regions_and_p_values_are_those_of_the_definition(gamma):
 @pytest.mark.parametrize(
     ("design", "sentence"),
     [
-        (None, "Not exact: hyperparameters and mean function were learnt from the training rows"),
-        ([], "Exact: kernel and noise were fixed beforehand"),
-        pytest.param(np.arange(10), "Exact: .*10 design rows and the other 30 are ranked"),
+        (None, "Not valid in general: hyperparameters and mean function were learnt from the training rows"),
+        ([], "Valid: kernel and noise were fixed beforehand"),
+        pytest.param(np.arange(10), "Valid: .*10 design rows and the other 30 are calibration rows"),
     ],
 )
 def test_what_is_guaranteed(design, sentence):
@@ -99,7 +99,7 @@ def test_sklearn(normalize_y, white):
     ours = fixed_model(kernel, 0.03).fit(X, (Y + MEAN - centre) / scale)
     expected = centre + scale * ours.predict_interval(NEW, 0.9)
     np.testing.assert_allclose(model.predict_interval(NEW, 0.9), expected, atol=1e-8)
-    assert model.guarantee_.startswith("Not exact")
+    assert model.guarantee_.startswith("Not valid in general: ")
 
 
 def test_sklearn_with_design_rows_and_names():
@@ -107,7 +107,7 @@ def test_sklearn_with_design_rows_and_names():
     learnt = GaussianProcessRegressor(KERNEL + WhiteKernel(0.1)).fit(frame[:20], Y[:20])
     gpr = GaussianProcessRegressor(learnt.kernel_, optimizer=None).fit(frame, Y)
     model = from_sklearn(gpr, design=np.arange(20))
-    assert model.guarantee_.startswith("Exact: ")
+    assert model.guarantee_.startswith("Valid: ")
     np.testing.assert_allclose(model.predict(names), gpr.predict(names), atol=1e-8)
     with pytest.raises(ValueError, match="feature names"):
         model.predict_interval(names[["b", "a"]])
@@ -170,7 +170,7 @@ def test_gpytorch(gpytorch, kernel, dtype):
     mean = gpytorch.means.ZeroMean() if kernel == "sum" else gpytorch.means.ConstantMean()
     model, likelihood = process(gpytorch, KERNELS[kernel](gpytorch.kernels), mean, dtype)
     conformal = from_gpytorch(model, likelihood)
-    assert conformal.guarantee_.startswith("Not exact")
+    assert conformal.guarantee_.startswith("Not valid in general: ")
     with torch.no_grad():
         rows = torch.as_tensor(np.vstack([X, NEW[:1]]), dtype=getattr(torch, dtype))
         theirs = likelihood(model(torch.as_tensor(NEW, dtype=rows.dtype)))

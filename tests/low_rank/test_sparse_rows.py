@@ -111,8 +111,8 @@ def test_design_rows_by_number_share_or_name(design, size):
     model = small(design=design).fit(*make_data(1, 300))
     assert model.design_.size == size
     assert (np.diff(model.design_) > 0).all()
-    assert f"{size} design rows and the other {300 - size} are ranked" in model.guarantee_
-    assert model.guarantee_.startswith("Exact")
+    assert f"{size} design rows and the other {300 - size} are calibration rows" in model.guarantee_
+    assert model.guarantee_.startswith("Valid:")
 
 
 @pytest.mark.parametrize("inducing", ["greedy", "kmeans", "random", make_data(1, 300)[0][:15]])
