@@ -48,7 +48,7 @@ def test_the_page_is_up_to_date(imports):
 
 
 def test_the_default_path_is_short():
-    assert len(walk.files_used("augmented")) <= MOST_FILES
+    assert len(walk.files_used("integrated")) <= MOST_FILES
 
 
 def test_the_walk_is_up_to_date():

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.gaussian_process.kernels import RBF
 
 from cases import INF, MEANS, fixed_model, make_data
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
@@ -22,10 +21,10 @@ PREDICTIONS = {
 REGRESSORS = [
     fixed_model(mean="linear"),
     ConformalGPRegressor(tuning="holdout", n_restarts=0),
-    ConformalGPRegressor(candidates=[(RBF(1.0), 0.1)], scale_inputs=False),
+    ConformalGPRegressor(tuning="integrated"),
     SparseConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, n_inducing=10, design=10),
 ]
-regressors = pytest.mark.parametrize("model", REGRESSORS, ids=["fixed", "holdout", "candidates", "sparse"])
+regressors = pytest.mark.parametrize("model", REGRESSORS, ids=["fixed", "holdout", "integrated", "sparse"])
 
 
 @cache

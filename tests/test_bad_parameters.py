@@ -52,7 +52,7 @@ def test_levels(level):
         ("mean", "quadratic", "linear"),
         ("warp", "cube", "yeo-johnson"),
         ("unseen_categories", "ignore", "zeros"),
-        ("tuning", "bag", "augmented"),
+        ("tuning", "bag", "integrated"),
         ("noise_variance", -1e-9, "[0"),
         ("noise_variance", INF, "[0"),
         ("n_restarts", -1, "[0"),
@@ -79,13 +79,13 @@ WRONG = {
     ),
     "compound": ({"kernel": PAIR, "tuning": "holdout"}, COMPOUND),
     "compound, fixed": ({"kernel": PAIR, "tuning": "fixed", "noise_variance": 0.1}, COMPOUND),
-    "compound candidate": ({"candidates": [(RBF(1.0), 0.1), (PAIR, 0.1)]}, COMPOUND),
+    "compound, integrated": ({"kernel": PAIR, "tuning": "integrated"}, COMPOUND),
     "compound inside": (
         {"kernel": PAIR + WhiteKernel(), "tuning": "train"},
         COMPOUND.replace("0.693)", "0.693) + WhiteKernel(noise_level=1)"),
     ),
     "dimensions": ({"kernel": THREE, "tuning": "holdout"}, DIMENSIONS),
-    "candidate of wrong dimension": ({"candidates": [(RBF(1.0), 0.1), (THREE, 0.1)]}, DIMENSIONS),
+    "dimensions, integrated": ({"kernel": THREE, "tuning": "integrated"}, DIMENSIONS),
     "share": ({"design": 0.99, "tuning": "holdout"}, "design must leave rows to rank: got 30 of n_samples=30 rows."),
     "length scale": (
         {"kernel": RBF(-1.0), "tuning": "holdout"},
@@ -98,14 +98,6 @@ WRONG = {
     "negative bound": ({"kernel": RBF(1.0, (-1.0, 1e5)), "tuning": "train"}, BOUNDS + "[[-1.0, 100000.0]]."),
     "bounds exchanged": ({"kernel": RBF(1.0, (10.0, 1.0)), "tuning": "holdout"}, BOUNDS + "[[10.0, 1.0]]."),
     "three bounds": ({"kernel": RBF(1.0, (1.0, 2.0, 3.0)), "tuning": "train"}, BOUNDS + "[[1.0, 2.0, 3.0]]."),
-    "candidates, holdout": (
-        {"candidates": [(RBF(1.0), 0.1)], "tuning": "holdout"},
-        "candidates is used with tuning='augmented', not with tuning='holdout'; leave it at None.",
-    ),
-    "truth value as noise": (
-        {"candidates": [(RBF(1.0), True)]},
-        "candidates must have positive noise variances, got True.",
-    ),
 }
 
 
@@ -149,7 +141,6 @@ class Power(Kernel):
     [
         {"kernel": Power(), "tuning": "fixed", "noise_variance": 0.5},
         {"kernel": Power(), "tuning": "holdout", "noise_variance": 0.5, "n_restarts": 0},
-        {"candidates": [(RBF(1.0), 0.1), (Power(), 0.1)]},
     ],
 )
 def test_indefinite_kernels(options):
@@ -184,7 +175,7 @@ FAILURES = {
 MODELS = {
     "fixed": ConformalGPRegressor(1.0 * RBF(1.0), tuning="fixed", noise_variance=0.1, scale_inputs=False),
     "holdout": ConformalGPRegressor(1.0 * RBF(1.0), tuning="holdout", n_restarts=0, scale_inputs=False),
-    "candidates": ConformalGPRegressor(candidates=[(1.0 * RBF(1.0), 0.1)], scale_inputs=False),
+    "integrated": ConformalGPRegressor(1.0 * RBF(1.0), tuning="integrated", scale_inputs=False),
     "sparse": SparseConformalGPRegressor(1.0 * RBF(1.0), n_inducing=5, n_restarts=0, scale_inputs=False),
 }
 
@@ -208,9 +199,8 @@ def test_a_failed_or_interrupted_refit_leaves_the_model_as_it_was(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_what_a_fit_leaves_can_be_changed_without_harm(name):
     model = MODELS[name].set_params(mean="constant", random_state=0)
-    kernel = model.candidates[0][0] if name == "candidates" else 1.0 * RBF(1.0)
-    if name != "candidates":
-        model.set_params(kernel=kernel)
+    kernel = 1.0 * RBF(1.0)
+    model.set_params(kernel=kernel)
     model.fit(X, Y)
     before = model.predict_interval(X[:3], 0.8)
     model.kernel_.k2.length_scale = kernel.k2.length_scale = 99.0

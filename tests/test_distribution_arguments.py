@@ -113,7 +113,7 @@ def test_smoothing(model):
 
 def test_nothing_is_known_where_the_mean_is_not_determined():
     flat = np.column_stack([X[:, 0], np.zeros(39)])
-    for options in ({"tuning": "fixed", "noise_variance": 0.1}, {"tuning": "augmented"}):
+    for options in ({"tuning": "fixed", "noise_variance": 0.1}, {"tuning": "integrated"}):
         found = fixed_model(**{**options, "mean": "linear"}).fit(flat, Y)
         new = np.array([[0.0, 5.0]])
         np.testing.assert_array_equal(found.predict_interval(new, 0.5, tails="equal"), [[-np.inf, np.inf]])

@@ -55,7 +55,6 @@ MODELS = {
     "warp, bounds": ConformalGPRegressor(warp="log", y_bounds=(0.0, None), **HOLDOUT),
     "next to no noise": fixed_model(noise_variance=1e-7),
     "low rank": SparseConformalGPRegressor(n_inducing=9, n_restarts=0, random_state=0),
-    "a list inside the bag": ConformalGPRegressor(tuning="augmented"),
 }
 # A mean direction that the first rows do not determine; equal rows; labels that are large beside their differences.
 ROWS = {

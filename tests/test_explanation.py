@@ -12,8 +12,6 @@ from sklearn.neighbors import KNeighborsRegressor
 import conformal_gp.explanation
 import odd_regions
 import oracle
-from bag_oracle import Bag
-from bags import CANDIDATES
 from cases import fixed_model, make_basis, make_data
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
 from conformal_gp.conformal.lines import Spread
@@ -31,7 +29,6 @@ MODELS = {
     "known noise": fixed_model(noise_variance=0.01),
     "holdout, difficulty": ConformalGPRegressor(tuning="holdout", difficulty=KNeighborsRegressor(5), **DESIGN),
     "holdout, location": ConformalGPRegressor(tuning="holdout", **DESIGN),
-    "bag": ConformalGPRegressor(candidates=CANDIDATES, mean="constant", scale_inputs=False),
     "low rank": SparseConformalGPRegressor("se", n_inducing=8, difficulty=KNeighborsRegressor(5), **DESIGN),
 }
 
@@ -90,23 +87,19 @@ def case(request):
 def test_the_score_of_the_row_that_decides_ties_at_the_end_and_without_it_the_end_moves(case):
     dense, test, y, found = case
     k, n = int((1 - LEVEL) * (dense.ranked.size + 1)), dense.ranked.size
-    inside_the_bag = dense.model.get_params().get("candidates") is not None
     assert (found.decided_by == "row").all()
     for i, (x, c, g, known) in enumerate(test):
         following = []
         for side, end in enumerate(found.interval[i]):
-            row, pair = found.row[i, side], (dense.kernel, dense.noise)
-            if inside_the_bag:
-                pair = Bag(CANDIDATES, dense.X, y, x, scale_inputs=False).chosen(end)
-            a, b = dense.lines(x, c, g, known, y, *pair)
+            row = found.row[i, side]
+            a, b = dense.lines(x, c, g, known, y, dense.kernel, dense.noise)
             scores = np.abs(a + b * end)
             apart = np.abs(scores[:-1] - scores[-1])[dense.ranked]
             assert row == dense.ranked[np.argmin(apart)]
             assert apart.min() <= 1e-8 * scores[-1]
             without = dense.ranked[dense.ranked != row]
             following.append(oracle.hull(oracle.region_from_lines(a, b, Fraction(k, n), without))[side])
-        if not inside_the_bag:  # where another candidate may come in between
-            assert found.next_width[i] == pytest.approx(following[1] - following[0], rel=1e-8)
+        assert found.next_width[i] == pytest.approx(following[1] - following[0], rel=1e-8)
 
 
 def test_factors_multiply_up_to_the_width(case):
@@ -147,19 +140,6 @@ def test_nearest_rows_in_blocks(monkeypatch):
     np.testing.assert_array_equal(blocks.nearest, whole.nearest)
     assert fixed_model().fit(X[:4], y[:4]).explain_interval(X[:2], 0.5, n_nearest=9).nearest.shape == (2, 4)
     assert "Nearest" not in str(fixed_model().fit(X, y).explain_interval(X[:2], 0.5, n_nearest=0))
-
-
-def test_ends_where_other_hyperparameters_begin():
-    X, y = make_data(15, 26, 1)
-    model = ConformalGPRegressor(candidates=CANDIDATES, mean="constant", scale_inputs=False).fit(X[:12], y[:12])
-    found = model.explain_interval(X[12:], 0.5)
-    changes = np.argwhere(found.decided_by == "hyperparameters")
-    assert len(changes)
-    for i, side in changes:
-        bag, end = Bag(CANDIDATES, X[:12], y[:12], X[12 + i], scale_inputs=False), found.interval[i, side]
-        assert bag.chosen(end - 1e-6) != bag.chosen(end + 1e-6)
-        assert found.row[i, side] == -1
-        assert "a change of hyperparameters" in found.sentences()[i]
 
 
 def test_ends_that_no_row_decides():

@@ -16,8 +16,8 @@ from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor, io, p
 
 WARPED = {"warp": "sqrt", "y_bounds": (0.0, None)}
 MODELS = {
-    "bag": (ConformalGPRegressor, {"candidates": bags.CANDIDATES}),
-    "bag, warped": (ConformalGPRegressor, {"candidates": bags.CANDIDATES, **WARPED}),
+    "integrated": (ConformalGPRegressor, {"tuning": "integrated"}),
+    "fixed, warped": (ConformalGPRegressor, {**bags.FIXED, **WARPED}),
     "split, difficulty": (ConformalGPRegressor, {"difficulty": KNeighborsRegressor(3), **WARPED, **bags.HOLDOUT}),
     "low rank": (SparseConformalGPRegressor, bags.SPARSE),
     "low rank, difficulty": (
@@ -36,7 +36,7 @@ def data(seed, n):
 
 def fitted(name, X, y, groups=None, **more):
     regressor, options = MODELS[name]
-    design = {} if name.startswith("bag") else {"design": np.arange(9)}
+    design = {} if name.startswith(("integrated", "fixed")) else {"design": np.arange(9)}
     with warnings.catch_warnings(action="ignore"):
         return regressor(**options | design | more).fit(X, y, groups=groups)
 
@@ -44,7 +44,7 @@ def fitted(name, X, y, groups=None, **more):
 @pytest.mark.parametrize("name", MODELS)
 def test_each_row_in_turn_is_the_test_row(name):
     """p-values are shares, in weight, of the rows of the group that score as high: 1/n_g, ..., 1 with equal weights."""
-    first = 0 if name.startswith("bag") else 9
+    first = 0 if name.startswith(("integrated", "fixed")) else 9
     X, y = data(7, 12 + first)
     rng = np.random.default_rng(8)
     groups, weights = np.array(list("aabbbccccddd" + "a" * first))[::-1], rng.exponential(size=y.size)
@@ -100,7 +100,7 @@ def answers(model, X, y, **how):
 @pytest.mark.filterwarnings("ignore:confidence_level=:UserWarning", "ignore:invalid value:RuntimeWarning")
 def test_equal_weights_and_one_group_change_nothing(name, gamma):
     """Also where (n + 1) delta is whole; and a ratio of 1 in a group and 0 elsewhere is the group."""
-    n = 19 if name.startswith("bag") else 28
+    n = 19 if name.startswith(("integrated", "fixed")) else 28
     (X, y), (new, labels) = data(1, n), data(2, 5)
     model, one = fitted(name, X, y, gamma=gamma), fitted(name, X, y, np.zeros(n), gamma=gamma)
     ratio = np.full(n, 0.3), np.full(5, 0.3)
@@ -226,7 +226,7 @@ def test_what_there_are_too_few_rows_for_is_infinite_and_said():
         found = model.predict_interval(X[:2], 0.9, groups=["new", "many"])
     np.testing.assert_array_equal(found[0], simple(X=X).predict_interval(X[:1], 0.9)[0])
     assert "2 groups" not in model.guarantee_  # inputs scaled: not exact
-    assert fitted("bag", X, LABELS, groups).guarantee_.endswith("That holds in each of 2 groups by itself.")
+    assert fitted("integrated", X, LABELS, groups).guarantee_.endswith("That holds in each of 2 groups by itself.")
     with warnings.catch_warnings(action="error"):  # 8 rows are enough for a row of less weight
         less = np.ones(60), np.array([0.1])
         assert np.isfinite(model.predict_interval(X[:1], 0.9, groups=["few"], likelihood_ratio=less)).all()

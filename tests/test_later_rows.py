@@ -36,7 +36,6 @@ MODELS = {
     "low rank": LOW_RANK,
     "low rank, difficulty": {**LOW_RANK, "difficulty": KNeighborsRegressor(5), "mean": "linear"},
     "low rank, fixed": {**LOW_RANK, **FIXED},
-    "augmented": {"tuning": "augmented", "mean": "constant"},
 }
 
 
@@ -114,7 +113,7 @@ def test_nothing_is_factorised_or_learnt_again(monkeypatch):
     monkeypatch.setattr(methods.OneModel, "_difficulty", None)
     model.partial_fit(X[FIRST:], Y[FIRST:])
     assert (model.kernel_, model.noise_variance_, model.difficulty_) == hyperparameters
-    assert "the other 65 are ranked" in model.guarantee_
+    assert "the other 65 are calibration rows" in model.guarantee_
 
 
 def test_a_process_that_was_learnt_from_its_rows_does_not_become_exact():

@@ -31,7 +31,6 @@ def test_parameters_are_those_of_the_contract_and_keywords_after_the_kernel():
         "gamma": 2.0,
         "tuning": "auto",
         "design": None,
-        "candidates": None,
         "length_scales": "each",
         "warp": "auto",
         "difficulty": "auto",

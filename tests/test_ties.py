@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from bags import is_permutation
+from bags import few_draws, is_permutation
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.conformal.lines import WIDENING, Lines
 from conformal_gp.conformal.regions import hulls, regions
@@ -69,7 +69,6 @@ def test_twins_have_one_p_value(noise, gamma):
         {"tuning": "fixed", "noise_variance": 0.1, "scale_inputs": False},
         {"tuning": "fixed", "noise_variance": 0.1, "scale_inputs": False, "gamma": 1.0},
         {"tuning": "fixed", "noise_variance": 1e-4, "scale_inputs": False, "mean": "linear"},
-        {"candidates": [(RBF(1.0), 0.1), (RBF(3.0), 0.01)]},
     ],
 )
 def test_labels_that_tie_are_in_the_region(options):
@@ -108,28 +107,29 @@ def test_touching_pieces_leave_no_hole():
     assert hulls(lines, Needed.of_ranks([1]))[0, :, 0].tolist() == [-np.inf, np.inf]
 
 
-@pytest.mark.parametrize("kernel", ["matern52", ["se", "matern32"]])
+@pytest.mark.parametrize("kernel", ["matern52", "rq"])
 def test_labels_that_are_all_alike(kernel):
     X = np.random.default_rng(4).normal(size=(12, 2))
     with pytest.warns(UserWarning, match="the intervals have no width"):
         model = ConformalGPRegressor(kernel, mean="constant").fit(X, np.full(12, 7.3))
     np.testing.assert_allclose(model.predict_interval(X[:2], 0.8), 7.3, rtol=1e-9)
-    np.testing.assert_allclose(model.predict_p(X[:2], [7.3, 7.4]), [1.0, 1.0 / 13.0])
+    n_calibration = 12 if model.tuning_ == "integrated" else 6
+    np.testing.assert_allclose(model.predict_p(X[:2], [7.3, 7.4]), [1.0, 1.0 / (n_calibration + 1)])
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e9])
 def test_a_label_far_out_takes_no_digits_from_the_others(unit):
-    """Among the training rows it selects what it selects as the test row: nothing of its own."""
+    """Among the training rows it weighs draws as it does as the test row."""
     rng = np.random.default_rng(5)
-    X = rng.uniform(-2, 2, (14, 2))
+    X = rng.uniform(-2, 2, (13, 2))
     y = np.sin(2 * X[:, 0])
     y[0] += 100.0 * unit
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), few_draws():
         warnings.simplefilter("ignore")
         p = [
             ConformalGPRegressor().fit(np.delete(X, i, 0), np.delete(y, i)).predict_p(X[i : i + 1], y[i : i + 1])[0]
-            for i in range(14)
+            for i in range(13)
         ]
-    found = 14 * np.array(p)
+    found = 13 * np.array(p)
     assert is_permutation(found)
-    assert np.unique(found.round(9)).size >= 13  # of labels that are rounded to 1e-5 two rows tie
+    assert np.unique(found.round(9)).size >= 12  # of labels that are rounded to 1e-5 two rows tie

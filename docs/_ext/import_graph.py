@@ -21,7 +21,7 @@ START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 # below it.
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Types", ("types",)),
-    ("Ground", ("threads", "kernels", "constraints", "validation", "files")),
+    ("Ground", ("threads", "kernels", "powers", "constraints", "validation", "files")),
     ("Mathematics, tables", ("conformal", "gp", "tables", "io", "frames", "groups", "ratios", "datasets")),
     ("Rows", ("rows",)),
     ("Answers", ("steps", "predictors", "dask_rows", "pipeline", "columns", "persistence")),

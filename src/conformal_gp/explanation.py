@@ -55,7 +55,6 @@ IN_WORDS = {
 }
 DECIDERS = {
     "rows": "several rows that tie",
-    "hyperparameters": "a change of hyperparameters",
     "bound": "a bound of the labels",
     "nothing": "the end of the range of labels",
 }
@@ -85,8 +84,8 @@ class Explanation:
     """(n, 2): numbers of the training rows, from 0, that decide the ends; -1 where not one row does."""
     decided_by: NDArray[np.str_]
     """(n, 2): "row", or why it is not one: "rows" (several tie), "rank" (too few ranked rows for the level), "mean"
-    (the training rows do not determine the mean function there), "hyperparameters" (inside the bag, other ones begin at
-    that label), "bound" (labels end there), "nothing" (the region goes on for ever)."""
+    (the training rows do not determine the mean function there), "bound" (labels end there), "nothing" (the region goes
+    on for ever)."""
     next_width: Array
     """(n,): width if at each end the next row decided; where ranked rows are too few, at the level they support."""
     distance: Array
@@ -229,8 +228,8 @@ class ExplainedIntervals(Comparisons):
         if n > process.n_ranked:  # an end beyond, which a label beyond makes possible
             cut |= np.isfinite(ends) & ((ends < self.y_bounds_[0]) | (ends > self.y_bounds_[1]))
         variance, (typical, typical_scale) = process.mean_and_variance(new)[1], process.typical()
-        reasons = [k == 0, cut, finite & (tied == 1), finite & (tied > 1), finite, np.isinf(variance)[:, None]]
-        decided_by = np.select(reasons, ["rank", "bound", "row", "rows", "hyperparameters", "mean"], "nothing")
+        reasons = [k == 0, cut, finite & (tied == 1), finite, np.isinf(variance)[:, None]]
+        decided_by = np.select(reasons, ["rank", "bound", "row", "rows", "mean"], "nothing")
         noise, typical_noise = self._noise(process.inputs.new(new)), np.median(self._noise(process.inputs))
         at_typical_noise = np.maximum(variance - noise, 0.0) + typical_noise
         scale = np.ones(len(new.X)) if process.difficulty is None else process.difficulty(new).scale

@@ -34,7 +34,7 @@ def shortfalls(**settings):
 
 
 @pytest.mark.parametrize("kernel", ["matern52", ARD], ids=["one length scale", "a length scale for each input"])
-@pytest.mark.parametrize("tuning", ["augmented", "holdout"])
+@pytest.mark.parametrize("tuning", ["integrated", "holdout"])
 def test_exact_ways_keep_the_level(tuning, kernel):
     assert (shortfalls(kernel=kernel, tuning=tuning) < 3).all()
 

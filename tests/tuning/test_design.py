@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from conformal_gp.predictors.bag import Candidate
-from sklearn.gaussian_process.kernels import RBF
 
-from conformal_gp.tuning.design import MOST_DESIGN_ROWS, ROWS_FOR_BAG, automatic, drawn, ranked_size
+from conformal_gp.tuning.design import MOST_DESIGN_ROWS, ROWS_FOR_INTEGRATED, automatic, drawn, ranked_size
 from conformal_gp.tuning.settings import Settings
 
 
@@ -15,10 +13,9 @@ def settings(**options):
 
 
 def test_the_automatic_method():
-    assert automatic(settings(), ROWS_FOR_BAG) == "augmented"
-    assert automatic(settings(), ROWS_FOR_BAG + 1) == "holdout"
+    assert automatic(settings(), ROWS_FOR_INTEGRATED) == "integrated"
+    assert automatic(settings(), ROWS_FOR_INTEGRATED + 1) == "holdout"
     assert automatic(settings(design=5), 20) == "holdout"
-    assert automatic(settings(candidates=[Candidate(RBF(1.0), 0.1)]), 5000) == "augmented"
 
 
 @pytest.mark.parametrize("n_rows", [40, 61, 150, 400, 999, 5000])

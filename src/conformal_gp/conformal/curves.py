@@ -32,13 +32,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conformal_gp.gp.powers import inverse_power, power
+from conformal_gp.powers import inverse_power, power
 from conformal_gp.types import Array, Mask, Rows
 
 # Logarithms of labels that are looked at, relative to the geometric mean of the targets.
 SMALLEST_LOG = -60.0
 LARGEST_LOG = 300.0
 LARGEST_LABEL = 1e100
+# The least standard deviation of a new target, as labels are given, relative to their size: ends are then apart.
+ROUNDING = 1e-10
 
 
 class Signs(NamedTuple):
@@ -173,7 +175,7 @@ class Curves:
             variance = variance * np.exp(2.0 * change)
         centre = (weight * mean).sum(axis=0)
         spread = (weight * (variance + (mean - centre) ** 2)).sum(axis=0)
-        return average, centre, np.sqrt(spread)
+        return average, centre, np.maximum(np.sqrt(spread), ROUNDING * (1.0 + np.abs(centre)))
 
     def labels(self, positions: Array) -> Array:
         """Labels at positions (m, G), as targets are given; none is below the least that can be in a region."""

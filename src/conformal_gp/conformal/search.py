@@ -123,10 +123,19 @@ class Search:
         found = self._end(within, beyond, np.tile(np.arange(levels), 2))
         low = found[:, :levels]
         high = found[:, levels:]
-        unbounded = inside[:, 0] & (self._positions[:, :1] > self._curves.lowest[:, None])
-        low = np.where(unbounded, -np.inf, low)
-        high = np.where(inside[:, -1], np.inf, high)
-        return low, high
+        below, above = self._unbounded()
+        return np.where(below, -np.inf, low), np.where(above, np.inf, high)
+
+    def _unbounded(self) -> tuple[Mask, Mask]:
+        """Whether the region of each level goes on for ever below and above, (m, levels).
+
+        Where all positions are the same label, as with targets that the mean function explains, it does not.
+        """
+        labels = self._curves.labels(self._positions[:, [0, -1]])
+        distinct = (labels[:, :1] < labels[:, 1:]) | np.isinf(self._excess[:, 0])
+        inside = self._excess[:, [0, -1]] >= 0.0
+        below = inside[:, 0] & distinct & (self._positions[:, :1] > self._curves.lowest[:, None])
+        return below, inside[:, 1] & distinct
 
     def pieces(self) -> list[Array]:
         """Positions of all pieces of the regions of the only level, each (pieces, 2)."""
@@ -136,14 +145,14 @@ class Search:
         before = np.argsort(~changes, axis=1, kind="stable")[:, :most]  # changes first, in their order
         enters = np.take_along_axis(inside, before + 1, axis=1)
         ends = self._end(before + enters, before + ~enters, np.zeros(most, dtype=np.int64))
+        below, above = self._unbounded()
         found = []
         for row in range(len(inside)):
             own = list(ends[row, : changes[row].sum()])
             if inside[row, 0]:
-                at_lowest = self._positions[row, 0] <= self._curves.lowest[row]
-                own.insert(0, self._curves.lowest[row] if at_lowest else -np.inf)
+                own.insert(0, -np.inf if below[row, 0] else self._positions[row, 0])
             if inside[row, -1]:
-                own.append(np.inf)
+                own.append(np.inf if above[row, 0] else self._positions[row, -1])
             found.append(np.reshape(own, (-1, 2)))
         return found
 

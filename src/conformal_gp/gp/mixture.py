@@ -20,8 +20,8 @@ from scipy.linalg import lapack
 
 from conformal_gp.gp.families import Family
 from conformal_gp.gp.hyperprior import HyperPrior
-from conformal_gp.gp.powers import power
 from conformal_gp.gp.sampling import TrainingRows
+from conformal_gp.powers import power
 from conformal_gp.types import Array
 
 # Entries of matrices that are worked on at a time.

@@ -26,7 +26,7 @@ from scipy.optimize import minimize
 
 from conformal_gp.gp.families import Family
 from conformal_gp.gp.hyperprior import HyperPrior, Parts
-from conformal_gp.gp.powers import power, power_slope
+from conformal_gp.powers import power, power_slope
 from conformal_gp.threads import map_threads, stopping_point
 from conformal_gp.types import Array
 

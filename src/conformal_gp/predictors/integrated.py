@@ -18,8 +18,8 @@ from conformal_gp.gp.families import AnyFamily, Family, StationaryFamily
 from conformal_gp.gp.hyperprior import HyperPrior
 from conformal_gp.gp.inputs import Inputs, Points, Scaling, SymmetricScaling
 from conformal_gp.gp.mixture import Mixture
-from conformal_gp.gp.powers import inverse_power
 from conformal_gp.gp.sampling import TrainingRows
+from conformal_gp.powers import inverse_power
 from conformal_gp.predictors.base import Process
 from conformal_gp.threads import map_threads, slices
 from conformal_gp.types import Array, Mask, Rows
@@ -50,6 +50,8 @@ class TargetUnits:
         if not positive and size > 0.0:
             spread = (values - self._origin) / size  # squares of targets may overflow
             self._unit = size * float(np.sqrt(np.mean(spread**2)))
+        elif not positive and self._origin != 0.0:
+            self._unit = abs(self._origin)
 
     def inside(self, y: Array) -> Array:
         """Targets in these units; minus infinity where there is no logarithm."""
@@ -260,7 +262,7 @@ class IntegratedProcess(Process):
         """See Predictor: the covariance of the average over draws; of transformed targets there is none."""
         if self._units.positive:
             raise ValueError(
-                "return_cov=True needs target_transform=None: the covariance on the scale of the target has no closed "
+                "return_cov=True needs warp=None: the covariance on the scale of the target has no closed "
                 "form. sample_y draws such targets."
             )
         weight = self.draw_weights

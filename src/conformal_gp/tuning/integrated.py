@@ -38,7 +38,7 @@ LEAST_EFFECTIVE = 0.3
 # With more inputs than this, those of one categorical variable share a length scale, and then all inputs do.
 MOST_LENGTHS = 30
 # Largest deviation of mean coverage from its nominal value, in percentage points, over sizes of 15 to 200 rows
-# (python -m reproduction.studies.integrated).
+# (python -m reproduction.studies.few_rows).
 MONTE_CARLO_ERROR = 0.5
 
 CHAIN_GUARANTEE = (
@@ -193,6 +193,8 @@ def with_draws(plan: Averaging, rows: Points, y: Array, seed: int, n_jobs: int |
     likelihood = Mixture(target.prior, training, theta).log_likelihood
     usable = np.isfinite(likelihood)
     if not usable.any():
-        usable[:] = True
-        likelihood = np.zeros(len(theta))
+        raise ValueError(
+            f"kernel {plan.kernel} is no covariance function: its matrix over the training rows is not positive "
+            "definite at any hyperparameters that were tried."
+        )
     return replace(plan, theta=theta[usable], log_ratio=-likelihood[usable])
