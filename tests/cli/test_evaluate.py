@@ -48,7 +48,6 @@ def test_few_rows_are_not_oversold(command_line):
     assert "infinite" not in result.stdout
     assert "too few rows to tell" in " ".join(result.stdout.split())
     assert re.search(r"intervals from one such table hold \d+ to \d+% of new labels", result.stdout)
-    assert "No map of the labels and no difficulty was chosen" in result.stdout
     assert "What would help most: More rows" in result.stdout
     assert "452 rows for 99%" in result.stderr  # two folds of three train
 

@@ -206,8 +206,7 @@ def _tables(held_out: HeldOut, findings: list[Finding], title: str) -> list[Any]
         widths = (number(part.median_width) for part in (before, after))
         parts.append((after.among.removeprefix("prediction is "), str(after.n_rows), *shares, *widths))
     if not parts:
-        nothing = "No map of the labels and no difficulty was chosen: too few rows, or they would not pay."
-        return [_findings(findings, title), nothing]
+        return [_findings(findings, title)]
     among = f"{percent(level)}, before and after a map of the labels or a difficulty was chosen"
     columns = ("predictions", "rows", "outside before", "after", "median width before", "after")
     return [_findings(findings, title), _table(among, columns, parts)]
