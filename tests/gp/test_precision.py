@@ -107,7 +107,8 @@ def exact_scores(A, H, y):
 def test_scores_at_the_least_noise_that_is_tuned_are_known_to_half_a_percent(kernel):
     X = np.random.default_rng(1).uniform(-1.0, 1.0, size=(40, 2))
     y = np.exp(X[:, 0] + 0.5 * X[:, 1])
-    model = ConformalGPRegressor(kernel, noise_variance=0.0, scale_inputs=False, random_state=0).fit(X, y)
+    model = ConformalGPRegressor(kernel, tuning="holdout", noise_variance=0.0, scale_inputs=False, random_state=0)
+    model.fit(X, y)
     unit = float(model.kernel_.diag(X)[0])
     assert model.noise_variance_ <= 1e-9 * unit
     posterior = Posterior(model.kernel_, model.noise_variance_, training(X, np.ones((40, 1))), y, flat_prior=True)

@@ -88,10 +88,12 @@ def test_what_is_found_is_the_likelihood_of_the_kernel_of_inputs():
     assert found.log_marginal_likelihood == pytest.approx(-value)
 
 
-@pytest.mark.parametrize("options", [{}, {"tuning": "train"}, {"noise_variance": 0}])
+@pytest.mark.parametrize(
+    "options", [{"tuning": "holdout"}, {"tuning": "train"}, {"tuning": "holdout", "noise_variance": 0}]
+)
 def test_a_model_of_many_inputs_has_a_length_scale_for_each_variable(options):
     X, y = table()
-    with warnings.catch_warnings(action="ignore", category=UserWarning):  # of "train": with few rows it is not exact
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # of "train": with few rows it is not valid
         model = ConformalGPRegressor(random_state=0, n_restarts=0, **options).fit(X, y)
     lengths = model.kernel_.k2.length_scale
     assert lengths.shape == (59,)
@@ -102,8 +104,7 @@ def test_a_model_of_many_inputs_has_a_length_scale_for_each_variable(options):
 
 def test_up_to_fifty_inputs_each_has_its_own():
     X, y = table(n_categories=(19, 20, 9))
-    model = ConformalGPRegressor(random_state=0, n_restarts=0).fit(X, y)
-    assert model.tuning_ == "holdout"
+    model = ConformalGPRegressor(tuning="holdout", random_state=0, n_restarts=0).fit(X, y)
     assert np.unique(model.kernel_.k2.length_scale).size > 5
 
 
@@ -122,11 +123,11 @@ def test_low_rank_models_share_length_scales_too():
 
 def test_nothing_of_ranked_rows_decides_about_length_scales():
     X, y = table()
-    model = ConformalGPRegressor(random_state=0, n_restarts=1).fit(X, y)
+    model = ConformalGPRegressor(tuning="holdout", random_state=0, n_restarts=1).fit(X, y)
     ranked = np.setdiff1d(np.arange(y.size), model.design_)
     X[ranked, 2:] = 1.0  # no longer categories of one variable
     y[ranked] *= -3.0
-    again = ConformalGPRegressor(random_state=0, n_restarts=1).fit(X, y)
+    again = ConformalGPRegressor(tuning="holdout", random_state=0, n_restarts=1).fit(X, y)
     np.testing.assert_array_equal(again.kernel_.theta, model.kernel_.theta)
     assert again.noise_variance_ == model.noise_variance_
 
@@ -143,7 +144,7 @@ def test_searches_with_many_inputs_end_after_some_steps_without_a_warning(monkey
     monkeypatch.setattr(maximum_likelihood, "LEAST_STEPS", 3)
     X, y = table()
     with warnings.catch_warnings(action="error"):
-        ConformalGPRegressor(random_state=0, n_restarts=1, difficulty=None).fit(X, y)
+        ConformalGPRegressor(tuning="holdout", random_state=0, n_restarts=1, difficulty=None).fit(X, y)
         assert steps == [3] * 4  # two starts, of one length scale for all and of one for each variable
-        ConformalGPRegressor(random_state=0, n_restarts=0, difficulty=None).fit(X[:, :50], y)
+        ConformalGPRegressor(tuning="holdout", random_state=0, n_restarts=0, difficulty=None).fit(X[:, :50], y)
     assert steps[4] > 3

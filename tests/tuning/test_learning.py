@@ -68,7 +68,7 @@ def test_labels_that_are_a_mean_of_inputs_leave_noise_that_the_matrix_bears(n_ro
     X = rng.standard_normal((n_rows, 3)) @ rng.standard_normal((3, n_inputs))
     X += 0.3 * rng.standard_normal(X.shape)
     y = X[:, :6].mean(axis=1)
-    with warnings.catch_warnings(action="ignore", category=UserWarning):  # of "train": with few rows it is not exact
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # of "train": with few rows it is not valid
         model = ConformalGPRegressor(tuning=tuning, mean="constant", n_restarts=0, random_state=0).fit(X, y)
     assert np.sqrt(np.mean((model.predict(X) - y) ** 2)) < 1e-3 * y.std()
     assert np.isfinite(model.predict_interval(X[:5], 0.9)).all()
