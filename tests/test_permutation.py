@@ -50,6 +50,7 @@ AVERAGED = [
     ("no transformation", bags.few_values),
     ("linear mean", bags.positive),
     ("unscaled", bags.far_out_label),
+    ("unscaled", bags.offsets),
     ("zero mean", bags.binary),
     ("no noise", bags.smooth),
     ("box-cox", bags.positive),
@@ -95,6 +96,25 @@ def test_a_row_that_alone_determines_a_coefficient_by_little_is_seen_as_such(see
     rng = np.random.default_rng([seed, sum(map(ord, name))])
     X, y = bags.nasty(rng, int(rng.integers(5, 12)))
     bags.check(X, y, bags.p_values(X, y, name), name)
+
+
+@pytest.mark.parametrize(
+    ("name", "bag"),
+    [
+        ("default", bags.far_out_input),
+        ("default", bags.positive),
+        ("linear mean", bags.positive),
+        ("own noise", bags.positive),
+        ("unscaled", bags.offsets),
+    ],
+)
+def test_averaged_scores_are_the_same_whichever_row_is_the_test_row(name, bag):
+    X, y = bag(np.random.default_rng(5), 8)
+    found = []
+    for i in range(8):
+        last = np.r_[np.delete(np.arange(8), i), i]
+        found.append(bags.averaged_scores(X[last], y[last], name)[np.argsort(last)])
+    np.testing.assert_allclose(found, np.tile(found[0], (8, 1)), rtol=1e-7, atol=1e-8)
 
 
 @pytest.mark.parametrize("offset", [1e6, -1e9, 1e13])

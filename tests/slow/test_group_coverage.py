@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 N_SETS, N_NEW, LEVEL = 250, 60, 0.8
 MODELS = {
-    "bag": (33, ConformalGPRegressor, {}),
+    "integrated": (33, ConformalGPRegressor, {}),
     "split": (90, ConformalGPRegressor, {"tuning": "holdout", "n_restarts": 0}),
     "low rank": (150, SparseConformalGPRegressor, {"n_inducing": 15, "n_restarts": 0, "design": 70}),
 }

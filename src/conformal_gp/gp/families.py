@@ -52,7 +52,7 @@ class StationaryFamily:
     r"""A stationary kernel with a length scale for each group of inputs.
 
     The linear term is :math:`b \sum_d x_d z_d / \ell_d^2`: an input that hardly matters has hardly a slope. With a
-    constant mean that has a flat prior, its origin does not matter.
+    constant mean that has a flat prior, its origin does not matter, but for rounding.
 
     Parameters
     ----------
@@ -62,12 +62,15 @@ class StationaryFamily:
         Training inputs.
     groups : ndarray of int of shape (d,)
         The length scale, by number, that each input has.
+    origin : ndarray of shape (d,) or float, default=0.0
+        Origin of the linear term.
     """
 
     bounds: Array | None = None
 
-    def __init__(self, shape: Kernel, X: Array, groups: Rows):
+    def __init__(self, shape: Kernel, X: Array, groups: Rows, origin: Array | float = 0.0):
         self.X = X
+        self._origin = origin
         self.start = np.zeros(int(groups.max()) + 1)
         self.is_length = np.ones(self.start.size, dtype=bool)
         self._shape = shape
@@ -75,8 +78,9 @@ class StationaryFamily:
         self._groups = groups
         i, j = np.tril_indices(len(X), -1)
         self._squares = self._summed((X[i] - X[j]) ** 2)
-        self._products = self._summed(X[i] * X[j])
-        self._lengths = self._summed(X**2)
+        centred = X - origin
+        self._products = self._summed(centred[i] * centred[j])
+        self._lengths = self._summed(centred**2)
 
     def _summed(self, values: Array) -> Array:
         """Values of inputs, (n, d), summed over those of each group, (groups, n)."""
@@ -112,9 +116,11 @@ class StationaryFamily:
         slopes = linear[:, None] * inverse_squares
         squares = self._summed(((self.X[:, None] - new) ** 2).reshape(-1, new.shape[1]))
         K = self._profile(inverse_squares @ squares)[0]
+        centred = new - self._origin
         if linear.any():
-            K += slopes @ self._summed((self.X[:, None] * new).reshape(-1, new.shape[1]))
-        return K.reshape(len(theta), len(self.X), len(new)), 1.0 + slopes @ self._summed(new**2)
+            products = (self.X - self._origin)[:, None] * centred
+            K += slopes @ self._summed(products.reshape(-1, new.shape[1]))
+        return K.reshape(len(theta), len(self.X), len(new)), 1.0 + slopes @ self._summed(centred**2)
 
     def kernel(self, theta: Array, linear: float) -> Kernel:
         """See Family; the linear term's slopes are those of the input of the mean length scale."""
@@ -135,17 +141,21 @@ class AnyFamily:
         The kernel. Factors of the whole of it are left as they are.
     X : ndarray of shape (l, d)
         Training inputs.
+    origin : ndarray of shape (d,) or float, default=0.0
+        Origin of the linear term.
     """
 
-    def __init__(self, kernel: Kernel, X: Array):
+    def __init__(self, kernel: Kernel, X: Array, origin: Array | float = 0.0):
         self.X = X
+        self._centred = X - origin
+        self._origin = origin
         self._kernel = kernel
         self._free = ~is_amplitude(kernel)
         self.start = kernel.theta[self._free]
         self.is_length = is_length(kernel)[self._free]
         self.bounds: Array | None = np.reshape(kernel.bounds, (-1, 2))[self._free]
         self._pairs = np.tril_indices(len(X), -1)
-        self._products = X @ X.T
+        self._products = self._centred @ self._centred.T
 
     def _one(self, theta: Array) -> Kernel:
         every = self._kernel.theta
@@ -174,7 +184,9 @@ class AnyFamily:
         kernels = [self._one(each) for each in theta]
         K = np.stack([covariance(kernel, self.X, new)[0] for kernel in kernels])
         variances = np.stack([kernel.diag(new) for kernel in kernels])
-        return K + linear[:, None, None] * (self.X @ new.T), variances + linear[:, None] * (new**2).sum(axis=1)
+        centred = new - self._origin
+        K = K + linear[:, None, None] * (self._centred @ centred.T)
+        return K, variances + linear[:, None] * (centred**2).sum(axis=1)
 
     def kernel(self, theta: Array, linear: float) -> Kernel:
         """See Family."""

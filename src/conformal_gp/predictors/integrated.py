@@ -106,11 +106,14 @@ class Averaging:
     log_ratio: Array
     """(M,): logarithms of prior over proposal density, up to a constant."""
 
-    def family(self, X: Array) -> Family:
-        """The kernel over scaled inputs."""
+    def family(self, X: Array, training: Array | None = None) -> Family:
+        """The kernel over scaled inputs, which are those of the training rows unless these are given."""
+        origin: Array | float = 0.0
+        if not self.scale_inputs:
+            origin = np.median(X if training is None else training, axis=0)
         if self.groups is None:
-            return AnyFamily(self.kernel, X)
-        return StationaryFamily(self.kernel, X, self.groups)
+            return AnyFamily(self.kernel, X, origin)
+        return StationaryFamily(self.kernel, X, self.groups, origin)
 
     def prior(self, family: Family) -> HyperPrior:
         """Prior of the hyperparameters."""
@@ -279,7 +282,7 @@ class IntegratedProcess(Process):
         """Means and covariances of new targets under one draw, in units of the process."""
         seen = self.inputs.new(new)
         known = seen.known / self._units.variance_unit if self.averaging.known_noise else None
-        return self.mixture.joint(self.averaging.family(seen.X), seen.H, known, draw)
+        return self.mixture.joint(self.averaging.family(seen.X, self.inputs.X), seen.H, known, draw)
 
     def draw(self, new: Points, n_samples: int, rng: np.random.RandomState) -> Array:
         """See Predictor: each sample is of one draw of the hyperparameters."""
