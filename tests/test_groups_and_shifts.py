@@ -228,7 +228,7 @@ def test_what_there_are_too_few_rows_for_is_infinite_and_said():
     with pytest.warns(UserWarning, match="1 of 2 rows are of groups that fit did not see; they are ranked among all"):
         found = model.predict_interval(X[:2], 0.9, groups=["new", "many"])
     np.testing.assert_array_equal(found[0], simple(X=X).predict_interval(X[:1], 0.9)[0])
-    assert "2 groups" not in model.guarantee_  # inputs scaled: not exact
+    assert "2 groups" not in model.guarantee_  # inputs scaled: not valid in general
     assert fitted("integrated", X, LABELS, groups).guarantee_.endswith("That holds in each of 2 groups by itself.")
     with warnings.catch_warnings(action="error"):  # 8 rows are enough for a row of less weight
         less = np.ones(60), np.array([0.1])
