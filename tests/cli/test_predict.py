@@ -69,7 +69,7 @@ def test_words_are_plain(command_line, train, new):
 def test_default_levels_are_those_that_the_rows_support(command_line, train, new):
     result = command_line("predict", train, new, "-t", "y", *FAST)
     assert [name for name in table(result) if "lower" in name] == ["y_lower_90", "y_lower_95"]
-    assert "higher levels take more rows: 99 rows for 99%" in result.stderr
+    assert "higher levels take more rows: 301 rows for 99%" in result.stderr
     ten = command_line.write("ten.csv", command_line.rows(10))
     assert "inf" not in command_line("predict", ten, new, "-t", "y", *FAST).stdout
     asked = command_line("predict", train, new, "-t", "y", *FAST, "-c", "99")

@@ -51,7 +51,7 @@ def evaluate(
     asked = {"tails": tails, "importance": True, "before": True}
     held_out = cross_validated(training, choice, folds, output, levels or None, **asked)
     if not levels:
-        output.notice(more_rows(held_out.levels, share=1 - 1 / (folds or 10)))
+        output.notice(more_rows(held_out.levels, choice.tuning == "holdout", 1 - 1 / (folds or 10)))
     findings, sentences = held_out.findings(), _sentences(held_out, training.X)
     by_group = held_out.by_group()
     if ordered:

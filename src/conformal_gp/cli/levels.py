@@ -61,16 +61,20 @@ def written(level: Fraction) -> str:
     return f"{float(100 * level):.12g}"
 
 
-def more_rows(levels: Sequence[Fraction], share: float = 1.0) -> str:
-    """What more rows would buy, of which a share trains, where they did not support all usual levels; else nothing."""
+def more_rows(levels: Sequence[Fraction], split: bool, share: float = 1.0) -> str:
+    """How many rows the usual levels need that are not among these; nothing if all are.
+
+    ``split`` says whether tuning rows are set aside, ``share`` how many of the rows are training rows.
+    """
     from conformal_gp.conformal.levels import rows_needed
     from conformal_gp.evaluation.findings import USUAL
     from conformal_gp.tuning.design import ROWS_FOR_INTEGRATED, ranked_size
 
     def least(level: Fraction) -> int:
-        """Fewest rows of which the default ranks enough."""
+        """Fewest rows of which enough are calibration rows."""
         needed = rows_needed(level)
-        return next(n for n in count(needed) if (n if n <= ROWS_FOR_INTEGRATED else ranked_size(n)) >= needed)
+        all_calibrate = 0 if split else ROWS_FOR_INTEGRATED
+        return next(n for n in count(needed) if (n if n <= all_calibrate else ranked_size(n)) >= needed)
 
     wanted = [f"{math.ceil(least(level) / share)} rows for {written(level)}%" for level in USUAL if level not in levels]
     return f"higher levels take more rows: {' and '.join(wanted)}" if wanted else ""
