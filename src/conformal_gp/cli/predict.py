@@ -118,7 +118,7 @@ def predict(
         from conformal_gp.evaluation import supported_levels
 
         levels = supported_levels(fitted._most_ranked)
-        output.notice(more_rows(levels, fitted.tuning_ == "holdout"))
+        output.notice(more_rows(levels, getattr(fitted, "tuning_", "holdout") == "holdout"))
     with output.working(f"predicting {len(X)} rows"):
         found = _predictions(fitted, X, noise, levels, shares, tails)
         if explain:
