@@ -37,7 +37,7 @@ THINNING = ((60, 3), (100, 2))
 LEAST_EFFECTIVE = 0.3
 # With more inputs than this, those of one categorical variable share a length scale, and then all inputs do.
 MOST_LENGTHS = 30
-# Bound of the deviation of mean coverage at 90 and 95% from its nominal value, in percentage points, with 15 to 200 rows
+# Deviation of mean coverage at 90 and 95% from its nominal value, in percentage points, with 15 to 200 rows, at most
 # (python -m reproduction.studies.few_rows).
 MONTE_CARLO_ERROR = 1
 
