@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 
-from conformal_gp.gp.hyperprior import NOISE_BOUNDS
 from conformal_gp.gp.inputs import Inputs, Points, Scaling
 from conformal_gp.gp.maximum_likelihood import variables
 from conformal_gp.gp.mixture import Mixture
@@ -35,6 +34,8 @@ DRAWS_OF_OTHER_KERNELS = 96
 THINNING = ((60, 3), (100, 2))
 # Rows are added without new draws as long as this share of them is effective.
 LEAST_EFFECTIVE = 0.3
+# Noise ratio of noise_variance=0: with less, scores of rows with equal inputs are known to too few digits to tie.
+NUGGET = 1e-9
 # With more inputs than this, those of one categorical variable share a length scale, and then all inputs do.
 MOST_LENGTHS = 30
 # Deviation of mean coverage at 90 and 95% from its nominal value, in percentage points, with 15 to 200 rows, at most
@@ -124,7 +125,7 @@ def integrated(settings: Settings, rows: Points, y: Array, rng: np.random.Random
         groups=groups,
         mean=mean,
         linear=settings.mean == "auto",
-        fixed_noise=float(np.exp(NOISE_BOUNDS[0])) if settings.noise_variance == 0.0 else None,
+        fixed_noise=NUGGET if settings.noise_variance == 0.0 else None,
         bounded=settings.learns_bounds and warp is None,
         known_noise=settings.known_noise,
         scale_inputs=settings.scale_inputs,
