@@ -121,10 +121,11 @@ def write(found: list[dict], out: Path) -> None:
         sizes.append([l, len(every), *(f"{d:+.2f} ({e:.2f})" for d, e in zip(difference, error, strict=True))])
         kinds.append([l, *(f"{by_kind[kind].mean(axis=0)[2] - nominal(l)[2]:+.1f}" for kind in KINDS)])
     common.write_csv(out / "few_rows.csv", rows)
+    most = max(map(len, sets.values()))
     lines = [
         "# Coverage with few rows",
         "",
-        "`python -m reproduction.studies.few_rows`: `tuning='integrated'`, the default with few rows. Coverage less",
+        f"`python -m reproduction.studies.few_rows --sets {most}`: `tuning='integrated'`, the default. Coverage less",
         f"that which the rank of each level promises, in percentage points; {N_TEST} test rows a training set,",
         "standard errors over training sets in brackets.",
         "",
