@@ -116,7 +116,7 @@ def test_chain_has_the_moments_of_the_posterior():
     """Against importance sampling from the prior, which few hyperparameters allow."""
     X, y = data(12, d=1)
     target = target_of(X, y, linear=False)
-    draws = sample_posterior(target, 1500, 2, seed=3, n_jobs=1)
+    draws = sample_posterior(target, 1500, 6, 2, seed=3, n_jobs=1)
     wide = target.prior.sample(8_000, np.random.RandomState(5))
     log_weight = Mixture(target.prior, target.rows, wide).log_likelihood
     weight = np.exp(log_weight - log_weight.max())
@@ -133,7 +133,7 @@ def test_chain_is_reproducible_whatever_the_threads():
     for n_jobs in (1, 2):
         target = target_of(X, y)
         target._n_jobs = n_jobs
-        found.append(sample_posterior(target, 12, 1, seed=1, n_jobs=n_jobs))
+        found.append(sample_posterior(target, 12, 6, 1, seed=1, n_jobs=n_jobs))
     assert (found[0] == found[1]).all()
 
 

@@ -29,6 +29,7 @@ DOUBLINGS = 60
 MOST_STEPS = 60
 # Positions of predictions are found to within this.
 CENTRE_TOLERANCE = 1e-9
+CENTRE_DOUBLINGS = 10
 
 Function = Callable[[Array], Array]
 
@@ -47,12 +48,15 @@ def tie(own: Array) -> Array:
 
 def centres(curves: Curves) -> Array:
     """Positions at which the test rows' own scores are 0, (m, 1): their p-values are 1, so every region has them."""
-    grid = np.concatenate([-GRID[::-1], [0.0], GRID]) + np.zeros((curves.n_new, 1))
-    above = curves.own(grid) >= 0.0
-    place = np.clip(np.argmax(above, axis=1), 1, None)
-    place = np.where(above.any(axis=1), place, grid.shape[1] - 1)[:, None]
-    low = np.take_along_axis(grid, place - 1, axis=1)
-    high = np.take_along_axis(grid, place, axis=1)
+    positions = np.tile([-1.0, 1.0], (curves.n_new, 1))
+    for _ in range(CENTRE_DOUBLINGS):
+        own = curves.own(positions)
+        enclosed = np.stack([own[:, 0] < 0.0, own[:, 1] >= 0.0], axis=1)
+        if enclosed.all():
+            break
+        positions = np.where(enclosed, positions, 2.0 * positions)
+    low = positions[:, :1]
+    high = positions[:, 1:]
 
     def negative(part: Curves) -> Function:
         return lambda positions: -part.own(positions)

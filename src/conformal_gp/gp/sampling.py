@@ -26,6 +26,7 @@ from scipy.optimize import minimize
 
 from conformal_gp.gp.families import Family
 from conformal_gp.gp.hyperprior import HyperPrior, Parts
+from conformal_gp.gp.lapack import factorise, invert
 from conformal_gp.powers import power, power_slope
 from conformal_gp.threads import map_threads, stopping_point
 from conformal_gp.types import Array
@@ -36,9 +37,8 @@ SEARCH_STEPS = 50
 # Curvatures at the mode below this are raised to it: directions of which the rows say little.
 LEAST_CURVATURE = 0.15
 DIFFERENCE = 1e-2
-# Parallel chains, and steps of each before the first draw is kept. After each of these parts of the burn-in the metric
-# is estimated again; the last metric counts as this many draws.
-CHAINS = 6
+# Steps of each chain before the first draw is kept. After each of these parts of the burn-in the metric is estimated
+# again; the last metric counts as this many draws.
 BURN_IN = (12, 8, 8)
 METRIC_WEIGHT = 10.0
 # Length of a trajectory in standard deviations of the posterior, and the acceptance rate that the step is adapted to.
@@ -135,12 +135,11 @@ class LogPosterior:
         value = np.full(len(theta), -np.inf)
         solved = np.zeros((len(theta), n, p + 1))
         for each in range(len(theta)):
-            upper, failed = lapack.dpotrf(A[each].T, lower=0, clean=0, overwrite_a=1)
-            if failed:
+            if not factorise(A[each]):
                 continue
-            value[each] = -np.log(np.diagonal(upper)).sum()
-            solved[each] = lapack.dpotrs(upper, np.column_stack([H, z[each]]), lower=0)[0]
-            lapack.dpotri(upper, lower=0, overwrite_c=1)
+            value[each] = -np.log(np.diagonal(A[each])).sum()
+            solved[each] = lapack.dpotrs(A[each].T, np.column_stack([H, z[each]]), lower=0)[0]
+            invert(A[each])
         fine = np.isfinite(value)
 
         # V V' = C H (H'CH)^-1 H'C
@@ -222,20 +221,23 @@ def laplace_covariance(target: LogPosterior, mode: Array) -> Array:
     return (vectors / np.maximum(values, LEAST_CURVATURE)) @ vectors.T
 
 
-def sample_posterior(target: LogPosterior, n_draws: int, thinning: int, seed: int, n_jobs: int | None) -> Array:
-    """Draws from the posterior, (n_draws, p); they do not depend on ``n_jobs``.
+def sample_posterior(
+    target: LogPosterior, n_draws: int, n_chains: int, thinning: int, seed: int, n_jobs: int | None
+) -> Array:
+    """Draws from the posterior, (n_draws, p), of several chains; they do not depend on ``n_jobs``.
 
     Of the draws of each chain after the burn-in, every ``thinning``-th is kept.
     """
     mode = find_mode(target, n_jobs)
     if mode.size == 0 or not np.isfinite(target(mode[None])[0][0]):  # nothing to draw; targets that the mean explains
         return np.tile(mode, (n_draws, 1))
-    chains = _Chains(target, mode, laplace_covariance(target, mode), np.random.default_rng(seed))
+    starts = np.tile(mode, (n_chains, 1))
+    chains = _Chains(target, starts, laplace_covariance(target, mode), np.random.default_rng(seed))
     for steps in BURN_IN:
         positions = [chains.step(adapt=True) for _ in range(steps)]
         chains.adapt_metric(np.concatenate(positions[steps // 3 :]))
     kept = []
-    for number in range(1, thinning * -(-n_draws // CHAINS) + 1):
+    for number in range(1, thinning * -(-n_draws // n_chains) + 1):
         theta = chains.step(adapt=number <= 4)
         if number % thinning == 0:
             kept.append(theta)
@@ -245,15 +247,15 @@ def sample_posterior(target: LogPosterior, n_draws: int, thinning: int, seed: in
 class _Chains:
     """Positions of parallel chains, their metric and step size."""
 
-    def __init__(self, target: LogPosterior, mode: Array, covariance: Array, rng: np.random.Generator):
+    def __init__(self, target: LogPosterior, starts: Array, covariance: Array, rng: np.random.Generator):
         self._target = target
         self._rng = rng
         self._low, high = target.prior.bounds.T
         self._width = high - self._low
         self._covariance = covariance
         self._root = np.linalg.cholesky(covariance)
-        self._step = 0.7 / mode.size**0.25
-        self._position = np.tile(mode, (CHAINS, 1))
+        self._step = 0.7 / starts.shape[1] ** 0.25
+        self._position = starts
         self._value, self._gradient = self._density(self._position)
 
     def _folded(self, position: Array) -> tuple[Array, Array]:
@@ -289,7 +291,7 @@ class _Chains:
         with np.errstate(invalid="ignore"):
             change = value - self._value - 0.5 * ((velocity**2).sum(axis=1) - (momentum**2).sum(axis=1))
         chance = np.exp(np.minimum(np.where(np.isnan(change), -np.inf, change), 0.0))
-        accepted = rng.uniform(size=CHAINS) < chance
+        accepted = rng.uniform(size=chance.size) < chance
         self._position = np.where(accepted[:, None], position, self._position)
         self._value = np.where(accepted, value, self._value)
         self._gradient = np.where(accepted[:, None], gradient, self._gradient)

@@ -30,8 +30,9 @@ DRAWS_TIMES_ROWS = 10_000
 DRAWS = (64, 256)
 # The same for kernels of other shapes, of which matrices are computed one at a time.
 DRAWS_OF_OTHER_KERNELS = 96
-# Draws that a chain goes through for one that is kept, with at most so many rows, and with more.
-THINNING = ((60, 3), (100, 2))
+# Chains, and draws that a chain goes through for one that is kept, with at most so many rows. Chains that run together
+# share the work that does not depend on their number, which is most of it with few rows.
+SCHEDULE = ((60, 12, 3), (100, 6, 2), (np.inf, 6, 1))
 # Rows are added without new draws as long as this share of them is effective.
 LEAST_EFFECTIVE = 0.3
 # Noise ratio of noise_variance=0: with less, scores of rows with equal inputs are known to too few digits to tie.
@@ -185,11 +186,11 @@ def with_draws(plan: Averaging, rows: Points, y: Array, seed: int, n_jobs: int |
     training = plan.training_rows(Inputs(rows, scaling, plan.mean), y)
     target = LogPosterior(plan.prior(training.family), training, n_jobs)
     n_draws = int(np.clip(DRAWS_TIMES_ROWS // y.size, *DRAWS))
-    thinning = next((each for most, each in THINNING if y.size <= most), 1)
+    n_chains, thinning = next((chains, each) for most, chains, each in SCHEDULE if y.size <= most)
     if plan.groups is None:
         n_draws = min(n_draws, DRAWS_OF_OTHER_KERNELS)
         thinning = 1
-    theta = sample_posterior(target, n_draws, thinning, seed, n_jobs)
+    theta = sample_posterior(target, n_draws, n_chains, thinning, seed, n_jobs)
     # the proposal is the posterior of these rows: prior over proposal is one over their likelihood
     likelihood = Mixture(target.prior, training, theta).log_likelihood
     usable = np.isfinite(likelihood)
