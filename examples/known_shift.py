@@ -43,7 +43,7 @@ bands = {}
 for name, how in {"no ratio": {}, "likelihood_ratio": {"likelihood_ratio": ratio}}.items():
     bands[name] = model.predict_interval(grid, level, **how)
     print(f"{name:17} {coverage(y_new, model.predict_interval(x_new[:, None], level, **how)):.1%} inside at 90%")
-print(f"effective rows: {model.effective_rows(ratio):.0f} of {y.size - model.design_.size}")
+print(f"effective rows: {model.effective_rows(ratio):.0f} of {y.size - model.tuning_rows_.size}")
 
 # %%
 # The bands beside the test rows, and both densities below.

@@ -24,7 +24,7 @@ y = curve + 0.2 * rng.standard_normal(2500)
 X, X_new, y, y_new, noise = X[:500], X[500:], y[:500], y[500:], (y - curve)[500:]
 
 levels = [0.8, 0.9, 0.95, 0.975]
-model = ConformalGPRegressor(tuning="holdout", design=40, random_state=0).fit(X[:60], y[:60])
+model = ConformalGPRegressor(tuning="holdout", tuning_rows=40, random_state=0).fit(X[:60], y[:60])
 sizes, widths, seconds = [], [], 0.0
 for first in range(60, 500, 20):
     start = time.perf_counter()
@@ -41,7 +41,7 @@ print("labels inside:", coverage(y_new, model.predict_interval(X_new, levels)).r
 # have supported 97.5%, which needs 39.
 
 start = time.perf_counter()
-ConformalGPRegressor(tuning="holdout", design=40, random_state=0).fit(X, y)
+ConformalGPRegressor(tuning="holdout", tuning_rows=40, random_state=0).fit(X, y)
 print(f"{len(sizes)} batches: {seconds:.2f} s, one fit to all rows: {time.perf_counter() - start:.2f} s")
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")

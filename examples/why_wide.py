@@ -21,7 +21,7 @@ y = np.sin(2 * x) + np.where(x < -1.5, 0.2, 0.1) * rng.standard_normal(300)
 mistaken = 250 + int(np.argmin(np.abs(x[250:])))
 y[mistaken] += 0.8
 
-model = ConformalGPRegressor(design=np.arange(201), random_state=0).fit(x[:, None], y)
+model = ConformalGPRegressor(tuning_rows=np.arange(201), random_state=0).fit(x[:, None], y)
 rows = np.array([[-2.0], [0.0], [2.7]])
 for sentence in model.explain_interval(rows, confidence_level=0.99).sentences():
     print(sentence)

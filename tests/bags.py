@@ -6,14 +6,14 @@ from unittest import mock
 
 import mpmath
 import numpy as np
+from conformal_gp.predictors.transformed import ShiftedPredictor
+from conformal_gp.tuning import integrated
 from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 from sklearn.neighbors import KNeighborsRegressor
 
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
-from conformal_gp.gp.inputs import basis, points
-from conformal_gp.predictors.transformed import ShiftedPredictor
-from conformal_gp.tuning import integrated
+from conformal_gp.gp.inputs import Rows, basis
 
 # Share of the largest score by which rounding may put others off, where the noise is next to nothing.
 NEAR_TIE = 1e-2
@@ -29,7 +29,7 @@ SPARSE = {"n_inducing": 5, "n_restarts": 0, "random_state": 0}
 # Every estimator and every way of tuning that says it is valid. Without "tuning" hyperparameters are averaged over.
 MODELS = {
     "default": {},
-    "one length scale": {"length_scales": "one"},
+    "one length scale": {"ard": False},
     "linear mean": {"mean": "linear"},
     "zero mean": {"mean": "zero"},
     "se": {"kernel": "se"},
@@ -37,12 +37,12 @@ MODELS = {
     "nn": {"kernel": "nn"},
     "matern32": {"kernel": "matern32"},
     "unscaled": {"scale_inputs": False},
-    "no transformation": {"warp": None, "y_bounds": None},
-    "box-cox": {"warp": "box-cox"},
+    "no transformation": {"target_transform": None, "y_bounds": None},
+    "box-cox": {"target_transform": "box-cox"},
     "gamma 1": {"gamma": 1.0, "noise_variance": 0.1, **FIXED},
     "gamma 3": {"gamma": 3.0, "noise_variance": 0.1, **FIXED},
     "gamma inf": {"gamma": np.inf, "noise_variance": 0.1, **FIXED},
-    "kernels": {"kernel": ["se", "matern32"], "length_scales": "one", **HOLDOUT},
+    "kernels": {"kernel": ["se", "matern32"], "ard": False, **HOLDOUT},
     "product": {"kernel": ConstantKernel() * Matern(1.0, nu=1.5)},
     "sum": {"kernel": ConstantKernel() * RBF(1.0) + ConstantKernel() * DotProduct()},
     "own noise": {"kernel": ConstantKernel() * RBF(1.0) + WhiteKernel(0.1), "noise_variance": 0.0},
@@ -67,8 +67,8 @@ MODELS = {
 ANY_LABELS = [name for name in MODELS if name != "box-cox"]
 
 
-def n_design(name):
-    """Design rows that a model is given: they come first, and are in the model whichever row is the test row."""
+def n_tuning(name):
+    """Tuning rows that a model is given: they come first, and are in the model whichever row is the test row."""
     options = MODELS[name]
     return 9 if "class" in options or options.get("tuning") == "holdout" else 0
 
@@ -94,7 +94,7 @@ def p_values(X, y, name, first=0, later=0):
     options = dict(MODELS[name])
     regressor = options.pop("class", ConformalGPRegressor)
     if first:
-        options["design"] = np.arange(first)
+        options["tuning_rows"] = np.arange(first)
     n = len(y) - first
     found = np.empty(n)
     for i in range(n):
@@ -166,7 +166,7 @@ def averaged_scores(X, y, name):
         warnings.simplefilter("ignore", UserWarning)
         process = ConformalGPRegressor(**MODELS[name]).fit(X[:-1], y[:-1])._predictor.process
     label = process._units.inside(y[-1:])[:, None]
-    ((rows, own),), _ = process._map_curves(lambda curves, _: curves.scores_of_labels(label), points(X[-1:]))
+    ((rows, own),), _ = process._map_curves(lambda curves, _: curves.scores_of_labels(label), Rows(X[-1:]))
     return np.abs(np.append(rows[0, 0], own[0, 0]))
 
 
@@ -179,14 +179,14 @@ def exact_scores(X, y, name, first=0):
     regressor = options.pop("class", ConformalGPRegressor)
     assert regressor is ConformalGPRegressor, "low-rank models have no 50-digit arithmetic here"
     if first:
-        options["design"] = np.arange(first)
+        options["tuning_rows"] = np.arange(first)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         predictor = regressor(**options).fit(X[:-1], y[:-1])._predictor
     if isinstance(predictor, ShiftedPredictor):  # labels that are large beside their differences
         y, predictor = y - predictor.shift, predictor.unshifted
     inputs, posterior = predictor.inputs, predictor.posterior
-    new = inputs.new(points(X[-1:]))
+    new = inputs.new(Rows(X[-1:]))
     rows = np.vstack([inputs.X, new.X])
     noise = np.append(posterior.noise, new.known + posterior.noise_variance)
     with mpmath.workdps(50):
@@ -204,7 +204,7 @@ def exact_scores(X, y, name, first=0):
         scores = [abs(a) / p**power if p else p for a, p in zip(alpha, P_ii, strict=True)]
         scores = np.array(scores[first:], dtype=float)
     if getattr(predictor, "difficulty", None) is not None:
-        scores = scores / np.append(predictor._ranked_spread.scale, predictor.difficulty(points(X[-1:])).scale)
+        scores = scores / np.append(predictor._calibration_spread.scale, predictor.difficulty(Rows(X[-1:])).scale)
     return scores, float(largest * unit)
 
 

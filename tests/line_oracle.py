@@ -16,11 +16,11 @@ Level = Fraction | float | int
 INF = float("inf")
 
 
-def ranked_rows(ranked: Sequence[int] | NDArray[np.intp] | None, rows: int) -> list[int]:
+def ranked_rows(calibration: Sequence[int] | NDArray[np.intp] | None, rows: int) -> list[int]:
     """Training rows that take part in the ranking, without repetition."""
-    if ranked is None:
+    if calibration is None:
         return list(range(rows))
-    chosen = [int(i) for i in ranked]
+    chosen = [int(i) for i in calibration]
     if len(set(chosen)) < len(chosen) or not all(0 <= i < rows for i in chosen):
         raise ValueError("ranked must hold distinct indices of training rows")
     return chosen
@@ -52,7 +52,7 @@ def region_from_lines(
     a: Sequence[Any],
     b: Sequence[Any],
     delta: Level,
-    ranked: Sequence[int] | None = None,
+    calibration: Sequence[int] | None = None,
     tolerance: float = 1e-11,
     label_scale: Any = 0.0,
 ) -> list[tuple[Any, Any]]:
@@ -78,7 +78,7 @@ def region_from_lines(
         Disjoint closed intervals in ascending order, with infinite ends where the region is unbounded. An
         isolated point has ``low == high``. The list is empty only if no candidate label is conforming.
     """
-    chosen = ranked_rows(ranked, len(a) - 1)
+    chosen = ranked_rows(calibration, len(a) - 1)
     rational_delta = Fraction(delta)
     largest = max(abs(value) for value in a)
     sets = [_members(a[i], b[i], a[-1], b[-1], tolerance, largest) for i in chosen]

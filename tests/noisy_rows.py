@@ -18,7 +18,7 @@ EXACT = {
     "low rank": (SparseConformalGPRegressor, SPARSE),
     "low rank, dtc": (SparseConformalGPRegressor, {"approximation": "dtc", **SPARSE}),
 }
-N_DESIGN = 15
+N_TUNING = 15
 
 
 def rows(seed, n, spread=1.0):
@@ -47,19 +47,19 @@ class WithNoise(Kernel):
         return False
 
 
-def n_design(options):
-    """Design rows that a model is given, which come first."""
-    return 0 if options.get("tuning") in ("fixed", "integrated") else N_DESIGN
+def n_tuning(options):
+    """Tuning rows that a model is given, which come first."""
+    return 0 if options.get("tuning") in ("fixed", "integrated") else N_TUNING
 
 
 def in_turn(regressor, options, X, y, v=None, first=None):
-    """p-values times the number of ranked rows, each of these in turn the test row; design rows come first."""
-    first = n_design(options) if first is None else first
+    """p-values times the number of calibration rows, each of these in turn the test row; tuning rows come first."""
+    first = n_tuning(options) if first is None else first
     n = len(y) - first
     found = np.empty(n)
     for i in range(n):
         rest = np.arange(len(y)) != first + i
-        model = regressor(**options | ({"design": np.arange(first)} if first else {}))
+        model = regressor(**options | ({"tuning_rows": np.arange(first)} if first else {}))
         known, of_test = ({}, {}) if v is None else ({"noise_variance": v[rest]}, {"noise_variance": v[~rest]})
         model.fit(X[rest], y[rest], **known)
         assert model.guarantee_.startswith("Valid:")

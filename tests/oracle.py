@@ -197,7 +197,7 @@ def p_value(
     gamma: float,
     basis: ArrayLike | None = None,
     basis_new: ArrayLike | None = None,
-    ranked: Sequence[int] | NDArray[np.intp] | None = None,
+    calibration: Sequence[int] | NDArray[np.intp] | None = None,
     tolerance: float = 1e-9,
 ) -> Fraction:
     """p-value (pvalue) of one candidate label: append the row, score all rows by refits, and count.
@@ -221,12 +221,12 @@ def p_value(
     Returns
     -------
     Fraction
-        Number of ranked rows, the new one included, with a score of at least the new row's, over their
+        Number of calibration rows, the new one included, with a score of at least the new row's, over their
         number ``len(ranked) + 1``. Comparing it with a float or a Fraction is exact.
     """
     rows, H = _extend(X, x_new, basis, basis_new)
     labels = np.append(np.asarray(y, dtype=float), y_new)
-    chosen = ranked_rows(ranked, len(labels) - 1)
+    chosen = ranked_rows(calibration, len(labels) - 1)
     alpha, scale = _scores_and_scales(kernel, noise_variance, rows, labels, gamma, H)
     count = 1  # the new row
     for i in chosen:
@@ -277,7 +277,7 @@ def region(
     gamma: float,
     basis: ArrayLike | None = None,
     basis_new: ArrayLike | None = None,
-    ranked: Sequence[int] | NDArray[np.intp] | None = None,
+    calibration: Sequence[int] | NDArray[np.intp] | None = None,
     tolerance: float = 1e-11,
 ) -> Array:
     """Prediction region {t : p(t) > delta} by Algorithm 1, with the vectors a and b of `lines`.
@@ -297,7 +297,7 @@ def region(
     """
     a, b = lines(kernel, noise_variance, X, y, x_new, gamma, basis, basis_new)
     label_scale = float(np.max(np.abs(y), initial=0.0))
-    chosen = ranked_rows(ranked, len(a) - 1)
+    chosen = ranked_rows(calibration, len(a) - 1)
     pieces = region_from_lines(a.tolist(), b.tolist(), delta, chosen, tolerance, label_scale)
     return np.array(pieces, dtype=float).reshape(-1, 2)
 

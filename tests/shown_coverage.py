@@ -1,6 +1,6 @@
 """Coverages that pages and examples show, and what chance allows of them.
 
-Of m labels that are predicted from n ranked rows at level 1 - delta, with k = floor((n + 1) delta), the number inside
+Of m labels that are predicted from n calibration rows at level 1 - delta, with k = floor((n + 1) delta), the number inside
 is beta-binomial with parameters n + 1 - k and k (docs/theory.md): exactly so for scores that the test row leaves as
 they are, and closely for others.
 """
@@ -16,14 +16,14 @@ from scipy.stats import betabinom
 CHANCE = 0.01
 
 
-def band(level: float, n_ranked: int, n_test: int, draws: int = 1) -> tuple[float, float]:
+def band(level: float, n_calibration: int, n_test: int, draws: int = 1) -> tuple[float, float]:
     """Least and greatest share inside that chance allows, over several draws of rows.
 
     >>> band(0.95, 299, 92)  # cars, cut by model year instead of shuffled, had 0.848
     (0.8695652173913043, 1.0)
     """
-    k = max(int((n_ranked + 1) * (1 - level) + 1e-9), 1)
-    inside = betabinom(draws * n_test, draws * (n_ranked + 1 - k), draws * k)
+    k = max(int((n_calibration + 1) * (1 - level) + 1e-9), 1)
+    inside = betabinom(draws * n_test, draws * (n_calibration + 1 - k), draws * k)
     low, high = inside.ppf([CHANCE / 2, 1 - CHANCE / 2]) / (draws * n_test)
     return float(low), float(high)
 
@@ -32,7 +32,7 @@ class Shown(NamedTuple):
     """Where a page or example prints coverages, in percent, and of how many rows."""
 
     pattern: str
-    n_ranked: int
+    n_calibration: int
     n_test: int
     levels: tuple[float, ...]
     draws: int = 1
@@ -45,7 +45,7 @@ class Shown(NamedTuple):
         assert len(texts) == len(self.levels), f"{self.pattern!r} is found {texts}, not {len(self.levels)} times"
         for text, level in zip(texts, self.levels, strict=True):
             share = 1 - float(text) / 100 if self.outside else float(text) / 100
-            low, high = band(level, self.n_ranked, self.n_test, self.draws)
+            low, high = band(level, self.n_calibration, self.n_test, self.draws)
             assert low - 0.005 <= share <= high + 0.005, f"{share:.1%} at {level:.0%}: {low:.1%} to {high:.1%}"
 
 

@@ -17,7 +17,7 @@ import oracle
 from cases import fixed_model, make_data
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.adapters import from_gpytorch, from_process, from_sklearn
-from conformal_gp.io import dumps, loads
+from conformal_gp.saving import dumps, loads
 
 KERNEL = ConstantKernel(0.7) * Matern([0.8, 1.5], nu=2.5)
 X, Y = make_data(5, 40)
@@ -26,7 +26,7 @@ MEAN = 40.0
 
 
 def adapted(**options):
-    return from_process(KERNEL, X, Y + MEAN, **{"noise_variance": 0.05, "mean": MEAN, "design": [], **options})
+    return from_process(KERNEL, X, Y + MEAN, **{"noise_variance": 0.05, "mean": MEAN, "tuning_rows": [], **options})
 
 
 def test_answers_are_those_of_labels_less_the_mean():
@@ -45,25 +45,25 @@ def test_answers_are_those_of_labels_less_the_mean():
 
 @pytest.mark.parametrize("gamma", [2.0, 1.0, np.inf])
 def test_regions_and_p_values_are_those_of_the_definition(gamma):
-    model = adapted(gamma=gamma, design=[0, 3, 7])
-    ranked = np.setdiff1d(np.arange(len(Y)), [0, 3, 7])
+    model = adapted(gamma=gamma, tuning_rows=[0, 3, 7])
+    calibration = np.setdiff1d(np.arange(len(Y)), [0, 3, 7])
     for row, label, p in zip(NEW[:4], LABELS, model.predict_p(NEW[:4], LABELS[:4] + MEAN), strict=False):
-        assert p == pytest.approx(float(oracle.p_value(KERNEL, 0.05, X, Y, row, label, gamma, ranked=ranked)))
-        found = oracle.region(KERNEL, 0.05, X, Y, row, 0.1, gamma, ranked=ranked)
+        assert p == pytest.approx(float(oracle.p_value(KERNEL, 0.05, X, Y, row, label, gamma, calibration=calibration)))
+        found = oracle.region(KERNEL, 0.05, X, Y, row, 0.1, gamma, calibration=calibration)
         np.testing.assert_allclose(model.predict_set(row[None], 0.9)[0], found + MEAN, atol=1e-8)
 
 
 @pytest.mark.parametrize(
-    ("design", "sentence"),
+    ("tuning_rows", "sentence"),
     [
         (None, "Not valid in general: hyperparameters and mean function were learnt from the training rows"),
         ([], "Valid: kernel and noise were fixed beforehand"),
-        pytest.param(np.arange(10), "Valid: .*10 design rows and the other 30 are calibration rows"),
+        pytest.param(np.arange(10), "Valid: .*10 tuning rows and the other 30 are calibration rows"),
     ],
 )
-def test_what_is_guaranteed(design, sentence):
-    model = adapted(design=design)
-    np.testing.assert_array_equal(model.design_, [] if design is None else design)
+def test_what_is_guaranteed(tuning_rows, sentence):
+    model = adapted(tuning_rows=tuning_rows)
+    np.testing.assert_array_equal(model.tuning_rows_, [] if tuning_rows is None else tuning_rows)
     assert re.match(sentence, model.guarantee_)
 
 
@@ -72,7 +72,7 @@ def test_what_is_guaranteed(design, sentence):
     [
         ({"mean": [1.0, 2.0]}, r"mean must be a finite number, got \[1\.0, 2\.0\]; of a function m, give y - m\(X\)"),
         ({"mean": np.nan}, "mean must be a finite number"),
-        ({"design": 5}, "design must be a list of row numbers"),
+        ({"tuning_rows": 5}, "design must be a list of row numbers"),
         ({"noise_variance": -1.0}, "noise_variance"),
         ({"noise_variance": None}, "noise_variance must be a number"),
         ({"gamma": 0.5}, "gamma"),
@@ -106,7 +106,7 @@ def test_sklearn_with_design_rows_and_names():
     frame, names = (pd.DataFrame(rows, columns=["a", "b"]) for rows in (X, NEW))
     learnt = GaussianProcessRegressor(KERNEL + WhiteKernel(0.1)).fit(frame[:20], Y[:20])
     gpr = GaussianProcessRegressor(learnt.kernel_, optimizer=None).fit(frame, Y)
-    model = from_sklearn(gpr, design=np.arange(20))
+    model = from_sklearn(gpr, tuning_rows=np.arange(20))
     assert model.guarantee_.startswith("Valid: ")
     np.testing.assert_allclose(model.predict(names), gpr.predict(names), atol=1e-8)
     with pytest.raises(ValueError, match="feature names"):
@@ -124,7 +124,7 @@ def test_sklearn_that_is_refused():
     with pytest.raises(ValueError, match="an alpha for each row"):
         from_sklearn(clone(rows).set_params(alpha=np.linspace(0.1, 0.2, 40)).fit(X, Y))
     with pytest.raises(ValueError, match="design must be None with normalize_y=True"):
-        from_sklearn(clone(rows).set_params(alpha=0.1, normalize_y=True).fit(X, Y), design=[1])
+        from_sklearn(clone(rows).set_params(alpha=0.1, normalize_y=True).fit(X, Y), tuning_rows=[1])
 
 
 # GPyTorch

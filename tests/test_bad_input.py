@@ -22,7 +22,7 @@ REGRESSORS = [
     fixed_model(mean="linear"),
     ConformalGPRegressor(tuning="holdout", n_restarts=0),
     ConformalGPRegressor(tuning="integrated"),
-    SparseConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, n_inducing=10, design=10),
+    SparseConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, n_inducing=10, tuning_rows=10),
 ]
 regressors = pytest.mark.parametrize("model", REGRESSORS, ids=["fixed", "holdout", "integrated", "sparse"])
 

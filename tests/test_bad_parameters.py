@@ -50,7 +50,7 @@ def test_levels(level):
         ("kernel", None, "matern52"),
         ("kernel", RBF, "matern52"),
         ("mean", "quadratic", "linear"),
-        ("warp", "cube", "yeo-johnson"),
+        ("target_transform", "cube", "yeo-johnson"),
         ("unseen_categories", "ignore", "zeros"),
         ("tuning", "bag", "integrated"),
         ("noise_variance", -1e-9, "[0"),
@@ -86,7 +86,7 @@ WRONG = {
     ),
     "dimensions": ({"kernel": THREE, "tuning": "holdout"}, DIMENSIONS),
     "dimensions, integrated": ({"kernel": THREE, "tuning": "integrated"}, DIMENSIONS),
-    "share": ({"design": 0.99, "tuning": "holdout"}, "design must leave rows to rank: got 30 of n_samples=30 rows."),
+    "share": ({"tuning_rows": 0.99, "tuning": "holdout"}, "design must leave rows to rank: got 30 of n_samples=30 rows."),
     "length scale": (
         {"kernel": RBF(-1.0), "tuning": "holdout"},
         "kernel RBF(length_scale=-1): length_scale must be positive and finite, got -1.0.",
@@ -205,7 +205,7 @@ def test_what_a_fit_leaves_can_be_changed_without_harm(name):
     before = model.predict_interval(X[:3], 0.8)
     model.kernel_.k2.length_scale = kernel.k2.length_scale = 99.0
     model.mean_coef_[:] = 99.0
-    model.design_[:] = 0
+    model.tuning_rows_[:] = 0
     np.testing.assert_array_equal(model.predict_interval(X[:3], 0.8), before)
     kernel.k2.length_scale = 1.0
 

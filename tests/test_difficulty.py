@@ -1,4 +1,4 @@
-"""Widths that follow the difficulty, transformations and bounds that design rows choose: exact all the same."""
+"""Widths that follow the difficulty, transformations and bounds that tuning rows choose: exact all the same."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,10 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
 from conformal_gp.conformal.lines import Spread, normalised_residual_lines
-from conformal_gp.gp.warps import Bounds
-from conformal_gp.tuning.choices import learnt_bounds
+from conformal_gp.models.choices import learnt_bounds
+from conformal_gp.targets.transformation import Bounds
 
-N_DESIGN, N_RANKED = 200, 8
+N_TUNING, N_RANKED = 200, 8
 
 
 def skewed(seed, n):
@@ -21,7 +21,7 @@ def skewed(seed, n):
 
 
 def fitted(kind, X, y, **options):
-    options = {"n_restarts": 0, "random_state": 0, "design": np.arange(N_DESIGN)} | options
+    options = {"n_restarts": 0, "random_state": 0, "tuning_rows": np.arange(N_TUNING)} | options
     if kind == "exact":
         return ConformalGPRegressor(tuning="holdout", **options).fit(X, y)
     return SparseConformalGPRegressor(n_inducing=20, **options).fit(X, y)
@@ -29,15 +29,15 @@ def fitted(kind, X, y, **options):
 
 @pytest.mark.parametrize("kind", ["exact", "low rank"])
 def test_each_ranked_row_in_turn_as_the_test_row(kind):
-    X, y = skewed(1, N_DESIGN + N_RANKED)
+    X, y = skewed(1, N_TUNING + N_RANKED)
     p, cumulative = [], []
-    for row in range(N_DESIGN, N_DESIGN + N_RANKED):
-        model = fitted(kind, np.delete(X, row, axis=0), np.delete(y, row), warp="yeo-johnson")
+    for row in range(N_TUNING, N_TUNING + N_RANKED):
+        model = fitted(kind, np.delete(X, row, axis=0), np.delete(y, row), target_transform="yeo-johnson")
         p.append(model.predict_p(X[[row]], y[[row]])[0])
         cumulative.append(model.predict_cdf(X[[row]], y[[row]])[0])
     assert len(model.difficulty_) == 2  # quantiles below and above
     assert model.y_bounds_ == (0.0, np.inf)
-    assert model.warp_.exponent != 1.0
+    assert model.target_transform_.exponent != 1.0
     np.testing.assert_allclose(np.sort(p), np.arange(1, N_RANKED + 1) / N_RANKED)
     np.testing.assert_allclose(np.sort(cumulative), (np.arange(N_RANKED) + 0.5) / N_RANKED)
 
@@ -45,8 +45,8 @@ def test_each_ranked_row_in_turn_as_the_test_row(kind):
 @pytest.mark.parametrize("kind", ["exact", "low rank"])
 @pytest.mark.parametrize("outside", [0, 1, 2])
 def test_a_label_is_in_the_region_exactly_when_its_p_value_says_so(kind, outside):
-    X, y = skewed(2, N_DESIGN + 39)
-    y[N_DESIGN : N_DESIGN + outside] = -3.0  # the bounds that design rows suggest are wrong
+    X, y = skewed(2, N_TUNING + 39)
+    y[N_TUNING : N_TUNING + outside] = -3.0  # the bounds that tuning rows suggest are wrong
     model = fitted(kind, X, y)
     rng = np.random.default_rng(3)
     new = rng.uniform(-1, 1, size=(8, 2))
@@ -66,13 +66,13 @@ def test_a_label_is_in_the_region_exactly_when_its_p_value_says_so(kind, outside
 
 
 def test_bounds_that_one_ranked_row_passes_are_judged_by_the_rule():
-    """Each ranked row in turn, one of them outside: the rule treats the rows of the bag alike."""
-    X, y = skewed(4, N_DESIGN + N_RANKED)
+    """Each calibration row in turn, one of them outside: the rule treats the rows of the bag alike."""
+    X, y = skewed(4, N_TUNING + N_RANKED)
     for negative in (1, 2):
         y[-negative:] = -2.0 - np.arange(negative)
         p = []
-        for row in range(N_DESIGN, N_DESIGN + N_RANKED):
-            model = fitted("exact", np.delete(X, row, axis=0), np.delete(y, row), warp=None, difficulty=None)
+        for row in range(N_TUNING, N_TUNING + N_RANKED):
+            model = fitted("exact", np.delete(X, row, axis=0), np.delete(y, row), target_transform=None, difficulty=None)
             p.append(model.predict_p(X[[row]], y[[row]])[0])
         np.testing.assert_allclose(np.sort(p), np.arange(1, N_RANKED + 1) / N_RANKED)
 
@@ -98,7 +98,7 @@ def test_lines_with_location_and_scale_are_the_scores_of_the_definition():
 
 
 def test_a_test_row_of_unknown_mean_has_the_whole_line_with_a_difficulty_too():
-    X, y = skewed(6, N_DESIGN + 39)
+    X, y = skewed(6, N_TUNING + 39)
     X = np.column_stack([X, np.zeros(len(X))])
     model = fitted("exact", X, y, mean="linear", difficulty=KNeighborsRegressor(5), y_bounds=None)
     assert np.isinf(model.predict_interval([[0.0, 0.0, 1.0]], 0.9)).all()
@@ -107,13 +107,13 @@ def test_a_test_row_of_unknown_mean_has_the_whole_line_with_a_difficulty_too():
 
 def test_widths_follow_noise_and_sides_follow_skewness():
     X, y = skewed(7, 700)
-    model = ConformalGPRegressor(random_state=0, warp=None, y_bounds=None).fit(X, y)
+    model = ConformalGPRegressor(random_state=0, target_transform=None, y_bounds=None).fit(X, y)
     quiet, noisy = np.diff(model.predict_interval([[0.0, -0.9], [0.0, 0.9]], 0.9))[:, 0]
     assert noisy > 2.0 * quiet
     (low, high), mean = model.predict_interval([[0.0, 0.9]], 0.9)[0], model.predict([[0.0, 0.9]])[0]
     assert high - mean > 1.2 * (mean - low)
     assert model.difficulty_ is not None
-    gamma = ConformalGPRegressor(random_state=0, warp=None, y_bounds=None, gamma=np.inf).fit(X, y)
+    gamma = ConformalGPRegressor(random_state=0, target_transform=None, y_bounds=None, gamma=np.inf).fit(X, y)
     assert np.diff(gamma.predict_interval([[0.0, -0.9]], 0.9))[0] < noisy  # by scale only
 
 

@@ -17,7 +17,7 @@ NEW = X[:3] + 0.1
 def model(request):
     if request.param == "exact":
         return fixed_model().fit(X, Y)
-    options = {"tuning": "fixed", "noise_variance": 0.1, "design": np.arange(12), "n_inducing": 8}
+    options = {"tuning": "fixed", "noise_variance": 0.1, "tuning_rows": np.arange(12), "n_inducing": 8}
     return SparseConformalGPRegressor("se", **options).fit(*make_data(0, 51))
 
 

@@ -15,10 +15,10 @@ from signed_oracle import check_against_lines
 KERNEL = ConstantKernel(1.5) * Matern(0.9, nu=1.5)
 DESIGN = np.arange(12)
 EXACT = {
-    "holdout": ConformalGPRegressor(tuning="holdout", design=DESIGN, n_restarts=0),
+    "holdout": ConformalGPRegressor(tuning="holdout", tuning_rows=DESIGN, n_restarts=0),
     "fixed": ConformalGPRegressor(tuning="fixed", noise_variance=0.1, scale_inputs=False),
     "fixed, gamma inf": ConformalGPRegressor(tuning="fixed", noise_variance=0.1, scale_inputs=False, gamma=INF),
-    "low rank": SparseConformalGPRegressor(design=DESIGN, n_inducing=6, n_restarts=0, random_state=0),
+    "low rank": SparseConformalGPRegressor(tuning_rows=DESIGN, n_inducing=6, n_restarts=0, random_state=0),
 }
 
 
@@ -44,9 +44,9 @@ def signed_ranks(model, X, y, test_rows):
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_signed_ranks_of_a_bag_are_a_permutation(name, seed):
-    has_design = EXACT[name].design is not None
-    X, y = skewed(seed, 24 if has_design else 12)
-    found, inside = signed_ranks(EXACT[name], X, y, np.arange(12) + 12 * has_design)
+    has_tuning_rows = EXACT[name].tuning_rows is not None
+    X, y = skewed(seed, 24 if has_tuning_rows else 12)
+    found, inside = signed_ranks(EXACT[name], X, y, np.arange(12) + 12 * has_tuning_rows)
     if name == "integrated":  # scores may fall with the label, and steps are the outermost: nearer to the middle
         assert (np.abs(found - 5.5) <= np.abs(np.arange(12) - 5.5) + 1e-9).all()
         assert (np.abs(found - np.arange(12)) < 1e-9).sum() >= 11
@@ -115,7 +115,7 @@ def test_units_of_labels_do_not_matter(name, factor):
 def test_bounds_are_where_the_distribution_function_says(name):
     X, y = skewed(3, 50)
     model = EXACT[name].fit(X, y)
-    n = model._predictor.n_ranked
+    n = model._predictor.n_calibration
     X_new, _ = skewed(4, 5)
     k = int(np.floor(0.25 * (n + 1) + 1e-9))
     for side, sign in (("upper", 1.0), ("lower", -1.0)):

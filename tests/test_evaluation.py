@@ -173,7 +173,7 @@ def test_known_noise_goes_to_models_that_take_it(rows):
     models = {"known": fixed_model(), "without": Given()}
     found = cross_validate_intervals(models, X, y, 0.5, cv=KFold(3), plain="plain", noise_variance=noise)
     for train, test in KFold(3).split(X):
-        model = fixed_model().fit(X[train], y[train], noise_variance=noise[train])
+        model = fixed_model().fit(X[train], y[train], y_variance=noise[train])
         of_test = {"noise_variance": noise[test]}
         expected = model.predict_interval(X[test], 0.5, **of_test)
         np.testing.assert_allclose(found.intervals["known"][test, :, 0], expected)
@@ -205,7 +205,7 @@ def test_groups_go_to_models_that_take_them(rows):
 
 def test_before_is_the_same_model_without_map_of_labels(rows):
     X, y = rows[0], np.exp(rows[1])
-    found = cross_validate_intervals({"m": fixed_model(warp="log")}, X, y, [0.5], cv=3, before=True)
+    found = cross_validate_intervals({"m": fixed_model(target_transform="log")}, X, y, [0.5], cv=3, before=True)
     expected = cross_validate_intervals({"m": fixed_model()}, X, y, [0.5], cv=3, before=True)
     np.testing.assert_array_equal(found.before, expected.intervals["m"])
     assert expected.before is None
@@ -308,7 +308,7 @@ def test_advice_says_what_would_help(uneven):
     levels = (LEVEL, Fraction(99, 100))
     assert advice(held_out(normal, [1.645, np.inf], levels=levels)).startswith("More rows, or a lower level: 99% takes")
     skewed = rng.exponential(size=400) - 0.05
-    assert advice(held_out(skewed, np.quantile(skewed, 0.9))).startswith("A map of the labels (warp='yeo-johnson') or")
+    assert advice(held_out(skewed, np.quantile(skewed, 0.9))).startswith("A map of the labels (target_transform='yeo-johnson') or")
     assert advice(held_out(normal, [1.645, 20.0], levels=levels)).startswith(
         "90% where that is enough: intervals of 99%"
     )

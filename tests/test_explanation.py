@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from conformal_gp.tuning import choices
 from scipy.stats import norm
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
@@ -15,12 +16,11 @@ import oracle
 from cases import fixed_model, make_basis, make_data
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
 from conformal_gp.conformal.lines import Spread
-from conformal_gp.gp.inputs import points
-from conformal_gp.tuning import choices
+from conformal_gp.gp.inputs import Rows
 from low_rank import dense_lowrank
 
 LEVEL, N_NEW = Fraction(4, 5), 7
-DESIGN = {"design": np.arange(25), "random_state": 0, "n_restarts": 0, "warp": None}
+DESIGN = {"tuning_rows": np.arange(25), "random_state": 0, "n_restarts": 0, "target_transform": None}
 WHITE = ConstantKernel(2.0) * RBF(0.7) + WhiteKernel(0.05) + DotProduct()
 MODELS = {
     "fixed": fixed_model(mean="constant"),
@@ -38,13 +38,13 @@ class Dense:
 
     def __init__(self, model, X, known):
         self.model, self.process, self.known = model, model._predictor.process, known
-        self.X = self.process.inputs.new(points(X)).X
-        self.ranked = np.delete(np.arange(len(self.X)), model.design_)
+        self.X = self.process.inputs.new(Rows(X)).X
+        self.calibration = np.delete(np.arange(len(self.X)), model.tuning_rows_)
         self.c, self.g = self.spread(X)
         self.kernel, self.noise = model.kernel_, model.noise_variance_
 
     def spread(self, X):
-        return Spread.usual(len(X)) if self.process.difficulty is None else self.process.difficulty(points(X))
+        return Spread.usual(len(X)) if self.process.difficulty is None else self.process.difficulty(Rows(X))
 
     def precision(self, X, kernel, noise, known):
         if isinstance(self.model, SparseConformalGPRegressor):
@@ -72,21 +72,21 @@ def case(request):
         patch.setattr(choices, "ROWS_FOR_DIFFICULTY", 20)
         model = MODELS[request.param].fit(X[:-N_NEW], y[:-N_NEW], **options)
     if "location" in request.param:
-        assert np.abs(model._predictor.process._ranked_spread.location).min() > 1e-3
+        assert np.abs(model._predictor.process._calibration_spread.location).min() > 1e-3
     options = {} if known is None else {"noise_variance": known[-N_NEW:]}
     new = 1.2 * X[-N_NEW:]
     found = model.explain_interval(new, float(LEVEL), **options)
     np.testing.assert_array_equal(found.interval, model.predict_interval(new, float(LEVEL), **options))
     known = np.zeros(64) if known is None else known
     dense = Dense(model, X[:-N_NEW], known[:-N_NEW])
-    inputs = points(new)
+    inputs = Rows(new)
     test = zip(dense.process.inputs.new(inputs).X, *dense.spread(new), known[-N_NEW:], strict=True)
     return dense, list(test), y[:-N_NEW], found
 
 
 def test_the_score_of_the_row_that_decides_ties_at_the_end_and_without_it_the_end_moves(case):
     dense, test, y, found = case
-    k, n = int((1 - LEVEL) * (dense.ranked.size + 1)), dense.ranked.size
+    k, n = int((1 - LEVEL) * (dense.calibration.size + 1)), dense.calibration.size
     assert (found.decided_by == "row").all()
     for i, (x, c, g, known) in enumerate(test):
         following = []
@@ -94,20 +94,20 @@ def test_the_score_of_the_row_that_decides_ties_at_the_end_and_without_it_the_en
             row = found.row[i, side]
             a, b = dense.lines(x, c, g, known, y, dense.kernel, dense.noise)
             scores = np.abs(a + b * end)
-            apart = np.abs(scores[:-1] - scores[-1])[dense.ranked]
-            assert row == dense.ranked[np.argmin(apart)]
+            apart = np.abs(scores[:-1] - scores[-1])[dense.calibration]
+            assert row == dense.calibration[np.argmin(apart)]
             assert apart.min() <= 1e-8 * scores[-1]
-            without = dense.ranked[dense.ranked != row]
+            without = dense.calibration[dense.calibration != row]
             following.append(oracle.hull(oracle.region_from_lines(a, b, Fraction(k, n), without))[side])
         assert found.next_width[i] == pytest.approx(following[1] - following[0], rel=1e-8)
 
 
 def test_factors_multiply_up_to_the_width(case):
     dense, test, _, found = case
-    n = dense.ranked.size
+    n = dense.calibration.size
     k = int((1 - LEVEL) * (n + 1))
     P = dense.precision(dense.X, dense.kernel, dense.noise, dense.known)
-    typical = 1.0 / np.median(np.diag(P)[dense.ranked])
+    typical = 1.0 / np.median(np.diag(P)[dense.calibration])
     noise = dense.noise + dense.known + dense.white(dense.X)
     root = 1.0 / dense.model.gamma_
     z = norm.ppf(1 - float(1 - LEVEL) / 2)
@@ -119,7 +119,7 @@ def test_factors_multiply_up_to_the_width(case):
         moved = s - own + np.median(noise)
         assert found.distance[i] == pytest.approx((moved / typical) ** root)
         assert found.noise[i] == pytest.approx((s / moved) ** root)
-        assert found.difficulty[i] == pytest.approx(g / np.median(dense.g[dense.ranked]))
+        assert found.difficulty[i] == pytest.approx(g / np.median(dense.g[dense.calibration]))
     product = 2 * z * np.sqrt(typical) * found.distance * found.noise * found.difficulty * found.rank * found.scores
     np.testing.assert_allclose(product, found.width)
 
@@ -150,7 +150,7 @@ def test_ends_that_no_row_decides():
     assert (found.decided_by == "rank").all()
     assert (found.rank == np.inf).all()
     assert found.next_width[0] == pytest.approx(np.ptp(model.predict_interval([[0.2, 2.0]], 0.9)))
-    assert "95% needs 19 ranked rows, there are 9; at 90%, the" in str(found)
+    assert "95% needs 19 calibration rows, there are 9; at 90%, the" in str(found)
     found = model.explain_interval([[0.2, 2.0], [0.2, 1.0]], 0.9)
     assert found.decided_by.tolist() == [["row", "row"], ["mean", "mean"]]
     assert "do not determine the mean" in found.sentences()[1]
@@ -162,7 +162,7 @@ def test_ends_that_no_row_decides():
     flat = fixed_model(mean="constant").fit(X, np.full(9, 2.0)).explain_interval(X[:1], 0.8, n_nearest=0)
     assert str(flat).startswith("Width 0, ")
     bounded = fixed_model(y_bounds=(-9, 9)).fit(X, y).explain_interval(X[:1], 0.95)
-    assert "Width 18: 95% needs 19 ranked rows" in str(bounded)
+    assert "Width 18: 95% needs 19 calibration rows" in str(bounded)
     kernel, noise, X, y, x_new, gamma, delta = odd_regions.with_ray(3.0)
     found = fixed_model(kernel, noise, gamma=gamma).fit(X, y).explain_interval([x_new], 1 - delta)
     assert found.decided_by.tolist() == [["nothing", "nothing"]]
@@ -177,7 +177,7 @@ def test_labels_that_are_transformed_cut_or_shifted(shift):
     X, y = make_data(2, 60)
     options = {"mean": "constant", "noise_variance": 0.2}
     plain = fixed_model(**options).fit(X[:50], y[:50]).explain_interval(X[50:], 0.9)
-    warped = fixed_model(warp=(np.log, np.exp), **options).fit(X[:50], np.exp(y[:50])).explain_interval(X[50:], 0.9)
+    warped = fixed_model(target_transform=(np.log, np.exp), **options).fit(X[:50], np.exp(y[:50])).explain_interval(X[50:], 0.9)
     np.testing.assert_allclose(warped.interval, np.exp(plain.interval), rtol=1e-8)
     cut = fixed_model(y_bounds=(y.min() + shift, None), **options).fit(X[:50], y[:50] + shift)
     cut = cut.explain_interval(X[50:], 0.9)
@@ -198,7 +198,7 @@ def test_ends_at_learnt_bounds(outside):
     X, y = make_data(2, 80)
     y = np.exp(y - 1)
     y[60 : 60 + outside] = -1.0
-    model = ConformalGPRegressor(tuning="holdout", design=np.arange(50), n_restarts=0, warp=None, difficulty=None)
+    model = ConformalGPRegressor(tuning="holdout", tuning_rows=np.arange(50), n_restarts=0, target_transform=None, difficulty=None)
     model.fit(X[:70], y[:70])
     assert model.y_bounds_ == (0.0, np.inf)
     found = model.explain_interval(X[70:], 0.8)
@@ -210,7 +210,7 @@ def test_ends_at_learnt_bounds(outside):
     for i, number in enumerate(found.row[:, 1]):  # moved a little, a label makes this row's score pass the test row's
         end, one = found.interval[i, 1], np.zeros(70)
         one[number] = 1.0
-        counts = model._predictor.counts(points(X[[70 + i]]), np.array([end]), False, one[50:])
+        counts = model._predictor.counts(Rows(X[[70 + i]]), np.array([end]), False, one[50:])
         assert np.subtract(*counts) == 1.0
 
 
@@ -223,7 +223,7 @@ def test_groups_are_explained_by_themselves():
     for group in "ab":
         own = groups[50:] == group
         assert (groups[found.row[own]] == group).all()
-        assert (found.n_ranked[own] == (groups[:50] == group).sum()).all()
+        assert (found.n_calibration[own] == (groups[:50] == group).sum()).all()
     with pytest.raises(ValueError, match="groups is needed"):
         model.explain_interval(X)
 

@@ -12,7 +12,7 @@ FRAME = pd.DataFrame({"a": np.linspace(0, 10, 30), "b": np.arange(30) % 4 * 1.0,
 LABELS = np.sin(FRAME["a"])
 MODELS = [
     ConformalGPRegressor("se", tuning="holdout", random_state=0),
-    SparseConformalGPRegressor("se", design=10, n_inducing=5, random_state=0),
+    SparseConformalGPRegressor("se", tuning_rows=10, n_inducing=5, random_state=0),
 ]
 
 

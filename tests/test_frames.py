@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
-from bags import MODELS, check, is_permutation, n_design
+from bags import MODELS, check, is_permutation, n_tuning
 from cases import fixed_model, make_data
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
 from conformal_gp.frames import input_names
@@ -18,7 +18,7 @@ X, Y = make_data(1, 40)
 KINDS = np.array(["u", "v", "w"])[np.arange(40) % 3]
 FLAGS = X[:, 1] > 0.0
 PLAIN = np.column_stack([X[:, 0], np.eye(3)[np.arange(40) % 3], FLAGS, X[:, 1]])
-SPARSE = {"n_inducing": 10, "design": 20, "n_restarts": 0, "random_state": 0}
+SPARSE = {"n_inducing": 10, "tuning_rows": 20, "n_restarts": 0, "random_state": 0}
 
 
 def columns(kinds):
@@ -145,7 +145,7 @@ def p_values(frame, y, name, first, **options):
     options = {**MODELS[name], **options}
     regressor = options.pop("class", ConformalGPRegressor)
     if first:
-        options["design"] = np.arange(first)
+        options["tuning_rows"] = np.arange(first)
     n = len(y) - first
     found = np.full(n, np.inf)
     for i in range(n):
@@ -172,7 +172,7 @@ def bag(seed, n):
 
 @pytest.mark.parametrize("name", ["default", "linear mean", "holdout", "sparse"])
 def test_categories_listed_beforehand_treat_all_rows_alike(name):
-    first = n_design(name)
+    first = n_tuning(name)
     a, kinds, y = bag(0, 11 + first)
     frame = pd.DataFrame({"a": a, "kind": pd.Categorical(kinds, ["u", "v", "w", "x"])})
     found = p_values(frame, y, name, first)
@@ -182,7 +182,7 @@ def test_categories_listed_beforehand_treat_all_rows_alike(name):
 
 @pytest.mark.parametrize("name", ["default", "holdout"])
 def test_categories_learnt_from_training_rows_cover_those_that_are_not_refused(name):
-    first = n_design(name)
+    first = n_tuning(name)
     a, kinds, y = bag(1, 11 + first)
     found = p_values(pl.DataFrame({"a": a, "kind": pl.Series(kinds, dtype=pl.Categorical)}), y, name, first)
     assert np.isinf(found[-1])

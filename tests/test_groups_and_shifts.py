@@ -14,7 +14,7 @@ import bags
 from cases import fixed_model
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor, io, pipeline
 
-WARPED = {"warp": "sqrt", "y_bounds": (0.0, None)}
+WARPED = {"target_transform": "sqrt", "y_bounds": (0.0, None)}
 MODELS = {
     "integrated": (ConformalGPRegressor, {"tuning": "integrated"}),
     "fixed, warped": (ConformalGPRegressor, {"noise_variance": 0.1, **bags.FIXED, **WARPED}),
@@ -36,9 +36,9 @@ def data(seed, n):
 
 def fitted(name, X, y, groups=None, **more):
     regressor, options = MODELS[name]
-    design = {} if name.startswith(("integrated", "fixed")) else {"design": np.arange(9)}
+    tuning_rows = {} if name.startswith(("integrated", "fixed")) else {"tuning_rows": np.arange(9)}
     with warnings.catch_warnings(action="ignore"):
-        return regressor(**options | design | more).fit(X, y, groups=groups)
+        return regressor(**options | tuning_rows | more).fit(X, y, groups=groups)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -146,7 +146,7 @@ def test_a_label_is_in_the_region_if_its_p_value_says_so(name, gamma):
             np.testing.assert_allclose(hulls[i], [region[0, 0], region[-1, 1]], rtol=1e-12)
             if gamma == 2.0:
                 weights = how["likelihood_ratio"][0][
-                    np.setdiff1d(np.flatnonzero(groups == new_groups[i]), model.design_)
+                    np.setdiff1d(np.flatnonzero(groups == new_groups[i]), model.tuning_rows_)
                 ]
                 own_share = own["likelihood_ratio"][1][0] / (weights.sum() + own["likelihood_ratio"][1][0])
                 apart = np.abs(labels - upper[i]) > 1e-9  # at the bound itself the row that decides counts half
@@ -198,7 +198,7 @@ def test_a_column_a_function_and_labels_are_the_same_groups(frame, tmp_path):
 
 def test_low_rank_models_take_functions_of_blocks():
     X, y = data(3, 200)
-    model = SparseConformalGPRegressor(n_inducing=20, design=50, block_rows=30, n_restarts=0, random_state=0).fit(X, y)
+    model = SparseConformalGPRegressor(n_inducing=20, tuning_rows=50, block_rows=30, n_restarts=0, random_state=0).fit(X, y)
 
     def ratio(X):
         return np.exp(X[:, 0])
@@ -206,7 +206,7 @@ def test_low_rank_models_take_functions_of_blocks():
     pair = ratio(X), ratio(X[:9])
     by_function = model.predict_interval(X[:9], 0.8, likelihood_ratio=ratio)
     np.testing.assert_array_equal(model.predict_interval(X[:9], 0.8, likelihood_ratio=pair), by_function)
-    weights = ratio(X[np.setdiff1d(np.arange(200), model.design_)])
+    weights = ratio(X[np.setdiff1d(np.arange(200), model.tuning_rows_)])
     assert model.effective_rows(ratio) == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
 
 
@@ -237,11 +237,11 @@ def test_what_there_are_too_few_rows_for_is_infinite_and_said():
     with pytest.warns(UserWarning, match=r"=0.9 is too high for 1 of 2 rows, whose weights alone are more than 0.1 of"):
         found = simple(X=X).predict_interval(X[:2], 0.9, likelihood_ratio=ratio)
     assert np.isinf(found).all(axis=1).tolist() == [False, True]
-    with pytest.warns(UserWarning, match=r"leaves 3.0 effective rows of the 60 ranked rows of the model"):
+    with pytest.warns(UserWarning, match=r"leaves 3.0 effective rows of the 60 calibration rows of the model"):
         simple(X=X).predict_p(X[:2], LABELS[:2], likelihood_ratio=(np.arange(60) < 3, np.ones(2)))
     assert model.effective_rows((np.arange(60) < 20, None)) == {"few": 8.0, "many": 12.0}
-    unranked = fitted("split, difficulty", *data(1, 20), np.r_[np.zeros(9), np.ones(11)])  # design rows only
-    assert unranked.predict_p(*data(2, 3), groups=[0, 0, 1])[:2].tolist() == [1.0, 1.0]
+    not_calibration = fitted("split, difficulty", *data(1, 20), np.r_[np.zeros(9), np.ones(11)])  # tuning rows only
+    assert not_calibration.predict_p(*data(2, 3), groups=[0, 0, 1])[:2].tolist() == [1.0, 1.0]
     nowhere = model.predict_p(X[:1], LABELS[:1], groups=["few"], likelihood_ratio=(groups == "many", [0.0]))
     assert nowhere.tolist() == [1.0]
 
@@ -272,7 +272,7 @@ def predict(X=FRAME[["x", "z"]], **how):
         ({}, predict(likelihood_ratio=(np.ones(60), -np.ones(60))), "of test rows is -1.0 in row 0; it must not be"),
         ({}, predict(likelihood_ratio=lambda X: np.full(60, np.nan)), "of training rows contains NaN in row 0"),
         ({}, predict(likelihood_ratio=(np.ones(60), np.full(60, np.inf))), "of test rows contains infinity"),
-        ({}, predict(likelihood_ratio=(np.zeros(60), np.ones(60))), "likelihood_ratio is 0 for all ranked rows"),
+        ({}, predict(likelihood_ratio=(np.zeros(60), np.ones(60))), "likelihood_ratio is 0 for all calibration rows"),
         ({}, predict(likelihood_ratio=(["a"] * 60, np.ones(60))), "likelihood_ratio of training rows must be numbers"),
         ({"X": FRAME, "groups": "site"}, predict(FRAME, likelihood_ratio=by_site), "must be a pair of arrays"),
     ],

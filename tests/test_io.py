@@ -9,10 +9,11 @@ import pytest
 
 pytest.importorskip("skops", reason="saved models need the extra: pip install 'conformal-gp[io]'")
 
+from conformal_gp.persistence import load_model, save_model
+
 from cases import fixed_model
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.io import load, save
-from conformal_gp.persistence import load_model, save_model
+from conformal_gp.saving import load, save
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
@@ -36,7 +37,7 @@ def test_categories_come_back(unseen, tmp_path):
 def test_noise_variances_and_unfitted_models_come_back(tmp_path):
     path = tmp_path / "m"
     known = np.full(40, 0.1)
-    model = ConformalGPRegressor(tuning="holdout", random_state=0).fit(X, Y, noise_variance=known)
+    model = ConformalGPRegressor(tuning="holdout", random_state=0).fit(X, Y, y_variance=known)
     save(model, path)
     options = {"confidence_level": 0.8, "noise_variance": known}
     np.testing.assert_array_equal(load(path).predict_interval(X, **options), model.predict_interval(X, **options))

@@ -54,7 +54,7 @@ def test_draws_are_those_of_scikit_learn():
 
 
 def test_draws_of_mapped_labels_are_mapped_back():
-    model = ConformalGPRegressor(KERNEL, warp="log", **PLAIN).fit(X, np.exp(Y))
+    model = ConformalGPRegressor(KERNEL, target_transform="log", **PLAIN).fit(X, np.exp(Y))
     plain = ConformalGPRegressor(KERNEL, **PLAIN).fit(X, Y)
     np.testing.assert_allclose(np.log(model.sample_y(NEW, 3)), plain.sample_y(NEW, 3), atol=1e-8)
     with pytest.raises(ValueError, match="return_cov=True must come without"):

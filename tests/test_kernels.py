@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel
 
 from cases import ArcSine, make_data, written_out
 from conformal_gp import NeuralNetwork
-from conformal_gp.kernels import KERNEL_NAMES, kernel_from_name
+from conformal_gp.gp.kernels import KERNEL_NAMES, kernel_from_name
 
 # GPML's values at x, z with length scale 0.7, signal standard deviation 1.3 and alpha 2, and the derivative in the
 # logarithm of the length scale.

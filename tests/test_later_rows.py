@@ -1,10 +1,11 @@
-"""Rows that come later: partial_fit gives what a fit to all rows gives, at the same design rows."""
+"""Rows that come later: partial_fit gives what a fit to all rows gives, at the same tuning rows."""
 
 import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
+from conformal_gp.tuning import methods
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from sklearn.neighbors import KNeighborsRegressor
 
@@ -12,7 +13,6 @@ from cases import ArcSine, make_data
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor, io
 from conformal_gp.adapters import from_process
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.tuning import methods
 
 X, Y = make_data(3, 90)
 X_NEW = make_data(4, 12)[0]
@@ -20,12 +20,12 @@ FIRST = 60
 DESIGN = np.arange(0, 50, 2)
 NOISE = np.random.default_rng(0).uniform(0.1, 0.4, 90)
 FIXED = {"tuning": "fixed", "scale_inputs": False, "noise_variance": 0.2, "mean": "constant"}
-HOLDOUT = {"tuning": "holdout", "design": DESIGN, "n_restarts": 0, "random_state": 0, "mean": "constant"}
+HOLDOUT = {"tuning": "holdout", "tuning_rows": DESIGN, "n_restarts": 0, "random_state": 0, "mean": "constant"}
 LOW_RANK = {"class": SparseConformalGPRegressor, **HOLDOUT, "n_inducing": 12}
 MODELS = {
     "fixed": FIXED,
     "fixed, linear mean": {**FIXED, "mean": "linear"},
-    "fixed, design rows": {**FIXED, "scale_inputs": True, "design": DESIGN},
+    "fixed, tuning rows": {**FIXED, "scale_inputs": True, "tuning_rows": DESIGN},
     "own noise": {**FIXED, "kernel": ConstantKernel() * Matern(1.0, nu=1.5) + WhiteKernel(0.1), "noise_variance": 0.0},
     "next to no noise": {**FIXED, "kernel": RBF(0.3), "noise_variance": 1e-11},
     "a kernel of the user's": {**FIXED, "kernel": ArcSine(1.0)},
@@ -55,7 +55,7 @@ def assert_same(later, whole, X_new=X_NEW, **noise):
     for name in ("y_bounds_", "mean_coef_", "log_marginal_likelihood_", "input_range_"):
         np.testing.assert_allclose(getattr(later, name), getattr(whole, name), rtol=1e-9, atol=1e-9)
     assert later.guarantee_ == whole.guarantee_
-    assert later._predictor.n_ranked == whole._predictor.n_ranked
+    assert later._predictor.n_calibration == whole._predictor.n_calibration
 
 
 @pytest.mark.parametrize("parts", [[FIRST], [FIRST, 61, 62, 80]], ids=["at once", "in parts"])
@@ -77,7 +77,7 @@ def test_known_noise_warps_frames_and_offsets(name, offset):
     """Labels that are large beside their differences are measured from one of them, which later rows may change."""
     labels = np.exp(0.5 * Y) + offset
     frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(np.where(X[:, 1] > 0, "a", "b"))})
-    for options, rows, noise in (({"warp": "log"}, frame, None), ({"warp": None}, X, NOISE)):
+    for options, rows, noise in (({"target_transform": "log"}, frame, None), ({"target_transform": None}, X, NOISE)):
         given = {} if noise is None else {"noise_variance": noise[:FIRST]}
         more, whole = (
             {} if noise is None else {"noise_variance": noise[part]} for part in (slice(FIRST, 90), slice(90))
@@ -132,7 +132,7 @@ BAD_ROWS = {
     "no labels": ((X, None), "requires y to be passed"),
     "no number": ((X, np.where(Y > 1, np.inf, Y)), r"y contains infinity \(inf\) in row"),
     "outside bounds": ((X[:2], [1.0, 99.0]), r"y has 99 in row 1, outside y_bounds"),
-    "outside the domain": ((X[:2], [1.0, -1.0]), "y has -1 in row 1, and warp='log' takes labels above 0"),
+    "outside the domain": ((X[:2], [1.0, -1.0]), "y has -1 in row 1, and target_transform='log' takes labels above 0"),
     "noise": ((X, Y, NOISE), "noise_variance of other rows is taken if fit was given"),
 }
 
@@ -140,7 +140,7 @@ BAD_ROWS = {
 @pytest.mark.parametrize("name", ["holdout", "low rank"])
 @pytest.mark.parametrize("bad", BAD_ROWS)
 def test_rows_that_are_refused_leave_the_model_as_it_was(name, bad):
-    model = new(name, warp="log", y_bounds=(None, 50.0)).fit(X[:FIRST], np.exp(Y[:FIRST]))
+    model = new(name, target_transform="log", y_bounds=(None, 50.0)).fit(X[:FIRST], np.exp(Y[:FIRST]))
     before = dict(vars(model))
     rows, message = BAD_ROWS[bad]
     with pytest.raises(ValueError, match=message):
@@ -173,7 +173,7 @@ def test_what_takes_no_later_rows_says_what_to_do(tmp_path):
 )
 def test_learnt_bounds_see_later_rows(name, labels):
     positive, rows = np.exp(Y), X[FIRST : FIRST + len(labels)]
-    options = {"y_bounds": "auto", "warp": None, "design": np.arange(45)}
+    options = {"y_bounds": "auto", "target_transform": None, "tuning_rows": np.arange(45)}
     later = new(name, **options).fit(X[:FIRST], positive[:FIRST])
     assert np.isfinite(later.y_bounds_).any()
     whole = new(name, **options)
@@ -209,6 +209,6 @@ def test_later_rows_have_groups_and_may_bring_new_ones(name, rule):
 
 
 def test_the_difficulty_of_labels_with_an_offset_is_that_of_labels_without():
-    model = new("holdout, difficulty", warp=None)
+    model = new("holdout, difficulty", target_transform=None)
     plain, offset = (np.diff(model.fit(X, Y + by).predict_interval(X_NEW, 0.9)) for by in (0.0, 1e5))
     np.testing.assert_allclose(offset, plain, rtol=1e-5)

@@ -7,7 +7,7 @@ import pytest
 
 import bags
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.gp.inputs import points
+from conformal_gp.gp.inputs import Rows
 
 ROWS = 8
 NASTY_BAGS = 1
@@ -30,7 +30,7 @@ def refused(name, bag):
 @pytest.mark.parametrize(("name", "bag"), SQUARE)
 def test_p_values_of_a_bag_are_a_permutation(name, bag):
     rng = np.random.default_rng(sum(map(ord, name + bag.__name__)))
-    first = bags.n_design(name)
+    first = bags.n_tuning(name)
     X, y = bag(rng, ROWS + first)
     found = bags.p_values(X, y, name, first)
     if found is None:
@@ -72,7 +72,7 @@ def test_p_values_intervals_and_sets_of_averages_miss_as_few_rows_as_the_theorem
 
 @pytest.mark.parametrize("name", [name for name in bags.MODELS if name.startswith(("fix", "hold", "spa", "def", "ow"))])
 def test_rows_that_come_later_are_ranked_like_others(name):
-    first = bags.n_design(name)
+    first = bags.n_tuning(name)
     X, y = bags.noisy(np.random.default_rng(sum(map(ord, name))), ROWS + first)
     found = bags.p_values(X, y, name, first, later=3)
     np.testing.assert_allclose(np.sort(found), np.arange(1, ROWS + 1))
@@ -82,7 +82,7 @@ def test_rows_that_come_later_are_ranked_like_others(name):
 @pytest.mark.parametrize("name", bags.ANY_LABELS)
 def test_nasty_bags(name, seed):
     rng = np.random.default_rng([seed, sum(map(ord, name))])
-    first = bags.n_design(name)
+    first = bags.n_tuning(name)
     X, y = bags.nasty(rng, int(rng.integers(5, 10)) + first)
     found = bags.p_values(X, y, name, first)
     if found is not None:
@@ -160,7 +160,7 @@ def test_smoothed_p_values_of_a_bag_with_rows_alone_in_their_category(name):
         rest = np.arange(n) != i
         with bags.few_draws():
             predictor = ConformalGPRegressor(**bags.MODELS[name]).fit(X[rest], y[rest])._predictor
-        (at_least,), (higher,) = predictor.counts(points(X[~rest]), y[~rest], signed=False)
+        (at_least,), (higher,) = predictor.counts(Rows(X[~rest]), y[~rest], signed=False)
         low[i], high[i] = higher / n, (at_least + 1) / n
     for delta in np.linspace(0.02, 0.98, 25):
         assert np.mean(np.clip((delta - low) / (high - low), 0.0, 1.0)) == pytest.approx(delta)

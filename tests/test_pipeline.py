@@ -181,10 +181,10 @@ def test_searches_and_cross_validation_take_scorers_and_known_noise():
     with config_context(enable_metadata_routing=True):
         pipe = make_pipeline(FunctionTransformer(half), fixed_model().set_fit_request(noise_variance=True))
         found = cross_validate(pipe, X, Y, scoring=scoring, cv=folds, params={"noise_variance": noise})
-        search = GridSearchCV(pipe, grid, scoring=interval_scorer(0.8), cv=folds).fit(X, Y, noise_variance=noise)
+        search = GridSearchCV(pipe, grid, scoring=interval_scorer(0.8), cv=folds).fit(X, Y, y_variance=noise)
     for place, (train, test) in enumerate(folds.split(X)):
-        model = fixed_model().fit(half(X[train]), Y[train], noise_variance=noise[train])
-        ends = model.predict_interval(half(X[test]), 0.8, noise_variance=noise[test])
+        model = fixed_model().fit(half(X[train]), Y[train], y_variance=noise[train])
+        ends = model.predict_interval(half(X[test]), 0.8, y_variance=noise[test])
         np.testing.assert_allclose(found["test_score"][place], -interval_score(Y[test], ends, 0.8))
         np.testing.assert_allclose(found["test_coverage"][place], coverage(Y[test], ends))
         np.testing.assert_allclose(found["test_width"][place], -mean_width(ends))

@@ -83,7 +83,7 @@ def test_each_input_has_a_length_scale_of_its_own_unless_one_is_asked_for(tuning
     model = ConformalGPRegressor("se", tuning=tuning, mean="constant", n_restarts=0, random_state=0).fit(X, y)
     relevant, idle = model.kernel_.k2.length_scale
     assert idle > 3 * relevant
-    one = ConformalGPRegressor("se", tuning=tuning, mean="constant", length_scales="one", n_restarts=0, random_state=0)
+    one = ConformalGPRegressor("se", tuning=tuning, mean="constant", ard=False, n_restarts=0, random_state=0)
     assert np.ndim(one.fit(X, y).kernel_.k2.length_scale) == 0
 
 
@@ -106,7 +106,7 @@ def test_the_guarantee_is_stated():
         ({"kernel": RBF(1.0)}, 10, "integrated"),
         ({"kernel": RBF(1.0) + WhiteKernel(0.1), "noise_variance": 0.0}, 10, "integrated"),
         ({"kernel": ["se", "nn"]}, 30, "holdout"),
-        ({"kernel": "se", "n_restarts": 0, "length_scales": "one"}, 1001, "holdout"),
+        ({"kernel": "se", "n_restarts": 0, "ard": False}, 1001, "holdout"),
     ],
 )
 def test_the_default_is_exact_and_its_rule_looks_at_rows_and_kernel_alone(settings, l, way):
@@ -119,7 +119,7 @@ def test_the_default_is_exact_and_its_rule_looks_at_rows_and_kernel_alone(settin
 def test_training_row_tuning_says_what_coverage_to_expect_from_few_rows():
     X, y = make_data(18, 20)
     with pytest.warns(UserWarning, match=r"learns 6 numbers from 20 rows.*about 76%.*tuning='auto'"):
-        ConformalGPRegressor("se", mean="linear", length_scales="one", tuning="train", n_restarts=0).fit(X, y)
+        ConformalGPRegressor("se", mean="linear", ard=False, tuning="train", n_restarts=0).fit(X, y)
     with warnings.catch_warnings(action="error"):
         ConformalGPRegressor("se", tuning="train", n_restarts=0).fit(*make_data(18, 120))
 
@@ -127,7 +127,7 @@ def test_training_row_tuning_says_what_coverage_to_expect_from_few_rows():
 def test_many_rows_are_given_to_a_low_rank_process(monkeypatch):
     monkeypatch.setattr("conformal_gp.regressor.ROWS_FOR_EXACT", 50)
     X, y = make_data(19, 120)
-    monkeypatch.setattr("conformal_gp.tuning.design.ROWS_FOR_INTEGRATED", 50)
+    monkeypatch.setattr("conformal_gp.models.tuning_rows.ROWS_FOR_INTEGRATED", 50)
     options = {"n_restarts": 0, "random_state": 0}
     model = ConformalGPRegressor(**options).fit(X, y)
     assert model.tuning_ == "holdout"
@@ -139,7 +139,7 @@ def test_many_rows_are_given_to_a_low_rank_process(monkeypatch):
     assert not np.allclose(exact.predict_interval(INPUTS, 0.8), model.predict_interval(INPUTS, 0.8), rtol=1e-9)
 
 
-@pytest.mark.parametrize("options", [{}, {"tuning": "holdout", "n_restarts": 0}, {"warp": "yeo-johnson"}])
+@pytest.mark.parametrize("options", [{}, {"tuning": "holdout", "n_restarts": 0}, {"target_transform": "yeo-johnson"}])
 def test_bounds_of_labels_cut_intervals(options):
     X, y = make_data(20, 30)
     y = np.maximum(y, 0.0)
@@ -150,7 +150,7 @@ def test_bounds_of_labels_cut_intervals(options):
         np.testing.assert_allclose(intervals, np.maximum(plain.predict_interval(INPUTS, 0.8), 0.0))
         assert (intervals[:, 0] == 0.0).any()
         np.testing.assert_array_equal(model.predict_p(INPUTS, np.ones(3)), plain.predict_p(INPUTS, np.ones(3)))
-        assert (model.predict_p(INPUTS, np.full(3, -1.0)) == 1.0 / (model._predictor.n_ranked + 1)).all()
+        assert (model.predict_p(INPUTS, np.full(3, -1.0)) == 1.0 / (model._predictor.n_calibration + 1)).all()
     with pytest.raises(ValueError, match=r"y has .* in row \d+, outside y_bounds=\(0, 1\)"):
         ConformalGPRegressor(y_bounds=(0, 1)).fit(X, y)
     with pytest.raises(ValueError, match=r"y_bounds must be .* a pair \(low, high\)"):

@@ -9,13 +9,13 @@ from sklearn.preprocessing import StandardScaler
 import bags
 import oracle
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor, pipeline
-from noisy_rows import EXACT, FIXED, HOLDOUT, KERNEL, WithNoise, in_turn, n_design, rows
+from noisy_rows import EXACT, FIXED, HOLDOUT, KERNEL, WithNoise, in_turn, n_tuning, rows
 
 
 @pytest.mark.parametrize("name", EXACT)
 def test_known_noise_p_values_of_a_bag_are_a_permutation(name):
     regressor, options = EXACT[name]
-    X, y, v = rows(len(name), 7 + n_design(options))
+    X, y, v = rows(len(name), 7 + n_tuning(options))
     v[-1] = 1e3  # and one row that says nothing
     assert bags.is_permutation(in_turn(regressor, options, X, y, v))
 
@@ -27,8 +27,8 @@ def test_noise_of_the_test_row_left_out_breaks_the_permutation():
     found = np.empty(n)
     for i in range(n):
         rest = np.arange(n) != i
-        model = ConformalGPRegressor(KERNEL, mean="zero", **FIXED).fit(X[rest], y[rest], noise_variance=v[rest])
-        found[i] = model.predict_p(X[~rest], y[~rest], noise_variance=[0.0])[0] * n
+        model = ConformalGPRegressor(KERNEL, mean="zero", **FIXED).fit(X[rest], y[rest], y_variance=v[rest])
+        found[i] = model.predict_p(X[~rest], y[~rest], y_variance=[0.0])[0] * n
     assert not bags.is_permutation(found)
 
 
@@ -37,8 +37,8 @@ def test_noise_of_the_test_row_left_out_breaks_the_permutation():
 def test_known_noise_by_brute_force(gamma, mean):
     X, y, v = rows(7, 14)
     X_new, y_new, v_new = rows(8, 5)
-    model = ConformalGPRegressor(KERNEL, mean=mean, gamma=gamma, **FIXED).fit(X, y, noise_variance=v)
-    ours = model.predict_p(X_new, y_new, noise_variance=v_new)
+    model = ConformalGPRegressor(KERNEL, mean=mean, gamma=gamma, **FIXED).fit(X, y, y_variance=v)
+    ours = model.predict_p(X_new, y_new, y_variance=v_new)
     ones = None if mean == "zero" else np.ones((14, 1))
     for i in range(5):
         bag = (np.column_stack([X, v]), y, [*X_new[i], v_new[i]], y_new[i])
@@ -50,10 +50,10 @@ def test_known_noise_by_brute_force(gamma, mean):
 def test_low_rank_with_all_inputs_as_inducing_inputs_is_the_exact_process():
     X, y, v = rows(5, 30)
     X_new, _, v_new = rows(6, 6)
-    exact = ConformalGPRegressor(KERNEL, mean="zero", **FIXED).fit(X, y, noise_variance=v)
-    low_rank = SparseConformalGPRegressor(KERNEL, mean="zero", inducing=X, design=[0], **FIXED)
-    low_rank.fit(X, y, noise_variance=v)
-    ours, theirs = (each.predict(X_new, return_std=True, noise_variance=v_new) for each in (low_rank, exact))
+    exact = ConformalGPRegressor(KERNEL, mean="zero", **FIXED).fit(X, y, y_variance=v)
+    low_rank = SparseConformalGPRegressor(KERNEL, mean="zero", inducing=X, tuning_rows=[0], **FIXED)
+    low_rank.fit(X, y, y_variance=v)
+    ours, theirs = (each.predict(X_new, return_std=True, y_variance=v_new) for each in (low_rank, exact))
     np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
@@ -61,27 +61,27 @@ def test_low_rank_with_all_inputs_as_inducing_inputs_is_the_exact_process():
 def test_units_of_the_labels_do_not_matter(regressor):
     X, y, v = rows(9, 80)
     X_new, _, v_new = rows(10, 10)
-    small = regressor(n_restarts=0, random_state=0).fit(X, y, noise_variance=v)
-    large = regressor(n_restarts=0, random_state=0).fit(X, 1e3 * y, noise_variance=1e6 * v)
-    ends = small.predict_interval(X_new, 0.8, noise_variance=v_new)
-    np.testing.assert_allclose(large.predict_interval(X_new, 0.8, noise_variance=1e6 * v_new), 1e3 * ends, rtol=1e-5)
+    small = regressor(n_restarts=0, random_state=0).fit(X, y, y_variance=v)
+    large = regressor(n_restarts=0, random_state=0).fit(X, 1e3 * y, y_variance=1e6 * v)
+    ends = small.predict_interval(X_new, 0.8, y_variance=v_new)
+    np.testing.assert_allclose(large.predict_interval(X_new, 0.8, y_variance=1e6 * v_new), 1e3 * ends, rtol=1e-5)
 
 
 def test_learnt_noise_is_on_top_of_what_is_known():
     X, y, v = rows(12, 150)
     rng = np.random.default_rng(0)
-    precise = ConformalGPRegressor(**HOLDOUT).fit(X, y, noise_variance=v)
-    vague = ConformalGPRegressor(**HOLDOUT).fit(X, y + rng.standard_normal(150), noise_variance=v)
+    precise = ConformalGPRegressor(**HOLDOUT).fit(X, y, y_variance=v)
+    vague = ConformalGPRegressor(**HOLDOUT).fit(X, y + rng.standard_normal(150), y_variance=v)
     assert precise.noise_variance_ < 0.05
     assert 0.2 < vague.noise_variance_ < 1.6
-    ends = precise.predict_interval(X[[0, 0]], 0.9, noise_variance=[0.01, 1.0])
+    ends = precise.predict_interval(X[[0, 0]], 0.9, y_variance=[0.01, 1.0])
     assert 2 * np.diff(ends[0]) < np.diff(ends[1])
 
 
 def test_every_method_takes_known_noise_and_asks_for_it():
     X, y, v = rows(13, 40)
     X_new, y_new, v_new = rows(14, 6)
-    model = ConformalGPRegressor(KERNEL, **FIXED).fit(X, y, noise_variance=v)
+    model = ConformalGPRegressor(KERNEL, **FIXED).fit(X, y, y_variance=v)
     calls = {
         "predict_interval": (),
         "predict_set": (),
@@ -102,13 +102,13 @@ def test_every_method_takes_known_noise_and_asks_for_it():
             np.testing.assert_array_equal(one, other)
     with pytest.raises(ValueError, match=r"noise_variance is needed"):
         model.predict(X_new, return_std=True)
-    mean, std = model.predict(X_new, return_std=True, noise_variance=v_new)
+    mean, std = model.predict(X_new, return_std=True, y_variance=v_new)
     np.testing.assert_array_equal(model.predict(X_new), mean)  # means do not need it
-    more = model.predict(X_new, return_std=True, noise_variance=v_new + 1.0)[1]
+    more = model.predict(X_new, return_std=True, y_variance=v_new + 1.0)[1]
     np.testing.assert_allclose(more**2, std**2 + 1.0)
     assert model.score(X, y) > 0.0
     with pytest.raises(ValueError, match=r"taken if fit was given those of the training rows"):
-        ConformalGPRegressor(KERNEL, **FIXED).fit(X, y).predict_interval(X_new, noise_variance=v_new)
+        ConformalGPRegressor(KERNEL, **FIXED).fit(X, y).predict_interval(X_new, y_variance=v_new)
 
 
 @pytest.mark.parametrize("regressor", [ConformalGPRegressor, SparseConformalGPRegressor])
@@ -126,13 +126,13 @@ def test_every_method_takes_known_noise_and_asks_for_it():
 def test_wrong_noise_variances(regressor, wrong, message):
     X, y, _ = rows(15, 40)
     with pytest.raises(ValueError, match=message):
-        regressor(random_state=0).fit(X, y, noise_variance=wrong)
+        regressor(random_state=0).fit(X, y, y_variance=wrong)
 
 
 def test_known_noise_does_not_go_with_a_map_of_labels():
     X, y, v = rows(16, 40)
-    with pytest.raises(ValueError, match="got warp='sqrt', use warp=None"):
-        ConformalGPRegressor(warp="sqrt").fit(X, y, noise_variance=v)
+    with pytest.raises(ValueError, match="got target_transform='sqrt', use target_transform=None"):
+        ConformalGPRegressor(target_transform="sqrt").fit(X, y, y_variance=v)
 
 
 def test_metadata_routing_through_a_pipeline():
@@ -141,13 +141,13 @@ def test_metadata_routing_through_a_pipeline():
     with config_context(enable_metadata_routing=True):
         regressor = ConformalGPRegressor(KERNEL, **FIXED)
         regressor = regressor.set_fit_request(noise_variance=True).set_predict_request(noise_variance=True)
-        piped = make_pipeline(StandardScaler(), regressor).fit(X, y, noise_variance=v)
+        piped = make_pipeline(StandardScaler(), regressor).fit(X, y, y_variance=v)
         scaler = StandardScaler().fit(X)
-        direct = ConformalGPRegressor(KERNEL, **FIXED).fit(scaler.transform(X), y, noise_variance=v)
+        direct = ConformalGPRegressor(KERNEL, **FIXED).fit(scaler.transform(X), y, y_variance=v)
         np.testing.assert_array_equal(
-            pipeline.predict_interval(piped, X_new, noise_variance=v_new),
-            direct.predict_interval(scaler.transform(X_new), noise_variance=v_new),
+            pipeline.predict_interval(piped, X_new, y_variance=v_new),
+            direct.predict_interval(scaler.transform(X_new), y_variance=v_new),
         )
         np.testing.assert_array_equal(
-            piped.predict(X_new, noise_variance=v_new), direct.predict(scaler.transform(X_new))
+            piped.predict(X_new, y_variance=v_new), direct.predict(scaler.transform(X_new))
         )

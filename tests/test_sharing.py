@@ -27,8 +27,8 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from cases import make_data
 from conformal_gp import ConformalGPRegressor, NeuralNetwork, SparseConformalGPRegressor
-from conformal_gp.io import dumps, loads
 from conformal_gp.pipeline import predict_interval
+from conformal_gp.saving import dumps, loads
 
 X, Y = make_data(3, 200)
 NEW, LABELS = make_data(4, 40)
@@ -89,13 +89,13 @@ EVERY_KERNEL = (
 MODELS = {
     "default": (ConformalGPRegressor(), X[:40], Y[:40]),
     **{way: (unfitted(way), X, Y) for way in WAYS[1:]},
-    **{f"warp={warp}": (unfitted("holdout", warp=warp), X, np.exp(Y)) for warp in ("log", "yeo-johnson")},
-    "functions": (unfitted("low rank", warp=(np.log, np.exp)), X, np.exp(Y)),
+    **{f"target_transform={target_transform}": (unfitted("holdout", target_transform=target_transform), X, np.exp(Y)) for target_transform in ("log", "yeo-johnson")},
+    "functions": (unfitted("low rank", target_transform=(np.log, np.exp)), X, np.exp(Y)),
     "kernels": (unfitted("fixed", kernel=EVERY_KERNEL), X, Y),
     "periodic": (unfitted("fixed", kernel=ExpSineSquared(), scale_inputs=False), X[:60, :1], Y[:60]),
     "few rows": (ConformalGPRegressor(), X[:10], np.exp(Y[:10])),
     "frame": (unfitted("holdout"), FRAME, Y),
-    "generator": (ConformalGPRegressor(warp="box-cox", random_state=np.random.RandomState(0)), X[:60], np.exp(Y[:60])),
+    "generator": (ConformalGPRegressor(target_transform="box-cox", random_state=np.random.RandomState(0)), X[:60], np.exp(Y[:60])),
     "pipeline": (make_pipeline(PolynomialFeatures(2), unfitted("holdout")), X, Y),
 }
 

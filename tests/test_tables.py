@@ -9,8 +9,8 @@ import pytest
 
 pd = pytest.importorskip("pandas", reason="tables need the extra: pip install 'conformal-gp[cli]'")
 
-from conformal_gp.columns import Columns  # noqa: E402
-from conformal_gp.tables import Format, read_table, write_table  # noqa: E402
+from conformal_gp.cli.columns import Columns  # noqa: E402
+from conformal_gp.cli.tables import Format, read_table, write_table  # noqa: E402
 
 PLAIN = "weight,origin,mpg\n1.5,usa,30\n2.5,japan,20\n2.0,usa,25\n3.5,usa,15\n"
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

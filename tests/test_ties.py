@@ -11,9 +11,9 @@ from conformal_gp import ConformalGPRegressor
 from conformal_gp.conformal.lines import WIDENING, Lines
 from conformal_gp.conformal.regions import hulls, regions
 from conformal_gp.conformal.weights import Needed
-from conformal_gp.gp.inputs import Inputs, Scaling, points
+from conformal_gp.gp.inputs import Inputs, Rows, Scaling
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.predictors.base import score_lines
+from conformal_gp.models.exact import score_lines
 
 
 def twin_problem(rng, n):
@@ -36,11 +36,11 @@ def test_rounding_errors_are_what_they_are_said_to_be(kernel, mean, noise):
     for n in (10, 40, 150):
         for _ in range(20):
             X, y = twin_problem(rng, n)
-            inputs = Inputs(points(X), Scaling.none(X), mean)
+            inputs = Inputs(Rows(X), Scaling.none(X), mean)
             process = kernel(10.0 ** rng.uniform(-0.5, 0.7))
             posterior = Posterior(process, noise, inputs, y, flat_prior=True, checked=False)
             i = int(rng.integers(n))
-            lines = score_lines(posterior, slice(None), posterior.predict(inputs.new(points(X[i : i + 1]))), 2.0)
+            lines = score_lines(posterior, slice(None), posterior.predict(inputs.new(Rows(X[i : i + 1]))), 2.0)
             t = abs(y[i] - lines.centre[0])
             gap = abs(abs(lines.offset[0, i] + lines.slope[0, i] * (y[i] - lines.centre[0])) - t)
             assert gap <= WIDENING * (lines.rounding.floor[0] + lines.rounding.share[0] * t)

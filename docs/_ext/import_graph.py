@@ -72,7 +72,7 @@ def imports(package: Path = PACKAGE) -> Graph:
 def part(module: str) -> str:
     """The part that a module belongs to.
 
-    >>> part("conformal_gp.gp.posterior"), part("conformal_gp.rows"), part("conformal_gp")
+    >>> part("conformal_gp.gp.posterior"), part("conformal_gp.large.rows"), part("conformal_gp")
     ('gp', 'rows', 'conformal_gp')
     """
     return [*module.split("."), module][1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformal_gp.types import Array
+from conformal_gp.arrays import Array
 
 # β₁, β₂ and ε, as published.
 DECAY, SQUARE_DECAY, SAFE_DIVISION = 0.9, 0.999, 1e-8

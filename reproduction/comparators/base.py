@@ -13,8 +13,8 @@ from scipy.stats import norm
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from conformal_gp.arrays import Array
 from conformal_gp.conformal.levels import rank, read_levels
-from conformal_gp.types import Array
 
 
 class IntervalRegressor(RegressorMixin, BaseEstimator, ABC):

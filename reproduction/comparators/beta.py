@@ -34,9 +34,9 @@ import numpy as np
 from scipy.special import expit, log_ndtr, logsumexp
 from sklearn.utils import check_random_state, gen_batches
 
+from conformal_gp.arrays import Array
+from conformal_gp.arrays import Indices as RowNumbers
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.types import Array
-from conformal_gp.types import Rows as RowNumbers
 from reproduction.comparators.adam import Adam
 from reproduction.comparators.latent_process import Moments, Posterior, Projection
 from reproduction.comparators.split import CALIBRATION_SHARE, SplitRegressor
@@ -74,7 +74,7 @@ class Parameters(NamedTuple):
         return np.concatenate([part.ravel() for part in (self.offset, self.mixing, *self.posterior)])
 
 
-class Rows(NamedTuple):
+class Indices(NamedTuple):
     """Base predictions in standard units, and the logarithms of the levels of their labels, all (n,)."""
 
     mean: Array
@@ -84,9 +84,9 @@ class Rows(NamedTuple):
     log_above: Array
     """ln(1 - t)."""
 
-    def take(self, index: RowNumbers) -> Rows:
+    def take(self, index: RowNumbers) -> Indices:
         """Some of the rows."""
-        return Rows(*(column[index] for column in self))
+        return Indices(*(column[index] for column in self))
 
 
 def link(log_below: Array, log_above: Array, parameters: Array) -> Array:
@@ -127,7 +127,7 @@ def divergence(posterior: Posterior) -> float:
     return float(squares - log_determinant - posterior.spread.shape[0]) / 2
 
 
-def objective(parameters: Parameters, rows: Rows, draws: Array, weight: float = 1.0) -> tuple[float, Parameters]:
+def objective(parameters: Parameters, rows: Indices, draws: Array, weight: float = 1.0) -> tuple[float, Parameters]:
     """The objective, and its gradient.
 
     ``draws``, (n, 3, samples), are the standard normal draws from which f is sampled; ``weight`` is that of each row:
@@ -154,7 +154,7 @@ def samples(moments: Moments, draws: Array) -> Array:
     return moments.mean[:, :, None] + moments.factor @ draws
 
 
-def start(rows: Rows, n_inducing: int) -> Parameters:
+def start(rows: Indices, n_inducing: int) -> Parameters:
     """The start of training: the prior, and inducing rows spaced evenly over the means."""
     posterior = Posterior(
         log_length=np.zeros(1),
@@ -167,7 +167,7 @@ def start(rows: Rows, n_inducing: int) -> Parameters:
 
 
 def train(
-    parameters: Parameters, rows: Rows, n_samples: int, step_size: float, max_steps: int, rng: np.random.Generator
+    parameters: Parameters, rows: Indices, n_samples: int, step_size: float, max_steps: int, rng: np.random.Generator
 ) -> tuple[Parameters, int]:
     """Minimise the objective by Adam on small batches; returns the best parameters and the number of steps."""
     n_rows, n_inducing = rows.mean.size, parameters.posterior.means.size
@@ -261,7 +261,7 @@ class BetaRecalibration(SplitRegressor):
     def _calibrate(self, mean: Array, std: Array, y: Array) -> None:
         self._unit = float(y.mean()), float(y.std()) or 1.0
         residuals = (y - mean) / std
-        rows = Rows(*self._standardised(mean, std), log_ndtr(residuals), log_ndtr(-residuals))
+        rows = Indices(*self._standardised(mean, std), log_ndtr(residuals), log_ndtr(-residuals))
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         first = start(rows, self.n_inducing)
         with one_blas_thread():

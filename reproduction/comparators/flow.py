@@ -28,7 +28,7 @@ import numpy as np
 from scipy.special import log_expit, log_softmax, logsumexp, softmax
 from sklearn.utils import check_random_state
 
-from conformal_gp.types import Array
+from conformal_gp.arrays import Array
 from reproduction.comparators.adam import Adam
 from reproduction.comparators.isotonic import QuantileRecalibration
 from reproduction.comparators.split import CALIBRATION_SHARE

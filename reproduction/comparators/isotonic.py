@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from conformal_gp.types import Array
+from conformal_gp.arrays import Array
 from reproduction.comparators.split import SplitRegressor
 
 # Levels of quantiles stay this far from 0 and 1: 4.75 standard deviations from the mean.

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from conformal_gp.types import Array
+from conformal_gp.arrays import Array
 
 # Added to the diagonal of covariances, as in the authors' code.
 JITTER = 1e-2

@@ -25,9 +25,9 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
+from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.levels import rank
-from conformal_gp.gp.inputs import points
-from conformal_gp.types import Array, Rows
+from conformal_gp.gp.inputs import Rows
 from reproduction.comparators.base import IntervalRegressor, lower_end, scaled, upper_end
 
 # Smallest squared pivot of a block of P that is scaled to a unit diagonal. Below it the rows of the block alone
@@ -75,7 +75,7 @@ class LeftOutRegressor(IntervalRegressor):
                 self.stds_[rows] = np.sqrt(np.einsum("ij,ij->j", root, root))
         self.scores_ = np.abs(self.residuals_) / self._scale(self.stds_)
 
-    def _inverse_root(self, rows: Rows) -> Array | None:
+    def _inverse_root(self, rows: Indices) -> Array | None:
         """L^-1 with L L' the block of P among some rows; None where the block is numerically singular."""
         posterior = self.estimator_._predictor.posterior
         block = posterior.precision(rows)
@@ -94,7 +94,7 @@ class LeftOutRegressor(IntervalRegressor):
     def predict_left_out(self, X: Array) -> tuple[Array, Array]:
         """Means and standard deviations of the labels of m test rows without each fold, each (m, folds)."""
         predictor = self.estimator_._predictor
-        new = predictor.posterior.predict(predictor.inputs.new(points(X)))
+        new = predictor.posterior.predict(predictor.inputs.new(Rows(X)))
         means, variances = (np.tile(part[:, None], len(self._folds)) for part in (new.mean, new.variance))
         for number, (rows, root) in enumerate(self._folds):
             if root is not None:
@@ -112,7 +112,7 @@ class LeftOutRegressor(IntervalRegressor):
         return std ** (2.0 / self.gamma)
 
     @abstractmethod
-    def _split(self, n_rows: int) -> list[Rows]:
+    def _split(self, n_rows: int) -> list[Indices]:
         """Rows of each fold."""
 
 
@@ -135,7 +135,7 @@ class Jackknife(LeftOutRegressor):
         self.estimator = estimator
         self.gamma = gamma
 
-    def _split(self, n_rows: int) -> list[Rows]:
+    def _split(self, n_rows: int) -> list[Indices]:
         return list(np.arange(n_rows)[:, None])
 
     def _intervals(self, X: Array, levels: Sequence[Fraction]) -> Array:
@@ -201,7 +201,7 @@ class CrossConformal(LeftOutRegressor):
         self.n_folds = n_folds
         self.random_state = random_state
 
-    def _split(self, n_rows: int) -> list[Rows]:
+    def _split(self, n_rows: int) -> list[Indices]:
         folds = KFold(self.n_folds, shuffle=True, random_state=self.random_state)
         return [held_out for _, held_out in folds.split(np.empty(n_rows))]
 

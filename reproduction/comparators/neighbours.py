@@ -10,11 +10,11 @@ from scipy.spatial.distance import cdist
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
+from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.levels import rank
 from conformal_gp.conformal.lines import Lines, centred_lines
 from conformal_gp.conformal.regions import hulls
 from conformal_gp.conformal.weights import Needed
-from conformal_gp.types import Array, Rows
 from reproduction.comparators.base import IntervalRegressor
 
 
@@ -72,7 +72,7 @@ class ConformalNeighbours(IntervalRegressor):
             np.column_stack([part[:, :-1].sum(axis=1), part.sum(axis=1)]) for part in (self._y[near], far)
         )
 
-    def _nearest(self, distances: Array) -> tuple[Rows, Array]:
+    def _nearest(self, distances: Array) -> tuple[Indices, Array]:
         """Columns of the k smallest entries of each row, smallest first, and the entries; of equals the first."""
         near = np.argsort(distances, axis=1, kind="stable")[:, : self.n_neighbors]
         return near, np.take_along_axis(distances, near, axis=1)

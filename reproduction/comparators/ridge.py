@@ -36,8 +36,8 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.preprocessing import StandardScaler
 
 from conformal_gp import ConformalGPRegressor
+from conformal_gp.arrays import Array
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.types import Array
 from reproduction.comparators.base import IntervalRegressor
 
 # Coefficients below this count as zero: D would be infinite.
@@ -92,7 +92,7 @@ class ConformalRidge(IntervalRegressor):
             noise_variance=self.ridge_,
             gamma=1.0,
             tuning="fixed",
-            warp=None,
+            target_transform=None,
             scale_inputs=False,
             n_jobs=1,
         ).fit(scaled, y)

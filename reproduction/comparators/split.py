@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from conformal_gp.arrays import Array, Mask
 from conformal_gp.conformal.levels import read_levels
-from conformal_gp.types import Array, Mask
 from reproduction.comparators.base import IntervalRegressor, lower_end, scaled, upper_end
 
 CALIBRATION_SHARE = 0.25

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from conformal_gp import datasets
-from conformal_gp.types import Array
+from conformal_gp.arrays import Array
 
 N_FOLDS = 10
 TRAINING_ROWS, TEST_ROWS = 500, 1000

@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from conformal_gp import ConformalGPRegressor
+from conformal_gp.arrays import Array
 from conformal_gp.conformal.levels import rank, read_level
 from conformal_gp.conformal.lines import normalised_residual_lines
 from conformal_gp.conformal.regions import hulls
 from conformal_gp.conformal.weights import Needed
-from conformal_gp.gp.inputs import points
+from conformal_gp.gp.inputs import Rows
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.types import Array
 from reproduction.comparators import (
     BetaRecalibration,
     ConformalNeighbours,
@@ -75,7 +75,7 @@ def plain_and_conformal(
     yield Found(Row("GPR", covariance), intervals, model.log_marginal_likelihood_)
     posterior, inputs = model._predictor.posterior, model._predictor.inputs
     with one_blas_thread():
-        new = posterior.predict(inputs.new(points(fold.X_test)))
+        new = posterior.predict(inputs.new(Rows(fold.X_test)))
     needed = Needed.of_ranks([rank(read_level(level), fold.y.size) for level in LEVELS])
     for gamma in gammas:
         lines = normalised_residual_lines(
@@ -93,7 +93,7 @@ def _regressor(fold: Fold, covariance: str) -> ConformalGPRegressor:
             mean="zero",
             noise_variance=0.01,
             tuning="fixed",
-            length_scales="one",
+            ard=False,
             scale_inputs=False,
             n_jobs=1,
         )
@@ -102,7 +102,7 @@ def _regressor(fold: Fold, covariance: str) -> ConformalGPRegressor:
         COVARIANCES[covariance],
         mean="zero" if artificial else "linear",
         tuning="train",
-        length_scales="one",
+        ard=False,
         scale_inputs=not artificial,
         n_restarts=N_STARTS,
         random_state=fold.seed,
@@ -120,7 +120,7 @@ def recalibration(method: str, calibrated: Callable[..., SplitRegressor]) -> Uni
             "se",
             mean="zero",
             tuning="train",
-            length_scales="one",
+            ard=False,
             scale_inputs=False,
             n_restarts=N_STARTS,
             random_state=fold.seed,

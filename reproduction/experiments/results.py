@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conformal_gp.types import Array
+from conformal_gp.arrays import Array
 from reproduction.experiments.methods import LEVELS
 from reproduction.experiments.paper import PAPER_LEVELS, Row
 

@@ -20,7 +20,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ke
 from threadpoolctl import threadpool_limits
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.types import Array
+from conformal_gp.arrays import Array
 from reproduction.comparators import JackknifePlus, SplitConformal, gaussian_intervals
 from reproduction.experiments.runner import run
 from reproduction.studies import common

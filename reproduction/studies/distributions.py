@@ -23,7 +23,7 @@ from scipy.stats import norm
 from sklearn.model_selection import KFold
 
 from conformal_gp import ConformalGPRegressor, datasets
-from conformal_gp.types import Array
+from conformal_gp.arrays import Array
 from reproduction.experiments.runner import run
 from reproduction.studies import common
 from reproduction.studies.cells import Cell

@@ -15,8 +15,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from conformal_gp import ConformalGPRegressor
+from conformal_gp.arrays import Array
 from conformal_gp.conformal.levels import rank, read_levels
-from conformal_gp.types import Array
 from reproduction.experiments.runner import finished, run
 from reproduction.studies import common
 

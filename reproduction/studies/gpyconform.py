@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from conformal_gp.types import Array
+from conformal_gp.arrays import Array
 
 
 def gpyconform_intervals(

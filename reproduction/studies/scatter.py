@@ -1,4 +1,4 @@
-"""How much the coverage of one training set scatters about its level: design split and list inside the bag.
+"""How much the coverage of one training set scatters about its level: split and list inside the bag.
 
 ``python -m reproduction.studies.scatter [--draws N]`` writes scatter.{csv,md} from all that has been run so far. Each
 task is written as soon as it is done, so an interrupted run goes on where it stopped.
@@ -42,19 +42,19 @@ def one_task(name: str, n_rows: int, noise: float, seed: int, tuning: str) -> di
         warnings.simplefilter("ignore")
         model = ConformalGPRegressor(tuning=tuning, random_state=seed).fit(X, y)
         inside = float(coverage(y_new, model.predict_interval(X_new, LEVEL)))
-    return {"key": [name, n_rows, noise, seed, tuning], "inside": inside, "ranked": model._predictor.n_ranked}
+    return {"key": [name, n_rows, noise, seed, tuning], "inside": inside, "calibration": model._predictor.n_calibration}
 
 
-def beta_law(n_ranked: int) -> tuple[float, float]:
+def beta_law(n_calibration: int) -> tuple[float, float]:
     """Mean and standard deviation of coverage by the Beta law, counted on ``N_TEST`` labels.
 
     >>> mean, deviation = beta_law(19)
     >>> round(mean, 3), round(deviation, 3)
     (0.9, 0.066)
     """
-    k = math.floor(round((1.0 - LEVEL) * (n_ranked + 1), 9))
-    mean = 1.0 - k / (n_ranked + 1.0)
-    variance = mean * (1.0 - mean) / (n_ranked + 2.0)
+    k = math.floor(round((1.0 - LEVEL) * (n_calibration + 1), 9))
+    mean = 1.0 - k / (n_calibration + 1.0)
+    variance = mean * (1.0 - mean) / (n_calibration + 2.0)
     return mean, math.sqrt(variance + (mean * (1.0 - mean) - variance) / N_TEST)
 
 
@@ -63,11 +63,11 @@ def rows_of(cells: Cells) -> list[dict]:
     found = []
     for (tuning, n_rows, noise), tasks in sorted(cells.items(), key=lambda item: (TUNINGS.index(item[0][0]), *item[0])):
         inside = np.array([task["inside"] for task in tasks])
-        mean, deviation = beta_law(tasks[0]["ranked"])
+        mean, deviation = beta_law(tasks[0]["calibration"])
         row: dict = {
             "tuning": tuning,
             "rows": n_rows,
-            "ranked": tasks[0]["ranked"],
+            "calibration": tasks[0]["calibration"],
             "noise": noise,
             "sets": inside.size,
         }
@@ -81,9 +81,9 @@ def write(cells: Cells, out: Path) -> None:
     rows = rows_of(cells)
     common.write_csv(out / "scatter.csv", rows)
     draws = min(row["sets"] for row in rows) // len(FUNCTIONS)
-    heads = ["tuning", "rows", "ranked", "noise", "coverage", "standard deviation", "by the Beta law", "least"]
+    heads = ["tuning", "rows", "calibration", "noise", "coverage", "standard deviation", "by the Beta law", "least"]
     cells_of = [
-        [*(row[k] for k in ("tuning", "rows", "ranked")), f"{row['noise']:g}"]
+        [*(row[k] for k in ("tuning", "rows", "calibration")), f"{row['noise']:g}"]
         + [f"{100 * row[k]:.1f}" for k in ("coverage", "deviation", "Beta deviation", "least")]
         for row in rows
     ]
@@ -97,7 +97,7 @@ def write(cells: Cells, out: Path) -> None:
         f"`python -m reproduction.studies.scatter --draws {draws}`: the share of {N_TEST:,} test labels inside 90%",
         f"intervals, in percent, over training sets of {' and '.join(FUNCTIONS)} ({draws} of each), with no noise and",
         "with noise of a fifth of the function's standard deviation; map of labels and difficulty as by default. The",
-        "Beta law has the standard deviation that ranked rows alone would give, test labels included. A standard",
+        "Beta law has the standard deviation that calibration rows alone would give, test labels included. A standard",
         f"deviation from {2 * draws} training sets is known to {1 / math.sqrt(4 * draws):.0%}.",
         "",
         *common.markdown(heads, cells_of),

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.types import Array
+from conformal_gp.arrays import Array
 from reproduction.experiments.runner import run
 from reproduction.studies import common
 

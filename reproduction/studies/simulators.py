@@ -1,4 +1,4 @@
-"""Computer experiments: the default, the design split and kriging of other libraries on test functions.
+"""Computer experiments: the default, the split and kriging of other libraries on test functions.
 
 ``python -m reproduction.studies.simulators [--rows L ...] [--draws N] [--peers smt gpytorch]``. Each task is written as
 soon as it is done, so an interrupted run resumes. No constant of the package was chosen on these draws.
@@ -20,8 +20,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from conformal_gp import ConformalGPRegressor
+from conformal_gp.arrays import Array
 from conformal_gp.metrics import interval_score
-from conformal_gp.types import Array
 from reproduction.comparators import gaussian_intervals
 from reproduction.experiments.runner import finished, run
 from reproduction.studies import common

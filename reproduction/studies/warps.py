@@ -1,4 +1,4 @@
-"""What ``warp="auto"`` gains and loses beside the identity: interval scores on data that had no part in its rule.
+"""What ``target_transform="auto"`` gains and loses beside the identity: interval scores on data that had no part in its rule.
 
 ``python -m reproduction.studies.warps`` prints a table of scores and coverages.
 """
@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.datasets import load_diabetes
 
 from conformal_gp import ConformalGPRegressor
+from conformal_gp.arrays import Array
 from conformal_gp.datasets import load_auto_mpg, load_boston, load_cpu, load_servo
 from conformal_gp.metrics import coverage, interval_score
-from conformal_gp.types import Array
 from reproduction.studies.functions import FUNCTIONS
 
 LEVEL = 0.9
@@ -55,12 +55,12 @@ def compare(X: Array, y: Array, tuning: str, splits: int) -> str:
         if test.size < 20:
             train, test = order[:-40], order[-40:]
         scores = []
-        for warp in (None, "auto"):
-            model = ConformalGPRegressor(tuning=tuning, warp=warp, random_state=split).fit(X[train], y[train])
+        for target_transform in (None, "auto"):
+            model = ConformalGPRegressor(tuning=tuning, target_transform=target_transform, random_state=split).fit(X[train], y[train])
             intervals = model.predict_interval(X[test], LEVEL)
             scores.append(float(np.mean(interval_score(y[test], intervals, LEVEL))))
             kept.append(coverage(y[test], intervals))
-        chosen.append({None: "1", 0.5: "1/2", 0.0: "log"}[getattr(model.warp_, "exponent", None)])
+        chosen.append({None: "1", 0.5: "1/2", 0.0: "log"}[getattr(model.target_transform_, "exponent", None)])
         ratios.append(scores[1] / scores[0])
     ratio = float(np.exp(np.mean(np.log(ratios))))
     without, automatic = np.mean(kept[::2]), np.mean(kept[1::2])

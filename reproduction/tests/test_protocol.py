@@ -193,7 +193,7 @@ def papers_model(fold, **options):
         "se",
         mean="linear",
         tuning="train",
-        length_scales="one",
+        ard=False,
         n_restarts=3,
         random_state=fold.seed,
         n_jobs=1,

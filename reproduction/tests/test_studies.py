@@ -83,12 +83,12 @@ def test_test_functions_have_the_noise_that_is_asked_for(name):
 
 def test_the_page_of_the_scatter_study(tmp_path):
     task = scatter.one_task("Branin", 30, 0.2, 1, "holdout")
-    assert task["ranked"] == 15
+    assert task["calibration"] == 15
     assert 0.5 < task["inside"] <= 1.0
     rng = np.random.default_rng(0)  # counted labels inside, by the Beta law itself
     inside = rng.binomial(scatter.N_TEST, rng.beta(18, 2, size=4000)) / scatter.N_TEST
     assert scatter.beta_law(19) == (pytest.approx(inside.mean(), abs=0.004), pytest.approx(inside.std(), rel=0.03))
-    scatter.write({("holdout", 60, 0.0): [{"inside": share, "ranked": 19} for share in (0.85, 0.95)]}, tmp_path)
+    scatter.write({("holdout", 60, 0.0): [{"inside": share, "calibration": 19} for share in (0.85, 0.95)]}, tmp_path)
     assert "| holdout | 60 | 19 | 0 | 90.0 | 7.1 | 6.6 | 85.0 |" in (tmp_path / "scatter.md").read_text()
 
 

@@ -18,10 +18,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel, Matern, RationalQuadratic
 from sklearn.utils.validation import check_is_fitted
 
-from conformal_gp.kernels import multiplied
+from conformal_gp.arrays import Array
+from conformal_gp.gp.kernels import multiplied
+from conformal_gp.models.tuning import TRAIN_GUARANTEE
 from conformal_gp.regressor import ConformalGPRegressor
-from conformal_gp.tuning.methods import TRAIN_GUARANTEE
-from conformal_gp.types import Array
 
 __all__ = ["from_gpytorch", "from_process", "from_sklearn"]
 
@@ -47,7 +47,7 @@ def from_process(
     *,
     noise_variance: float,
     mean: float = 0.0,
-    design: ArrayLike | None = None,
+    tuning_rows: ArrayLike | None = None,
     gamma: float = 2.0,
 ) -> ConformalGPRegressor:
     r"""Full conformal regressor of a Gaussian process whose hyperparameters you have.
@@ -67,7 +67,7 @@ def from_process(
         Variance of the noise on each label.
     mean : float, default=0.0
         The constant m.
-    design : array-like of int or None, default=None
+    tuning_rows : array-like of int or None, default=None
         Row numbers of the training rows that hyperparameters and mean were learnt from. None is all of them: coverage
         is not guaranteed. Else these stay in the process, the others are calibration rows, and coverage is guaranteed;
         an empty list says that values were fixed beforehand, or learnt from other data. That it is true, only you know.
@@ -86,33 +86,33 @@ def from_process(
     >>> from conformal_gp.adapters import from_process
     >>> X = np.linspace(0, 3, 40)[:, None]
     >>> y = 5.0 + np.sin(2 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0])
-    >>> model = from_process(RBF(0.7), X, y, noise_variance=0.01, mean=5.0, design=[])
+    >>> model = from_process(RBF(0.7), X, y, noise_variance=0.01, mean=5.0, tuning_rows=[])
     >>> model.predict_interval([[1.0], [2.0]], confidence_level=0.9).round(2)
     array([[5.79, 6.03],
            [4.13, 4.37]])
     """
     if np.ndim(mean) != 0 or not np.isfinite(mean):
         raise ValueError(f"mean must be a finite number, got {mean!r}; of a function m, give y - m(X) as labels.")
-    if design is not None and np.ndim(design) != 1:
-        raise ValueError(f"design must be a list of row numbers, an empty list or None, got {design!r}.")
+    if tuning_rows is not None and np.ndim(tuning_rows) != 1:
+        raise ValueError(f"tuning_rows must be a list of row numbers, an empty list or None, got {tuning_rows!r}.")
     model = ConformalGPRegressor(
         kernel,
         mean="zero",
         noise_variance=noise_variance,
         gamma=gamma,
         tuning="fixed",
-        design=None if design is None or np.size(design) == 0 else np.asarray(design),
-        warp=None if mean == 0.0 else (Shift(-float(mean)), Shift(float(mean))),
+        tuning_rows=None if tuning_rows is None or np.size(tuning_rows) == 0 else np.asarray(tuning_rows),
+        target_transform=None if mean == 0.0 else (Shift(-float(mean)), Shift(float(mean))),
         scale_inputs=False,
     ).fit(X, y)
-    if design is None:
-        model._result = replace(model._result, guarantee=TRAIN_GUARANTEE)  # so that it stays with later rows
+    if tuning_rows is None:
+        model._tuned = replace(model._tuned, guarantee=TRAIN_GUARANTEE)  # so that it stays with later rows
         model.guarantee_ = TRAIN_GUARANTEE
     return model
 
 
 def from_sklearn(
-    gpr: GaussianProcessRegressor, *, design: ArrayLike | None = None, gamma: float = 2.0
+    gpr: GaussianProcessRegressor, *, tuning_rows: ArrayLike | None = None, gamma: float = 2.0
 ) -> ConformalGPRegressor:
     r"""Full conformal regressor of a fitted ``GaussianProcessRegressor``, with the hyperparameters that it learnt.
 
@@ -124,10 +124,10 @@ def from_sklearn(
     ----------
     gpr : GaussianProcessRegressor
         Fitted, to one label a row, with one ``alpha`` for all rows.
-    design, gamma
+    tuning_rows, gamma
         As in :func:`from_process`. Where hyperparameters were learnt from some of its rows, it was fitted twice:
         ``GaussianProcessRegressor(learnt.kernel_, optimizer=None).fit(X, y)``. With ``normalize_y``, which learns from
-        all rows, ``design`` must be None.
+        all rows, ``tuning_rows`` must be None.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def from_sklearn(
     >>> X = np.linspace(0, 3, 40)[:, None]
     >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0])
     >>> gpr = GaussianProcessRegressor(RBF(0.7), alpha=0.01, optimizer=None).fit(X, y)
-    >>> model = from_sklearn(gpr, design=[])  # nothing was learnt
+    >>> model = from_sklearn(gpr, tuning_rows=[])  # nothing was learnt
     >>> model.predict_interval([[1.0]], confidence_level=0.9).round(2)
     array([[0.79, 1.03]])
     """
@@ -154,8 +154,10 @@ def from_sklearn(
         raise ValueError(f"gpr must have one label a row, got {np.shape(gpr.y_train_)[1]}; fit one model for each.")
     if np.ptp(gpr.alpha) > 0.0:
         raise ValueError("gpr has an alpha for each row, which says nothing of a new row's noise; give one for all.")
-    if gpr.normalize_y and design is not None:
-        raise ValueError("design must be None with normalize_y=True, which learns the labels' scale from all rows.")
+    if gpr.normalize_y and tuning_rows is not None:
+        raise ValueError(
+            "tuning_rows must be None with normalize_y=True, which learns the labels' scale from all rows."
+        )
     centre, scale = (float(np.ravel(value)[0]) for value in (gpr._y_train_mean, gpr._y_train_std))
     model = from_process(
         multiplied(gpr.kernel_, scale**2) if gpr.normalize_y else gpr.kernel_,
@@ -163,7 +165,7 @@ def from_sklearn(
         centre + scale * gpr.y_train_,
         noise_variance=float(np.mean(gpr.alpha)) * scale**2,
         mean=centre,
-        design=design,
+        tuning_rows=tuning_rows,
         gamma=gamma,
     )
     if hasattr(gpr, "feature_names_in_"):
@@ -172,7 +174,7 @@ def from_sklearn(
 
 
 def from_gpytorch(
-    model: Any, likelihood: Any, *, design: ArrayLike | None = None, gamma: float = 2.0
+    model: Any, likelihood: Any, *, tuning_rows: ArrayLike | None = None, gamma: float = 2.0
 ) -> ConformalGPRegressor:
     """Full conformal regressor of a trained ``ExactGP`` of GPyTorch, with the hyperparameters that it learnt.
 
@@ -184,7 +186,7 @@ def from_gpytorch(
         its ``forward`` does nothing else is checked on some of the rows.
     likelihood : gpytorch.likelihoods.GaussianLikelihood
         With one noise for all rows.
-    design, gamma
+    tuning_rows, gamma
         As in :func:`from_process`. Rows to rank are added after training, by
         ``model.set_train_data(X, y, strict=False)``.
 
@@ -220,7 +222,7 @@ def from_gpytorch(
             raise ValueError(f"model has other {what} than its kernel and mean have, by a share of {off:.1e}.")
     noise_variance = _converted(likelihood, _NOISES, "likelihood")
     return from_process(
-        kernel, _numbers(X), _numbers(y), noise_variance=noise_variance, mean=mean, design=design, gamma=gamma
+        kernel, _numbers(X), _numbers(y), noise_variance=noise_variance, mean=mean, tuning_rows=tuning_rows, gamma=gamma
     )
 
 

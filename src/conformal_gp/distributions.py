@@ -9,25 +9,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from conformal_gp.comparisons import Comparisons, GroupsLike, RatioLike
+from conformal_gp.arrays import Array
+from conformal_gp.calibration import GroupsLike, RatioLike, TestRows
 from conformal_gp.conformal.levels import read_levels
-from conformal_gp.predictors.ranked import RankedRows
-from conformal_gp.steps import PredictiveDistribution
-from conformal_gp.types import Array
+from conformal_gp.predictions import Predictions
+from conformal_gp.step_functions import PredictiveDistribution
 from conformal_gp.validation import check_labels
 
 HALF = Fraction(1, 2)
 
 
-class PredictiveDistributions(Comparisons):
-    """Predictive distributions of both regressors: see ``docs/distributions.md``."""
+class PredictiveDistributions(Predictions):
+    """Predictive distributions of a fitted model: see ``docs/distributions.md``."""
 
     def sample_y(
         self,
         X: ArrayLike,
         n_samples: int = 1,
         random_state: int | np.random.RandomState | None = 0,
-        noise_variance: ArrayLike | None = None,
+        y_variance: ArrayLike | None = None,
     ) -> Array:
         """Labels drawn together from the plain Gaussian process given the training rows, without the guarantee.
 
@@ -39,13 +39,13 @@ class PredictiveDistributions(Comparisons):
             Number of draws.
         random_state : int, RandomState instance or None, default=0
             Seed of the draws.
-        noise_variance
+        y_variance
             As in :meth:`predict_interval`.
 
         Returns
         -------
         samples : ndarray of shape (n_rows, n_samples)
-            A draw in each column, noise included; with ``warp``, of mapped labels, mapped back.
+            A draw in each column, noise included; with ``target_transform``, of mapped labels, mapped back.
 
         Examples
         --------
@@ -54,14 +54,14 @@ class PredictiveDistributions(Comparisons):
         >>> model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0]).sample_y([[1.0], [3.0]], 4).shape
         (2, 4)
         """
-        inputs = self._test_inputs(X, noise_variance)
-        return self._predictor.draw(inputs, n_samples, check_random_state(random_state))
+        rows = self._checked_test_rows(X, y_variance)
+        return self._answers.sample(rows, n_samples, check_random_state(random_state))
 
     def predict_quantiles(
         self,
         X: ArrayLike,
         quantiles: float | ArrayLike,
-        noise_variance: ArrayLike | None = None,
+        y_variance: ArrayLike | None = None,
         *,
         groups: GroupsLike = None,
         likelihood_ratio: RatioLike = None,
@@ -77,7 +77,7 @@ class PredictiveDistributions(Comparisons):
             Test inputs.
         quantiles : float or sequence of floats
             Quantile or quantiles, each strictly between 0 and 1, in any order.
-        noise_variance, groups, likelihood_ratio
+        y_variance, groups, likelihood_ratio
             As in :meth:`predict_interval`.
 
         Returns
@@ -100,13 +100,13 @@ class PredictiveDistributions(Comparisons):
         >>> model.predict_quantiles([[1.0], [2.0]], 0.5).round(2)
         array([ 0.91, -0.76])
         """
-        rows = self._ranked_rows(X, noise_variance, groups, likelihood_ratio)
+        rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         wanted, single = read_levels(quantiles, "quantiles")
         rows.warn_where_infinite("quantile", [(q, max(q, 1 - q)) for q in wanted], "values")
         values = self._quantiles(rows, wanted)
         return values[:, 0] if single else values
 
-    def _quantiles(self, rows: RankedRows, wanted: list[Fraction]) -> Array:
+    def _quantiles(self, rows: TestRows, wanted: list[Fraction]) -> Array:
         """Quantiles in the order asked for, (m, quantiles)."""
         below = [q for q in wanted if q <= HALF]
         above = [q for q in wanted if q >= HALF]
@@ -125,7 +125,7 @@ class PredictiveDistributions(Comparisons):
         X: ArrayLike,
         confidence_level: float | ArrayLike = 0.95,
         side: str = "upper",
-        noise_variance: ArrayLike | None = None,
+        y_variance: ArrayLike | None = None,
         *,
         groups: GroupsLike = None,
         likelihood_ratio: RatioLike = None,
@@ -140,7 +140,7 @@ class PredictiveDistributions(Comparisons):
             Level or levels, each strictly between 0 and 1.
         side : {"upper", "lower"}, default="upper"
             Whether labels are to be below their bounds, or above.
-        noise_variance, groups, likelihood_ratio
+        y_variance, groups, likelihood_ratio
             As in :meth:`predict_interval`.
 
         Returns
@@ -162,7 +162,7 @@ class PredictiveDistributions(Comparisons):
         >>> model.predict_bound([[1.0]], confidence_level=[0.8, 0.9], side="lower").round(2)
         array([[0.82, 0.8 ]])
         """
-        rows = self._ranked_rows(X, noise_variance, groups, likelihood_ratio)
+        rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         levels, single = read_levels(confidence_level)
         if side not in ("upper", "lower"):
             raise ValueError(f"side must be 'upper' or 'lower', got {side!r}.")
@@ -176,7 +176,7 @@ class PredictiveDistributions(Comparisons):
         y: ArrayLike,
         smoothing: bool = False,
         random_state: int | np.random.RandomState | None = None,
-        noise_variance: ArrayLike | None = None,
+        y_variance: ArrayLike | None = None,
         *,
         groups: GroupsLike = None,
         likelihood_ratio: RatioLike = None,
@@ -193,13 +193,13 @@ class PredictiveDistributions(Comparisons):
             Break ties at random: values at true labels are then exactly uniform. Without, ties count by half.
         random_state : int, RandomState instance or None, default=None
             Seed of the tie breaks.
-        noise_variance, groups, likelihood_ratio
+        y_variance, groups, likelihood_ratio
             As in :meth:`predict_interval`.
 
         Returns
         -------
         values : ndarray of shape (n_samples,)
-            Share of the ranked rows and the test row whose signed score is less than the test row's, and of those
+            Share of the calibration rows and the test row whose signed score is less than the test row's, and of those
             that tie with it, itself included, half or the tie break.
 
         Examples
@@ -210,7 +210,7 @@ class PredictiveDistributions(Comparisons):
         >>> model.predict_cdf([[1.0], [1.0], [1.0]], [-5.0, 0.8, 5.0])
         array([0.125, 0.625, 0.875])
         """
-        rows = self._ranked_rows(X, noise_variance, groups, likelihood_ratio)
+        rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         labels = check_labels(y, rows.new.X)
         half = np.full(labels.size, 0.5)
         ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else half
@@ -220,7 +220,7 @@ class PredictiveDistributions(Comparisons):
         self,
         X: ArrayLike,
         max_steps: int = 999,
-        noise_variance: ArrayLike | None = None,
+        y_variance: ArrayLike | None = None,
         *,
         groups: GroupsLike = None,
         likelihood_ratio: RatioLike = None,
@@ -232,9 +232,9 @@ class PredictiveDistributions(Comparisons):
         X : array-like of shape (n_samples, n_features)
             Test inputs.
         max_steps : int, default=999
-            Most steps of a distribution. There is one for each ranked row (of groups, as many as the smallest of those
+            Most steps of a distribution. There is one for each calibration row (of groups, as many as the smallest of those
             of the test rows has); where these are more, this many quantiles at equal distances stand for them.
-        noise_variance, groups, likelihood_ratio
+        y_variance, groups, likelihood_ratio
             As in :meth:`predict_interval`.
 
         Returns
@@ -255,7 +255,7 @@ class PredictiveDistributions(Comparisons):
         >>> distribution.mean.round(2), distribution.crps([0.9, -0.7]).round(3)
         (array([ 0.91, -0.76]), array([0.025, 0.036]))
         """
-        rows = self._ranked_rows(X, noise_variance, groups, likelihood_ratio)
+        rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         if not isinstance(max_steps, Integral) or max_steps < 1:
             raise ValueError(f"max_steps must be a whole number of at least 1, got {max_steps!r}.")
         n_steps = max(1, min(int(max_steps), rows.fewest))

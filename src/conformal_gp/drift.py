@@ -1,6 +1,6 @@
 r"""Whether rows that come in an order are alike: a capital that grows where they are not.
 
-In the *online protocol* the smoothed p-value of each row is among the ranked rows before it, which it then joins. Of
+In the *online protocol* the smoothed p-value of each row is among the calibration rows before it, which it then joins. Of
 exchangeable rows such p-values are independent and uniform. Bets on them whose mean is 1 under a uniform distribution,
 such as :math:`\epsilon p^{\epsilon - 1}`, then make of a capital of 1 a martingale M, and by Ville's inequality
 
@@ -25,10 +25,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from conformal_gp.base import ConformalRegressor
+from conformal_gp.arrays import Array, Indices
+from conformal_gp.calibration import Part, TestRows
 from conformal_gp.plotting.frame import Display, accent, ink
-from conformal_gp.predictors.ranked import Part, RankedRows
-from conformal_gp.types import Array, Rows
+from conformal_gp.regressor import ConformalGPRegressor
 
 __all__ = ["Drift", "martingale", "online_p_values", "watch"]
 
@@ -65,18 +65,18 @@ def _positive(p_values: ArrayLike) -> Array:
 
 
 def online_p_values(
-    model: ConformalRegressor,
+    model: ConformalGPRegressor,
     X: Any,
     y: ArrayLike,
-    noise_variance: ArrayLike | None = None,
+    y_variance: ArrayLike | None = None,
     *,
     groups: Any = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> Array:
-    """Smoothed p-value of each row among the ranked rows before it, which it then joins; the model stays as it is.
+    """Smoothed p-value of each row among the calibration rows before it, which it then joins; the model stays as it is.
 
     Each row costs a ``partial_fit``: :math:`O(l^2)` with l rows, and with a low-rank process a pass over all of them.
-    They are independent and uniform if the ranked rows of the model and these are exchangeable and its coverage is
+    They are independent and uniform if the calibration rows of the model and these are exchangeable and its coverage is
     exact. Rows are given in their order as in ``partial_fit``; with groups each is ranked among those of its group.
     ``random_state`` is the seed of the tie breaks.
 
@@ -89,19 +89,21 @@ def online_p_values(
     array([0.89, 0.14])
     """
     check_is_fitted(model)
-    rows, labels, all_groups = model._later_rows(X, y, noise_variance, groups)
-    ties, first = check_random_state(random_state).uniform(size=labels.size), model._predictor.n_rows
+    rows, labels, all_groups = model._later_rows(X, y, y_variance, groups)
+    ties = check_random_state(random_state).uniform(size=labels.size)
+    first = model._source.n_rows
     p = np.empty(labels.size)
     for i in range(labels.size):
-        own, row = model._predictor, slice(i, i + 1)
+        own = model._answers
+        row = slice(i, i + 1)
         if all_groups is not None:
-            own = own.among(own.ranked[all_groups.codes[own.ranked] == all_groups.codes[first + i]])
-        p[row] = RankedRows(rows.take(row), [Part("", own, np.arange(1))]).shares(labels[row], ties[row])
+            own = own.among(own.calibration[all_groups.codes[own.calibration] == all_groups.codes[first + i]])
+        p[row] = TestRows(rows.take(row), [Part("", own, np.arange(1))]).shares(labels[row], ties[row])
         model = model._with_rows(rows.take(row), labels[row], None)
     return p
 
 
-def watch(model: ConformalRegressor, X: Any, y: ArrayLike, **options: Any) -> Drift:
+def watch(model: ConformalGPRegressor, X: Any, y: ArrayLike, **options: Any) -> Drift:
     """Evidence that rows, in their order, are not like those before them; parameters are those of `online_p_values`.
 
     Examples
@@ -143,7 +145,7 @@ class Drift(Display):
     (True, 4, 3.9)
     """
 
-    def __init__(self, p_values: ArrayLike, numbers: Rows | None = None):
+    def __init__(self, p_values: ArrayLike, numbers: Indices | None = None):
         self.path = martingale(p_values)
         self.numbers = np.arange(1, self.path.size + 1) if numbers is None else np.asarray(numbers)
         self.maximum = max(float(self.path.max()), 0.0)

@@ -1,6 +1,6 @@
 r"""Why an interval is as wide as it is, and which training rows decide its ends.
 
-An end of an interval is a label at which the test row's score ties with that of a ranked row: that row *decides* it. In
+An end of an interval is a label at which the test row's score ties with that of a calibration row: that row *decides* it. In
 the notation of docs/theory.md scores of rows of variance s and scale g are residuals over :math:`s^{1/\gamma} g`, so
 widths are in proportion to these. Let :math:`\nu` be the noise in s, :math:`s_*`, :math:`\nu_*` and :math:`g_*` those
 of a typical row, and :math:`z_c` the number of standard deviations on either side of the mean that hold a share c of a
@@ -13,7 +13,7 @@ Gaussian distribution. The width at level c is
     \underbrace{\frac{g}{g_*}}_\text{difficulty} \cdot
     \underbrace{\frac{z_{1 - k/(n + 1)}}{z_c}}_\text{rank} \cdot \text{scores},
 
-where k is the rank among the n ranked rows, and the last factor is what is left: how much larger residuals of ranked
+where k is the rank among the n calibration rows, and the last factor is what is left: how much larger residuals of ranked
 rows are than the process says, at the place that decides.
 """
 
@@ -30,14 +30,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.gaussian_process.kernels import Kernel
 
-from conformal_gp.comparisons import Comparisons, GroupsLike
+from conformal_gp.arrays import Array, Indices
+from conformal_gp.calibration import GroupsLike, Part
 from conformal_gp.conformal.levels import rank, read_levels, rows_needed
 from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.covariance import covariance, shared_variance
-from conformal_gp.gp.inputs import NewInputs, Points
-from conformal_gp.predictors.ranked import Part
+from conformal_gp.gp.inputs import NewInputs, Rows
+from conformal_gp.predictions import Predictions
 from conformal_gp.threads import slices
-from conformal_gp.types import Array, Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,41 +64,41 @@ DECIDERS = {
 class Explanation:
     """Why intervals are as wide as they are; made by ``explain_interval``, an entry for each test row.
 
-    The width is that of the plain process' interval at a typical ranked row times ``distance * noise * difficulty *
-    rank * scores``. With ``warp`` and bounds that is the width before labels are mapped back and intervals cut.
+    The width is that of the plain process' interval at a typical calibration row times ``distance * noise * difficulty *
+    rank * scores``. With ``target_transform`` and bounds that is the width before labels are mapped back and intervals cut.
 
     Examples
     --------
     >>> from conformal_gp import ConformalGPRegressor
     >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
     >>> print(model.explain_interval([[1.0]]))
-    Width inf: 95% needs 19 ranked rows, there are 3; at 75%, ... Nearest training rows: 1, 0, 2.
+    Width inf: 95% needs 19 calibration rows, there are 3; at 75%, ... Nearest training rows: 1, 0, 2.
     """
 
     confidence_level: float
-    n_ranked: Rows
+    n_calibration: Indices
     """(n,): number of rows that each test row is ranked among."""
     interval: Array
     """(n, 2): as ``predict_interval`` gives it."""
-    row: Rows
+    row: Indices
     """(n, 2): numbers of the training rows, from 0, that decide the ends; -1 where not one row does."""
     decided_by: NDArray[np.str_]
-    """(n, 2): "row", or why it is not one: "rows" (several tie), "rank" (too few ranked rows for the level), "mean"
+    """(n, 2): "row", or why it is not one: "rows" (several tie), "rank" (too few calibration rows for the level), "mean"
     (the training rows do not determine the mean function there), "bound" (labels end there), "nothing" (the region goes
     on for ever)."""
     next_width: Array
-    """(n,): width if at each end the next row decided; where ranked rows are too few, at the level they support."""
+    """(n,): width if at each end the next row decided; where calibration rows are too few, at the level they support."""
     distance: Array
-    """(n,): factor of the variance at the usual noise, relative to the median over ranked rows."""
+    """(n,): factor of the variance at the usual noise, relative to the median over calibration rows."""
     noise: Array
-    """(n,): of the noise, relative to the median over training rows, or design rows where the process is low-rank."""
+    """(n,): of the noise, relative to the median over training rows, or tuning rows where the process is low-rank."""
     difficulty: Array
-    """(n,): of the scale of residuals, relative to the median over ranked rows."""
+    """(n,): of the scale of residuals, relative to the median over calibration rows."""
     rank: Array
-    """(n,): of the level that so few ranked rows support."""
+    """(n,): of the level that so few calibration rows support."""
     scores: Array
-    """(n,): of the residuals of ranked rows, relative to what the process says."""
-    nearest: Rows
+    """(n,): of the residuals of calibration rows, relative to what the process says."""
+    nearest: Indices
     """(n, n_nearest): numbers of the training rows of the highest correlation with each test row under ``kernel_``."""
 
     @property
@@ -110,7 +110,7 @@ class Explanation:
         """A pandas frame, a row for each test row; ``row_names`` is what the training rows are called, as an index."""
         import pandas as pd
 
-        def named(numbers: Rows) -> pd.Series:
+        def named(numbers: Indices) -> pd.Series:
             missing = pd.Series(numbers, dtype="Int64").where(numbers >= 0)
             return missing if row_names is None else missing.map(lambda row: row_names[row], na_action="ignore")
 
@@ -127,16 +127,16 @@ class Explanation:
         return [f"Width {width:.3g}{self._why(i, name)}.{near[i]}" for i, width in enumerate(self.width)]
 
     def _why(self, i: int, name: Callable[[int], str]) -> str:
-        n, level, next_width = self.n_ranked[i], f"{100 * self.confidence_level:.3g}%", f"{self.next_width[i]:.3g}"
+        n, level, next_width = self.n_calibration[i], f"{100 * self.confidence_level:.3g}%", f"{self.next_width[i]:.3g}"
         if "rank" in self.decided_by[i]:
             needed = rows_needed(Fraction(self.confidence_level).limit_denominator(10**6))
             can = f"at {100 * n / (n + 1):.3g}%, the highest level that they support, it is {next_width}"
-            return f": {level} needs {needed} ranked rows, there are {n}; {can}"
+            return f": {level} needs {needed} calibration rows, there are {n}; {can}"
         if "mean" in self.decided_by[i]:
             return ": the training rows do not determine the mean function there"
         if not np.isfinite(self.width[i]):
             return ": scores of some rows grow with the label as fast as its own"
-        few, err = f"{n} ranked rows are few for {level}", "ranked rows err {} than the process says"
+        few, err = f"{n} calibration rows are few for {level}", "calibration rows err {} than the process says"
         words = IN_WORDS | {"rank": (few, ""), "scores": (err.format("more"), err.format("less"))}
         reasons = ", ".join(filter(None, (_in_words(getattr(self, factor)[i], *words[factor]) for factor in words)))
         own = float(self.distance[i] * self.noise[i] * self.difficulty[i])
@@ -156,7 +156,7 @@ def _in_words(factor: float, above: str, below: str) -> str:
     return said and f"{said} ({factor:.2g}x)"
 
 
-class ExplainedIntervals(Comparisons):
+class ExplainedIntervals(Predictions):
     """Explanations of both regressors' intervals: see ``docs/groups_and_shifts.md``."""
 
     kernel_: Kernel
@@ -169,7 +169,7 @@ class ExplainedIntervals(Comparisons):
         X: ArrayLike,
         confidence_level: float = 0.95,
         n_nearest: int = 3,
-        noise_variance: ArrayLike | None = None,
+        y_variance: ArrayLike | None = None,
         *,
         groups: GroupsLike = None,
     ) -> Explanation:
@@ -184,7 +184,7 @@ class ExplainedIntervals(Comparisons):
         n_nearest : int, default=3
             How many of the nearest training rows to find, by correlation under ``kernel_``. With very many rows that is
             what takes longest; 0 finds none.
-        noise_variance, groups
+        y_variance, groups
             As in :meth:`predict_interval`; likelihood ratios are not taken.
 
         Returns
@@ -204,35 +204,45 @@ class ExplainedIntervals(Comparisons):
         >>> found.row.tolist(), found.nearest.tolist(), found.distance.round(2)
         ([[5, 5], [35, 13]], [[13, 12, 14], [39, 38, 37]], array([0.99, 1.64]))
         """
-        ranked = self._ranked_rows(X, noise_variance, groups, None)
+        calibration = self._test_rows(X, y_variance, groups, None)
         levels, single = read_levels(confidence_level)
         if not single:
             raise ValueError(f"confidence_level must be one number for explain_interval, got {confidence_level!r}.")
         if isinstance(n_nearest, bool) or not isinstance(n_nearest, int | np.integer) or n_nearest < 0:
             raise ValueError(f"n_nearest must be a whole number of at least 0, got {n_nearest!r}.")
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = ranked.each(partial(self._explained, levels[0]))
-        columns: dict[str, Any] = {name: ranked.joined([part[name] for part in found]) for name in found[0]}
-        return Explanation(float(levels[0]), nearest=self._nearest(ranked.new, int(n_nearest)), **columns)
+            found = calibration.each(partial(self._explained, levels[0]))
+        columns: dict[str, Any] = {name: calibration.joined([part[name] for part in found]) for name in found[0]}
+        return Explanation(float(levels[0]), nearest=self._nearest(calibration.new, int(n_nearest)), **columns)
 
-    def _explained(self, level: Fraction, part: Part, new: Points) -> dict[str, Any]:
-        """What there is to know of test rows that are ranked among the same rows, but for nearest rows."""
-        predictor, process = part.predictor, part.predictor.process
-        n, k = predictor.n_ranked, rank(level, predictor.n_ranked)
-        hulls = predictor.hulls(new, Needed.of_ranks([k, min(k + 1, n)]))
-        # rows that are not among those of the process, being beyond bounds, cover all labels in question
-        inner = process.hulls(new, Needed.of_ranks([max(k - (n - process.n_ranked), 0)]))[:, :, 0]
-        ends, widths, finite = hulls[:, :, 0], hulls[:, 1] - hulls[:, 0], np.isfinite(inner)
-        tied, row = process.deciding(new, np.where(finite, inner, 0.0))
+    def _explained(self, level: Fraction, part: Part, new: Rows) -> dict[str, Any]:
+        """Explanations of test rows that are compared with the same calibration rows, without nearest rows."""
+        answers = part.answers
+        model = answers.inner
+        n = answers.n_calibration
+        k = rank(level, n)
+        hulls = answers.intervals(new, Needed.of_ranks([k, min(k + 1, n)]))
+        # rows that are not among those of the inner model, being outside bounds, cover all labels in question
+        n_outside = n - model.calibration.size
+        inner = answers.inner_hulls(new, Needed.of_ranks([max(k - n_outside, 0)]))
+        ends = hulls[:, :, 0]
+        widths = hulls[:, 1] - hulls[:, 0]
+        finite = np.isfinite(inner)
+        tied, row = answers.deciding(new, np.where(finite, inner, 0.0))
         cut = np.isfinite(ends) & np.isin(ends, self.y_bounds_)
-        if n > process.n_ranked:  # an end beyond, which a label beyond makes possible
+        if n_outside:  # an end beyond, which a label beyond makes possible
             cut |= np.isfinite(ends) & ((ends < self.y_bounds_[0]) | (ends > self.y_bounds_[1]))
-        variance, (typical, typical_scale) = process.mean_and_variance(new)[1], process.typical()
+        variance = model.moments(new)[1]
+        typical, typical_scale = model.typical()
         reasons = [k == 0, cut, finite & (tied == 1), finite, np.isinf(variance)[:, None]]
         decided_by = np.select(reasons, ["rank", "bound", "row", "rows", "mean"], "nothing")
-        noise, typical_noise = self._noise(process.inputs.new(new)), np.median(self._noise(process.inputs))
+        unit = self._tuned.target.unit**2
+        noise = self._noise(model.inputs.new(new)) / unit
+        typical_noise = np.median(self._noise(model.inputs)) / unit
         at_typical_noise = np.maximum(variance - noise, 0.0) + typical_noise
-        scale = np.ones(len(new.X)) if process.difficulty is None else process.difficulty(new).scale
+        scale = np.ones(len(new.X))
+        if model.difficulty is not None:
+            scale = model.difficulty(new).scale
         factors = {
             "distance": (at_typical_noise / typical) ** (1.0 / self.gamma_),
             "noise": (variance / at_typical_noise) ** (1.0 / self.gamma_),
@@ -241,7 +251,7 @@ class ExplainedIntervals(Comparisons):
         z, z_had = -ndtri([float(1 - level) / 2, k / (n + 1) / 2])
         expected = 2.0 * z_had * np.sqrt(typical) * np.prod([*factors.values()], axis=0)
         return factors | {
-            "n_ranked": np.full(len(new.X), n),
+            "n_calibration": np.full(len(new.X), n),
             "interval": ends,
             "row": np.where(decided_by == "row", row, -1),
             "decided_by": decided_by,
@@ -253,19 +263,20 @@ class ExplainedIntervals(Comparisons):
     def _noise(self, rows: Any) -> Array:
         """Noise variances of rows as the kernel sees them, white noise inside the kernel included."""
         white = self.kernel_.diag(rows.X) - shared_variance(self.kernel_, rows.X)
-        return self.noise_variance_ + rows.known + white
+        return rows.noise(self.noise_variance_) + white
 
-    def _nearest(self, new: Points, n: int) -> Rows:
+    def _nearest(self, new: Rows, n: int) -> Indices:
         """Training rows of highest correlation with each test row, from the nearest on."""
-        n, see = min(n, self._predictor.n_rows), self._predictor.process.inputs.new
+        n = min(n, self._source.n_rows)
+        see = self._answers.model.inputs.new
         found = np.empty((len(new.X), n), dtype=np.int64)
-        for part in slices(len(new.X), max(1, CORRELATIONS // self._predictor.n_rows)) if n else ():
+        for part in slices(len(new.X), max(1, CORRELATIONS // self._source.n_rows)) if n else ():
             correlations = partial(_correlations, self.kernel_, see, see(new.take(part)).X)
-            found[part] = np.argsort(-self._each_training_row(correlations), axis=1, kind="stable")[:, :n]
+            found[part] = np.argsort(-self._source.each(correlations, "correlations"), axis=1, kind="stable")[:, :n]
         return found
 
 
-def _correlations(kernel: Kernel, see: Callable[[Points], NewInputs], new: Array, rows: Points, y: Array) -> Array:
+def _correlations(kernel: Kernel, see: Callable[[Rows], NewInputs], new: Array, rows: Rows, y: Array) -> Array:
     """Of new inputs with a block of training rows, (m, n); up to a factor for each new input."""
     X = see(rows).X
     return covariance(kernel, new, X)[0] / np.sqrt(np.maximum(shared_variance(kernel, X), np.finfo(float).tiny))

@@ -2,7 +2,7 @@
 
 Categories are those that the dtype lists (``category`` of pandas, ``Enum`` of polars), whether rows have them or not,
 and where it lists none (``Categorical`` of polars) those of the training rows. Each becomes an input that is 1 in its
-rows and 0 in others; two categories make one input, unless a row may have none.
+rows and 0 in others; two categories make one input.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
-from conformal_gp.types import Array, Rows
+from conformal_gp.arrays import Array, Indices
 from conformal_gp.validation import check_inputs, check_numbers, converted, holds_categories, is_frame, need_labels
-
-UNSEEN = ("error", "zeros")
-"""What to do with a category that fit did not see."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +25,12 @@ class Encoding:
 
     categories: tuple[tuple[Any, ...] | None, ...]
     """Of each column; None where it holds numbers."""
-    unseen: str
 
     @classmethod
-    def learn(cls, X: Any, unseen: str) -> Encoding | None:
+    def learn(cls, X: Any) -> Encoding | None:
         """From a frame of training rows; None if there is nothing to encode."""
         listed = [_categories(_column(X, j)) if holds_categories(dtype) else None for j, dtype in enumerate(X.dtypes)]
-        return None if all(column is None for column in listed) else cls(tuple(listed), unseen)
+        return None if all(column is None for column in listed) else cls(tuple(listed))
 
     @property
     def n_inputs(self) -> int:
@@ -46,12 +42,8 @@ class Encoding:
         return [
             str(name) if value is None else f"{name} = {value}"
             for name, categories in zip(columns, self.categories, strict=True)
-            for value in ([None] if categories is None else self._with_input(categories))
+            for value in ([None] if categories is None else _with_input(categories))
         ]
-
-    def _with_input(self, categories: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Categories that have an input of their own: the first of two needs none, unless a row may have neither."""
-        return categories[1:] if len(categories) == 2 and self.unseen == "error" else categories
 
     def encode(self, X: Any) -> Array:
         """Inputs of a frame's rows.
@@ -72,12 +64,12 @@ class Encoding:
         for j, categories in enumerate(self.categories):
             if categories is not None:
                 codes = self._codes(_column(X, j), categories, str(X.columns[j]))
-                rows = np.vstack([np.eye(len(categories)), np.zeros(len(categories))])  # the last of an unseen one
-                inputs[j] = rows[codes, len(categories) - len(self._with_input(categories)) :]
+                first = len(categories) - len(_with_input(categories))
+                inputs[j] = np.eye(len(categories))[codes, first:]
         return np.hstack(inputs)
 
-    def _codes(self, column: Any, categories: tuple[Any, ...], name: str) -> Rows:
-        """Number of each row's category; -1 where it is unseen."""
+    def _codes(self, column: Any, categories: tuple[Any, ...], name: str) -> Indices:
+        """Number of each row's category."""
         missing = np.asarray(column.isna() if hasattr(column, "isna") else column.is_null(), dtype=bool)
         if missing.any():
             raise ValueError(
@@ -86,15 +78,19 @@ class Encoding:
             )
         numbers = {value: number for number, value in enumerate(categories)}
         values = column.to_list()
-        codes = np.array([numbers.get(value, -1) for value in values], dtype=np.int64)
-        if self.unseen == "error" and (codes < 0).any():
-            row = int(np.argmin(codes))
+        unseen = next((row for row, value in enumerate(values) if value not in numbers), None)
+        if unseen is not None:
             known = ", ".join(map(repr, categories[:10])) + (", ..." if len(categories) > 10 else "")
             raise ValueError(
-                f"X has a category that fit did not see, {values[row]!r} in row {row}, column {name!r}; it saw "
-                f"{known}. With unseen_categories='zeros' such a row is of none of them."
+                f"X has a category that fit did not see, {values[unseen]!r} in row {unseen}, column {name!r}; it saw "
+                f"{known}. List it in the dtype of the training frame, or give the row a category of these."
             )
-        return codes
+        return np.array([numbers[value] for value in values], dtype=np.int64)
+
+
+def _with_input(categories: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Categories that have an input of their own: the first of two needs none."""
+    return categories[1:] if len(categories) == 2 else categories
 
 
 def _column(X: Any, j: int) -> Any:
@@ -112,13 +108,12 @@ def _categories(column: Any) -> tuple[Any, ...]:
 def encoded_inputs(estimator: BaseEstimator, X: Any, *, reset: bool, y: Any = "no_validation") -> Array:
     """``X`` as a finite (n, d) float64 array, as :func:`conformal_gp.validation.check_inputs` has it, or encoded.
 
-    With ``reset`` the estimator learns the encoding, with its parameter ``unseen_categories``; without, names and order
-    of the columns have to be those of ``fit``.
+    With ``reset`` the estimator learns the encoding; without, names and order of the columns have to be those of
+    ``fit``.
     """
     if reset:
-        unseen = getattr(estimator, "unseen_categories", "error")
         estimator._frame = type(X).__module__.partition(".")[0] if is_frame(X) else None
-        estimator._encoding = Encoding.learn(X, unseen) if is_frame(X) else None
+        estimator._encoding = Encoding.learn(X) if is_frame(X) else None
     encoding = estimator._encoding
     if encoding is None:
         return check_inputs(estimator, X, reset=reset, y=y)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metadata_routing import MetadataRequest
 
+from conformal_gp.arrays import Array
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.pipeline import predict_interval
-from conformal_gp.types import Array
 
 __all__ = [
     "coverage",
@@ -124,7 +124,7 @@ class _Scorer:
     confidence_level: float
 
     def __call__(self, model: Any, X: Any, y: ArrayLike, noise_variance: ArrayLike | None = None) -> float:
-        ends = predict_interval(model, X, self.confidence_level, noise_variance=noise_variance)
+        ends = predict_interval(model, X, self.confidence_level, y_variance=noise_variance)
         if self.measure == "coverage":
             return float(coverage(y, ends))
         return -float(mean_width(ends) if self.measure == "width" else interval_score(y, ends, self.confidence_level))
@@ -139,7 +139,7 @@ class _Scorer:
 def interval_scorer(confidence_level: float = 0.9) -> Callable[..., float]:
     """A scorer for searches and cross-validation: minus the :func:`interval_score`, so greater is better.
 
-    A search on rows that are ranked afterwards favours them, and voids the guarantee; one on design rows keeps it: see
+    A search on rows that are ranked afterwards favours them, and voids the guarantee; one on tuning rows keeps it: see
     "Pipelines and searches" in the guide for users of scikit-learn.
 
     Parameters

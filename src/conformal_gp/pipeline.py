@@ -22,8 +22,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from conformal_gp.arrays import Array
 from conformal_gp.conformal.levels import read_levels
-from conformal_gp.types import Array
 
 __all__ = [
     "predict_bound",
@@ -46,7 +46,7 @@ DOCSTRING = """{summary} of the regressor inside a model.
         Test inputs, as the model's ``predict`` takes them.
     *arguments, **options
         As in :meth:`conformal_gp.ConformalGPRegressor.{name}`, labels in units of those that the model was fitted to.
-        ``noise_variance`` is in units of the labels that the regressor inside was fitted to.
+        ``y_variance`` is in units of the labels that the regressor inside was fitted to.
 
     Returns
     -------

@@ -1,41 +1,60 @@
-"""The front door: a scikit-learn regressor with guaranteed prediction intervals."""
+"""The estimator: Gaussian process regression with guaranteed prediction intervals."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
+from sklearn.base import BaseEstimator, RegressorMixin, _fit_context, clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import validate_data
 
-from conformal_gp.base import CONSTRAINTS, ConformalRegressor, all_or_nothing
-from conformal_gp.comparisons import GroupsLike
-from conformal_gp.constraints import StrOptions, without_gone
+from conformal_gp.answers import Model
+from conformal_gp.arrays import Array
+from conformal_gp.calibration import Groups, GroupsLike, check_length
+from conformal_gp.distributions import PredictiveDistributions
+from conformal_gp.explanation import ExplainedIntervals
 from conformal_gp.frames import encoded_inputs
-from conformal_gp.gp.inputs import Points, points
-from conformal_gp.groups import check_length
-from conformal_gp.predictors.base import Predictor, Process
-from conformal_gp.threads import one_blas_thread
-from conformal_gp.tuning.choices import check_bounds, check_domain
-from conformal_gp.tuning.design import ROWS_FOR_EXACT, automatic
-from conformal_gp.tuning.integrated import Integrated, integrated
-from conformal_gp.tuning.low_rank import low_rank_holdout
-from conformal_gp.tuning.methods import Fitted, TuningResult, fixed, holdout, train
-from conformal_gp.tuning.settings import (
+from conformal_gp.gp.inputs import MEAN_NAMES, Rows
+from conformal_gp.gp.kernels import KERNEL_NAMES
+from conformal_gp.large.rows import ArrayRows, RowSource
+from conformal_gp.models.choices import check_domain, mapped
+from conformal_gp.models.draws import integrated, redrawn
+from conformal_gp.models.low_rank_tuning import low_rank
+from conformal_gp.models.settings import (
+    LEARNT_TRANSFORMS,
     Settings,
-    WarpChoice,
-    check_design,
+    TransformChoice,
+    check_kernels,
+    check_transform,
+    check_tuning_rows,
 )
-from conformal_gp.types import Array
-from conformal_gp.validation import check_known_noise, check_labels
+from conformal_gp.models.tuned import Fitted, Tuned, fitted
+from conformal_gp.models.tuning import fixed, holdout, train
+from conformal_gp.models.tuning_rows import ROWS_FOR_EXACT, automatic
+from conformal_gp.targets.bounds import Bounds
+from conformal_gp.targets.transformation import Logarithms
+from conformal_gp.threads import one_blas_thread
+from conformal_gp.validation import (
+    check_inputs,
+    check_known_noise,
+    check_labels,
+    check_squares,
+    check_unmasked,
+    check_within,
+    need_labels,
+)
 
 __all__ = ["ConformalGPRegressor"]
 
-METHODS: dict[str, Callable[[Settings, Points, Array, np.random.RandomState], TuningResult]] = {
+METHODS: dict[str, Callable[[Settings, Rows, Array, np.random.RandomState], Tuned]] = {
     "integrated": integrated,
     "holdout": holdout,
     "train": train,
@@ -43,94 +62,94 @@ METHODS: dict[str, Callable[[Settings, Points, Array, np.random.RandomState], Tu
 }
 
 
-class ConformalGPRegressor(ConformalRegressor):
+class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, RegressorMixin, BaseEstimator):
     r"""Gaussian process regression whose prediction intervals have guaranteed coverage.
 
-    Full (transductive) conformal prediction on Gaussian process regression, after Papadopoulos (2024): for rows
-    that are exchangeable, a region of confidence level :math:`1 - \delta` holds a new label with probability at least
-    :math:`1 - \delta`, however wrong the model is. ``guarantee_`` says whether that holds for a given fit.
+    Full (transductive) conformal prediction on Gaussian process regression, after Papadopoulos (2024): if training and
+    new observations are exchangeable, a prediction set of confidence level :math:`1 - \delta` contains a new observation
+    with probability at least :math:`1 - \delta`, even if the model is wrong. ``guarantee_`` states whether that holds
+    for a given fit.
 
     Parameters
     ----------
     kernel : str, scikit-learn kernel, or list of these, default="matern52"
-        Covariance function. The names "se", "rq", "nn", "matern32" and "matern52" are squared exponential, rational
-        quadratic, neural network, Matérn 3/2 and Matérn 5/2, with an amplitude and length scales (see
-        ``length_scales``). A kernel object (sums, products, your own) keeps its form, its bounds and what it holds
-        fixed; where something is learnt, its length scales keep their proportions at the start but not their size,
-        which comes from the data, and its amplitude counts in units of the labels' variance. Of several kernels, the
-        likelihood chooses one.
+        *Model.* Covariance function. The names "se" (or "rbf"), "rq", "nn", "matern32" and "matern52" are squared
+        exponential, rational quadratic, neural network, Matérn 3/2 and Matérn 5/2, with an amplitude and length scales
+        (see ``ard``). A kernel object keeps its form, its bounds and what it holds fixed. When it is tuned, its length
+        scales set only the ratios of the starting values. Of a list, the likelihood of the tuning rows chooses one.
     mean : {"auto", "zero", "constant", "linear"}, default="auto"
         Mean function; "linear" is a constant and a term for each input, with a flat prior. "auto" is a constant and,
         with "integrated", a linear term in the kernel, which has a proper prior; with other methods it is linear if
         there are at least 20 rows for each coefficient, else constant.
     noise_variance : float >= 0 or None, default=None
-        Variance of the noise on each label: its value with ``tuning="fixed"``, where it starts with "holdout" and
-        "train" (None: at a tenth of the labels' variance). 0 is for simulators: labels are interpolated, with a nugget
-        that double precision can tell from none, and none at all with "fixed" or with a ``WhiteKernel`` in ``kernel``.
-    gamma : float in [1, inf] or list of such, default=2.0
-        Normalisation exponent (equation 19 of the paper): residuals are divided by their leave-one-out variance to the
-        power 1 / gamma. 2 divides by the standard deviation, and for given hyperparameters always gives one bounded
-        interval. ``np.inf`` does not divide; 1 takes the plain residual of a fit to all rows. Of several, the design
-        rows choose the one of narrowest intervals.
+        Variance of the noise on each observation: its value with ``tuning="fixed"``, the starting value with "holdout"
+        and "train" (None: a tenth of the target's variance). 0 is for simulators: observations are interpolated, with
+        the smallest nugget that is numerically distinguishable from zero, and none at all with "fixed" or with a
+        ``WhiteKernel`` in ``kernel``.
+    ard : bool, default=True
+        Whether named kernels have a length scale for each input (automatic relevance determination), or one for all.
+        "rq" and "nn" always have one. With more than 50 inputs (30 with "integrated"), the categories of one variable
+        share theirs; where there still are more than 30, "integrated" has one for all.
+    scale_inputs : bool, default=True
+        Bring inputs to a common scale: mean 0 and standard deviation 1 over tuning rows ("holdout") or training rows.
+        With "integrated" and up to 12 rows each input is divided by a robust range of training rows and test row
+        together, rounded to a power of 2, so that no row is treated differently.
     tuning : {"auto", "integrated", "holdout", "train", "fixed"}, default="auto"
-        How hyperparameters are tuned.
+        *Tuning and calibration.* How hyperparameters are tuned.
 
-        - "integrated": averaged over draws, weighted by the likelihood of all training rows and the test row with each
-          candidate label. All rows are calibration rows and nothing is split. Valid up to 12 rows, where draws come
-          from the prior; beyond, where they come from a Markov chain, valid up to Monte Carlo error. Takes ``gamma=2``,
-          one kernel, no ``design`` and no given ``difficulty``.
-        - "holdout": by maximum likelihood on design rows; all rows predict, the others are calibration rows. Valid.
-        - "auto": "integrated" up to 500 rows if the other parameters allow it, else "holdout". Beyond 2000 rows the
-          process is a low-rank one, as in :class:`SparseConformalGPRegressor`; up to 10,000 rows only if noise is not
-          so little that the exact one knows more.
+        - "integrated": averaged over draws, weighted by the likelihood of the augmented set (training rows and test row
+          with each candidate label). All rows are calibration rows. Valid up to 12 rows, where draws come from the
+          prior; beyond, where they come from a Markov chain, valid up to Monte Carlo error. Takes ``gamma=2``, one
+          kernel, no ``tuning_rows`` and no given ``difficulty``.
+        - "holdout": by maximum likelihood on tuning rows. All rows are training data of the Gaussian process; the
+          others are calibration rows. Valid.
+        - "auto": "integrated" up to 500 rows if the other parameters allow it, else "holdout".
         - "train": by maximum likelihood on the training rows, the paper's way. Not valid in general.
         - "fixed": ``kernel`` and ``noise_variance`` as they are. Valid with ``scale_inputs=False``, or where inputs are
-          scaled by ``design`` rows.
+          scaled by ``tuning_rows``.
 
         Except with "train", the coefficients of the mean function have a flat prior.
-    design : int, float in (0, 1), array-like of int, or None, default=None
-        Design rows, from which everything is learnt and which are not ranked: how many, which share, or their row
-        numbers. None takes seven rows in ten, at most 1000 (20,000 for a low-rank process), so that (number of ranked
-        rows + 1) is a multiple of 20, which meets the usual levels exactly. An error with
-        "integrated" and "train", which have none.
-    length_scales : {"each", "one"}, default="each"
-        Whether named kernels may have a length scale for each input. With "holdout" they then have one for all or one
-        for each, whichever has the better BIC; with "integrated" and "train" one for each. "rq" and "nn" always have
-        one. With more than 50 inputs (30 with "integrated") those of the categories of one variable share theirs;
-        where there still are more than 30, "integrated" has one for all.
-    warp : {"auto", "log", "sqrt", "box-cox", "yeo-johnson"}, pair of functions, or None, default="auto"
-        A monotone transformation of the labels, of which the process then is; every answer is in the labels' own units.
-        "log" is for labels above 0, "sqrt" for 0 and above; "box-cox" (labels above 0) and "yeo-johnson" (any) are
-        powers whose exponent is learnt. With "integrated", "auto" and "box-cox" average over Box and Cox's exponent,
-        "auto" where all targets are positive. With "holdout", "auto" is the identity, the square root or the logarithm,
-        as design rows choose together with ``difficulty``; elsewhere it is the identity. A pair (forward, backward) is
-        a monotone function of arrays and its inverse, fixed beforehand.
-    difficulty : "auto", scikit-learn regressor or None, default="auto"
-        What widths follow besides the standard deviation, learnt from design rows. "auto" regresses the lower and the
-        upper quantile of their standardised leave-one-out residuals on inputs and prediction by small boosted trees:
-        intervals then follow noise, skewness and places where the process is wrong. It is None with "integrated", and
-        where there are fewer than 100 design rows or where their cross-validated interval score is not clearly better.
-        A regressor is cloned and fitted to the size of the residuals.
-    y_bounds : pair (low, high), "auto" or None, default="auto"
-        Bounds that labels cannot pass, either of them None. Regions are cut there, which keeps their guarantee. With
-        "integrated", "auto" is 0 as long as at most one row of training rows and test row together is below it. With
-        "holdout" it takes bounds that design rows suggest: 0 if none of their labels is negative, or the least or
-        greatest label if one in a hundred is equal to it. Should more than one other row lie outside, they are dropped.
-    scale_inputs : bool, default=True
-        Bring inputs to a common scale: mean 0 and standard deviation 1 over design rows ("holdout") or training rows;
-        with "integrated" and up to 12 rows each input is divided by the range of the middle half of training rows and
-        test row together, over 1.5, rounded to a power of 2, so that no row is treated differently.
+    tuning_rows : int, array-like of int, or None, default=None
+        Rows that are tuned on and are not calibration rows: how many, or their row numbers. None takes seven rows in
+        ten, at most 1000 (20,000 for a low-rank GP), such that the number of calibration rows plus one is a multiple of
+        20: 80, 90 and 95% are then attained without rounding. An error with "integrated" and "train", which have none.
+    low_rank : "auto", False, int or array-like of shape (n_inducing, n_features), default="auto"
+        Whether the Gaussian process is low-rank (FITC): "auto" for more than 2000 rows with "holdout", unless there are
+        at most 10,000 and the data are nearly noise-free; and for memory maps and Dask collections. A number is that of
+        the inducing inputs, or the inputs themselves are given, which may not come from calibration rows. "auto" takes
+        512, or 1536 where the exact process of 2000 tuning rows predicts better.
     n_restarts : int, default=3
-        Random starts of the optimiser besides the given one.
-    unseen_categories : {"error", "zeros"}, default="error"
-        What to do with a test row whose category ``fit`` did not see: an error, or a row that has none of the
-        categories. The latter is exact only if categories were listed before rows were divided.
+        Random starts of the optimiser in addition to the given one.
+    gamma : float in [1, inf], default=2.0
+        Normalisation exponent (equation 19 of the paper): 2 divides residuals by the predictive standard deviation,
+        ``np.inf`` does not normalise, 1 takes residuals of a fit to all rows. For given hyperparameters and without a
+        difficulty, 2 always gives one bounded interval.
+    target_transform : {"auto", "log", "sqrt", "box-cox", "yeo-johnson"}, pair of functions, or None, default="auto"
+        *Adaptive intervals.* Monotone transformation of the target, applied before the Gaussian process is fitted;
+        predictions are transformed back. "log" is for targets above 0, "sqrt" for 0 and above; "box-cox" (above 0) and
+        "yeo-johnson" (any) are powers whose exponent is learnt. With "integrated", "auto" and "box-cox" average over
+        Box and Cox's exponent, "auto" where all targets are positive. With "holdout", "auto" is the identity, the
+        square root or the logarithm, chosen on the tuning rows together with ``difficulty``; elsewhere it is the
+        identity. A pair (forward, backward) is a monotone function of arrays and its inverse, fixed beforehand.
+    difficulty : "auto", scikit-learn regressor or None, default="auto"
+        Model of the local scale of the residuals, learnt from tuning rows. "auto" regresses the lower and the upper
+        quantile of their standardised leave-one-out residuals on inputs and prediction by small boosted trees, so that
+        intervals follow varying noise and skewness. It is None with "integrated", with fewer than 100 tuning rows, and
+        where their cross-validated interval score is not clearly better. A regressor is cloned and fitted to the size
+        of the residuals.
+    y_bounds : pair (low, high), "auto" or None, default="auto"
+        Bounds that the target cannot pass, either of them None. Prediction sets are cut there, which keeps their
+        guarantee. With "integrated", "auto" is 0 as long as at most one row of the augmented set is below it. With
+        "holdout" it takes bounds that tuning rows suggest: 0 if no target is negative, or the least or greatest value
+        if one in a hundred is equal to it; they are ignored if more than one calibration target violates them.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random starts, of the choice of design rows and of the Markov chain, which with None always is the
-        same.
+        *Computation.* Seed of the random starts, of the choice of tuning rows and of the Markov chain, which with None
+        always is the same. The order of the rows does not matter.
     n_jobs : int or None, default=None
-        Threads over starts and blocks of test rows. None takes as many as BLAS would; -1 takes all cores. Results do
-        not depend on it.
+        Threads over starts and blocks of rows. None takes as many as BLAS would; -1 takes all cores. Results do not
+        depend on it.
+    verbose : bool, default=False
+        Show progress over blocks of rows on the standard error stream, with a low-rank GP.
 
     Attributes
     ----------
@@ -138,27 +157,29 @@ class ConformalGPRegressor(ConformalRegressor):
         Kernel with the hyperparameters in use, on inputs scaled as ``scale_inputs`` says; with "integrated", those
         of the posterior mean; its linear term has a slope for each input, in place of which the mean one stands.
     noise_variance_ : float
-        Learnt noise variance in use; with ``warp``, like the kernel, of transformed labels.
+        Noise variance in use; of a transformed target, like the kernel, in its units.
+    guarantee_ : str
+        Whether coverage is valid, valid up to Monte Carlo error or not valid in general, and on what condition.
+    n_calibration_ : int
+        Number of calibration rows.
+    tuning_ : str
+        The tuning method in use.
+    tuning_rows_ : ndarray of int
+        Rows that were tuned on; empty when there are none.
+    mean_, gamma_ : str, float
+        Mean function and normalisation exponent in use.
     mean_coef_ : ndarray of shape (0,), (1,) or (1 + n_features,)
         Coefficients of the mean function on scaled inputs, constant first.
     log_marginal_likelihood_ : float
-        Log marginal likelihood of the training labels at these values.
-    tuning_ : str
-        The tuning method in use.
-    mean_ : str
-        The mean function in use.
-    gamma_ : float
-        The gamma in use.
-    warp_ : Warp or None
-        The transformation of labels in use, with its exponent.
+        Log marginal likelihood of the training rows at these values.
+    target_transform_ : Transformation or None
+        The transformation of the target in use, with its exponent; None where exponents are averaged over.
     difficulty_ : fitted regressor, pair of these or None
         The difficulty in use: of the size of residuals, or of their lower and upper quantile.
     y_bounds_ : tuple of two floats
-        Bounds of the labels in use, infinite where there are none.
-    design_ : ndarray of int
-        Design rows; empty when there are none.
-    guarantee_ : str
-        Whether the coverage of this fit is guaranteed, and why.
+        Bounds of the target in use, infinite where there are none.
+    inducing_ : ndarray of shape (n_inducing, n_features) or None
+        Inducing inputs of a low-rank GP, on inputs scaled as ``scale_inputs`` says.
     input_range_ : ndarray of shape (2, n_features)
         Least and greatest value of each input in the training rows; see :meth:`beyond_training`.
     n_features_in_ : int
@@ -169,6 +190,7 @@ class ConformalGPRegressor(ConformalRegressor):
     See Also
     --------
     sklearn.gaussian_process.GaussianProcessRegressor : Gaussian process regression without the guarantee.
+    conformal_gp.pipeline.predict_interval : Intervals of a pipeline or a search that ends in this regressor.
 
     References
     ----------
@@ -186,78 +208,81 @@ class ConformalGPRegressor(ConformalRegressor):
     """
 
     _parameter_constraints: dict = {  # noqa: RUF012 (scikit-learn's convention)
-        **CONSTRAINTS,
+        "kernel": [StrOptions(set(KERNEL_NAMES)), Kernel, list, tuple],
+        "mean": [StrOptions({"auto", *MEAN_NAMES})],
+        "noise_variance": [Interval(Real, 0, None, closed="left"), None],
+        "ard": ["boolean"],
+        "scale_inputs": ["boolean"],
         "tuning": [StrOptions({"auto", *METHODS})],
+        "tuning_rows": [Interval(Integral, 1, None, closed="left"), "array-like", None],
+        "low_rank": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), "array-like", "boolean"],
+        "n_restarts": [Interval(Integral, 0, None, closed="left")],
+        "gamma": [Interval(Real, 1, None, closed="both")],
+        "target_transform": [StrOptions({"log", "sqrt", *LEARNT_TRANSFORMS}), tuple, list, None],
+        "difficulty": [StrOptions({"auto"}), HasMethods(["fit", "predict"]), None],
+        "y_bounds": [StrOptions({"auto"}), tuple, list, None],
+        "random_state": ["random_state"],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
+        "verbose": ["verbose"],
     }
 
-    @without_gone
     def __init__(
         self,
         kernel: str | Kernel | Sequence[str | Kernel] = "matern52",
         *,
         mean: str = "auto",
         noise_variance: float | None = None,
-        gamma: float | Sequence[float] = 2.0,
+        ard: bool = True,
+        scale_inputs: bool = True,
         tuning: str = "auto",
-        design: int | float | ArrayLike | None = None,
-        length_scales: str = "each",
-        warp: WarpChoice = "auto",
+        tuning_rows: int | ArrayLike | None = None,
+        low_rank: str | bool | int | ArrayLike = "auto",
+        n_restarts: int = 3,
+        gamma: float = 2.0,
+        target_transform: TransformChoice = "auto",
         difficulty: Any = "auto",
         y_bounds: str | tuple[float | None, float | None] | None = "auto",
-        scale_inputs: bool = True,
-        n_restarts: int = 3,
-        unseen_categories: str = "error",
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        verbose: bool = False,
     ):
         self.kernel = kernel
         self.mean = mean
         self.noise_variance = noise_variance
-        self.gamma = gamma
+        self.ard = ard
+        self.scale_inputs = scale_inputs
         self.tuning = tuning
-        self.design = design
-        self.length_scales = length_scales
-        self.warp = warp
+        self.tuning_rows = tuning_rows
+        self.low_rank = low_rank
+        self.n_restarts = n_restarts
+        self.gamma = gamma
+        self.target_transform = target_transform
         self.difficulty = difficulty
         self.y_bounds = y_bounds
-        self.scale_inputs = scale_inputs
-        self.unseen_categories = unseen_categories
-        self.n_restarts = n_restarts
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        noise_variance: ArrayLike | None = None,
-        *,
-        groups: GroupsLike = None,
-        unseen_groups: str = "error",
-    ) -> Self:
+    def fit(self, X: Any, y: Any, y_variance: ArrayLike | None = None, *, groups: GroupsLike = None) -> Self:
         """Fit to training rows.
 
         Parameters
         ----------
-        X : array-like or data frame of shape (n_samples, n_features)
+        X : array-like, data frame, memory map or Dask collection of shape (n_samples, n_features)
             Inputs: numbers, booleans, and in frames of pandas or polars also columns of categories, by dtype
             (``category``, ``Categorical``, ``Enum``). A category becomes an input that is 1 in its rows and 0 in
-            others.
-        y : array-like of shape (n_samples,)
-            Labels.
-        noise_variance : array-like of shape (n_samples,) or None, default=None
-            Known variance of the noise on each label, as of a measurement, in units of the labels' squares. Learnt
-            noise is added to it. It is a part of the row, so coverage stays exact, and predict methods need it for
-            test rows too. ``warp`` does not take it.
+            others. Memory maps and Dask collections are read again by the predict methods, in blocks.
+        y : array-like, Dask array or Dask series of shape (n_samples,)
+            Target.
+        y_variance : array-like of shape (n_samples,) or None, default=None
+            Known variance of each observation, as of a measurement, in units of the target's square. Learnt noise is
+            added to it. It is a part of the row, so coverage stays valid, and predict methods need it for test rows
+            too. It cannot be combined with ``target_transform``.
         groups : array-like of shape (n_samples,), callable, str or None, default=None
-            Groups of rows, in each of which coverage is to hold by itself: labels of any kind, a function of X that
-            gives them, or the name of a column of a frame. That column is an input too if it holds numbers, booleans or
-            categories, and else it is left out of the inputs. One model of all rows predicts, and each test row is
-            ranked among the rows of its group.
-        unseen_groups : {"error", "all"}, default="error"
-            What to do with test rows of a group that is not among these: an error, or rank them among all rows, which
-            a warning says.
+            Groups of rows; coverage is guaranteed within each. Labels of any kind, a function of X that gives them, or
+            the name of a column of a frame. That column is an input too if it holds numbers, booleans or categories.
+            One model of all rows predicts, and each test row is compared with the calibration rows of its group.
 
         Returns
         -------
@@ -271,75 +296,242 @@ class ConformalGPRegressor(ConformalRegressor):
         >>> model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0]).guarantee_[:5]
         'Valid'
         """
-        with all_or_nothing(self):
-            X = self._learn_groups(X, groups, unseen_groups)
-            for message in self._fit(X, y, noise_variance).warnings:
+        with _all_or_nothing(self):
+            self._groups = None
+            if groups is not None:
+                self._groups = Groups.learn(X, groups)
+                X = self._groups.inputs(X)
+            source = self._read(X, y, y_variance)
+            self._tune(source)
+            for message in self._tuned.warnings:
                 warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
         return self
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, noise_variance: ArrayLike | None) -> TuningResult:
-        """Check the rows, choose a tuning method, and follow it."""
-        inputs = encoded_inputs(self, X, reset=True, y=y).copy()  # kept: the caller may change theirs
-        labels = check_labels(y, inputs).copy()
-        if self._groups is not None:
-            check_length(self._groups.codes, labels.size)
-        check_bounds(self.y_bounds, labels)
-        n_rows, n_inputs = inputs.shape
-        known = None if noise_variance is None else check_known_noise(noise_variance, inputs)
-        settings = self._settings(n_rows, known is not None)
-        tuning = automatic(settings, n_rows) if self.tuning == "auto" else self.tuning
-        settings = settings.resolved(tuning, n_rows, n_inputs)
-        check_domain(settings, labels)
-        with one_blas_thread(rows=n_rows):
-            rows = points(inputs, known)
-            fixed_seed = tuning == "integrated" and self.random_state is None
-            rng = check_random_state(0 if fixed_seed else self.random_state)
-            many = self.tuning == "auto" and tuning == "holdout" and n_rows > ROWS_FOR_EXACT
-            method = low_rank_holdout if many else METHODS[tuning]
-            result = method(settings, rows, labels, rng)
-            self._training_rows = inputs, labels
-            self._training_noise, self._knows_noise = known, known is not None
-            self.tuning_ = tuning
-            self.input_range_ = np.stack([inputs.min(axis=0), inputs.max(axis=0)])
-            self._keep(result, result.fitted(rows, labels, self.n_jobs))
-        return result
+    def _read(self, X: Any, y: Any, y_variance: Any) -> RowSource:
+        """Checked training rows; arrays are copied, as the caller may change theirs."""
+        self._encoding = None
+        self._frame = None
+        self._has_y_variance = y_variance is not None
+        if hasattr(X, "__dask_graph__"):
+            from conformal_gp.large.dask import dask_rows
 
-    def _fitted_with(self, rows: Points, y: Array) -> Fitted:
-        """See ConformalRegressor."""
+            source: RowSource = dask_rows(self, X, y, y_variance, bool(self.verbose))
+        else:
+            if isinstance(X, np.memmap):  # not read as a whole: only the first rows are checked here
+                check_inputs(self, X[:2], reset=True, y=y)
+                inputs: Any = X
+            else:
+                inputs = encoded_inputs(self, X, reset=True, y=y).copy()
+            targets = check_labels(y, inputs).copy()
+            check_within(self.y_bounds, targets)
+            if y_variance is not None:
+                y_variance = check_known_noise(y_variance, inputs).copy()
+            names = getattr(self, "feature_names_in_", None)
+            source = ArrayRows(inputs, targets, y_variance, self.n_jobs, bool(self.verbose), names)
+        if self._groups is not None:
+            check_length(self._groups.codes, source.n_rows)
+        return source
+
+    def _tune(self, source: RowSource) -> None:
+        """Choose a tuning method, follow it, and make the model."""
+        n_inputs = self.n_features_in_ if self._encoding is None else self._encoding.n_inputs
+        settings = self._settings(source.n_rows)
+        inducing = self._inducing(source)
+        tuning = self.tuning
+        if tuning == "auto":
+            tuning = "holdout" if inducing is not False else automatic(settings, source.n_rows)
+        settings = settings.resolved(tuning, source.n_rows, n_inputs)
+        if inducing is False and self.low_rank == "auto" and tuning == "holdout" and source.n_rows > ROWS_FOR_EXACT:
+            inducing = None
+        if inducing is not False and tuning not in ("holdout", "fixed"):
+            raise ValueError(f"low_rank is for tuning='holdout' or 'fixed', not for tuning={tuning!r}.")
+        # without a seed, draws of a chain are the same at every fit
+        rng = check_random_state(0 if tuning == "integrated" and self.random_state is None else self.random_state)
+        with one_blas_thread(rows=source.n_rows):
+            if isinstance(source, ArrayRows):
+                check_domain(settings, source.y)
+            if inducing is not False:
+                tuned = low_rank(settings, source, n_inputs, rng, tuning, inducing)
+            elif isinstance(source, ArrayRows):
+                tuned = METHODS[tuning](settings, source.rows, source.y, rng)
+            else:
+                raise ValueError("low_rank must not be False for a Dask collection.")
+            self.tuning_ = tuning
+            low, high = source.each(_extremes, "ranges of inputs")
+            self.input_range_ = np.stack([low.min(axis=1), high.max(axis=1)])
+            self._keep(tuned, source, fitted(tuned, source, self.n_jobs))
+
+    def _settings(self, n_rows: int) -> Settings:
+        """Parameters as one checked value."""
+        bounds = None
+        if isinstance(self.y_bounds, tuple | list):
+            bounds = Bounds.of(self.y_bounds)
+        return Settings(
+            check_kernels(self.kernel),
+            self.mean,
+            None if self.noise_variance is None else float(self.noise_variance),
+            float(self.gamma),
+            self.scale_inputs,
+            self.n_restarts,
+            self.n_jobs,
+            tuning_rows=check_tuning_rows(self.tuning_rows, n_rows),
+            ard=self.ard,
+            target_transform=check_transform(self.target_transform),
+            difficulty=self.difficulty,
+            bounds=bounds,
+            learns_bounds=self.y_bounds == "auto",
+            known_noise=self._has_y_variance,
+        )
+
+    def _inducing(self, source: RowSource) -> Any:
+        """Inducing inputs as ``low_rank`` asks for them: False for none, None for a default, a number or inputs."""
+        in_memory = isinstance(source, ArrayRows) and source.in_memory
+        if isinstance(self.low_rank, str):
+            return False if in_memory else None
+        if isinstance(self.low_rank, bool | np.bool_):
+            if self.low_rank:
+                raise ValueError(
+                    "low_rank must be 'auto', False, a number of inducing inputs or these inputs, got True."
+                )
+            return False
+        if isinstance(self.low_rank, Integral):
+            return int(self.low_rank)
+        if self._encoding is not None:
+            return encoded_inputs(self, self.low_rank, reset=False)
+        check_unmasked("low_rank", self.low_rank)
+        inputs = validate_data(self, self.low_rank, reset=False, dtype=np.float64)
+        check_squares("low_rank", inputs)
+        return inputs
+
+    def _keep(self, tuned: Tuned, source: RowSource, made: Fitted) -> None:
+        """Keep what tuning has decided, from which the model is made again when it is loaded, and its attributes."""
+        self._tuned = tuned
+        self._source = source
+        self._set_answers(made.answers)
+        self.kernel_ = clone(made.kernel)
+        self.noise_variance_ = made.noise_variance
+        self.mean_coef_ = made.mean_coef
+        self.log_marginal_likelihood_ = made.log_marginal_likelihood
+        self.n_calibration_ = made.answers.n_calibration
+        self.mean_ = tuned.mean
+        self.gamma_ = tuned.gamma
+        self.target_transform_ = tuned.target.transformation
+        if isinstance(self.target_transform_, Logarithms):
+            self.target_transform_ = None
+        self.difficulty_ = None if tuned.difficulty is None else tuned.difficulty.fitted
+        bounds = tuned.target.bounds or Bounds(-np.inf, np.inf)
+        self.y_bounds_ = (bounds.low, bounds.high)
+        self.tuning_rows_ = tuned.tuning_rows.copy()
+        self.inducing_ = tuned.inducing
+        self.guarantee_ = tuned.guarantee.format(n_calibration=self.n_calibration_)
+        if self._groups is not None and self.guarantee_.startswith("Valid"):
+            self.guarantee_ += f" That holds in each of {len(self._groups.labels)} groups separately."
+
+    def partial_fit(self, X: Any, y: Any, y_variance: ArrayLike | None = None, *, groups: GroupsLike = None) -> Self:
+        """Add calibration rows that come later; nothing is tuned again.
+
+        The model is that of a fit to all rows at the tuning rows and hyperparameters that it has, with the same
+        guarantee: given the tuning rows, earlier and later calibration rows and the test row are exchangeable. Rows
+        that were chosen by the model, such as those of largest expected improvement, are not exchangeable with the
+        others, and void it. With l rows, each costs :math:`O(l^2)`. A low-rank GP reads all rows once a call. With
+        "integrated", draws are weighted again, and drawn again where too few of them would count.
+
+        Parameters
+        ----------
+        X, y, y_variance
+            Rows as in ``fit``; variances are needed if ``fit`` was given those of its rows, else an error.
+        groups : array-like of shape (n_samples,), callable, str or None, default=None
+            Groups of these rows, as predict methods take them; a group that is new becomes one of the model's.
+
+        Returns
+        -------
+        self : ConformalGPRegressor
+            The model, fitted if it was not; an error leaves it as it was. Rows cannot be added with ``tuning="train"``,
+            which learns from all of them, nor to memory maps or Dask collections.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
+        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
+        >>> model.partial_fit([[0.5]], [0.6]).predict_p([[1.0]], [5.0])
+        array([0.2])
+        """
+        if not hasattr(self, "_answers"):
+            return self.fit(X, y, y_variance, groups=groups)
+        self.__dict__.update(vars(self._with_rows(*self._later_rows(X, y, y_variance, groups))))
+        return self
+
+    def _later_rows(self, X: Any, y: Any, y_variance: Any, groups: GroupsLike) -> tuple[Rows, Array, Groups | None]:
+        """Checked rows that come later, their targets, and groups of all rows."""
+        need_labels(self, y)
+        rows = self._checked_rows(X, y_variance)
+        targets = check_labels(y, rows.X)
+        check_within(self.y_bounds, targets)
+        if not isinstance(self._tuned.target.transformation, Logarithms):
+            mapped(self._tuned.target.transformation, targets)  # an error names the row among these
+        self._need_groups(groups)
+        if self._groups is None:
+            return rows, targets, None
+        return rows, targets, self._groups.extended(X, groups, targets.size)
+
+    def _with_rows(self, rows: Rows, y: Array, groups: Groups | None) -> Self:
+        """The model with more calibration rows; this one stays as it is."""
         if self.tuning_ == "train":
             raise ValueError(
                 "partial_fit is for tuning methods other than 'train', which learns from all training rows: call fit "
                 "with all rows, or give tuning='holdout'."
             )
-        inputs, labels = self._training_rows
-        self._training_rows = np.vstack([inputs, rows.X]), np.append(labels, y)
-        if self._training_noise is not None:
-            self._training_noise = np.append(self._training_noise, rows.known)
-        if isinstance(self._result, Integrated):
-            inputs, labels = self._training_rows
-            with one_blas_thread(rows=labels.size):
-                self._result = self._result.with_rows(points(inputs, self._training_noise), labels, self.n_jobs)
-        return self._fitted(self._predictor.process)
+        if not isinstance(self._source, ArrayRows) or not self._source.in_memory:
+            raise ValueError(
+                "partial_fit is for rows in memory, and fit was given a memory map or a Dask collection: call fit with "
+                "a collection of all rows, or begin with arrays in memory."
+            )
+        model = object.__new__(type(self))
+        model.__dict__.update(vars(self), _groups=groups)
+        ends = np.vstack([self.input_range_, rows.X])
+        model.input_range_ = np.stack([ends.min(axis=0), ends.max(axis=0)])
+        source = self._source.extended(rows, y)
+        tuned = self._tuned
+        with one_blas_thread(rows=source.n_rows):
+            if tuned.averaging is not None:
+                tuned = redrawn(tuned, tuned.averaging, source.rows, source.y, self.n_jobs)
+            earlier: Model = self._answers.model
+            model._keep(tuned, source, fitted(tuned, source, self.n_jobs, earlier))
+        return model
 
-    def _fitted(self, earlier: Process | None = None) -> Fitted:
-        """The predictor of the training rows; nothing is learnt."""
-        inputs, labels = self._training_rows
-        with one_blas_thread(rows=labels.size):
-            return self._result.fitted(points(inputs, self._training_noise), labels, self.n_jobs, earlier)
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the model, which follows from numbers and rows, unless the rows live on disk or on a cluster."""
+        state = super().__getstate__()
+        at_hand = isinstance(state.get("_source"), ArrayRows)
+        follow = ("_answers", "_group_answers")
+        return {name: value for name, value in state.items() if name not in follow or not at_hand}
 
-    def _predictor_again(self) -> Predictor:
-        """See ConformalRegressor."""
-        return self._fitted().predictor
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "_tuned" in state and "_answers" not in state:
+            with one_blas_thread(rows=self._source.n_rows):
+                self._set_answers(fitted(self._tuned, self._source, self.n_jobs).answers)
 
-    def _each_training_row(self, function: Callable[[Points, Array], Array]) -> Array:
-        """See Comparisons."""
-        inputs, labels = self._training_rows
-        return function(points(inputs, self._training_noise), labels)
+    def __copy__(self) -> Self:
+        """A shallow copy, which shares the model."""
+        other = object.__new__(type(self))
+        other.__dict__.update(vars(self))
+        return other
 
-    def _settings(self, n_rows: int, known_noise: bool) -> Settings:
-        """Parameters as one checked value."""
-        return self._common_settings(
-            self.mean,
-            design=check_design(self.design, n_rows),
-            known_noise=known_noise,
-        )
+
+@contextmanager
+def _all_or_nothing(model: BaseEstimator) -> Iterator[None]:
+    """Leave the model as it was if a fit fails, or is interrupted."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
+
+
+def _extremes(rows: Rows, y: Array) -> Array:
+    """Least and greatest value of each input, (2, d, 1)."""
+    return np.stack([rows.X.min(axis=0), rows.X.max(axis=0)])[:, :, None]

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from conformal_gp.types import Array, Mask
+from conformal_gp.arrays import Array, Mask
+from conformal_gp.targets.bounds import Bounds
 
 # Share of an input's range in the training rows by which a test row may exceed that range before it is pointed out.
 ROOM = 0.1
@@ -181,19 +182,17 @@ def warn_beyond(X: Array, ends: Array, feature_names: NDArray[Any] | None, stack
     )
 
 
-def check_known_noise(noise_variance: Any, X: Array, first_row: int = 0) -> Array:
-    """``noise_variance`` as one finite variance for each row of ``X``."""
-    check_unmasked("noise_variance", noise_variance)
-    if np.ndim(noise_variance) != 1 or len(noise_variance) != len(X):
-        got = f"an array of shape {np.shape(noise_variance)}"
-        raise ValueError(f"noise_variance must hold one number for each of the {len(X)} rows, got {got}.")
-    variances = np.asarray(noise_variance, dtype=np.float64)
-    check_finite("noise_variance", variances, first_row=first_row)
+def check_known_noise(y_variance: Any, X: Array, first_row: int = 0) -> Array:
+    """``y_variance`` as one finite variance for each row of ``X``."""
+    check_unmasked("y_variance", y_variance)
+    if np.ndim(y_variance) != 1 or len(y_variance) != len(X):
+        got = f"an array of shape {np.shape(y_variance)}"
+        raise ValueError(f"y_variance must hold one number for each of the {len(X)} rows, got {got}.")
+    variances = np.asarray(y_variance, dtype=np.float64)
+    check_finite("y_variance", variances, first_row=first_row)
     if (variances < 0.0).any():
         row = int(np.argmax(variances < 0.0))
-        raise ValueError(
-            f"noise_variance is {variances[row]} in row {first_row + row}; variances must not be negative."
-        )
+        raise ValueError(f"y_variance is {variances[row]} in row {first_row + row}; variances must not be negative.")
     return variances
 
 
@@ -214,3 +213,14 @@ def check_labels(y: Any, X: Array) -> Array:
     check_consistent_length(X, y)
     check_squares("y", y)
     return y
+
+
+def check_within(y_bounds: Any, y: Array) -> None:
+    """Raise a ValueError that names the first target outside given bounds, or says what is wrong with them."""
+    if not isinstance(y_bounds, tuple | list):
+        return
+    bounds = Bounds.of(y_bounds)
+    outside = (y < bounds.low) | (y > bounds.high)
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise ValueError(f"y has {y[row]:g} in row {row}, outside y_bounds={y_bounds!r}.")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.io import load, save
+from conformal_gp.saving import load, save
 
 FAST = ("--tuning", "holdout")
 
@@ -185,8 +185,8 @@ def test_a_column_of_known_noise_variances(command_line):
     options = ("-t", "y", "--noise-column", "v", *FAST)
     found = table(command_line("predict", "noisy.csv", "new.csv", *options, "-c", "80"))
     model = ConformalGPRegressor(tuning="holdout", random_state=0)
-    model.fit(frame[["a"]][:60], frame["y"][:60], noise_variance=frame["v"][:60])
-    ends = model.predict_interval(frame[["a"]][60:], 0.8, noise_variance=frame["v"][60:])
+    model.fit(frame[["a"]][:60], frame["y"][:60], y_variance=frame["v"][:60])
+    ends = model.predict_interval(frame[["a"]][60:], 0.8, y_variance=frame["v"][60:])
     np.testing.assert_allclose(found[["y_lower_80", "y_upper_80"]].astype(float), ends, rtol=1e-5)
     command_line("fit", "noisy.csv", *options, "-o", "m", "-q")
     assert table(command_line("predict", "new.csv", "-m", "m", "-c", "80")).equals(found)

@@ -12,7 +12,7 @@ import pytest
 
 import conformal_gp
 from conformal_gp.cli import options
-from conformal_gp.kernels import KERNEL_NAMES
+from conformal_gp.gp.kernels import KERNEL_NAMES
 
 COMMANDS = ["predict", "fit", "evaluate", "plot", "report", "demo"]
 MAIN = "from conformal_gp.cli import main; main()"

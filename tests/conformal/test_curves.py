@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import Matern
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.conformal.weights import Needed
-from conformal_gp.gp.inputs import points
+from conformal_gp.gp.inputs import Rows
 from integrated_oracle import scores
 
 
@@ -26,7 +26,7 @@ def process_of(X, y, n_draws, variances=None, **parameters):
     plan = process.averaging
     few = replace(plan, theta=plan.theta[:n_draws], log_ratio=plan.log_ratio[:n_draws])
     known = np.zeros(len(y)) if variances is None else variances
-    return type(process)(few, points(X, known), y, 1)
+    return type(process)(few, Rows(X, known), y, 1)
 
 
 @pytest.mark.parametrize("n", [9, 15])  # draws from the prior, and from a chain
@@ -37,7 +37,7 @@ def test_brute_force(n, shift, noise, mean):
     X, y = rows(n + 2, shift=shift)
     variances = np.linspace(0.0, 0.05, n + 2) if noise else None
     if mean == "zero":
-        mean_parameters = {"mean": "zero", "warp": None, "y_bounds": None}
+        mean_parameters = {"mean": "zero", "target_transform": None, "y_bounds": None}
     else:
         mean_parameters = {"mean": "auto", "y_bounds": None}
     process = process_of(X[:n], y[:n], 12, None if variances is None else variances[:n], **mean_parameters)
@@ -47,7 +47,7 @@ def test_brute_force(n, shift, noise, mean):
     if mean == "zero":  # no linear term
         theta = np.insert(theta, 2, -np.inf, axis=1)
     H = np.ones((n + 1, 1)) if mean == "auto" else np.zeros((n + 1, 0))
-    new = points(X[n:], None if variances is None else variances[n:])
+    new = Rows(X[n:], None if variances is None else variances[n:])
     for curves, members in process._curves(new, np.arange(2), None):
         for place, row in enumerate(members):
             for label in (y[:n].mean(), y[row + n], y[:n].max() + 1.0):
@@ -71,7 +71,7 @@ def test_one_draw_is_the_paper():
         kernel, tuning="fixed", noise_variance=float(np.exp(theta[2])), mean="constant", scale_inputs=False
     ).fit(X, y)
     X_new = np.random.default_rng(1).normal(size=(7, 2))
-    found = process.hulls(points(X_new), Needed.of_ranks([2]))[:, :, 0]
+    found = process.hulls(Rows(X_new), Needed.of_ranks([2]))[:, :, 0]
     expected = fixed.predict_interval(X_new, confidence_level=0.9)
     assert np.allclose(found, expected, rtol=1e-3)
     assert (found[:, 0] <= expected[:, 0]).all()

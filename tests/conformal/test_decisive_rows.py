@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from conformal_gp.conformal.decisive_rows import Ranking
 from conformal_gp.conformal.lines import Spread, normalised_residual_lines
 from conformal_gp.conformal.one_sided import mirrored, upper_bounds
 from conformal_gp.conformal.pvalues import counts
 from conformal_gp.conformal.regions import regions
+from conformal_gp.conformal.screening import Ranking
 from conformal_gp.conformal.weights import Needed
 
 GAMMAS = [1.0, 1.5, 2.0, 3.0, np.inf]
@@ -36,7 +36,7 @@ class Problem:
             self._spreads = tuple(Spread(4.0 * rng.standard_normal(k), rng.uniform(0.3, 3.0, k)) for k in (n, n_tests))
 
     def spreads(self, gamma):
-        """Location and scale of the ranked rows, and of the test rows."""
+        """Location and scale of the calibration rows, and of the test rows."""
         if gamma == 2.0:
             return self._spreads
         return tuple(Spread(np.zeros(spread.scale.size), spread.scale) for spread in self._spreads)
@@ -49,8 +49,8 @@ class Problem:
         weights = self.weights[[j]][:, rows]
         chosen = self.mean[[j]], self.variance[[j]]
         lines = normalised_residual_lines(self.alpha[rows], self.diagonal[rows], weights, *chosen, gamma)
-        ranked, test = self.spreads(gamma)
-        return lines.normalised(ranked.take(rows), test.take([j]), self.variance[[j]])
+        calibration, test = self.spreads(gamma)
+        return lines.normalised(calibration.take(rows), test.take([j]), self.variance[[j]])
 
     def needed(self, ranking, rank, by_weight):
         """What labels of the region need, with weights of 1 or others, and windows of rows that decide."""

@@ -8,10 +8,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
 from cases import make_basis, make_data, written_out
-from conformal_gp.gp.inputs import Inputs, Scaling, points
+from conformal_gp.gp.inputs import Inputs, Rows, Scaling
+from conformal_gp.gp.kernels import kernel_from_name
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.kernels import kernel_from_name
 
 NAMES = ["se", "rq", "nn", "matern32", "matern52"]
 KERNELS = {
@@ -77,7 +77,7 @@ def test_the_restricted_likelihood_is_that_of_the_posterior():
     """Up to the length of the basis: the posterior has an orthonormal one."""
     X, y = make_data(8, 25)
     known = np.linspace(0.0, 0.3, 25)
-    kernel, inputs = KERNELS["ard"], Inputs(points(X, known), Scaling.none(X), "linear")
+    kernel, inputs = KERNELS["ard"], Inputs(Rows(X, known), Scaling.none(X), "linear")
     value, _ = NegativeLogLikelihood(kernel, X, y, inputs.H, 0.3, restricted=True, known=known)(kernel.theta)
     assert -value == pytest.approx(Posterior(kernel, 0.3, inputs, y).log_marginal_likelihood, rel=1e-12)
 

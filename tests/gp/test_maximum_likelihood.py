@@ -14,10 +14,10 @@ from threadpoolctl import threadpool_limits
 from cases import make_basis, make_data
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.gp import maximum_likelihood
+from conformal_gp.gp.kernels import kernel_from_name
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
 from conformal_gp.gp.maximum_likelihood import NOISE_RATIOS, LearningRows, maximise_likelihood
 from conformal_gp.gp.posterior import noise_floor
-from conformal_gp.kernels import kernel_from_name
 
 NAMES = ["se", "rq", "nn", "matern32", "matern52"]
 

@@ -9,9 +9,9 @@ from scipy.optimize import approx_fprime
 from scipy.stats import kstest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
-from conformal_gp.gp.families import AnyFamily, StationaryFamily
-from conformal_gp.gp.hyperprior import NOISE_BOUNDS, HyperPrior
+from conformal_gp.gp.kernel_families import AnyFamily, StationaryFamily
 from conformal_gp.gp.mixture import Mixture
+from conformal_gp.gp.prior import NOISE_BOUNDS, HyperPrior
 from conformal_gp.gp.sampling import LogPosterior, TrainingRows, sample_posterior
 from integrated_oracle import box_cox, covariance, restricted_log_likelihood
 

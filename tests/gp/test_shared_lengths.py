@@ -7,9 +7,9 @@ import pytest
 
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
 from conformal_gp.gp import maximum_likelihood
+from conformal_gp.gp.kernels import kernel_from_name
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
 from conformal_gp.gp.maximum_likelihood import LearningRows, entries, for_each_input, maximise_likelihood, variables
-from conformal_gp.kernels import kernel_from_name
 
 
 def one_hot(codes, n=None):
@@ -124,9 +124,9 @@ def test_low_rank_models_share_length_scales_too():
 def test_nothing_of_ranked_rows_decides_about_length_scales():
     X, y = table()
     model = ConformalGPRegressor(tuning="holdout", random_state=0, n_restarts=1).fit(X, y)
-    ranked = np.setdiff1d(np.arange(y.size), model.design_)
-    X[ranked, 2:] = 1.0  # no longer categories of one variable
-    y[ranked] *= -3.0
+    calibration = np.setdiff1d(np.arange(y.size), model.tuning_rows_)
+    X[calibration, 2:] = 1.0  # no longer categories of one variable
+    y[calibration] *= -3.0
     again = ConformalGPRegressor(tuning="holdout", random_state=0, n_restarts=1).fit(X, y)
     np.testing.assert_array_equal(again.kernel_.theta, model.kernel_.theta)
     assert again.noise_variance_ == model.noise_variance_

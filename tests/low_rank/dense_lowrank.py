@@ -35,15 +35,15 @@ def lines(kernel, noise_variance, Z, X, y, x, basis, gamma, approximation):
     return P[:, :-1] @ y / scale, P[:, -1] / scale
 
 
-def region(a, b, delta, ranked, y):
+def region(a, b, delta, calibration, y):
     """The exact region as an array of pieces."""
-    return np.array(oracle.region_from_lines(a, b, delta, ranked, label_scale=np.abs(y).max()))
+    return np.array(oracle.region_from_lines(a, b, delta, calibration, label_scale=np.abs(y).max()))
 
 
-def p_value(a, b, label, ranked):
-    """Share of ranked rows and the new row that score at least as high as the new row."""
+def p_value(a, b, label, calibration):
+    """Share of calibration rows and the new row that score at least as high as the new row."""
     scores = np.abs(a + b * label)
-    return (1 + np.sum(scores[ranked] >= scores[-1] - 1e-11 * np.abs(a).max())) / (len(ranked) + 1)
+    return (1 + np.sum(scores[calibration] >= scores[-1] - 1e-11 * np.abs(a).max())) / (len(calibration) + 1)
 
 
 def mean_and_variance(kernel, noise_variance, Z, X, y, x, basis, approximation):

@@ -40,7 +40,7 @@ def test_more_rows_without_noise_do_not_widen_intervals():
     y = smooth(X)
     widths = []
     for n_rows in (300, 1000):
-        model = ConformalGPRegressor(n_restarts=0, warp=None, difficulty=None, random_state=0)
+        model = ConformalGPRegressor(n_restarts=0, target_transform=None, difficulty=None, random_state=0)
         low, high = model.fit(X[:n_rows], y[:n_rows]).predict_interval(X[1000:], 0.9).T
         widths.append((high - low).mean())
     assert widths[1] < widths[0]

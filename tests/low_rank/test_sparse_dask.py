@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from conformal_gp.predictors import lowrank
 
 from cases import make_data
 from conformal_gp import SparseConformalGPRegressor
-from conformal_gp.predictors import lowrank
 
 pytest.importorskip("dask", reason="Dask is an extra: pip install 'conformal-gp[dask]'")
 da = pytest.importorskip("dask.array")
@@ -22,7 +22,7 @@ NAMED = pd.DataFrame(INPUTS, columns=["a", "b"])
 
 
 def small(**options):
-    settings = {"n_inducing": 25, "design": 150, "n_restarts": 0, "random_state": 0, "block_rows": 128}
+    settings = {"n_inducing": 25, "tuning_rows": 150, "n_restarts": 0, "random_state": 0, "block_rows": 128}
     return SparseConformalGPRegressor(**settings | options)
 
 
@@ -73,16 +73,16 @@ def test_rows_that_do_not_come_together_come_in_portions(expected, monkeypatch, 
 @pytest.mark.parametrize("form", ["arrays", "frames", "in memory"])
 def test_known_noise_of_rows(form):
     v = np.exp(np.random.default_rng(3).standard_normal(Y.size)) / 100.0
-    whole = small().fit(X, Y, noise_variance=v)
+    whole = small().fit(X, Y, y_variance=v)
     inputs, labels, noise = {
         "arrays": (ARRAY, da.from_array(Y, chunks=350), da.from_array(v, chunks=500)),
         "frames": (FRAME[["a", "b"]], FRAME["y"], dd.from_pandas(pd.Series(v), npartitions=3)),
         "in memory": (ARRAY, Y, v),
     }[form]
-    model = small().fit(inputs, labels, noise_variance=noise)
+    model = small().fit(inputs, labels, y_variance=noise)
     new, known = NAMED if form == "frames" else INPUTS, np.linspace(0.0, 0.5, len(INPUTS))
-    found = model.predict_interval(new, 0.9, noise_variance=known)
-    np.testing.assert_allclose(found, whole.predict_interval(INPUTS, 0.9, noise_variance=known), rtol=1e-9)
+    found = model.predict_interval(new, 0.9, y_variance=known)
+    np.testing.assert_allclose(found, whole.predict_interval(INPUTS, 0.9, y_variance=known), rtol=1e-9)
 
 
 NUMBERS = da.from_array(np.arange(1500), chunks=400)
@@ -105,7 +105,7 @@ NUMBERS = da.from_array(np.arange(1500), chunks=400)
 )
 def test_bad_rows_are_refused(inputs, labels, noise, message):
     with pytest.raises(ValueError, match=message):
-        small().fit(inputs, labels, noise_variance=noise)
+        small().fit(inputs, labels, y_variance=noise)
 
 
 def test_a_cluster_gives_the_same(expected):

@@ -23,7 +23,7 @@ DESIGN = np.arange(3, 60, 4)
 
 
 def sparse(kernel, mean="linear", gamma=2.0, approximation="fitc", noise_variance=0.1, **options):
-    settings = {"tuning": "fixed", "scale_inputs": False, "design": DESIGN, "n_inducing": 12, **options}
+    settings = {"tuning": "fixed", "scale_inputs": False, "tuning_rows": DESIGN, "n_inducing": 12, **options}
     return SparseConformalGPRegressor(
         kernel, mean=mean, gamma=gamma, approximation=approximation, noise_variance=noise_variance, **settings
     )
@@ -35,7 +35,7 @@ def sparse(kernel, mean="linear", gamma=2.0, approximation="fitc", noise_varianc
 def test_regions_intervals_p_values_and_distributions_equal_brute_force(name, approximation, mean, gamma):
     X, y = make_data(1, 60)
     model = sparse(KERNELS[name], mean, gamma, approximation).fit(X, y)
-    ranked = np.setdiff1d(np.arange(60), DESIGN)
+    calibration = np.setdiff1d(np.arange(60), DESIGN)
     found = {level: model.predict_set(INPUTS, level) for level in LEVELS}
     hulls = model.predict_interval(INPUTS, LEVELS)
     means, stds = model.predict(INPUTS, return_std=True)
@@ -44,13 +44,13 @@ def test_regions_intervals_p_values_and_distributions_equal_brute_force(name, ap
         a, b = dense.lines(*model_of, gamma, approximation)
         tolerance = {"rtol": 1e-8, "atol": 1e-8 * np.abs(y).max()}
         for i, level in enumerate(LEVELS):
-            pieces = dense.region(a, b, 1 - level, ranked, y)
+            pieces = dense.region(a, b, 1 - level, calibration, y)
             assert found[level][j].shape == pieces.shape
             np.testing.assert_allclose(found[level][j], pieces, **tolerance)
             np.testing.assert_allclose(hulls[j, :, i], [pieces[0, 0], pieces[-1, 1]], **tolerance)
         for label in (-4.0, 0.0, 0.5, 3.0):
-            assert model.predict_p([x], [label])[0] == pytest.approx(dense.p_value(a, b, label, ranked), abs=1e-12)
-        check_against_lines(model, x, a, b, ranked, y)
+            assert model.predict_p([x], [label])[0] == pytest.approx(dense.p_value(a, b, label, calibration), abs=1e-12)
+        check_against_lines(model, x, a, b, calibration, y)
         mean_there, variance = dense.mean_and_variance(*model_of, approximation)
         np.testing.assert_allclose([means[j], stds[j] ** 2], [mean_there, variance], rtol=1e-8)
 
@@ -59,11 +59,11 @@ def test_regions_intervals_p_values_and_distributions_equal_brute_force(name, ap
 def test_with_training_inputs_as_inducing_inputs_it_is_the_exact_process(approximation, mean, gamma):
     X, y = make_data(2, 80)
     kernel = ConstantKernel(1.5, "fixed") * Matern(0.5, "fixed", nu=1.5) + WhiteKernel(0.1, "fixed")
-    design = np.arange(0, 80, 4)
+    tuning_rows = np.arange(0, 80, 4)
     options = {"mean": mean, "gamma": gamma, "noise_variance": 0.0, "n_restarts": 0}
-    exact = ConformalGPRegressor(kernel, tuning="holdout", design=design, **options).fit(X, y)
+    exact = ConformalGPRegressor(kernel, tuning="holdout", tuning_rows=tuning_rows, **options).fit(X, y)
     low_rank = SparseConformalGPRegressor(
-        kernel, design=design, inducing=X, approximation=approximation, **options
+        kernel, tuning_rows=tuning_rows, inducing=X, approximation=approximation, **options
     ).fit(X, y)
     assert low_rank.inducing_.shape == X.shape
     # DTC takes what the inducing inputs do not explain of a test row for nothing: there must be nothing of it
@@ -85,9 +85,9 @@ def test_with_training_inputs_as_inducing_inputs_it_is_the_exact_process(approxi
 
 def test_design_rows_teach_as_they_teach_the_exact_process():
     X, y = make_data(3, 90)
-    design = np.arange(0, 90, 3)
-    exact = ConformalGPRegressor("se", tuning="holdout", design=design, n_restarts=1, random_state=0).fit(X, y)
-    low_rank = SparseConformalGPRegressor("se", design=design, n_restarts=1, random_state=0).fit(X, y)
+    tuning_rows = np.arange(0, 90, 3)
+    exact = ConformalGPRegressor("se", tuning="holdout", tuning_rows=tuning_rows, n_restarts=1, random_state=0).fit(X, y)
+    low_rank = SparseConformalGPRegressor("se", tuning_rows=tuning_rows, n_restarts=1, random_state=0).fit(X, y)
     np.testing.assert_allclose(low_rank.kernel_.theta, exact.kernel_.theta, atol=1e-2)
     assert low_rank.noise_variance_ == pytest.approx(exact.noise_variance_, rel=1e-2)
 
@@ -95,6 +95,6 @@ def test_design_rows_teach_as_they_teach_the_exact_process():
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_labels_far_from_zero_lose_no_digits(offset):
     X, y = make_data(4, 200)
-    near, far = (sparse(KERNELS["matern"], design=40).set_params(random_state=0) for _ in range(2))
+    near, far = (sparse(KERNELS["matern"], tuning_rows=40).set_params(random_state=0) for _ in range(2))
     expected = near.fit(X, y).predict_interval(INPUTS, 0.9) + offset
     np.testing.assert_allclose(far.fit(X, y + offset).predict_interval(INPUTS, 0.9), expected, atol=1e-8)

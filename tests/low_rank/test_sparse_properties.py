@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from conformal_gp.predictors import lowrank
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import INF, MEANS, contains, make_data
 from conformal_gp import SparseConformalGPRegressor
-from conformal_gp.predictors import lowrank
 
 N_ROWS = 120
 DESIGN = np.arange(0, N_ROWS, 5)
@@ -27,7 +27,7 @@ problems = st.fixed_dictionaries(
 
 
 def fitted(problem, change=lambda X, y: (X, y), **options):
-    options = {"tuning": "fixed", "design": DESIGN, "scale_inputs": False, "n_jobs": 1, "random_state": 0, **options}
+    options = {"tuning": "fixed", "tuning_rows": DESIGN, "scale_inputs": False, "n_jobs": 1, "random_state": 0, **options}
     options |= {name: value for name, value in problem.items() if name != "seed"}
     return SparseConformalGPRegressor(**options).fit(*change(*make_data(problem["seed"], N_ROWS)))
 
@@ -61,12 +61,12 @@ def test_regions_nest_hulls_are_hulls_and_ends_belong(problem):
 @settings(deadline=None, max_examples=15)
 @given(problems, st.randoms(use_true_random=False))
 def test_the_order_of_ranked_rows_does_not_matter(problem, random):
-    ranked = np.setdiff1d(np.arange(N_ROWS), DESIGN).tolist()
-    shuffled = random.sample(ranked, len(ranked))
+    calibration = np.setdiff1d(np.arange(N_ROWS), DESIGN).tolist()
+    shuffled = random.sample(calibration, len(calibration))
 
     def shuffle(X, y):
         order = np.arange(N_ROWS)
-        order[ranked] = shuffled
+        order[calibration] = shuffled
         return X[order], y[order]
 
     first, second = fitted(problem), fitted(problem, shuffle)
@@ -119,17 +119,17 @@ def test_test_rows_in_groups_and_batches_of_any_size_give_the_same(gamma, monkey
     np.testing.assert_array_equal(model.predict_p(inputs, labels), p)
     smoothed = model.predict_p(inputs, labels, smoothing=True, random_state=1)
     assert (smoothed <= p).all()
-    np.testing.assert_allclose(smoothed, p, atol=1.5 / model._predictor.n_ranked)
+    np.testing.assert_allclose(smoothed, p, atol=1.5 / model._predictor.n_calibration)
 
 
 def test_what_is_learnt_depends_on_the_design_rows_alone():
     X, y = make_data(6, 200)
-    design = np.arange(40)
+    tuning_rows = np.arange(40)
     other_X, other_y = X.copy(), y.copy()
     other_X[40:] += 10.0
     other_y[40:] *= -5.0
     first, second = (
-        SparseConformalGPRegressor(design=design, n_inducing=20, random_state=0, gamma=[1.0, 2.0]).fit(*rows)
+        SparseConformalGPRegressor(tuning_rows=tuning_rows, n_inducing=20, random_state=0, gamma=[1.0, 2.0]).fit(*rows)
         for rows in ((X, y), (other_X, other_y))
     )
     assert first.kernel_ == second.kernel_
@@ -143,6 +143,6 @@ def test_a_category_that_no_design_row_has_is_answered():
     rare = np.zeros((200, 1))
     rare[150:153] = 1.0
     X, y = np.hstack([X, rare]), y + 5.0 * rare[:, 0]
-    model = SparseConformalGPRegressor(design=np.arange(60), n_inducing=20, random_state=0).fit(X, y)
+    model = SparseConformalGPRegressor(tuning_rows=np.arange(60), n_inducing=20, random_state=0).fit(X, y)
     ends = model.predict_interval([[0.0, 0.0, 1.0], [0.0, 0.0, 0.0]], 0.9)
     assert np.isfinite(ends).all()

@@ -1,4 +1,4 @@
-"""Rows in memory and in memory maps, design rows, progress, and bad input."""
+"""Rows in memory and in memory maps, tuning rows, progress, and bad input."""
 
 import io
 import pickle
@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cases import make_data
 from conformal_gp import SparseConformalGPRegressor
-from conformal_gp.rows import ArrayRows, slices
+from conformal_gp.large.rows import ArrayRows, slices
 
 INPUTS, LABELS = make_data(99, 6)
 
@@ -48,7 +48,7 @@ def test_memory_maps_are_read_in_blocks(tmp_path, dtype, monkeypatch):
     np.testing.assert_allclose(model.predict_interval(INPUTS, [0.5, 0.9]), expected, rtol=1e-10)
     mapped[321, 1] = np.nan
     with pytest.raises(ValueError, match=r"X contains NaN in row 321, column 1"):
-        small(block_rows=100, design=np.arange(100)).fit(mapped, y)
+        small(block_rows=100, tuning_rows=np.arange(100)).fit(mapped, y)
 
 
 def test_memory_follows_the_block_not_the_rows(tmp_path):
@@ -60,7 +60,7 @@ def test_memory_follows_the_block_not_the_rows(tmp_path):
 
     def peak(block_rows):
         tracemalloc.start()
-        model = small(n_inducing=n_inducing, block_rows=block_rows, design=300, difficulty=None, n_jobs=1)
+        model = small(n_inducing=n_inducing, block_rows=block_rows, tuning_rows=300, difficulty=None, n_jobs=1)
         model.fit(mapped, y).predict_interval(inputs)
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
@@ -103,15 +103,15 @@ def test_progress_is_shown():
     assert shown.getvalue() == ""
 
 
-# Design rows
+# Tuning rows
 
 
-@pytest.mark.parametrize(("design", "size"), [(50, 50), (0.25, 75), ([5, 1, 2, 7, 11, 13], 6), (None, 221)])
-def test_design_rows_by_number_share_or_name(design, size):
-    model = small(design=design).fit(*make_data(1, 300))
-    assert model.design_.size == size
-    assert (np.diff(model.design_) > 0).all()
-    assert f"{size} design rows and the other {300 - size} are calibration rows" in model.guarantee_
+@pytest.mark.parametrize(("tuning_rows", "size"), [(50, 50), (0.25, 75), ([5, 1, 2, 7, 11, 13], 6), (None, 221)])
+def test_design_rows_by_number_share_or_name(tuning_rows, size):
+    model = small(tuning_rows=tuning_rows).fit(*make_data(1, 300))
+    assert model.tuning_rows_.size == size
+    assert (np.diff(model.tuning_rows_) > 0).all()
+    assert f"{size} tuning rows and the other {300 - size} are calibration rows" in model.guarantee_
     assert model.guarantee_.startswith("Valid:")
 
 
@@ -130,7 +130,7 @@ def test_every_selection_of_inducing_inputs_fits(inducing):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"design": 300}, "design must leave rows to rank: got 300 of n_samples=300"),
+        ({"tuning_rows": 300}, "design must leave rows to rank: got 300 of n_samples=300"),
         ({"n_inducing": 0}, "'n_inducing' parameter"),
         ({"inducing": "magic"}, "'inducing' parameter"),
         ({"inducing": np.zeros((3, 5))}, "5 features"),
@@ -153,9 +153,9 @@ def test_a_design_row_that_is_alone_in_its_category_does_not_stop_a_fit():
     X = np.column_stack([rng.uniform(-2, 2, size=(400, 2)), np.zeros((400, 1))])
     X[7, 2] = 1.0
     y = np.sin(X[:, 0]) + 30.0 * X[:, 2] + 0.1 * rng.standard_normal(400)
-    design = np.arange(130)
+    tuning_rows = np.arange(130)
     for seed in range(3):
         options = {"n_inducing": 20 + 10 * seed, "n_restarts": 0, "random_state": seed, "mean": "linear"}
-        model = SparseConformalGPRegressor(design=design, **options).fit(X[:380], y[:380])
+        model = SparseConformalGPRegressor(tuning_rows=tuning_rows, **options).fit(X[:380], y[:380])
         low, high = model.predict_interval(X[380:], 0.9).T
         assert ((high - low) < 0.5).all()

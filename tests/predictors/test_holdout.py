@@ -1,4 +1,4 @@
-"""The design split against its brute-force definition, with background rows."""
+"""The split against its brute-force definition, with background rows."""
 
 from fractions import Fraction
 
@@ -30,23 +30,23 @@ def problem(seed, l=30):
 def test_regions_and_p_values_equal_the_definition_with_background_rows(kernel, mean, gamma, known):
     X, y, X_new = problem(0)
     v, v_new = (0.3 * np.exp(np.random.default_rng(n).standard_normal(n)) if known else None for n in (30, 3))
-    model = ConformalGPRegressor(kernel, mean=mean, gamma=gamma, tuning="holdout", design=0.5, random_state=3)
-    model.fit(X, y, noise_variance=v)
-    design = model.design_
-    assert design.size == 15
-    location, scale = X[design].mean(axis=0), X[design].std(axis=0)
+    model = ConformalGPRegressor(kernel, mean=mean, gamma=gamma, tuning="holdout", tuning_rows=0.5, random_state=3)
+    model.fit(X, y, y_variance=v)
+    tuning_rows = model.tuning_rows_
+    assert tuning_rows.size == 15
+    location, scale = X[tuning_rows].mean(axis=0), X[tuning_rows].std(axis=0)
     Z, Z_new = (X - location) / scale, (X_new - location) / scale
     H, H_new = make_basis(mean, Z), make_basis(mean, Z_new)
     learnt = model.kernel_
     if known:
         Z, Z_new, learnt = np.column_stack([Z, v]), np.column_stack([Z_new, v_new]), WithNoise(model.kernel_)
-    for j, region in enumerate(model.predict_set(X_new, 0.8, noise_variance=v_new)):
-        given = {"basis": H, "basis_new": None if H is None else H_new[j], "ranked": np.setdiff1d(range(30), design)}
+    for j, region in enumerate(model.predict_set(X_new, 0.8, y_variance=v_new)):
+        given = {"basis": H, "basis_new": None if H is None else H_new[j], "calibration": np.setdiff1d(range(30), tuning_rows)}
         arguments = (learnt, model.noise_variance_, Z, y, Z_new[j])
         expected = oracle.region(*arguments, Fraction(1, 5), gamma, **given)
         np.testing.assert_allclose(region, expected, rtol=1e-8, atol=1e-9)
         p = oracle.p_value(*arguments, 1.3, gamma, **given)
-        found = model.predict_p(X_new[[j]], [1.3], noise_variance=v_new[[j]] if known else None)[0]
+        found = model.predict_p(X_new[[j]], [1.3], y_variance=v_new[[j]] if known else None)[0]
         assert found == pytest.approx(float(p))
 
 
@@ -60,7 +60,7 @@ def test_the_design_rows_choose_gamma():
 
 
 @pytest.mark.parametrize(
-    ("design", "message"),
+    ("tuning_rows", "message"),
     [
         ([0, 0, 1], "distinct row numbers from 0 to 29"),
         ([0, 30], "distinct row numbers"),
@@ -72,10 +72,10 @@ def test_the_design_rows_choose_gamma():
         (0.0, "'design' parameter"),
     ],
 )
-def test_design_rows_that_make_no_sense_are_refused(design, message):
+def test_design_rows_that_make_no_sense_are_refused(tuning_rows, message):
     X, y, _ = problem(1)
     with pytest.raises(ValueError, match=message):
-        ConformalGPRegressor("se", tuning="holdout", design=design).fit(X, y)
+        ConformalGPRegressor("se", tuning="holdout", tuning_rows=tuning_rows).fit(X, y)
 
 
 def test_too_few_rows_for_the_mean_function_are_refused():

@@ -16,7 +16,7 @@ N_SETS, N_NEW, LEVEL = 250, 60, 0.8
 MODELS = {
     "integrated": (33, ConformalGPRegressor, {}),
     "split": (90, ConformalGPRegressor, {"tuning": "holdout", "n_restarts": 0}),
-    "low rank": (150, SparseConformalGPRegressor, {"n_inducing": 15, "n_restarts": 0, "design": 70}),
+    "low rank": (150, SparseConformalGPRegressor, {"n_inducing": 15, "n_restarts": 0, "tuning_rows": 70}),
 }
 
 

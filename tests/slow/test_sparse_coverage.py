@@ -37,8 +37,8 @@ def shares_covered(**settings):
 @pytest.mark.parametrize("approximation", ["fitc", "dtc"])
 @pytest.mark.parametrize("n_inducing", [3, 30])
 def test_coverage_is_at_least_nominal(n_inducing, approximation, gamma):
-    # 30 design rows leave 59 to rank: 60 is a multiple of 5 and 10, so coverage is at the level and not above
-    shares = shares_covered(n_inducing=n_inducing, approximation=approximation, gamma=gamma, design=30)
+    # 30 tuning rows leave 59 to rank: 60 is a multiple of 5 and 10, so coverage is at the level and not above
+    shares = shares_covered(n_inducing=n_inducing, approximation=approximation, gamma=gamma, tuning_rows=30)
     coverage, error = shares.mean(axis=0), shares.std(axis=0, ddof=1) / np.sqrt(N_SETS)
     assert (error < 0.01).all()
     assert (coverage >= LEVELS - 3 * error).all(), (coverage, error)
@@ -48,6 +48,6 @@ def test_coverage_is_at_least_nominal(n_inducing, approximation, gamma):
 
 @pytest.mark.parametrize("inducing", ["kmeans", "random"])
 def test_coverage_with_other_inducing_inputs(inducing):
-    shares = shares_covered(n_inducing=15, inducing=inducing, design=30)
+    shares = shares_covered(n_inducing=15, inducing=inducing, tuning_rows=30)
     error = shares.std(axis=0, ddof=1) / np.sqrt(N_SETS)
     assert (np.abs(shares.mean(axis=0) - LEVELS) <= 4 * error).all()

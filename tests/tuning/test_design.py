@@ -1,10 +1,10 @@
-"""Which tuning method, and which design rows."""
+"""Which tuning method, and which tuning rows."""
 
 import numpy as np
 import pytest
+from conformal_gp.tuning.tuning_rows import MOST_TUNING_ROWS, ROWS_FOR_INTEGRATED, automatic, calibration_size, drawn
 
-from conformal_gp.tuning.design import MOST_DESIGN_ROWS, ROWS_FOR_INTEGRATED, automatic, drawn, ranked_size
-from conformal_gp.tuning.settings import Settings
+from conformal_gp.models.settings import Settings
 
 
 def settings(**options):
@@ -15,23 +15,23 @@ def settings(**options):
 def test_the_automatic_method():
     assert automatic(settings(), ROWS_FOR_INTEGRATED) == "integrated"
     assert automatic(settings(), ROWS_FOR_INTEGRATED + 1) == "holdout"
-    assert automatic(settings(design=5), 20) == "holdout"
+    assert automatic(settings(tuning_rows=5), 20) == "holdout"
 
 
 @pytest.mark.parametrize("n_rows", [40, 61, 150, 400, 999, 5000])
 def test_ranked_rows_and_one_are_a_multiple_of_twenty_that_supports_95_percent(n_rows):
-    ranked = ranked_size(n_rows)
-    assert ranked >= 19
-    assert (ranked + 1) % 20 == 0
-    assert n_rows - ranked <= MOST_DESIGN_ROWS + 10
-    assert ranked >= 0.3 * n_rows - 10
+    calibration = calibration_size(n_rows)
+    assert calibration >= 19
+    assert (calibration + 1) % 20 == 0
+    assert n_rows - calibration <= MOST_TUNING_ROWS + 10
+    assert calibration >= 0.3 * n_rows - 10
 
 
 @pytest.mark.parametrize(("mean", "fewest"), [("zero", 3), ("constant", 4), ("linear", 6)])
 def test_the_mean_function_has_rows_enough(mean, fewest):
     assert drawn(mean, 1, 50, 2, np.random.RandomState(0)).size == fewest
     assert drawn(mean, 20, 50, 2, np.random.RandomState(0)).size == 20
-    with pytest.raises(ValueError, match=f"needs {fewest} design rows"):
+    with pytest.raises(ValueError, match=f"needs {fewest} tuning rows"):
         drawn(mean, 1, fewest, 2, np.random.RandomState(0))
 
 

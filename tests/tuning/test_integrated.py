@@ -4,13 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+from conformal_gp.tuning.tuning_rows import ROWS_FOR_INTEGRATED
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import LinearRegression
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.conformal.levels import rank, read_levels
-from conformal_gp.tuning.design import ROWS_FOR_INTEGRATED
-from conformal_gp.tuning.integrated import ROWS_FOR_PRIOR
+from conformal_gp.models.draws import ROWS_FOR_PRIOR
 
 
 def rows(n, d=2, seed=0, noise=0.1, shift=0.0):
@@ -84,7 +84,7 @@ def test_each_row_in_turn_with_known_noise(known):
         others = np.delete(np.arange(12), i)
         model = ConformalGPRegressor(tuning="integrated").fit(X[others], y[others], variances[others])
         assert model.guarantee_.startswith("Valid up to Monte Carlo error:")
-        p[i] = model.predict_p(X[[i]], y[[i]], noise_variance=variances[[i]])[0]
+        p[i] = model.predict_p(X[[i]], y[[i]], y_variance=variances[[i]])[0]
     for k in range(1, 12):  # draws of a chain: one row more may be missed
         assert (p <= k / 12 + 1e-12).sum() <= k + 1
 
@@ -93,7 +93,7 @@ def test_each_row_in_turn_with_known_noise(known):
 def test_which_way_the_default_takes():
     X, y = rows(40)
     assert ConformalGPRegressor().fit(X, y).tuning_ == "integrated"
-    for other in ({"gamma": np.inf}, {"design": 20}, {"kernel": ["se", "matern52"]}, {"warp": "yeo-johnson"}):
+    for other in ({"gamma": np.inf}, {"tuning_rows": 20}, {"kernel": ["se", "matern52"]}, {"target_transform": "yeo-johnson"}):
         assert ConformalGPRegressor(random_state=0, **other).fit(X, y).tuning_ == "holdout"
     assert ROWS_FOR_PRIOR < 40 < ROWS_FOR_INTEGRATED
 
@@ -103,10 +103,10 @@ def test_which_way_the_default_takes():
     [
         ({"gamma": 1.0}, "gamma must be 2"),
         ({"kernel": ["se", "matern52"]}, "kernel must be one"),
-        ({"design": 5}, "design is used with"),
+        ({"tuning_rows": 5}, "design is used with"),
         ({"difficulty": LinearRegression()}, "difficulty"),
-        ({"warp": "yeo-johnson"}, "yeo-johnson"),
-        ({"warp": "log"}, "row"),
+        ({"target_transform": "yeo-johnson"}, "yeo-johnson"),
+        ({"target_transform": "log"}, "row"),
     ],
 )
 def test_errors_name_the_argument(parameters, words):
@@ -220,7 +220,7 @@ def test_no_noise():
 
 def test_given_transformation():
     X, y = rows(25, shift=5.0)
-    model = ConformalGPRegressor(warp="log").fit(X, y)
+    model = ConformalGPRegressor(target_transform="log").fit(X, y)
     assert model.tuning_ == "integrated"
     assert (model.predict_interval(X, 0.9) > 0.0).all()
 
@@ -243,7 +243,7 @@ def test_partial_fit():
 def test_covariances_and_samples():
     X, y = rows(30)
     new = rows(4, seed=1)[0]
-    model = ConformalGPRegressor(warp=None).fit(X, y)
+    model = ConformalGPRegressor(target_transform=None).fit(X, y)
     mean, covariance = model.predict(new, return_cov=True)
     _, deviation = model.predict(new, return_std=True)
     assert np.allclose(np.sqrt(np.diagonal(covariance)), deviation, rtol=0.1)

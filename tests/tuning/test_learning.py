@@ -9,18 +9,18 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from cases import make_data
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.gp.inputs import Inputs, Scaling, points
+from conformal_gp.gp.inputs import Inputs, Rows, Scaling
 from conformal_gp.gp.maximum_likelihood import NOISE_RATIOS
 from conformal_gp.gp.posterior import noise_floor
-from conformal_gp.tuning.learning import Hyperparameters, Purpose, choose_gamma, learn, learn_nearby
-from conformal_gp.tuning.settings import Settings, explained, label_variance
+from conformal_gp.models.learning import Hyperparameters, Purpose, choose_gamma, learn, learn_nearby
+from conformal_gp.models.settings import Settings, explained, label_variance
 
 SETTINGS = Settings(["se"], "constant", None, [2.0], False, 1, 1)
 
 
 def learnt(X, y, settings=SETTINGS, n_rows=None, **options):
     """Hyperparameters learnt from unscaled inputs."""
-    inputs = Inputs(points(X), Scaling.none(X), settings.mean)
+    inputs = Inputs(Rows(X), Scaling.none(X), settings.mean)
     return learn(settings, inputs, y, Purpose(n_rows or y.size, **options), np.random.RandomState(0))
 
 
@@ -52,7 +52,7 @@ def test_noise_grows_with_the_rows_of_the_model():
 
 def test_gamma_is_chosen_only_among_several():
     X, y = make_data(4, 40)
-    inputs = Inputs(points(X), Scaling.none(X), "constant")
+    inputs = Inputs(Rows(X), Scaling.none(X), "constant")
     given = Hyperparameters(RBF(1.0), 0.1, [], None)
     assert choose_gamma(replace(SETTINGS, gammas=[3.0]), given, inputs, y) == 3.0
     chosen = choose_gamma(replace(SETTINGS, gammas=[1.0, 2.0, np.inf]), given, inputs, y)
@@ -92,7 +92,7 @@ def test_other_labels_of_rows_without_all_categories():
     y = np.exp(rng.standard_normal(30)[groups[0]] + 0.05 * rng.standard_normal(240))  # the others are noise
     settings = replace(SETTINGS, kernels=["matern52"])
     near = learnt(X, y, settings)
-    inputs = Inputs(points(X[:120]), Scaling.none(X), "constant")
+    inputs = Inputs(Rows(X[:120]), Scaling.none(X), "constant")
     found = learn_nearby(settings, near, inputs, np.log(y[:120]), Purpose(240), np.random.RandomState(0))
     assert found.optimum.kernel.n_dims == near.optimum.kernel.n_dims
     lengths = found.optimum.kernel.k2.length_scale
@@ -108,7 +108,7 @@ def test_only_one_value_where_nothing_chooses():
 def test_labels_that_the_mean_explains_have_no_variance_and_a_warning():
     X = np.random.default_rng(0).normal(size=(30, 2))
     y = 1e5 + X @ [2.0, -1.0]
-    linear, constant = (Inputs(points(X), Scaling.none(X), mean) for mean in ("linear", "constant"))
+    linear, constant = (Inputs(Rows(X), Scaling.none(X), mean) for mean in ("linear", "constant"))
     assert label_variance(linear, y) == 0.0
     assert label_variance(constant, y) == pytest.approx(np.var(y))
     (warning,) = explained(linear, y, "linear")

@@ -68,13 +68,13 @@ def more_rows(levels: Sequence[Fraction], split: bool, share: float = 1.0) -> st
     """
     from conformal_gp.conformal.levels import rows_needed
     from conformal_gp.evaluation.findings import USUAL
-    from conformal_gp.tuning.design import ROWS_FOR_INTEGRATED, ranked_size
+    from conformal_gp.models.tuning_rows import ROWS_FOR_INTEGRATED, calibration_size
 
     def least(level: Fraction) -> int:
         """Fewest rows of which enough are calibration rows."""
         needed = rows_needed(level)
         all_calibrate = 0 if split else ROWS_FOR_INTEGRATED
-        return next(n for n in count(needed) if (n if n <= all_calibrate else ranked_size(n)) >= needed)
+        return next(n for n in count(needed) if (n if n <= all_calibrate else calibration_size(n)) >= needed)
 
     wanted = [f"{math.ceil(least(level) / share)} rows for {written(level)}%" for level in USUAL if level not in levels]
     return f"higher levels take more rows: {' and '.join(wanted)}" if wanted else ""

@@ -32,7 +32,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, fo
 Missing = Literal["error", "drop", "impute"]
 Kernel = Literal["se", "rq", "nn", "matern32", "matern52"]
 Tuning = Literal["auto", "integrated", "holdout", "train"]
-Warp = Literal["auto", "none", "log", "sqrt", "box-cox", "yeo-johnson"]
+Transformation = Literal["auto", "none", "log", "sqrt", "box-cox", "yeo-johnson"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Reading:
 
     def table(self, source: str, like: Any = None) -> Any:
         """Read a table, in the format of one that was read before, unless options say otherwise."""
-        from conformal_gp.tables import read_table
+        from conformal_gp.cli.tables import read_table
 
         return read_table(source, separator=self.separator, decimal=self.decimal, encoding=self.encoding, like=like)
 
@@ -62,7 +62,9 @@ class Model:
 
     kernel: Annotated[Kernel | None, _model(help="Covariance function.")] = None
     tuning: Annotated[Tuning | None, _model(help="How settings are found; all but train keep the guarantee.")] = None
-    warp: Annotated[Warp | None, _model(help="Map of the labels; predictions come back in their units.")] = None
+    target_transform: Annotated[
+        Transformation | None, _model(help="Map of the labels; predictions come back in their units.")
+    ] = None
     difficulty: Annotated[Literal["auto", "none"] | None, _model(help="Widths follow the difficulty.")] = None
     lower_bound: Annotated[float | None, _model(metavar="NUMBER", help="No label can be below.")] = None
     upper_bound: Annotated[float | None, _model(metavar="NUMBER", help="No label can be above.")] = None

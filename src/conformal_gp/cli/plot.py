@@ -42,8 +42,8 @@ def plot(
 
     With NEW, those of the new rows; else those of rows of DATA that were held out.
     """
+    from conformal_gp.cli.tables import did_you_mean
     from conformal_gp.files import check_output, write_bytes
-    from conformal_gp.tables import did_you_mean
 
     output = Output(quiet=quiet)
     levels: Any = [*map(float, parse_levels(confidence, any_level=any_level))]
@@ -71,7 +71,7 @@ def plot(
     named: dict[str, Any] = {"target_name": target}
     if kind == "band" or X_new is not None:
         model = training.fit(choice, output)
-        levels = levels or [*map(float, supported_levels(model._most_ranked))]
+        levels = levels or [*map(float, supported_levels(model._most_calibration))]
     else:
         levels = [percents / 100 for percents in range(50, 100, 5)] if kind == "coverage" else levels or None
         held_out = cross_validated(training, choice, folds, output, levels)

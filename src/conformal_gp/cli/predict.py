@@ -19,8 +19,8 @@ from conformal_gp.cli.training import read_new, read_training
 if TYPE_CHECKING:
     import pandas as pd
 
-    from conformal_gp.tables import Table
-    from conformal_gp.types import Array
+    from conformal_gp.arrays import Array
+    from conformal_gp.cli.tables import Table
 
 _OF_FIT = {*(option.name for option in fields(Model)), "dates", "drop", "noise_column", "groups"}
 _ROWS_NAMED = 5
@@ -44,7 +44,7 @@ def fit(
     output = Output(quiet=quiet)
     check_output(out, [data])
     model = read_training(data, target, reading, output).fit(choice, output)
-    from conformal_gp.io import dumps, save
+    from conformal_gp.saving import dumps, save
 
     if out == "-":
         sys.stdout.buffer.write(dumps(model))
@@ -89,8 +89,8 @@ def predict(
     a row that lie far outside the training rows: the guarantee does not reach such rows. With --explain, COL_why says
     for the highest level what makes the interval wide, and which rows of TRAIN decide it.
     """
+    from conformal_gp.cli.tables import kind_of, write_table
     from conformal_gp.files import check_output
-    from conformal_gp.tables import kind_of, write_table
 
     output = Output(quiet=quiet)
     levels = parse_levels(confidence, any_level=any_level)
@@ -117,7 +117,7 @@ def predict(
     if not (levels or shares):
         from conformal_gp.evaluation import supported_levels
 
-        levels = supported_levels(fitted._most_ranked)
+        levels = supported_levels(fitted._most_calibration)
         output.notice(more_rows(levels, getattr(fitted, "tuning_", "holdout") == "holdout"))
     with output.working(f"predicting {len(X)} rows"):
         found = _predictions(fitted, X, noise, levels, shares, tails)
@@ -131,8 +131,8 @@ def predict(
     if as_json:  # last: a result, or an error, but not both
         from conformal_gp.frames import input_names
 
-        facts = {"target": columns.target, "levels": [*map(float, levels)], "training_rows": fitted._predictor.n_rows}
-        facts |= {"ranked_rows": fitted._predictor.n_ranked, "inputs": input_names(fitted)}
+        facts = {"target": columns.target, "levels": [*map(float, levels)], "training_rows": fitted._source.n_rows}
+        facts |= {"calibration_rows": fitted.n_calibration_, "inputs": input_names(fitted)}
         rows = found.reset_index(names="row").assign(row=found.index + 1).to_dict("records")
         output.document(facts | {"kernel": str(fitted.kernel_), "guarantee": fitted.guarantee_, "rows": rows})
 
@@ -143,7 +143,7 @@ def _load(ctx: typer.Context, path: str, target: str | None) -> Any:
     if given:
         option = given[0].replace("_", "-")
         raise ValueError(f"--{option} says how to fit, and with --model that is done; give it to conformal-gp fit.")
-    from conformal_gp.io import loads
+    from conformal_gp.saving import loads
 
     fitted = loads(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes(), path)
     if not hasattr(fitted, "_columns"):
@@ -159,7 +159,7 @@ def _predictions(
     """Means, interval ends and quantiles of rows, numbered as in their table."""
     import pandas as pd
 
-    known = {} if noise is None else {"noise_variance": noise}
+    known = {} if noise is None else {"y_variance": noise}
     found = pd.DataFrame({"mean": model.predict(X)}, index=X.index)
     if levels:
         intervals = model.predict_interval(X, [*map(float, levels)], tails=tails, **known)
@@ -173,8 +173,8 @@ def _predictions(
 
 def _why(model: Any, X: Any, noise: Array | None, level: Fraction, numbers: Any) -> list[str]:
     """A sentence on each interval; training rows are called by their numbers in their table, if these are known."""
-    known = {} if noise is None else {"noise_variance": noise}
-    numbers = range(model._predictor.n_rows) if numbers is None else numbers
+    known = {} if noise is None else {"y_variance": noise}
+    numbers = range(model._source.n_rows) if numbers is None else numbers
     return model.explain_interval(X, float(level), **known).sentences([number + 1 for number in numbers])
 
 
@@ -196,11 +196,11 @@ def _beyond(model: Any, X: Any, table: Table, output: Output) -> list[str]:
 
 def _summary(model: Any) -> list[str]:
     """What a fitted model is and promises, for people."""
+    from conformal_gp.evaluation.kernel_words import kernel_in_words
     from conformal_gp.frames import input_names
-    from conformal_gp.model_words import kernel_in_words
 
     words = kernel_in_words(model.kernel_, model.noise_variance_, [*input_names(model)], model.scale_inputs)
-    return [f"Fitted to {model._predictor.n_rows} rows. Kernel: {words}.", model.guarantee_]
+    return [f"Fitted to {model._source.n_rows} rows. Kernel: {words}.", model.guarantee_]
 
 
 def _inside(columns: Any, table: Table, found: pd.DataFrame, levels: list[Fraction]) -> list[str]:

@@ -10,9 +10,9 @@ from conformal_gp.cli.output import Output
 if TYPE_CHECKING:
     import pandas as pd
 
-    from conformal_gp.columns import Columns
-    from conformal_gp.tables import Table
-    from conformal_gp.types import Array
+    from conformal_gp.arrays import Array
+    from conformal_gp.cli.columns import Columns
+    from conformal_gp.cli.tables import Table
 
 FEWEST_ROWS = 3
 
@@ -28,12 +28,12 @@ class Training(NamedTuple):
 
     def of_rows(self) -> dict[str, Any]:
         """What is known of the rows besides inputs and labels."""
-        return {"noise_variance": self.noise, "groups": None if self.groups is None else self.X[self.groups]}
+        return {"y_variance": self.noise, "groups": None if self.groups is None else self.X[self.groups]}
 
     def fit(self, choice: Model, output: Output) -> Any:
         """Fit a model, which keeps what is needed to read new rows."""
         with output.working(f"fitting to {self.y.size} rows"):
-            model = choice.regressor(self.y).fit(self.X, self.y, noise_variance=self.noise, groups=self.groups)
+            model = choice.regressor(self.y).fit(self.X, self.y, y_variance=self.noise, groups=self.groups)
         model._columns = self.columns
         return model
 
@@ -42,8 +42,8 @@ def read_training(source: str, target: str, reading: Reading, output: Output) ->
     """Read training rows from a table, and say what was done to them."""
     import numpy as np
 
-    from conformal_gp.columns import Columns
-    from conformal_gp.tables import did_you_mean, listed
+    from conformal_gp.cli.columns import Columns
+    from conformal_gp.cli.tables import did_you_mean, listed
 
     with output.working("reading"):
         table = reading.table(source)
@@ -73,7 +73,7 @@ def read_new(
     source: str, columns: Columns, reading: Reading, output: Output, unseen: str = "error"
 ) -> tuple[Table, pd.DataFrame, Array | None]:
     """A table of new rows, read the way the training rows were, with its inputs and known noise variances."""
-    from conformal_gp.tables import listed
+    from conformal_gp.cli.tables import listed
 
     with output.working("reading"):
         table = reading.table(source, like=columns.format)

@@ -32,12 +32,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conformal_gp.powers import inverse_power, power
-from conformal_gp.types import Array, Mask, Rows
+from conformal_gp.arrays import Array, Indices, Mask
+from conformal_gp.targets.powers import inverse_power, power
+from conformal_gp.targets.transformation import LARGEST_LOG, SMALLEST_LOG
 
-# Logarithms of labels that are looked at, relative to the geometric mean of the targets.
-SMALLEST_LOG = -60.0
-LARGEST_LOG = 300.0
 LARGEST_LABEL = 1e100
 # The least standard deviation of a new target, as labels are given, relative to their size: ends are then apart.
 ROUNDING = 1e-10
@@ -106,9 +104,10 @@ class Curves:
         self._draws = draws
         self._signs = signs
         self.n_new = draws.mean.shape[1]
+        self.n_calibration = draws.alpha.shape[1]
         self._exponent, self._centre, self._scale = self._location()
 
-    def take(self, rows: Rows) -> Curves:
+    def take(self, rows: Indices) -> Curves:
         """Curves of some of the test rows."""
         if rows.size == self.n_new:
             return self

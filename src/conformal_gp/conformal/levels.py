@@ -54,17 +54,17 @@ def read_levels(given: Any, name: str = "confidence_level") -> tuple[list[Fracti
     return levels, False
 
 
-def rank(level: Fraction, n_ranked: int) -> int:
-    """k = floor(δ (n + 1)): a label is in the region when at least k of the n ranked rows conform no better.
+def rank(level: Fraction, n_calibration: int) -> int:
+    """k = floor(δ (n + 1)): a label is in the region when at least k of the n calibration rows conform no better.
 
     p = (count + 1) / (n + 1) > δ is count + 1 > δ (n + 1), which for integers is count >= floor(δ (n + 1)).
 
     >>> rank(Fraction(9, 10), 499)
     50
     """
-    return math.floor((1 - level) * (n_ranked + 1))
+    return math.floor((1 - level) * (n_calibration + 1))
 
 
 def rows_needed(level: Fraction) -> int:
-    """Fewest ranked rows for which the region is not the whole line: the least n with δ (n + 1) >= 1."""
+    """Fewest calibration rows for which the region is not the whole line: the least n with δ (n + 1) >= 1."""
     return math.ceil(1 / (1 - level)) - 1

@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conformal_gp.types import Array, Rows
+from conformal_gp.arrays import Array, Indices, Mask
 
 # Slope of rows, their offsets zero, where nothing is known of a label: they cover every candidate. It stands for
 # infinity: larger than any slope.
@@ -102,7 +102,7 @@ class Slack(NamedTuple):
         t = np.where(np.isfinite(reach), np.abs(reach), 0.0)
         return reach + (floor + share * t + np.minimum(more + steeper * t, most))
 
-    def take(self, rows: Rows) -> Slack:
+    def take(self, rows: Indices) -> Slack:
         """For some of the test rows."""
         return Slack(*(part[rows] for part in self))
 
@@ -124,13 +124,13 @@ class Spread(NamedTuple):
         """About 0, and as widely as the process expects."""
         return cls(np.zeros(n_rows), np.ones(n_rows))
 
-    def take(self, rows: Rows) -> Spread:
+    def take(self, rows: Indices) -> Spread:
         """Of some of the rows."""
         return Spread(self.location[rows], self.scale[rows])
 
 
 class Lines(NamedTuple):
-    """Centred lines of n ranked rows for each of m test rows."""
+    """Centred lines of n calibration rows for each of m test rows."""
 
     centre: Array
     """(m,): label at which the test row's own score is zero."""
@@ -149,7 +149,7 @@ class Lines(NamedTuple):
         centre, offset, slope = (np.concatenate([part[i] for part in parts]) for i in range(3))
         return cls(centre, offset, slope, Rounding(floor, share, known[0].most))
 
-    def normalised(self, ranked: Spread, test: Spread, variance: Array) -> Lines:
+    def normalised(self, calibration: Spread, test: Spread, variance: Array) -> Lines:
         r"""Lines of scores :math:`|e - c| / g` in the place of :math:`|e|`, where e is a standardised residual.
 
         The test row's score is zero at :math:`t = \sqrt{s}\, c`, the new centre, and row i's line becomes
@@ -162,23 +162,25 @@ class Lines(NamedTuple):
         Parameters
         ----------
         ranked, test : Spread
-            Of the ranked rows, (n,), and of the test rows, (m,). Locations other than 0 are for gamma = 2.
+            Of the calibration rows, (n,), and of the test rows, (m,). Locations other than 0 are for gamma = 2.
         variance : ndarray of shape (m,)
             s, the variance of each test row's label.
         """
         known = np.isfinite(variance)
         deviation = np.sqrt(np.where(known, variance, 0.0))
-        ratio = np.where(known, test.scale, np.nan)[:, None] / ranked.scale
+        ratio = np.where(known, test.scale, np.nan)[:, None] / calibration.scale
         ratio[~known] = 1.0
         moved = deviation * test.location
-        offset = self.offset + self.slope * moved[:, None] - deviation[:, None] * ranked.location
+        offset = self.offset + self.slope * moved[:, None] - deviation[:, None] * calibration.location
         offset[(self.offset == 0.0) & (self.slope == 0.0)] = 0.0  # a row that determines a coefficient by itself
         floor, share, most = self.rounding or Rounding(np.zeros(known.size), np.zeros(known.size), 0.0)
-        floor = floor + LABEL_ROUNDING * deviation * (np.abs(test.location) + np.abs(ranked.location).max(initial=0.0))
+        floor = floor + LABEL_ROUNDING * deviation * (
+            np.abs(test.location) + np.abs(calibration.location).max(initial=0.0)
+        )
         off = np.maximum(ratio.max(axis=1, initial=0.0), 1.0)
         return Lines(self.centre + moved, offset * ratio, self.slope * ratio, Rounding(off * floor, off * share, most))
 
-    def take(self, rows: Rows) -> Lines:
+    def take(self, rows: Indices) -> Lines:
         """Lines of some of the test rows."""
         centre, offset, slope, rounding = self
         if rounding is not None:
@@ -187,12 +189,12 @@ class Lines(NamedTuple):
 
 
 def centred_lines(a: Array, b: Array, a_test: Array, b_test: Array) -> Lines:
-    """Centred form of scores |a + b y| of ranked rows against |a_test + b_test y|.
+    """Centred form of scores |a + b y| of calibration rows against |a_test + b_test y|.
 
     Parameters
     ----------
     a, b : ndarray of shape (m, n)
-        Lines of the ranked rows, for each test row.
+        Lines of the calibration rows, for each test row.
     a_test, b_test : ndarray of shape (m,)
         Line of each test row; ``b_test`` may not be zero.
 
@@ -224,9 +226,9 @@ def normalised_residual_lines(
     Parameters
     ----------
     alpha, diagonal : ndarray of shape (n,)
-        Weighted residuals and inverse leave-one-out variances of the ranked rows.
+        Weighted residuals and inverse leave-one-out variances of the calibration rows.
     weights : ndarray of shape (m, n)
-        Weight v of each ranked row's label in each test row's mean.
+        Weight v of each calibration row's label in each test row's mean.
     mean, variance : ndarray of shape (m,)
         Mean and variance of each test row's label; where the variance is infinite the region is the whole line.
     gamma : float
@@ -255,10 +257,21 @@ def normalised_residual_lines(
     if alone.any():
         zero = alone & (np.abs(weights) < NO_WEIGHT)
         offset[zero] = slope[zero] = 0.0
-    if unknown.any():  # the test row scores 0, as each row does that determines a coefficient by itself
+    if unknown.any():
         offset[unknown] = 0.0
-        slope[unknown] = np.where(alone, 1.0, COVERS_ALL)
+        slope[unknown] = _undetermined_slope(alone)
     return Lines(mean, offset, slope)
+
+
+def _undetermined_slope(alone: Mask) -> Array:
+    """Slopes for a test row of infinite variance: it scores 0, as each row does that alone determines a coefficient."""
+    return np.where(alone, 1.0, COVERS_ALL)
+
+
+def whole_lines(n_new: int, alone: Mask) -> Lines:
+    """Lines for test rows whose mean the training rows do not determine: every label is in their regions."""
+    slope = np.tile(_undetermined_slope(alone), (n_new, 1))
+    return Lines(np.zeros(n_new), np.zeros(slope.shape), slope)
 
 
 def rounding(

@@ -1,7 +1,7 @@
 r"""From lines to one-sided bounds: the comparison of signed scores.
 
 Without the absolute values, the centred lines of :mod:`conformal_gp.conformal.lines` compare the *signed* score
-:math:`p_i + q_i t` of a ranked row with the test row's own, t. The signed score is the leave-one-out residual, label
+:math:`p_i + q_i t` of a calibration row with the test row's own, t. The signed score is the leave-one-out residual, label
 minus prediction, over a root of its variance; it is large where a label is higher than the other rows expect.
 
 **Theorem.** *Where all* :math:`q_i < 1`, *as always for* :math:`\gamma = 2`, *row i scores at least as high as the test
@@ -29,10 +29,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from conformal_gp.arrays import Array
 from conformal_gp.conformal.lines import Lines, Slack
 from conformal_gp.conformal.regions import SLOPE_TIE
 from conformal_gp.conformal.weights import Needed, weight_up_to
-from conformal_gp.types import Array
 
 
 def mirrored(lines: Lines) -> Lines:
@@ -46,7 +46,7 @@ def bounds(lines: Lines, below: Needed, above: Needed) -> Array:
     Parameters
     ----------
     lines : Lines
-        Centred lines of n ranked rows for m test rows.
+        Centred lines of n calibration rows for m test rows.
     below, above : Needed
         For each bound, what weight of rows must score at most, or at least, as high as the test row.
 
@@ -70,7 +70,7 @@ def upper_bounds(lines: Lines, needed: Needed, limit: Array | None = None, widen
     Parameters
     ----------
     lines : Lines
-        Centred lines of n ranked rows for m test rows.
+        Centred lines of n calibration rows for m test rows.
     needed : Needed
         For each bound, what weight of rows must score at least as high as the test row.
     limit : ndarray of shape (m,), default=None

@@ -1,6 +1,6 @@
 r"""From lines to prediction regions, exactly.
 
-A ranked row covers a candidate t when :math:`|p + q t| \ge |t|` (see :mod:`conformal_gp.conformal.lines`); the region
+A calibration row covers a candidate t when :math:`|p + q t| \ge |t|` (see :mod:`conformal_gp.conformal.lines`); the region
 is where rows of more weight do than its level needs (:mod:`conformal_gp.conformal.weights`): at least k rows, if all
 weights are 1. Every row covers t = 0, so each side of 0 can be walked outwards on its own: on
 the side t >= 0, with signs changed so that p >= 0, a row *leaves* after :math:`p / (1 - q)` (never, if q >= 1), and
@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from conformal_gp.arrays import Array
 from conformal_gp.conformal.lines import Lines, Slack
 from conformal_gp.conformal.weights import Needed, weight_up_to
-from conformal_gp.types import Array
 
 # Slopes that differ from the test row's by less than this are equal to it: a ray has no end in the far distance.
 SLOPE_TIE = 1e-12
@@ -31,7 +31,7 @@ def hulls(lines: Lines, needed: Needed, widened: bool = True) -> Array:
     Parameters
     ----------
     lines : Lines
-        Centred lines of n ranked rows for m test rows.
+        Centred lines of n calibration rows for m test rows.
     needed : Needed
         For each level, what weight of rows must cover a label.
     widened : bool, default=True
@@ -70,7 +70,7 @@ def regions(lines: Lines, needed: Needed, widened: bool = True) -> list[Array]:
     Parameters
     ----------
     lines : Lines
-        Centred lines of n ranked rows for m test rows.
+        Centred lines of n calibration rows for m test rows.
     needed : Needed
         What weight of rows must cover a label, at one level.
     widened : bool, default=True

@@ -15,9 +15,9 @@ from copy import copy
 
 import numpy as np
 
+from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.conformal.curves import Curves
 from conformal_gp.conformal.weights import Needed
-from conformal_gp.types import Array, Mask, Rows
 
 # Scores that differ by less than this share of their size, and this much, tie.
 TIE = 1e-6
@@ -27,6 +27,8 @@ TOLERANCE = 1e-4
 GRID = np.array([0.2, 0.45, 0.7, 1.0, 1.3, 1.65, 2.0, 2.4, 3.0, 3.8, 5.0, 7.0, 11.0, 20.0, 50.0, 200.0])
 DOUBLINGS = 60
 MOST_STEPS = 60
+# Rows tie at an end of a region if their scores differ from the test row's by at most so many tolerances.
+TIED = 5.0
 # Positions of predictions are found to within this.
 CENTRE_TOLERANCE = 1e-9
 CENTRE_DOUBLINGS = 10
@@ -115,6 +117,18 @@ class Search:
             excess = np.concatenate([found[:, :1], excess, found[:, 1:]], axis=1)
         return positions, excess
 
+    def hulls(self) -> Array:
+        """Labels at the ends of each level's region, (m, 2, levels)."""
+        low, high = self.ends()
+        return np.stack([self._curves.labels(low), self._curves.labels(high)], axis=1)
+
+    def upper_bounds(self) -> Array:
+        """Greatest labels, times the sign, of each level's one-sided region, (m, levels)."""
+        low, high = self.ends()
+        if self._sign < 0:
+            return -self._curves.labels(low)
+        return self._curves.labels(high)
+
     def ends(self) -> tuple[Array, Array]:
         """Positions of the least and the greatest label of each level's region, (m, levels); infinite without end."""
         inside = self._excess >= 0.0  # (m, G, levels)
@@ -142,7 +156,7 @@ class Search:
         return below, inside[:, 1] & distinct
 
     def pieces(self) -> list[Array]:
-        """Positions of all pieces of the regions of the only level, each (pieces, 2)."""
+        """Labels at the ends of all pieces of the regions of the only level, each (pieces, 2)."""
         inside = self._excess[:, :, 0] >= 0.0
         changes = inside[:, 1:] != inside[:, :-1]
         most = int(changes.sum(axis=1).max(initial=0))
@@ -157,10 +171,11 @@ class Search:
                 own.insert(0, -np.inf if below[row, 0] else self._positions[row, 0])
             if inside[row, -1]:
                 own.append(np.inf if above[row, 0] else self._positions[row, -1])
-            found.append(np.reshape(own, (-1, 2)))
+            labels = self._curves.take(np.array([row])).labels(np.array([own]))
+            found.append(labels.reshape(-1, 2))
         return found
 
-    def _end(self, within: Rows, beyond: Rows, level: Rows) -> Array:
+    def _end(self, within: Indices, beyond: Indices, level: Indices) -> Array:
         """Ends between places of the grid within and beyond the regions, (m, k), of a level each, rounded outwards."""
         inner = np.take_along_axis(self._positions, within, axis=1)
         outer = np.take_along_axis(self._positions, beyond, axis=1)
@@ -174,7 +189,7 @@ class Search:
 
         return enclose(lambda rows: own_level(self.take(rows)), inner, outer, TOLERANCE)[1]
 
-    def take(self, rows: Rows) -> Search:
+    def take(self, rows: Indices) -> Search:
         """The search for some of the test rows."""
         other = copy(self)
         other._curves = self._curves.take(rows)
@@ -182,7 +197,9 @@ class Search:
         return other
 
 
-def enclose(functions: Callable[[Rows], Function], inner: Array, outer: Array, tolerance: float) -> tuple[Array, Array]:
+def enclose(
+    functions: Callable[[Indices], Function], inner: Array, outer: Array, tolerance: float
+) -> tuple[Array, Array]:
     """Enclose sign changes of f between points where it is not negative (inner) and points where it is (outer).
 
     Secants whose root is moved by half the tolerance towards the farther end, so that both ends close in on it, and a
@@ -229,3 +246,28 @@ def counts(curves: Curves, labels: Array, signed: bool, weights: Array | None) -
     own = compared(own, int(signed))
     each = np.ones(scores.shape[1]) if weights is None else weights
     return (scores >= own - tie(own)) @ each, (scores > own + tie(own)) @ each
+
+
+def monotone_counts(curves: Curves, labels: Array) -> tuple[Array, Array]:
+    """Counts of rows whose signed scores are at least the test row's, and higher, which fall with the label.
+
+    They come from the steps of the predictive distribution function: one-sided bounds of every rank, which are lower
+    bounds below the median and upper bounds above it.
+    """
+    n = curves.n_calibration
+    half = n // 2
+    below = Needed.of_ranks(list(range(1, half + 1)))
+    above = Needed.of_ranks(list(range(n - half, 0, -1)))
+    steps = [Search(curves, above, 1).upper_bounds()]
+    if half:
+        steps.append(-Search(curves, below, -1).upper_bounds())
+    every = np.concatenate(steps, axis=1)
+    return (every >= labels[:, None]).sum(axis=1), (every > labels[:, None]).sum(axis=1)
+
+
+def tied_rows(curves: Curves, labels: Array) -> tuple[Indices, Indices]:
+    """How many rows tie with the test row up to the tolerance of ends, and which is nearest, (m,) each."""
+    scores, own = curves.scores_of_labels(labels[:, None])
+    gap = np.abs(np.abs(scores[:, 0]) - np.abs(own))
+    tied = np.maximum((gap <= TIED * TOLERANCE).sum(axis=1), 1)
+    return tied, gap.argmin(axis=1)

@@ -1,6 +1,6 @@
-r"""How much weight of ranked rows must cover a label, from the level: what stands between levels and regions.
+r"""How much weight of calibration rows must cover a label, from the level: what stands between levels and regions.
 
-With weights :math:`w_i` of the n ranked rows, :math:`W = \sum w_i`, and w of the test row, a label at which rows of
+With weights :math:`w_i` of the n calibration rows, :math:`W = \sum w_i`, and w of the test row, a label at which rows of
 weight c score at least as high as the test row has the p-value :math:`p = (c + w) / (W + w)`. So
 
 .. math:: p > \delta \quad \Longleftrightarrow \quad c > \delta (W + w) - w .
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conformal_gp.types import Array, Rows
+from conformal_gp.arrays import Array, Indices
 
 # Weights that differ by less than this share of the total are equal.
 WEIGHT_TIE = 1e-12
@@ -36,11 +36,11 @@ class Needed(NamedTuple):
     least: Array
     """(m, levels), or (1, levels) if all weights are 1; negative where the region is the whole line."""
     weights: Array | None = None
-    """(n,): weights of the ranked rows; None if all are 1, those of the test rows too."""
+    """(n,): weights of the calibration rows; None if all are 1, those of the test rows too."""
 
     @classmethod
     def of_weights(cls, levels: Sequence[Fraction], weights: Array, own: Array) -> Needed:
-        """For some levels, from weights of ranked rows (n,) and of test rows (m,)."""
+        """For some levels, from weights of calibration rows (n,) and of test rows (m,)."""
         delta, total = np.array([float(1 - level) for level in levels]), weights.sum() + own[:, None]
         return cls((delta + WEIGHT_TIE) * total - own[:, None], weights)
 
@@ -55,19 +55,19 @@ class Needed(NamedTuple):
         return self.least.shape[1]
 
     def each(self, n_rows: int) -> Array:
-        """Weights of so many ranked rows."""
+        """Weights of so many calibration rows."""
         return np.ones(n_rows) if self.weights is None else self.weights
 
     def by_row(self, n_new: int) -> Array:
         """What labels of each test row need, (m, levels)."""
         return np.broadcast_to(self.least, (n_new, self.n_levels))
 
-    def take(self, rows: Rows | slice) -> Needed:
+    def take(self, rows: Indices | slice) -> Needed:
         """For some of the test rows."""
         return self if self.weights is None else self._replace(least=self.least[rows])
 
-    def among(self, rows: Rows, covering: float, levels: Rows | list[int]) -> Needed:
-        """For some of the levels and of the ranked rows, where others of some weight cover all labels in question."""
+    def among(self, rows: Indices, covering: float, levels: Indices | list[int]) -> Needed:
+        """For some of the levels and of the calibration rows, where others of some weight cover all labels in question."""
         weights = None if self.weights is None else self.weights[rows]
         return Needed(self.least[:, levels] - covering, weights)
 
@@ -77,7 +77,7 @@ class Needed(NamedTuple):
         Parameters
         ----------
         values : ndarray of shape (m, n)
-            A value of each ranked row for each test row. They are reordered.
+            A value of each calibration row for each test row. They are reordered.
 
         Returns
         -------

@@ -6,9 +6,9 @@ import numpy as np
 from scipy.linalg import cholesky
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, validate_parameter_constraints
 
-from conformal_gp.constraints import Interval, validate_parameter_constraints
-from conformal_gp.types import Array
+from conformal_gp.arrays import Array
 
 # Added to the diagonal of the unit covariance, which rounding can make indefinite. At 4000 rows and an almost
 # constant function 1e-13 is too small and 1e-12 is enough.

@@ -55,7 +55,7 @@ def advice(held_out: HeldOut, X: Any = None) -> str:
         return f"More rows of this kind, or a difficulty of your own (difficulty=): {where}."
     if usual.n_outside and binomtest(usual.n_above, usual.n_outside).pvalue < ONE_SIDED:
         sides = f"{usual.n_above} labels lie above their intervals and {usual.n_below} below at {percent(usual.level)}"
-        return f"A map of the labels (warp='yeo-johnson') or equal tails (tails='equal'): {sides}."
+        return f"A map of the labels (target_transform='yeo-johnson') or equal tails (tails='equal'): {sides}."
     highest = max(findings, key=lambda finding: finding.level)
     ratio = highest.median_width / usual.median_width if usual.median_width > 0.0 else 1.0
     if ratio > WIDE * norm.ppf((1 + float(highest.level)) / 2) / norm.ppf((1 + float(usual.level)) / 2):

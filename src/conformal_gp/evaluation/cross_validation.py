@@ -17,11 +17,11 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.validation import has_fit_parameter
 
+from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.conformal.levels import read_levels, rows_needed
 from conformal_gp.evaluation.findings import USUAL, Finding, Level, number, one_set_range, percent, supported_levels
 from conformal_gp.evaluation.parts import columns_of
-from conformal_gp.groups import check_length, group_labels
-from conformal_gp.types import Array, Mask, Rows
+from conformal_gp.calibration import check_length, group_labels
 from conformal_gp.validation import ExtrapolationWarning
 
 Progress = Callable[[int, int], None]
@@ -51,9 +51,9 @@ class HeldOut:
     """Growth of the first method's mean absolute error when a column is shuffled, the greatest first: 0.5 is 50%."""
     beyond: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
     """Rows that lay beyond the rows that they were predicted from, (n,)."""
-    rows: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    rows: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Which rows of the data were held out, (n,)."""
-    n_ranked: int = 0
+    n_calibration: int = 0
     """How many rows the first method's intervals were ranked among, in the last fold; 0 if that is not known."""
     groups: NDArray[Any] | None = None
     """Groups of the rows, (n,), if intervals are to keep their level in each."""
@@ -63,9 +63,9 @@ class HeldOut:
     def one_set(self) -> str:
         """How far coverage of one set of training rows may lie from the level, in a sentence; empty if not known."""
         level = next((level for level in self.levels if level >= USUAL[0]), self.levels[-1])
-        if rows_needed(level) > self.n_ranked:
+        if rows_needed(level) > self.n_calibration:
             return ""
-        low, high = 100.0 * one_set_range(level, self.n_ranked)
+        low, high = 100.0 * one_set_range(level, self.n_calibration)
         held = f"{percent(level)} intervals from one such table hold {low:.0f} to {high:.0f}% of new labels"
         return f"A level is an average over training tables: {held}, in nine tables of ten."
 
@@ -109,7 +109,7 @@ def cross_validate_intervals(
     tails: str = "joint",
     importance: bool = False,
     before: bool = False,
-    noise_variance: ArrayLike | None = None,
+    y_variance: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     progress: Progress | None = None,
 ) -> HeldOut:
@@ -134,8 +134,8 @@ def cross_validate_intervals(
     importance : bool, default=False
         Whether to shuffle each column among held-out rows, which shows how much predictions rest on it.
     before : bool, default=False
-        Whether to fit the first model also with ``warp=None`` and ``difficulty=None``, in folds where it has one.
-    noise_variance : array-like of shape (n_samples,) or None, default=None
+        Whether to fit the first model also with ``target_transform=None`` and ``difficulty=None``, in folds where it has one.
+    y_variance : array-like of shape (n_samples,) or None, default=None
         Known variance of the noise on each label, for models whose ``fit`` takes it, of which the first must be one.
     groups : array-like of shape (n_samples,) or None, default=None
         Groups of the rows, for models whose ``fit`` takes them, of which the first must be one. A row of a group that
@@ -162,11 +162,11 @@ def cross_validate_intervals(
     if not models or plain in models:
         raise ValueError(f"models must not be empty nor have the name that plain has, got {list(models)}.")
     labels = column_or_1d(y, dtype=np.float64)
-    check_consistent_length(X, labels, noise_variance)
+    check_consistent_length(X, labels, y_variance)
     first = next(iter(models))
     known: dict[str, NDArray[Any]] = {}
-    if noise_variance is not None:
-        known["noise_variance"] = np.asarray(noise_variance, dtype=np.float64)
+    if y_variance is not None:
+        known["y_variance"] = np.asarray(y_variance, dtype=np.float64)
     if groups is not None:
         known["groups"] = np.fromiter(group_labels(X, groups), dtype=object)
         check_length(known["groups"], labels.size)
@@ -183,9 +183,9 @@ def cross_validate_intervals(
     beyond: list[Mask] = []
     plainer: list[Array] = []
     adapted = False
-    added, done, n_ranked = np.zeros(len(columns_of(X))), 0, 0
+    added, done, n_calibration = np.zeros(len(columns_of(X))), 0, 0
 
-    def of_rows(model: Any, which: Rows) -> dict[str, Any]:
+    def of_rows(model: Any, which: Indices) -> dict[str, Any]:
         """What is known of some rows besides inputs and labels, as far as a model takes it."""
         return {name: values[which] for name, values in known.items() if has_fit_parameter(model, name)}
 
@@ -195,26 +195,25 @@ def cross_validate_intervals(
             ignored = ExtrapolationWarning if name == first else UserWarning
             with warnings.catch_warnings(action="ignore", category=ignored):
                 own = of_rows(model, train)
-                unseen = {"unseen_groups": "all"} if "groups" in own else {}
-                fitted = clone(model).fit(_safe_indexing(X, train), labels[train], **own, **unseen)
+                fitted = clone(model).fit(_safe_indexing(X, train), labels[train], **own)
                 if name == first:
-                    n_ranked = fitted._most_ranked if hasattr(fitted, "guarantee_") else 0
-                levels = levels or supported_levels(n_ranked)
+                    n_calibration = fitted._most_calibration if hasattr(fitted, "guarantee_") else 0
+                levels = levels or supported_levels(n_calibration)
                 asked = [float(level) for level in levels]
                 which = of_rows(model, test) | ({"tails": tails} if hasattr(fitted, "predict_distribution") else {})
-                found[name].append((fitted.predict(new), fitted.predict_interval(new, asked, **which)))
+                found[name].append((fitted.predict(new), _intervals(fitted, new, asked, which)))
                 if name == first and plain is not None:
-                    noise = {name: value for name, value in which.items() if name == "noise_variance"}
+                    noise = {name: value for name, value in which.items() if name == "y_variance"}
                     mean, std = fitted.predict(new, return_std=True, **noise)
                     found[plain].append((mean, error_bars(mean, std, asked)))
                 if name == first and hasattr(fitted, "beyond_training"):
                     beyond.append(fitted.beyond_training(new).any(axis=1))
                 if name == first and before:
                     ends = found[name][-1][1]
-                    if fitted.warp_ is not None or fitted.difficulty_ is not None:
-                        simple, adapted = clone(model).set_params(warp=None, difficulty=None), True
-                        simple.fit(_safe_indexing(X, train), labels[train], **own, **unseen)
-                        ends = simple.predict_interval(new, asked, **which)
+                    if fitted.target_transform_ is not None or fitted.difficulty_ is not None:
+                        simple, adapted = clone(model).set_params(target_transform=None, difficulty=None), True
+                        simple.fit(_safe_indexing(X, train), labels[train], **own)
+                        ends = _intervals(simple, new, asked, which)
                     plainer.append(ends)
                 if name == first and importance:
                     added += test.size * _added_errors(fitted, new, labels[test], random_state)
@@ -234,10 +233,22 @@ def cross_validate_intervals(
     growth = {name: growth[name] for name in sorted(growth, key=lambda name: -growth[name])}
     outside = np.concatenate(beyond)[order] if beyond else np.zeros(rows.size, dtype=bool)
     by_group = None if groups is None else known["groups"][rows[order]]
-    n_ranked = n_ranked if groups is None else 0  # it differs between groups
+    n_calibration = n_calibration if groups is None else 0  # it differs between groups
     one_width = np.concatenate(plainer)[order] if adapted else None
-    details = growth, outside, rows[order], n_ranked, by_group, one_width
+    details = growth, outside, rows[order], n_calibration, by_group, one_width
     return HeldOut(held, levels or [], prediction, joined(1), *details)
+
+
+def _intervals(model: Any, X: Any, levels: list[float], options: dict[str, Any]) -> Array:
+    """Intervals of test rows, infinite for those of groups that have no calibration rows."""
+    seen = np.ones(len(X), dtype=bool)
+    if "groups" in options:
+        seen = np.array([group in model._groups.labels for group in options["groups"]])
+    ends = np.tile([[-np.inf], [np.inf]], (len(X), 1, len(levels)))
+    if seen.any():
+        own = {name: value[seen] if isinstance(value, np.ndarray) else value for name, value in options.items()}
+        ends[seen] = model.predict_interval(_safe_indexing(X, np.flatnonzero(seen)), levels, **own)
+    return ends
 
 
 def error_bars(mean: Array, std: Array, levels: Sequence[float]) -> Array:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import beta, binom
 
+from conformal_gp.arrays import Array
 from conformal_gp.conformal.levels import read_level, read_levels, rows_needed
-from conformal_gp.types import Array
 
 Level = float | Fraction
 
@@ -78,8 +78,8 @@ def chance_range(confidence_level: Level | Iterable[Level], n_rows: int, probabi
     return ends[0] if single else ends
 
 
-def supported_levels(n_ranked: int) -> list[Fraction]:
-    """Those of 90, 95 and 99% at which so many ranked rows give finite intervals; where none does, 80 or 50%.
+def supported_levels(n_calibration: int) -> list[Fraction]:
+    """Those of 90, 95 and 99% at which so many calibration rows give finite intervals; where none does, 80 or 50%.
 
     Examples
     --------
@@ -87,21 +87,21 @@ def supported_levels(n_ranked: int) -> list[Fraction]:
     >>> [float(level) for level in supported_levels(40)], [float(level) for level in supported_levels(6)]
     ([0.9, 0.95], [0.8])
     """
-    usual = [level for level in USUAL if rows_needed(level) <= n_ranked]
-    return usual or [next((level for level in LOWER if rows_needed(level) <= n_ranked), LOWER[-1])]
+    usual = [level for level in USUAL if rows_needed(level) <= n_calibration]
+    return usual or [next((level for level in LOWER if rows_needed(level) <= n_calibration), LOWER[-1])]
 
 
-def one_set_range(level: Level, n_ranked: int) -> Array:
+def one_set_range(level: Level, n_calibration: int) -> Array:
     """Least and greatest coverage of new rows that nine in ten sets of training rows have: a level is their average.
 
-    With k = ceil(level (n + 1)) of n ranked rows it is Beta(k, n + 1 - k) distributed where scores have no ties and do
-    not depend on the ranked rows (Vovk, 2012).
+    With k = ceil(level (n + 1)) of n calibration rows it is Beta(k, n + 1 - k) distributed where scores have no ties and do
+    not depend on the calibration rows (Vovk, 2012).
 
     >>> one_set_range(0.9, 19).round(2), one_set_range(0.9, 199).round(2)
     (array([0.77, 0.98]), array([0.86, 0.93]))
     """
-    k = math.ceil(read_level(level) * (n_ranked + 1))
-    return np.array(beta.interval(0.9, k, n_ranked + 1 - k)) if k <= n_ranked else np.ones(2)
+    k = math.ceil(read_level(level) * (n_calibration + 1))
+    return np.array(beta.interval(0.9, k, n_calibration + 1 - k)) if k <= n_calibration else np.ones(2)
 
 
 class Judgement(StrEnum):

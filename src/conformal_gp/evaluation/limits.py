@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from conformal_gp.types import Array
+from conformal_gp.arrays import Array
 
 
 def limits_of(intervals: Array, *values: ArrayLike | None) -> tuple[float, float]:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from conformal_gp.arrays import Mask
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.evaluation.findings import Finding, Level, number
-from conformal_gp.types import Mask
 from conformal_gp.validation import holds_categories, is_frame
 
 N_PARTS = 5

@@ -29,8 +29,8 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from conformal_gp.kernels import NeuralNetwork, is_definite
-from conformal_gp.types import Array
+from conformal_gp.arrays import Array
+from conformal_gp.gp.kernels import NeuralNetwork, is_definite
 
 VectorJacobianProduct = Callable[[Array], Array]
 Covariance = tuple[Array, VectorJacobianProduct]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from threadpoolctl import threadpool_limits
 
+from conformal_gp.arrays import Array, Indices
 from conformal_gp.gp.covariance import Cholesky, covariance, shared_variance
-from conformal_gp.types import Array, Rows
 
 # An input whose variance given those chosen before is below this share of the largest variance adds nothing but
 # rounding; the covariance matrix of the chosen ones then needs no jitter.
 LEAST_SHARE = 1e-8
 
 
-def greedy(kernel: Kernel, X: Array, n_inducing: int) -> Rows:
+def greedy(kernel: Kernel, X: Array, n_inducing: int) -> Indices:
     """Rows of ``X``, each the one of largest variance given those before: pivots of a Cholesky factorisation.
 
     Parameters
@@ -59,50 +57,27 @@ def greedy(kernel: Kernel, X: Array, n_inducing: int) -> Rows:
     return np.array(chosen, dtype=np.int64)
 
 
-def _by_greed(kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomState) -> Array:
-    return X[greedy(kernel, X, n_inducing)]
-
-
-def _by_means(kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomState) -> Array:
-    from sklearn.cluster import KMeans  # takes half a second to import, so only where it is needed
-
-    n_clusters = min(n_inducing, np.unique(X, axis=0).shape[0])
-    with threadpool_limits(
-        1, user_api="openmp"
-    ):  # with one thread, sums and centres do not depend on the order of threads
-        return KMeans(n_clusters, n_init=1, random_state=rng).fit(X).cluster_centers_
-
-
-def _at_random(kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomState) -> Array:
-    return X[rng.permutation(X.shape[0])[:n_inducing]]
-
-
-# Centres of k-means cover the bulk of the rows best; greedy selection prefers outlying rows.
-SELECTIONS: dict[str, Callable[[Kernel, Array, int, np.random.RandomState], Array]] = {
-    "kmeans": _by_means,
-    "greedy": _by_greed,
-    "random": _at_random,
-}
-
-
-def select(name: str, kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomState) -> Array:
-    """Inducing inputs for rows like ``X``.
+def centres(kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomState) -> Array:
+    """Centres of k-means: they cover the bulk of the rows, where greedy selection prefers outlying rows.
 
     Parameters
     ----------
-    name : {"kmeans", "greedy", "random"}
-        Centres of k-means, the row of largest conditional variance next, or rows at random.
     kernel, X, n_inducing
         As in :func:`greedy`.
     rng : numpy.random.RandomState
-        Draws rows, or the start of k-means.
+        Draws the start of k-means.
 
     Returns
     -------
     Z : ndarray of shape (at most n_inducing, d)
         Inducing inputs whose covariance matrix is not singular up to rounding.
     """
-    return independent(kernel, SELECTIONS[name](kernel, X, n_inducing, rng))
+    from sklearn.cluster import KMeans  # takes half a second to import, so only where it is needed
+
+    n_clusters = min(n_inducing, np.unique(X, axis=0).shape[0])
+    with threadpool_limits(1, user_api="openmp"):  # sums and centres then do not depend on the order of threads
+        found = KMeans(n_clusters, n_init=1, random_state=rng).fit(X)
+    return independent(kernel, found.cluster_centers_)
 
 
 def unexplained_variance(kernel: Kernel, X: Array, Z: Array) -> float:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from conformal_gp.types import Array, Mask, Rows
+from conformal_gp.arrays import Array, Indices, Mask
 
 OrderStatistic = Callable[[int], Array]
 
@@ -74,12 +74,12 @@ class SymmetricScaling:
         self._median = np.median(X, axis=0)
         self._stationary = stationary
 
-    def training_key(self) -> Rows:
+    def training_key(self) -> Indices:
         """Key of the training rows by themselves, (2 d,)."""
         n = self._sorted.shape[0]
         return self._keys(lambda k: self._sorted[min(k, n - 1)][None, :], n)[0]
 
-    def keys(self, X: Array) -> Rows:
+    def keys(self, X: Array) -> Indices:
         """Key of the training rows with each test row, (m, 2 d)."""
         l = self._sorted.shape[0]
 
@@ -91,7 +91,7 @@ class SymmetricScaling:
 
         return self._keys(order_statistic, l + 1)
 
-    def _keys(self, order_statistic: OrderStatistic, n: int) -> Rows:
+    def _keys(self, order_statistic: OrderStatistic, n: int) -> Indices:
         scale = np.zeros(1)
         for tail in TAILS:
             k = max(1, int(tail * n))  # never the outermost rows, of which one may be far out
@@ -107,7 +107,7 @@ class SymmetricScaling:
             origin = np.round(4.0 * order_statistic((n - 1) // 2) / STEP**exponent)
         return np.concatenate([exponent, origin], axis=-1).astype(np.int64)
 
-    def scaling(self, key: Rows) -> Scaling:
+    def scaling(self, key: Indices) -> Scaling:
         """The scaling that a key names."""
         exponent, origin = np.split(key.astype(float), 2)
         scale = STEP**exponent
@@ -176,22 +176,26 @@ class IndependentColumns:
 LARGEST = 1e152
 
 
-class Points(NamedTuple):
-    """Inputs of n rows as they were given, and the known variance of the noise on their labels."""
+class Rows(NamedTuple):
+    """Inputs of n rows as they were given, and the known variances of their targets' noise."""
 
     X: Array
     """(n, d): inputs, unscaled."""
-    known: Array
-    """(n,): known noise variances, 0 where nothing is known."""
+    y_variance: Array | None = None
+    """(n,): known noise variances; None where they were not given."""
 
-    def take(self, rows: Rows | slice) -> Points:
+    def take(self, rows: Indices | slice) -> Rows:
         """Some of the rows."""
-        return Points(self.X[rows], self.known[rows])
+        if self.y_variance is None:
+            return Rows(self.X[rows])
+        return Rows(self.X[rows], self.y_variance[rows])
 
-
-def points(X: Array, known: Array | None = None) -> Points:
-    """Inputs with their known noise variances, if there are any."""
-    return Points(X, np.zeros(X.shape[0]) if known is None else known)
+    def extended(self, later: Rows) -> Rows:
+        """These rows and others after them."""
+        X = np.vstack([self.X, later.X])
+        if self.y_variance is None or later.y_variance is None:
+            return Rows(X)
+        return Rows(X, np.append(self.y_variance, later.y_variance))
 
 
 class NewInputs(NamedTuple):
@@ -203,13 +207,19 @@ class NewInputs(NamedTuple):
     """(m, p): mean basis."""
     undetermined: Mask
     """(m,): whether the mean there depends on a coefficient that the training rows do not determine."""
-    known: Array
-    """(m,): known noise variances."""
+    y_variance: Array | None
+    """(m,): known noise variances; None where they were not given."""
 
-    def take(self, rows: Rows) -> NewInputs:
+    def noise(self, learnt: float) -> Array:
+        """Noise variances of the targets, (m,): what was learnt, and what is known."""
+        return _noise(learnt, self)
+
+    def take(self, rows: Indices) -> NewInputs:
         """Some of the inputs."""
-        X, H, undetermined, known = self
-        return NewInputs(X[rows], H[rows], undetermined[rows], known[rows])
+        X, H, undetermined, y_variance = self
+        if y_variance is not None:
+            y_variance = y_variance[rows]
+        return NewInputs(X[rows], H[rows], undetermined[rows], y_variance)
 
 
 class Inputs:
@@ -230,15 +240,15 @@ class Inputs:
         Scaled training inputs.
     H : ndarray of shape (l, p)
         Mean basis, orthonormal columns.
-    known : ndarray of shape (l,)
+    y_variance : ndarray of shape (l,) or None
         Known noise variances.
     """
 
-    def __init__(self, rows: Points, scaling: Scaling, mean: str):
+    def __init__(self, rows: Rows, scaling: Scaling, mean: str):
         self._scaling = scaling
         self.mean = mean
         self.X = _scaled(scaling, rows.X)
-        self.known = rows.known
+        self.y_variance = rows.y_variance
         H = basis(mean, self.X)
         self._columns = IndependentColumns(H)
         if H.shape[1] and self._columns.rank >= H.shape[0]:
@@ -248,15 +258,26 @@ class Inputs:
             )
         self.H = self._columns.reduce(H)
 
-    def new(self, rows: Points) -> NewInputs:
+    def noise(self, learnt: float) -> Array:
+        """Noise variances of the training targets, (l,): what was learnt, and what is known."""
+        return _noise(learnt, self)
+
+    def new(self, rows: Rows) -> NewInputs:
         """New inputs as the model sees them."""
         scaled = _scaled(self._scaling, rows.X)
         H = basis(self.mean, scaled)
-        return NewInputs(scaled, self._columns.reduce(H), self._columns.leaves(H), rows.known)
+        return NewInputs(scaled, self._columns.reduce(H), self._columns.leaves(H), rows.y_variance)
 
     def coefficients(self, reduced: Array) -> Array:
         """Coefficients on the columns of the mean function, from those on the orthonormal basis."""
         return self._columns.coefficients(reduced)
+
+
+def _noise(learnt: float, rows: Inputs | NewInputs) -> Array:
+    noise = np.full(len(rows.X), learnt)
+    if rows.y_variance is not None:
+        noise += rows.y_variance
+    return noise
 
 
 def _scaled(scaling: Scaling, X: Array) -> Array:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import cython_lapack
 
-from conformal_gp.types import Array
+from conformal_gp.arrays import Array
 
 
 def _routine(name: str, n_arguments: int) -> Callable[..., None]:

@@ -23,7 +23,7 @@ with :math:`\theta = B^{-1} \sum_i f_i y_i / \lambda_i` and mean :math:`f(x)' \t
 :math:`|K + \sigma^2 I| |H'CH| = |B| \prod_i \lambda_i`. So a fit costs :math:`O(l m^2)` as sums over blocks of rows,
 and nothing of size l x m need be kept.
 
-The columns of H are the directions that the *design* rows determine. These rows stay in the model, so no other row ever
+The columns of H are the directions that the *tuning* rows determine. These rows stay in the model, so no other row ever
 determines a coefficient by itself, and B is always positive definite.
 """
 
@@ -36,11 +36,9 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
+from conformal_gp.arrays import Array
 from conformal_gp.gp.covariance import Cholesky, covariance, shared_variance, well_conditioned
-from conformal_gp.gp.inputs import Inputs, Points
-from conformal_gp.types import Array
-
-APPROXIMATIONS = ("fitc", "dtc")
+from conformal_gp.gp.inputs import Inputs, Rows
 
 # Smallest reciprocal condition number of B, its diagonal scaled to ones, at which intervals are trusted.
 _SMALLEST_CONDITION = 1e-12
@@ -94,22 +92,19 @@ class LowRankPrior:
     noise_variance : float
         Noise variance of each label besides what is known.
     inputs : Inputs
-        Design rows: they bring the scaling and the mean basis.
+        Tuning rows: they bring the scaling and the mean basis.
     y : ndarray of shape (n_design,)
         Their labels, to which the mean is fitted first, only to reduce rounding.
     Z : ndarray of shape (m, d)
         Inducing inputs, scaled.
-    approximation : {"fitc", "dtc"}
-        Whether the variance that the features do not explain is noise, or is left out.
     """
 
-    def __init__(self, kernel: Kernel, noise_variance: float, inputs: Inputs, y: Array, Z: Array, approximation: str):
+    def __init__(self, kernel: Kernel, noise_variance: float, inputs: Inputs, y: Array, Z: Array):
         self._kernel = kernel
         self._noise_variance = noise_variance
         self.inputs = inputs
         self._first_fit = inputs.H.T @ y  # least squares: H has orthonormal columns
         self._Z = Z
-        self._fitc = approximation == "fitc"
         self._root = Cholesky(covariance(kernel, Z, Z)[0]).inverse_root
 
     @property
@@ -117,22 +112,21 @@ class LowRankPrior:
         """Number m of inducing inputs."""
         return self._Z.shape[0]
 
-    def features(self, rows: Points) -> Features:
+    def features(self, rows: Rows) -> Features:
         """Features and noise of rows."""
         new = self.inputs.new(rows)
         scaled = new.X
         phi = covariance(self._kernel, scaled, self._Z)[0] @ self._root.T
         shared = shared_variance(self._kernel, scaled)
-        noise = self._noise_variance + new.known + self._kernel.diag(scaled) - shared
-        if self._fitc:
-            noise += np.maximum(shared - np.einsum("ij,ij->i", phi, phi), 0.0)
+        noise = new.noise(self._noise_variance) + self._kernel.diag(scaled) - shared
+        noise += np.maximum(shared - np.einsum("ij,ij->i", phi, phi), 0.0)
         if not (noise > 0.0).all():
             raise LinAlgError(
                 f"the low-rank model has rows without noise: give a noise_variance above {self._noise_variance:g}."
             )
         return Features(np.hstack([phi, new.H]), noise)
 
-    def sums(self, rows: Points, y: Array) -> Sums:
+    def sums(self, rows: Rows, y: Array) -> Sums:
         """Sums over a block of rows."""
         F, noise = self.features(rows)
         H = F[:, self.n_inducing :]
@@ -229,32 +223,32 @@ class LowRankPosterior:
             quadratic + log_determinant + (sums.n_rows - p) * float(np.log(2.0 * np.pi))
         )
 
-    def mean(self, rows: Points) -> Array:
+    def mean(self, rows: Rows) -> Array:
         """Means of new labels."""
         return self._mean(self._prior.features(rows).F)
 
     def _mean(self, F: Array) -> Array:
         return self._prior.first_fit(F) + F @ self._theta
 
-    def new(self, rows: Points) -> NewRows:
+    def new(self, rows: Rows) -> NewRows:
         """New inputs."""
         F, noise = self._prior.features(rows)
         mean = self._mean(F)
         F = F @ self._root.T
         return NewRows(F, mean, noise + np.einsum("ij,ij->i", F, F))
 
-    def rows(self, rows: Points, y: Array) -> RowState:
+    def rows(self, rows: Rows, y: Array) -> RowState:
         """State of training rows that are among the sums."""
         F, noise = self._prior.features(rows)
         alpha = (self._prior.residual(F, y) - F @ self._theta) / noise
         phi = F[:, : self._prior.n_inducing]
         prior = noise + np.einsum("ij,ij->i", phi, phi)
         F = F @ self._root.T
-        # nothing is left of a design row that determines a coefficient of the mean by itself
+        # nothing is left of a tuning row that determines a coefficient of the mean by itself
         left = np.maximum(1.0 - np.einsum("ij,ij->i", F, F) / noise, LEAST_LEFT)
         return RowState(alpha, left / noise, noise, F, prior)
 
-    def summary(self, rows: Points, y: Array) -> Array:
+    def summary(self, rows: Rows, y: Array) -> Array:
         """(5, n): alpha, diagonal, bound, size of the label and its prior variance, of training rows."""
         state = self.rows(rows, y)
         return np.stack([state.alpha, state.diagonal, state.bound, np.abs(y), state.prior])

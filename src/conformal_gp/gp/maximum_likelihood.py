@@ -4,7 +4,7 @@ With many rows the starts are followed on some of them, which costs little, and 
 steps. With many inputs a step is dear, so their number is limited, and inputs that are the categories of one variable
 share a length scale.
 
-The priors are for design rows, which may be few. Length scales are shrunk towards each other: their logarithms,
+The priors are for tuning rows, which may be few. Length scales are shrunk towards each other: their logarithms,
 relative to their start, are normal about their mean with standard deviation :data:`SHRINKAGE`. And below a hundredth of
 the kernel's variance, noise has a density in proportion to its square root: few rows of a noisy function can look like
 a function without noise, and a process that believes it is absurdly wrong about the next row.
@@ -22,12 +22,12 @@ from scipy.optimize import OptimizeResult, minimize
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
+from conformal_gp.arrays import Array, Indices
 from conformal_gp.gp.covariance import shared_variance
+from conformal_gp.gp.kernels import hyperparameter_names, is_amplitude, is_length
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
 from conformal_gp.gp.posterior import noise_floor
-from conformal_gp.kernels import hyperparameter_names, is_amplitude, is_length
 from conformal_gp.threads import map_threads, one_blas_thread, stopping_point
-from conformal_gp.types import Array, Rows
 
 # Noise variances relative to the kernel's variance. The smallest is about what double precision can tell from none.
 NOISE_RATIOS = (1.5e-12, 1e2)
@@ -77,16 +77,17 @@ class LearningRows(NamedTuple):
     """(l,): labels, of variance about 1."""
     H: Array
     """(l, p): mean basis with independent columns."""
-    known: Array
-    """(l,): known noise variances."""
-    variables: Rows | None = None
+    y_variance: Array | None
+    """(l,): known noise variances; None where they were not given."""
+    variables: Indices | None = None
     """(d,): which of the kernel's length scales each input has; None is one for each input, or one for all."""
 
-    def take(self, rows: Rows) -> LearningRows:
+    def take(self, rows: Indices) -> LearningRows:
         """Some of them, with a mean basis of independent columns."""
         left, singular, _ = np.linalg.svd(self.H[rows], full_matrices=False)
         H = left[:, singular > 1e-6 * singular.max(initial=0.0)]
-        return LearningRows(self.X[rows], self.y[rows], H, self.known[rows], self.variables)
+        y_variance = None if self.y_variance is None else self.y_variance[rows]
+        return LearningRows(self.X[rows], self.y[rows], H, y_variance, self.variables)
 
 
 def maximise_likelihood(
@@ -111,7 +112,7 @@ def maximise_likelihood(
         The start, and the bounds.
     noise_variance : float
         Where the noise variance starts. 0 means that none is learnt: it stays at the least that is searched, or at 0 if
-        the kernel has white noise of its own or noise is known.
+        the kernel has white noise of its own.
     rows : LearningRows
         The rows.
     restricted : bool
@@ -172,9 +173,9 @@ def maximise_likelihood(
 
 
 def has_noise(kernel: Kernel, rows: LearningRows) -> bool:
-    """Whether a kernel has white noise of its own, or noise is known."""
+    """Whether a kernel has white noise of its own."""
     first = rows.X[:1]
-    return bool(kernel.diag(first)[0] > shared_variance(kernel, first)[0] or rows.known.any())
+    return bool(kernel.diag(first)[0] > shared_variance(kernel, first)[0])
 
 
 class _Search:
@@ -203,7 +204,7 @@ class _Search:
             rows.H,
             noise_variance=None if self._learn_noise else noise_variance,
             restricted=restricted,
-            known=rows.known,
+            known=0.0 if rows.y_variance is None else rows.y_variance,
         )
         number, lengths = hyperparameter_names(kernel)[1], is_length(kernel)
         self._vectors = [np.flatnonzero(lengths & (number == n)) for n in np.unique(number[lengths]) if shrinkage]
@@ -307,7 +308,7 @@ def _names(kernel: Kernel) -> list[str]:
     return [f"{name}[{i}]" if names.count(name) > 1 else name for name, i in zip(names, place, strict=True)]
 
 
-def variables(X: Array) -> Rows:
+def variables(X: Array) -> Indices:
     """Number of the variable that each input belongs to.
 
     Inputs side by side are the categories of one variable if they have two values each and exactly one of them is at
@@ -343,7 +344,7 @@ def variables(X: Array) -> Rows:
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
-def for_each_input(kernel: Kernel, number: Rows | None) -> Kernel:
+def for_each_input(kernel: Kernel, number: Indices | None) -> Kernel:
     """The kernel of inputs, from one with a length scale for each variable; None has one for each input already.
 
     >>> from sklearn.gaussian_process.kernels import RBF
@@ -360,7 +361,7 @@ def for_each_input(kernel: Kernel, number: Rows | None) -> Kernel:
     return clone(kernel).set_params(**vectors)
 
 
-def entries(kernel: Kernel, number: Rows | None) -> Rows:
+def entries(kernel: Kernel, number: Indices | None) -> Indices:
     """For each entry of theta of the kernel of inputs, the entry of the kernel of variables.
 
     >>> from sklearn.gaussian_process.kernels import RBF, ConstantKernel

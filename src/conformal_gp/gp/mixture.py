@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from conformal_gp.gp.families import Family
-from conformal_gp.gp.hyperprior import HyperPrior
+from conformal_gp.arrays import Array
+from conformal_gp.gp.kernel_families import Family
+from conformal_gp.gp.prior import HyperPrior
 from conformal_gp.gp.sampling import TrainingRows
-from conformal_gp.powers import power
-from conformal_gp.types import Array
+from conformal_gp.targets.powers import power
 
 # Entries of matrices that are worked on at a time.
 CHUNK = 2**19

@@ -33,6 +33,7 @@ from numpy.linalg import LinAlgError
 from scipy.linalg import solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
+from conformal_gp.arrays import Array, Indices
 from conformal_gp.gp.covariance import (
     Cholesky,
     check_matrix,
@@ -42,9 +43,8 @@ from conformal_gp.gp.covariance import (
     well_conditioned,
 )
 from conformal_gp.gp.inputs import Inputs, NewInputs
-from conformal_gp.kernels import is_definite
+from conformal_gp.gp.kernels import is_definite
 from conformal_gp.threads import slices
-from conformal_gp.types import Array, Rows
 
 # Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, that are not
 # refused. Ends of intervals are then within 2e-3 of a high-precision calculation, relative to the labels; within 1e-4
@@ -147,7 +147,7 @@ class Posterior:
         self._X, self._H, self.y = inputs.X, inputs.H, y
         self._flat = flat_prior and self._H.shape[1] > 0
         self._stationary = float(kernel.diag(self._X[:1])[0]) if kernel.is_stationary() else None
-        self.noise = noise_variance + inputs.known
+        self.noise = inputs.noise(noise_variance)
         self.prior = kernel.diag(self._X) + self.noise
         self._factor = self._factorised() if earlier is None or not self._extends() else self._extended(earlier)
         self.log_determinant = self._factor.log_determinant()
@@ -239,7 +239,7 @@ class Posterior:
         """Log density of the labels; with a flat prior, the restricted one, in the basis given."""
         return -0.5 * (self.quadratic + self.log_determinant + self.degrees_of_freedom * np.log(2.0 * np.pi))
 
-    def precision(self, rows: Rows) -> Array:
+    def precision(self, rows: Indices) -> Array:
         """Block of P or C among some of the training rows: the inverse of their covariance given the others."""
         return self._root[:, rows].T @ self._root[:, rows]
 
@@ -290,7 +290,7 @@ class Posterior:
 
     def _variances(self, new: NewInputs, square: Array, gap: Array) -> tuple[Array, Array]:
         """Variances of new labels from u'u and g, (p, m), and their prior variances."""
-        noise = self.noise_variance + new.known
+        noise = new.noise(self.noise_variance)
         prior = noise + (self.kernel.diag(new.X) if self._stationary is None else self._stationary)
         check_variances(self.kernel, prior - noise - square, prior)
         variance = np.maximum(prior - square, noise)  # no label varies less than its noise

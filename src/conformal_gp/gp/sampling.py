@@ -24,12 +24,12 @@ import numpy as np
 from scipy.linalg import blas, lapack
 from scipy.optimize import minimize
 
-from conformal_gp.gp.families import Family
-from conformal_gp.gp.hyperprior import HyperPrior, Parts
+from conformal_gp.arrays import Array
+from conformal_gp.gp.kernel_families import Family
 from conformal_gp.gp.lapack import factorise, invert
-from conformal_gp.powers import power, power_slope
+from conformal_gp.gp.prior import HyperPrior, Parts
+from conformal_gp.targets.powers import power, power_slope
 from conformal_gp.threads import map_threads, stopping_point
-from conformal_gp.types import Array
 
 # Starts of the search for the mode: shifts of the log length scales, noise ratios, exponents.
 STARTS = ((0.5, 1e-3, 1.0), (1.5, 1e-4, 0.3), (1.0, 0.3, 0.5))

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from conformal_gp.types import Array
+from conformal_gp.arrays import Array
 
 # The palette of Okabe and Ito (2008), told apart in the common kinds of colour blindness. Lines and markers differ too.
 BLUE, ORANGE, VERMILION, GREEN, PURPLE, SKY = "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"

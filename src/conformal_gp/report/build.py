@@ -31,7 +31,7 @@ def build_report(
     title: str | None = None,
     model: Any = None,
     cv: Any = 10,
-    noise_variance: ArrayLike | None = None,
+    y_variance: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     random_state: int | None = 0,
     progress: Progress | None = None,
@@ -53,7 +53,7 @@ def build_report(
         Row numbers to show in the chart, for example if some rows of a table were left out. None counts from 1.
     model : ConformalGPRegressor or None, default=None
         Model to report on; it is cloned for every fit. None is ``ConformalGPRegressor(random_state=random_state)``.
-    cv, noise_variance, groups, progress
+    cv, y_variance, groups, progress
         As in :func:`conformal_gp.evaluation.cross_validate_intervals`.
     random_state : int or None, default=0
         Seed of the folds, of the rows in the chart, and of the default model.
@@ -77,13 +77,13 @@ def build_report(
     model = ConformalGPRegressor(random_state=random_state) if model is None else model
     if not hasattr(model, "predict_interval"):
         raise ValueError(f"model must have predict_interval, as ConformalGPRegressor has; got {type(model).__name__}.")
-    fitted = clone(model).fit(X, y, noise_variance=noise_variance, **({} if groups is None else {"groups": groups}))
+    fitted = clone(model).fit(X, y, y_variance=y_variance, **({} if groups is None else {"groups": groups}))
     numbers = np.arange(1, np.size(y) + 1) if row_numbers is None else np.asarray(row_numbers)
     if numbers.shape != np.shape(y):
         raise ValueError(f"row_numbers must have one number for each of {np.size(y)} rows, got {numbers.shape}.")
     with warnings.catch_warnings():  # the page says where intervals are infinite
         warnings.filterwarnings("ignore", message="confidence_level=", category=UserWarning)
-        asked = {"cv": cv, "random_state": random_state, "noise_variance": noise_variance, "progress": progress}
+        asked = {"cv": cv, "random_state": random_state, "y_variance": y_variance, "progress": progress}
         asked |= {"plain": PLAIN, "importance": True, "before": True, "groups": groups}
         held_out = cross_validate_intervals({CONFORMAL: model}, X, y, LEVELS, **asked)
     rows = _safe_indexing(X, held_out.rows)

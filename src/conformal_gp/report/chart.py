@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from conformal_gp.arrays import Array
 from conformal_gp.evaluation import HeldOut, chance_range, percent
 from conformal_gp.evaluation.findings import number
 from conformal_gp.evaluation.limits import limits_of
 from conformal_gp.evaluation.parts import columns_of
 from conformal_gp.metrics import coverage
-from conformal_gp.types import Array
 
 CONFORMAL, PLAIN = "conformal intervals", "plain Gaussian process"
 PERCENTS = tuple(range(50, 100))

@@ -21,8 +21,8 @@ from conformal_gp.evaluation import (
     percent,
     verdict,
 )
+from conformal_gp.evaluation.kernel_words import TUNING, kernel_in_words
 from conformal_gp.frames import input_names
-from conformal_gp.model_words import TUNING, kernel_in_words
 from conformal_gp.report.chart import CONFORMAL, PERCENTS, PLAIN, decimals, text
 
 LEVELS = tuple(Fraction(percents, 100) for percents in (50, 80, 90, 95, 99))
@@ -148,7 +148,7 @@ def model_table(model: Any) -> str:
         "kernel": kernel_in_words(model.kernel_, model.noise_variance_, names, model.scale_inputs),
         "mean function": model.mean_,
         "settings": TUNING[getattr(model, "tuning_", model.tuning)],
-        "map of labels": "none" if model.warp_ is None else model.warp_.name.strip("'"),
+        "map of labels": "none" if model.target_transform_ is None else model.target_transform_.name.strip("'"),
         "widths follow a difficulty": "no" if model.difficulty_ is None else "yes",
         "made by": f"conformal-gp {__version__}",
     }

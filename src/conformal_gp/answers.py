@@ -1,0 +1,380 @@
+r"""From scores to answers in units of the target: intervals, sets, bounds, p-values. Written once, for all models.
+
+A model gives, for blocks of test rows, the scores of its calibration rows as functions of the candidate label
+(:class:`~conformal_gp.conformal.lines.Lines` or :class:`~conformal_gp.conformal.curves.Curves`). What labels need to be
+in a prediction set is a :class:`~conformal_gp.conformal.weights.Needed`. Ends and p-values follow from these two, and a
+:class:`~conformal_gp.targets.target.Target` brings them back to units of the target and cuts them at its bounds
+(:mod:`conformal_gp.targets.bounds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, Self
+
+import numpy as np
+
+from conformal_gp.arrays import Array, Indices, Mask
+from conformal_gp.conformal import one_sided, pvalues, regions, search
+from conformal_gp.conformal.curves import Curves
+from conformal_gp.conformal.lines import Lines, Spread
+from conformal_gp.conformal.weights import Needed
+from conformal_gp.gp.inputs import Inputs, Rows
+from conformal_gp.targets.bounds import Bounds
+from conformal_gp.targets.target import Target
+
+Scores = Lines | Curves
+
+
+class Question(NamedTuple):
+    """What is asked of test rows: a model may leave out calibration rows that cannot matter to it."""
+
+    sign: int = 0
+    """0 compares absolute scores, 1 signed ones, -1 signed ones with their signs changed."""
+    needed: Needed | None = None
+    """Prediction sets of these levels are wanted."""
+    labels: Array | None = None
+    """(m,): or comparisons at these labels."""
+    weights: Array | None = None
+    """(n,): weights of the calibration rows; None if all weigh the same."""
+
+
+class Block(NamedTuple):
+    """Scores of calibration rows for some of the test rows."""
+
+    rows: Indices
+    """(k,): places of the test rows."""
+    scores: Scores
+    levels: Indices | None = None
+    """Places of the levels that the scores are for; None is all."""
+    calibration: Indices | None = None
+    """Places of the calibration rows that the scores are of; None is all."""
+    covering: float = 0.0
+    """Weight of the calibration rows that are left out because they score higher at every label in question."""
+
+    def needed(self, needed: Needed) -> Needed:
+        """What labels need among the calibration rows of this block."""
+        own = needed.take(self.rows)
+        if self.levels is None or self.calibration is None:
+            return own
+        return own.among(self.calibration, self.covering, self.levels)
+
+
+class Model(Protocol):
+    """What a tuned model gives for test rows, in its own units of the target."""
+
+    n_rows: int
+    """Training rows."""
+    calibration: Indices
+    """Numbers of the calibration rows, ascending."""
+    inputs: Inputs
+    """Training inputs, or those of the tuning rows, as the kernel has them."""
+    difficulty: Callable[[Rows], Spread] | None
+    """Location and scale of the scores of rows; None is 0 and 1."""
+    one_interval: bool
+    """Whether prediction sets always are one interval."""
+
+    def among(self, calibration: Indices) -> Self:
+        """The same model with only some of its calibration rows, by their numbers."""
+
+    def visit(self, new: Rows, question: Question, fill: Callable[[Block], None]) -> None:
+        """Call ``fill`` with blocks of scores for all test rows; in threads, each block once."""
+
+    def centre(self, new: Rows) -> Array:
+        """Labels of p-value 1, (m,): they are in every prediction set."""
+
+    def moments(self, new: Rows) -> tuple[Array, Array]:
+        """Means and variances of new observations under the Gaussian process, (m,) each."""
+
+    def covariance(self, new: Rows) -> Array:
+        """Covariances of new observations under the Gaussian process, noise included, (m, m)."""
+
+    def sample(self, new: Rows, n_samples: int, rng: np.random.RandomState) -> Array:
+        """Joint draws of new observations under the Gaussian process, (m, n_samples)."""
+
+    def typical(self) -> tuple[float, float]:
+        """Medians over calibration rows: of leave-one-out variances, by way of their inverses, and of scales."""
+
+
+class Answers:
+    """Answers of a model, in units of the target.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    target : Target
+        Units and bounds of the target.
+    side : ndarray of shape (n_rows,) or None, default=None
+        -1, 0 or 1 for training targets below, within and above bounds that were learnt.
+    """
+
+    def __init__(self, model: Model, target: Target, side: Array | None = None):
+        self.model = model
+        self.target = target
+        self._all_sides = side
+        self._side = np.zeros(model.calibration.size)
+        if side is not None:
+            self._side = side[model.calibration]
+        n_outside = int(np.count_nonzero(self._side))
+        self._bounds: Bounds | None = target.bounds
+        if n_outside > 1:
+            self._bounds = None
+        self._one_outside = n_outside == 1
+        self.inner = model
+        if self._one_outside:
+            self.inner = model.among(model.calibration[self._side == 0.0])
+
+    @property
+    def calibration(self) -> Indices:
+        """Numbers of the calibration rows."""
+        return self.model.calibration
+
+    @property
+    def n_calibration(self) -> int:
+        """How many calibration rows there are."""
+        return self.model.calibration.size
+
+    def among(self, calibration: Indices) -> Answers:
+        """The same with only some of the calibration rows."""
+        return Answers(self.model.among(calibration), self.target, self._all_sides)
+
+    # ------------------------------------------------------------------------------------------------ predictions
+    def predict(self, new: Rows) -> Array:
+        """Predictions, which are in every interval."""
+        found = self.target.backward(self.model.centre(new))
+        if self._bounds is None or self._one_outside:
+            return found
+        return self._bounds.clip(found)
+
+    def standard_deviation(self, new: Rows) -> Array:
+        """Standard deviations of new observations under the Gaussian process."""
+        mean, variance = self.model.moments(new)
+        return self.target.half_width(mean, np.sqrt(variance))
+
+    def covariance(self, new: Rows) -> Array:
+        """Covariances of new observations under the Gaussian process."""
+        return self.model.covariance(new) * self.target.unit**2
+
+    def sample(self, new: Rows, n_samples: int, rng: np.random.RandomState) -> Array:
+        """Joint draws of new observations under the Gaussian process, one a column."""
+        found = self.target.backward(self.model.sample(new, n_samples, rng))
+        if self._bounds is None or self.target.learnt_bounds:
+            return found
+        return self._bounds.clip(found)
+
+    # --------------------------------------------------------------------------------------------- prediction sets
+    def intervals(self, new: Rows, needed: Needed) -> Array:
+        """Hulls of the prediction sets of several levels, (m, 2, levels)."""
+        if self._bounds is None:
+            return self._hulls(self.model, new, needed)
+        if self._one_outside or not self.inner.one_interval:
+            return self._hulls_of_sets(new, needed)
+        return self._bounds.clip(self._hulls(self.model, new, needed))
+
+    def _hulls(self, model: Model, new: Rows, needed: Needed) -> Array:
+        """Hulls without bounds."""
+        ends = np.tile([[-np.inf], [np.inf]], (len(new.X), 1, needed.n_levels))
+
+        def fill(block: Block) -> None:
+            found = hulls(block.scores, block.needed(needed))
+            levels = np.arange(needed.n_levels) if block.levels is None else block.levels
+            ends[block.rows[:, None], :, levels] = found.transpose(0, 2, 1)
+
+        model.visit(new, Question(needed=needed), fill)
+        return np.stack(self.target.ends(ends[:, 0], ends[:, 1]), axis=1)
+
+    def _hulls_of_sets(self, new: Rows, needed: Needed) -> Array:
+        """Hulls of the sets of each level; of an empty set, the prediction."""
+        ends = np.repeat(self.predict(new)[:, None, None], 2, axis=1)
+        ends = np.repeat(ends, needed.n_levels, axis=2)
+        for level in range(needed.n_levels):
+            one = needed._replace(least=needed.least[:, [level]])
+            for row, pieces in enumerate(self.sets(new, one)):
+                if len(pieces):
+                    ends[row, :, level] = pieces[0, 0], pieces[-1, 1]
+        return ends
+
+    def sets(self, new: Rows, needed: Needed) -> list[Array]:
+        """Prediction sets of one level, each (pieces, 2)."""
+        if self._bounds is None:
+            return self._sets(self.model, new, needed)
+        inside = self._sets(self.inner, new, self._left(needed, self._side != 0.0))
+        found = [self._bounds.cut(pieces) for pieces in inside]
+        if not self._one_outside:
+            return found
+        plain = [self._bounds.rest(pieces) for pieces in self._sets(self.model, new, needed)]
+        return [union(np.concatenate(both)) for both in zip(found, plain, strict=True)]
+
+    def _sets(self, model: Model, new: Rows, needed: Needed) -> list[Array]:
+        """Sets without bounds; pieces outside the range of a transformation are left out."""
+        found = [np.array([[-np.inf, np.inf]])] * len(new.X)
+
+        def fill(block: Block) -> None:
+            for row, pieces in zip(block.rows, sets(block.scores, block.needed(needed)), strict=True):
+                ends = np.stack(self.target.ends(pieces[:, 0], pieces[:, 1]), axis=1)
+                found[row] = ends[(ends[:, 0] < ends[:, 1]) | (pieces[:, 0] == pieces[:, 1])]
+
+        model.visit(new, Question(needed=needed), fill)
+        return found
+
+    def bounds(self, new: Rows, below: Needed, above: Needed) -> Array:
+        """Lower bounds of some levels, then upper bounds of others, (m, levels)."""
+        plain = self._one_sided(self.model, new, below, above)
+        if self._bounds is None:
+            return plain
+        if not self._one_outside:
+            return self._bounds.clip(plain)
+        left = self._left(below, self._side < 0.0), self._left(above, self._side > 0.0)
+        ends = self._bounds.clip(self._one_sided(self.inner, new, *left))
+        return np.where(self._bounds.side(plain) != 0.0, plain, ends)
+
+    def _one_sided(self, model: Model, new: Rows, below: Needed, above: Needed) -> Array:
+        """One-sided bounds without bounds of the target."""
+        lower = np.full((len(new.X), below.n_levels), -np.inf)
+        upper = np.full((len(new.X), above.n_levels), np.inf)
+
+        def fill_lower(block: Block) -> None:
+            levels = np.arange(below.n_levels) if block.levels is None else block.levels
+            lower[block.rows[:, None], levels] = -upper_bounds(block.scores, block.needed(below), -1)
+
+        def fill_upper(block: Block) -> None:
+            levels = np.arange(above.n_levels) if block.levels is None else block.levels
+            upper[block.rows[:, None], levels] = upper_bounds(block.scores, block.needed(above), 1)
+
+        if below.n_levels:
+            model.visit(new, Question(-1, needed=below), fill_lower)
+        if above.n_levels:
+            model.visit(new, Question(1, needed=above), fill_upper)
+        first = self.target.ends(lower, np.full_like(lower, np.inf))[0]
+        last = self.target.ends(np.full_like(upper, -np.inf), upper)[1]
+        return np.concatenate([first, last], axis=1)
+
+    def _left(self, needed: Needed, covering: Mask) -> Needed:
+        """What values inside bounds need of rows inside, where a row outside covers them all."""
+        if not self._one_outside:
+            return needed
+        weight = float(needed.each(self.n_calibration)[covering].sum())
+        return needed.among(np.flatnonzero(self._side == 0.0), weight, np.arange(needed.n_levels))
+
+    # ---------------------------------------------------------------------------------------------------- p-values
+    def counts(self, new: Rows, y: Array, signed: bool, weights: Array | None = None) -> tuple[Array, Array]:
+        """How many calibration rows, or of what weight, score at least as high as each test row, and higher."""
+        plain = self._counts(self.model, new, y, signed, weights)
+        if self._bounds is None:
+            return plain
+        each = np.ones(self.n_calibration) if weights is None else weights
+        side = self._bounds.side(y)
+        if not self._one_outside:  # a value outside scores higher than all rows, or, with signs, lower
+            lower = np.where(signed & (side < 0.0), each.sum(), 0.0)
+            return np.where(side == 0.0, plain[0], lower), np.where(side == 0.0, plain[1], lower)
+        within = self._side == 0.0
+        covering = each[self._side > 0.0 if signed else ~within].sum()
+        inside = self._counts(self.inner, new, y, signed, None if weights is None else weights[within])
+        at_least = np.where(side == 0.0, inside[0] + covering, plain[0])
+        greater = np.where(side == 0.0, inside[1] + covering, plain[1])
+        return at_least, greater
+
+    def _counts(self, model: Model, new: Rows, y: Array, signed: bool, weights: Array | None) -> tuple[Array, Array]:
+        """Counts without bounds; values outside a transformation's domain score higher than all rows, or lower."""
+        labels = self.target.extended(y)
+        outside = np.isinf(labels)
+        labels = np.where(outside, 0.0, labels)
+        at_least = np.empty(y.size)
+        greater = np.empty(y.size)
+
+        def fill(block: Block) -> None:
+            own = weights
+            if weights is not None and block.calibration is not None:
+                own = weights[block.calibration]
+            found = counts(block.scores, labels[block.rows], signed, own)
+            at_least[block.rows] = block.covering + found[0]
+            greater[block.rows] = block.covering + found[1]
+
+        model.visit(new, Question(int(signed), labels=labels, weights=weights), fill)
+        total = model.calibration.size if weights is None else weights.sum()
+        every = np.where(signed & (self.target.extended(y) < 0.0), total, 0.0)
+        return np.where(outside, every, at_least), np.where(outside, every, greater)
+
+    def deciding(self, new: Rows, ends: Array) -> tuple[Indices, Indices]:
+        """How many calibration rows tie with test rows at ends of their intervals, (m, 2), and the number of one.
+
+        ``ends`` are in units of the model, without bounds.
+        """
+        model = self.inner
+        tied = np.empty(ends.shape, dtype=np.int64)
+        row = np.empty(ends.shape, dtype=np.int64)
+        for column, labels in enumerate(ends.T):
+
+            def fill(block: Block, column: int = column, labels: Array = labels) -> None:
+                ties, nearest = tied_rows(block.scores, labels[block.rows])
+                if block.calibration is not None:
+                    nearest = block.calibration[nearest]
+                tied[block.rows, column] = ties
+                row[block.rows, column] = model.calibration[nearest]
+
+            model.visit(new, Question(labels=labels), fill)
+        return tied, row
+
+    def inner_hulls(self, new: Rows, needed: Needed) -> Array:
+        """Hulls of one level in units of the model, without bounds, (m, 2)."""
+        ends = np.tile([-np.inf, np.inf], (len(new.X), 1))
+
+        def fill(block: Block) -> None:
+            ends[block.rows] = hulls(block.scores, block.needed(needed))[:, :, 0]
+
+        self.inner.visit(new, Question(needed=needed), fill)
+        return ends
+
+
+# Each of these is in closed form for lines, and a search for curves.
+def hulls(scores: Scores, needed: Needed) -> Array:
+    """Hulls of prediction sets, (k, 2, levels)."""
+    if isinstance(scores, Lines):
+        return regions.hulls(scores, needed)
+    return search.Search(scores, needed).hulls()
+
+
+def sets(scores: Scores, needed: Needed) -> list[Array]:
+    """Prediction sets of one level, each (pieces, 2)."""
+    if isinstance(scores, Lines):
+        return regions.regions(scores, needed)
+    return search.Search(scores, needed).pieces()
+
+
+def upper_bounds(scores: Scores, needed: Needed, sign: int) -> Array:
+    """Upper bounds of labels times the sign, (k, levels)."""
+    if isinstance(scores, Curves):
+        return search.Search(scores, needed, sign).upper_bounds()
+    if sign < 0:
+        scores = one_sided.mirrored(scores)
+    return one_sided.upper_bounds(scores, needed)
+
+
+def counts(scores: Scores, labels: Array, signed: bool, weights: Array | None) -> tuple[Array, Array]:
+    """How many calibration rows, or of what weight, score at least as high as the test row, and higher, (k,) each."""
+    if isinstance(scores, Lines):
+        return pvalues.counts(scores, labels, signed, weights)
+    if signed and weights is None:
+        return search.monotone_counts(scores, labels)
+    return search.counts(scores, labels, signed, weights)
+
+
+def tied_rows(scores: Scores, labels: Array) -> tuple[Indices, Indices]:
+    """How many calibration rows tie with the test row, and the place of the nearest, (k,) each."""
+    if isinstance(scores, Curves):
+        return search.tied_rows(scores, labels)
+    return pvalues.tied_rows(scores, labels)
+
+
+def union(pieces: Array) -> Array:
+    """Pieces, sorted, those that touch made one.
+
+    >>> union(np.array([[2.0, 3.0], [0.0, 1.0], [1.0, 1.5]]))
+    array([[0. , 1.5],
+           [2. , 3. ]])
+    """
+    pieces = pieces[np.argsort(pieces[:, 0])]
+    reached = np.maximum.accumulate(pieces[:, 1])
+    begins = np.append(True, pieces[1:, 0] > reached[:-1])[: len(pieces)]
+    return np.column_stack([pieces[begins, 0], reached[np.append(begins[1:], True)[: len(pieces)]]])

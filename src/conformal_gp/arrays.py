@@ -1,0 +1,13 @@
+"""Array types that the whole package shares."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+"""Numbers."""
+Mask = NDArray[np.bool_]
+"""Which of some rows or entries."""
+Indices = NDArray[np.int64]
+"""Row numbers."""

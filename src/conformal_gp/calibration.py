@@ -1,0 +1,303 @@
+"""Which calibration rows a test row is compared with, and with what weights: groups, and known covariate shift."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from importlib import import_module
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from conformal_gp.answers import Answers
+from conformal_gp.arrays import Array, Indices
+from conformal_gp.conformal.levels import rank, rows_needed
+from conformal_gp.conformal.pvalues import shares
+from conformal_gp.conformal.weights import Needed
+from conformal_gp.gp.inputs import Rows
+from conformal_gp.validation import check_finite, holds_categories
+
+Answer = TypeVar("Answer")
+GroupsLike = ArrayLike | str | Callable[[Any], ArrayLike] | None
+RatioLike = Callable[[Any], ArrayLike] | tuple[ArrayLike, ArrayLike] | None
+
+# With fewer effective rows, one row more or less moves intervals much.
+FEW_EFFECTIVE_ROWS = 20
+
+
+def split_ratio(likelihood_ratio: Any) -> tuple[Any, Any]:
+    """A function for training rows and one for test rows, or the arrays of both."""
+    if callable(likelihood_ratio):
+        return likelihood_ratio, likelihood_ratio
+    if not isinstance(likelihood_ratio, tuple | list) or len(likelihood_ratio) != 2:
+        raise ValueError(
+            "likelihood_ratio must be a function of X, or a pair of arrays, for the training rows and for the test "
+            f"rows; got {type(likelihood_ratio).__name__}."
+        )
+    training, test = likelihood_ratio
+    return training, test
+
+
+def check_ratios(ratios: Any, n_rows: int, of: str) -> Array:
+    """Likelihood ratios as one finite number for each row, not negative."""
+    try:
+        values = np.asarray(ratios, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"likelihood_ratio of {of} rows must be numbers, got {ratios!r}.") from error
+    if values.shape != (n_rows,):
+        got = f"an array of shape {values.shape}"
+        raise ValueError(f"likelihood_ratio must hold one number for each of the {n_rows} {of} rows, got {got}.")
+    check_finite(f"likelihood_ratio of {of} rows", values)
+    if (values < 0.0).any():
+        row = int(np.argmax(values < 0.0))
+        raise ValueError(f"likelihood_ratio of {of} rows is {values[row]} in row {row}; it must not be negative.")
+    return values
+
+
+def effective_rows(ratios: Array) -> float:
+    r"""How many rows of equal weight would do as well: :math:`(\sum w)^2 / \sum w^2`.
+
+    >>> effective_rows(np.ones(5)), effective_rows(np.array([1.0, 0.0, 0.0]))
+    (5.0, 1.0)
+    """
+    scaled = ratios / max(float(ratios.max(initial=0.0)), np.finfo(float).tiny)
+    return float(scaled.sum() ** 2 / max(float((scaled**2).sum()), np.finfo(float).tiny))
+
+
+def warn_if_few(n_effective: float, n_calibration: int, of: str, stacklevel: int) -> None:
+    """Warn if weights leave few effective rows of many more."""
+    if n_effective < min(FEW_EFFECTIVE_ROWS, n_calibration / 2):
+        warnings.warn(
+            f"likelihood_ratio leaves {n_effective:.1f} effective rows of the {n_calibration} calibration rows of {of}: "
+            "intervals are wide, or infinite, and depend on few rows.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def as_given(inputs: Array, names: NDArray[Any] | None, library: str | None) -> Any:
+    """Training inputs as they were given to fit: an array, or a frame of pandas or polars."""
+    if library is None or names is None:
+        return inputs
+    return import_module(library).DataFrame(dict(zip(names, inputs.T, strict=True)))
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of the training rows, and how those of test rows are found."""
+
+    labels: list[Any]
+    """Of the groups, in order of their first rows."""
+    codes: Indices
+    """(l,): the group of each training row, a place in ``labels``."""
+    rule: str | Callable[[Any], Any] | None
+    """The column or the function that gives groups; None where labels were given."""
+    left_out: str | None = None
+    """A column that gives groups and is no input, as it holds neither numbers nor categories."""
+
+    @classmethod
+    def learn(cls, X: Any, groups: Any) -> Groups:
+        """From training rows as they were given."""
+        given = group_labels(X, groups)
+        labels = list(dict.fromkeys(given))
+        rule = groups if isinstance(groups, str) or callable(groups) else None
+        left_out = rule if isinstance(rule, str) and not _is_input(X[rule].dtype) else None
+        return cls(labels, _codes(labels, given), rule, left_out)
+
+    def extended(self, X: Any, groups: Any, n_rows: int) -> Groups:
+        """With rows that come later; a group that is not among these is added."""
+        given = self._given(X, groups, n_rows)
+        labels = list(dict.fromkeys([*self.labels, *given]))
+        return replace(self, labels=labels, codes=np.append(self.codes, _codes(labels, given)))
+
+    def inputs(self, X: Any) -> Any:
+        """X without a column that is no input."""
+        if self.left_out is None or not hasattr(X, "columns") or self.left_out not in X.columns:
+            return X
+        return X[[name for name in X.columns if name != self.left_out]]
+
+    def of(self, X: Any, groups: Any, n_rows: int) -> Indices:
+        """Groups of test rows, by ``groups`` or as ``fit`` was told; an error where ``fit`` did not see a row's group."""
+        given = self._given(X, groups, n_rows)
+        places = {label: place for place, label in enumerate(self.labels)}
+        unseen = next((row for row, label in enumerate(given) if label not in places), None)
+        if unseen is not None:
+            known = ", ".join(map(repr, self.labels[:10])) + (", ..." if len(self.labels) > 10 else "")
+            raise ValueError(
+                f"groups has a group that fit did not see, {given[unseen]!r} in row {unseen}; it saw {known}. Fit "
+                "without groups to predict such rows: coverage is then over all groups together."
+            )
+        return _codes(self.labels, given)
+
+    def _given(self, X: Any, groups: Any, n_rows: int) -> list[Any]:
+        """Labels of rows, by ``groups`` or as ``fit`` was told."""
+        if groups is None and self.rule is None:
+            raise ValueError("groups is needed, one for each row: fit was given those of the training rows.")
+        given = group_labels(X, self.rule if groups is None else groups)
+        check_length(given, n_rows)
+        return given
+
+
+def _codes(labels: list[Any], given: list[Any]) -> Indices:
+    """Places of labels among those of the groups."""
+    places = {label: place for place, label in enumerate(labels)}
+    return np.array([places[label] for label in given], dtype=np.int64)
+
+
+def check_length(labels: Any, n_rows: int) -> None:
+    """Raise a ValueError unless there is a label for each row."""
+    if len(labels) != n_rows:
+        raise ValueError(f"groups must hold one label for each of the {n_rows} rows, got {len(labels)}.")
+
+
+def group_labels(X: Any, groups: Any) -> list[Any]:
+    """A label for each row, none of them missing."""
+    if isinstance(groups, str):
+        if not hasattr(X, "columns") or groups not in X.columns:
+            of = f"; its columns are {', '.join(map(repr, X.columns))}" if hasattr(X, "columns") else ""
+            raise ValueError(f"groups is {groups!r}, and X must be a data frame with a column of that name{of}.")
+        groups = X[groups]
+    elif callable(groups):
+        groups = groups(X)
+    if hasattr(groups, "compute"):  # of Dask
+        groups = groups.compute()
+    as_list = next((getattr(groups, name) for name in ("tolist", "to_list") if hasattr(groups, name)), None)
+    if getattr(groups, "ndim", 1) != 1 or not (as_list or hasattr(groups, "__iter__")):
+        raise ValueError(f"groups must hold one label for each row, got {groups!r}.")
+    labels = as_list() if as_list else list(groups)
+    for row, label in enumerate(labels):
+        if _is_missing(label):
+            raise ValueError(f"groups has no label in row {row}: got {label!r}; give such rows a group of their own.")
+        if getattr(label, "__hash__", None) is None:
+            raise ValueError(f"groups must hold one label for each row, got {label!r} in row {row}.")
+    return labels
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ValueError):  # pandas.NA compares to nothing
+        return type(label).__name__ == "NAType"
+
+
+def _is_input(dtype: Any) -> bool:
+    """Whether a column of this type is an input too."""
+    numeric = dtype.is_numeric() if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "") in "iuf"
+    return numeric or holds_categories(dtype) or "bool" in str(dtype).lower()
+
+
+class Part(NamedTuple):
+    """Test rows that are compared with the same calibration rows."""
+
+    name: str
+    """What warnings call the calibration rows."""
+    answers: Answers
+    members: Indices
+    """(k,): numbers of the test rows."""
+    weights: Array | None = None
+    """(n,): weights of the calibration rows; None if all rows weigh the same."""
+    own: Array | float = 1.0
+    """(k,): weights of the test rows."""
+
+    def needed(self, levels: Sequence[Fraction]) -> Needed:
+        """What weight of the calibration rows must cover labels."""
+        if self.weights is None:
+            return Needed.of_ranks([rank(level, self.answers.n_calibration) for level in levels])
+        return Needed.of_weights(levels, self.weights, np.asarray(self.own))
+
+    def weighted(self, weights: Array, own: Array, unit: float) -> Part:
+        """The same part with weights of all training rows and of all test rows."""
+        calibration = weights[self.answers.calibration] / unit
+        test = own[self.members] / unit
+        warn_if_few(effective_rows(calibration), calibration.size, self.name, stacklevel=4)
+        # nothing is known of a row without weights
+        test = np.where(calibration.sum() + test > 0.0, test, 1.0)
+        return self._replace(weights=calibration, own=test)
+
+    @property
+    def total(self) -> float:
+        """Weight of the calibration rows."""
+        if self.weights is None:
+            return float(self.answers.n_calibration)
+        return float(self.weights.sum())
+
+
+class TestRows:
+    """Answers for checked test rows, by their parts.
+
+    Parameters
+    ----------
+    new : Rows
+        Test rows.
+    parts : list of Part
+        Each test row is in one of them.
+    """
+
+    __test__ = False  # pytest takes it for tests
+
+    def __init__(self, new: Rows, parts: list[Part]):
+        self.new = new
+        self._parts = parts
+        self._order = np.argsort(np.concatenate([part.members for part in parts]))
+
+    @property
+    def fewest(self) -> int:
+        """Least number of calibration rows that a test row is compared with."""
+        return min(part.answers.n_calibration for part in self._parts)
+
+    def each(self, function: Callable[[Part, Rows], Answer]) -> list[Answer]:
+        """Answers for the test rows of each part."""
+        return [function(part, self.new.take(part.members)) for part in self._parts]
+
+    def joined(self, found: list[Array]) -> Array:
+        """Answers of all parts, in the order of the test rows."""
+        return np.concatenate(found)[self._order]
+
+    def intervals(self, levels: Sequence[Fraction]) -> Array:
+        """Hulls of the prediction sets of several levels, (m, 2, levels)."""
+        return self.joined(self.each(lambda part, new: part.answers.intervals(new, part.needed(levels))))
+
+    def sets(self, level: Fraction) -> list[Array]:
+        """Prediction sets of one level, each (pieces, 2)."""
+        found = self.each(lambda part, new: part.answers.sets(new, part.needed([level])))
+        together = [pieces for sets in found for pieces in sets]
+        return [together[place] for place in self._order]
+
+    def bounds(self, below: Sequence[Fraction], above: Sequence[Fraction]) -> Array:
+        """Lower bounds of some levels, then upper bounds of others, (m, levels)."""
+        return self.joined(
+            self.each(lambda part, new: part.answers.bounds(new, part.needed(below), part.needed(above)))
+        )
+
+    def shares(self, y: Array, tie_breaks: Array | None, signed: bool = False) -> Array:
+        """p-values of one label for each test row; with ``signed``, values of the predictive distribution function."""
+
+        def answer(part: Part, new: Rows) -> Array:
+            at_least, greater = part.answers.counts(new, y[part.members], signed, part.weights)
+            if signed:
+                at_least, greater = part.total - greater, part.total - at_least
+            ties = None if tie_breaks is None else tie_breaks[part.members]
+            return shares(at_least, greater, part.total, ties, part.own)
+
+        return self.joined(self.each(answer))
+
+    def warn_where_infinite(self, name: str, asked: Iterable[tuple[Fraction, Fraction]], what: str) -> None:
+        """Warn of levels that the calibration rows do not support, on behalf of a public method.
+
+        ``asked`` holds what the caller asked for, and for each the level of the region that it takes.
+        """
+        for value, level in asked:
+            for part in self._parts:
+                infinite = int((part.needed([level]).least < 0.0).sum())
+                if infinite and part.weights is None:
+                    has = f"{part.name} has {part.answers.n_calibration}"
+                    why = f"needs at least {rows_needed(level)} calibration rows, {has}; its {what}"
+                elif infinite:
+                    share = f"weights alone are more than {float(1 - level):.3g} of all those of {part.name}"
+                    why = f"is too high for {infinite} of {part.members.size} rows, whose {share}; their {what}"
+                else:
+                    continue
+                warnings.warn(f"{name}={float(value):g} {why} are infinite.", UserWarning, stacklevel=3)

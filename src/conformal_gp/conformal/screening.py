@@ -1,0 +1,235 @@
+r"""Which of very many calibration rows can decide a region, and which can be left out.
+
+In the notation of :func:`conformal_gp.conformal.lines.normalised_residual_lines`, row i covers the candidates up to its
+*reach* :math:`s |\alpha_i| / (d_i \mp v_i)` on either side of the mean, :math:`d_i = (s P_{ii} + v_i^2)^e`,
+:math:`e = 1 - 1/\gamma`. Weights are small when rows are many: let :math:`|v_i| \le c_i \omega`, with :math:`c_i`
+known for each row and :math:`\omega` for each test row. With the *base score* :math:`r_i = |\alpha_i| / P_{ii}^e`, and
+
+.. math::
+    \eta = \omega s^{-e} \max_i c_i P_{ii}^{-e}, \qquad \kappa = \omega s^{-1/2} \max_i c_i P_{ii}^{-1/2}, \qquad
+    A_- = \frac{1}{(1 + \kappa^2)^e + \eta}, \quad A_+ = \frac{1}{1 - \eta},
+
+every reach lies between :math:`A_-` and :math:`A_+` times :math:`s^{1/\gamma} r_i`. Rows of large :math:`c_i`, the rows
+of *high leverage*, are few: they are left out of the maxima and always looked at. Let :math:`r_1 \ge r_2 \ge \dots` be
+the base scores of the others, the rows of *low leverage*, :math:`w_1, w_2, \dots` their weights, and H the weight of
+all rows of high leverage. A region holds the labels that rows of more weight than T cover
+(:mod:`conformal_gp.conformal.weights`). Let k be the first place with :math:`w_1 + \dots + w_k > T`, and :math:`k'` the
+first with :math:`w_1 + \dots + w_{k'} > T - H`. (With weights of 1 and the rank as k, :math:`k' = k - H`.)
+
+**Lemma 1.** *Let U be the rows of low leverage with* :math:`A_- r_i > A_+ r_{k'}` *(none, if* :math:`T < H` *) and N
+those with* :math:`A_+ r_i < A_- r_k` *(none, if there is no k). The region is that of the rows outside U and N, with
+T less the weight of U in the place of T.*
+
+*Proof.* Measure t in units of :math:`s^{1/\gamma}`. For :math:`|t| \le A_- r_k` the first k rows of low leverage cover
+t, none of them in N, and weigh more than T: t is in both regions. For :math:`|t| > A_+ r_{k'}` no row of low leverage
+from :math:`k'` on reaches t. Those before, among them U, weigh at most T - H, and with all rows of high leverage at
+most T: t is in neither, U counted whether it reaches t or not. In between, all of U covers t and none of N does. ∎
+Nothing was assumed of the rows of high leverage, so the lemma holds for unions and rays as well as for intervals.
+
+**Signed scores** (:mod:`conformal_gp.conformal.one_sided`). The thresholds lie between :math:`A_-` and :math:`A_+`
+times :math:`s^{1/\gamma} r_i` too, where :math:`r_i = \alpha_i / P_{ii}^e` has a sign: the least is :math:`A_-` times a
+positive base score and :math:`A_+` times a negative one, the greatest the other way round. Both rise with :math:`r_i`.
+
+**Lemma 2.** *With the least and the greatest in the place of* :math:`A_- r` *and* :math:`A_+ r`, *Lemma 1 holds for
+upper regions.* The proof is that of Lemma 1, with t in the place of :math:`|t|`. ∎
+
+**Difficulty.** Scores that are divided by numbers :math:`g_i` of the calibration rows and g of the test row
+(:meth:`conformal_gp.conformal.lines.Lines.normalised`) have reaches :math:`s |\alpha_i| / (d_i g_i / g \mp v_i)`. Both
+lemmas hold with :math:`P_{ii}^e g_i` in the place of :math:`P_{ii}^e`, and :math:`s^e / g` in that of :math:`s^e`,
+in :math:`r_i` and :math:`\eta`. Where they are measured from :math:`c_i` and c (:math:`\gamma = 2`), the base score is
+:math:`r_i = (\alpha_i P_{ii}^{-1/2} - c_i) / g_i`. With :math:`f_i = (1 + v_i^2 / (s P_{ii}))^{-1/2}`, the offset of
+row i's line is, in units of :math:`\sqrt{s}\, g`,
+
+.. math:: f_i r_i + \frac{q_i c - (1 - f_i) c_i}{g_i} ,
+
+the last term being at most :math:`D = |c| \eta / g + (1 - (1 + \kappa^2)^{-1/2}) \max |c_i| / g_i`. So reaches and
+thresholds lie between those of :math:`r_i - D'` and of :math:`r_i + D'`, :math:`D' = D (1 + \kappa^2)^{1/2}`, and the
+lemmas hold with bounds that are put out by that.
+
+With m features and l rows, :math:`c_i \omega` is the square root of two leverages, of size m / l each, so the rows that
+remain number some m, whatever l: the selection among a million rows costs what it costs among thousands.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from conformal_gp.arrays import Array, Indices
+from conformal_gp.conformal.lines import LABEL_ROUNDING, Spread
+
+# Larger bounds are not used: no row is left out.
+LARGEST_SLOPE = 0.5
+# Bounds are widened by this share of themselves, and by this share of the largest score, to be safe from rounding (and,
+# for p-values, from what counts as a tie).
+MARGIN = 1e-6
+ABSOLUTE_MARGIN = 1e-12
+
+
+class Weighed(NamedTuple):
+    """Weights of calibration rows, in order of their base scores."""
+
+    before: Array
+    """(low + 1,): of the rows of low leverage before each place."""
+    high: float
+    """Of all rows of high leverage."""
+
+
+class Windows(NamedTuple):
+    """For each test row, a range of the rows of low leverage, in order of descending base score."""
+
+    start: Indices
+    """(k, ...): rows before it cover every candidate in question."""
+    stop: Indices
+    """(k, ...): rows from it on cover none."""
+
+
+class Ranking:
+    """Calibration rows in order of their base scores.
+
+    Parameters
+    ----------
+    alpha, diagonal : ndarray of shape (n,)
+        Weighted residuals and inverse leave-one-out variances.
+    bound : ndarray of shape (n,)
+        c, such that a row's weight in a prediction of size ω is at most c ω.
+    gamma : float
+        Root of the variance in the nonconformity measure.
+    spread : Spread
+        c and g, from and by which scores are measured besides.
+    sign : int, default=0
+        0 ranks by absolute scores, 1 by signed ones, -1 by those with their signs changed.
+
+    Attributes
+    ----------
+    high_leverage : ndarray of int
+        Rows that are always looked at.
+    low_leverage : ndarray of int
+        The others, in order of descending base score.
+    """
+
+    def __init__(
+        self,
+        alpha: Array,
+        diagonal: Array,
+        bound: Array,
+        gamma: float,
+        spread: Spread,
+        sign: int = 0,
+    ):
+        self._power = 1.0 - 1.0 / gamma
+        self._sign = sign
+        unit = diagonal**self._power
+        base, slope = self._seen(alpha / unit - spread.location) / spread.scale, bound / (unit * spread.scale)
+        squares = (bound * diagonal ** (self._power - 1.0)) ** 2
+        self.high_leverage = _high_leverage(slope, typical=float(np.sqrt(squares.sum() / max(1, squares.size))))
+        low = np.delete(np.arange(alpha.size), self.high_leverage)
+        self.low_leverage = low[np.argsort(-base[low], kind="stable")]
+        self._minus_base = -base[self.low_leverage]  # ascending, for searching
+        self._slope = float(slope[low].max(initial=0.0))
+        self._root_slope = float((bound[low] / np.sqrt(diagonal[low])).max(initial=0.0))
+        self._location = float((np.abs(spread.location) / spread.scale)[low].max(initial=0.0))
+        self._slack = ABSOLUTE_MARGIN * float(np.abs(base).max(initial=0.0))
+
+    def _seen(self, values: Array) -> Array:
+        """Residuals, or distances of labels from the mean, as they are ranked."""
+        return self._sign * values if self._sign else np.abs(values)
+
+    def _factors(self, variance: Array, size: Array, spread: Spread) -> tuple[Array, Array, Array]:
+        """A₋, A₊ and D' of each test row; 0, infinity and 0 where they would exclude nothing."""
+        steepness = self._slope * size / variance**self._power
+        eta, kappa = steepness * spread.scale, self._root_slope * size / np.sqrt(variance)
+        useful, longer = eta <= LARGEST_SLOPE, np.sqrt(1.0 + kappa**2)
+        lower = np.where(useful, (1.0 - MARGIN) / ((1.0 + kappa**2) ** self._power + eta), 0.0)
+        upper = np.where(useful, (1.0 + MARGIN) / (1.0 - np.minimum(eta, LARGEST_SLOPE)), np.inf)
+        moved = longer * np.abs(spread.location) * steepness + (longer - 1.0) * self._location
+        return lower, upper, np.where(useful, (1.0 + MARGIN) * moved, 0.0)
+
+    def _between(self, low: Array, high: Array) -> Windows:
+        """Rows of low leverage with base scores from ``low`` to ``high``."""
+        start = np.searchsorted(self._minus_base, -(high + self._slack), side="left")
+        stop = np.searchsorted(self._minus_base, -(low - self._slack), side="right")
+        return Windows(start, np.maximum(start, stop))
+
+    def weighed(self, weights: Array | None) -> Weighed:
+        """Weights of the calibration rows (n,), or 1 each, in order of base scores."""
+        if weights is None:
+            return Weighed(np.arange(self.low_leverage.size + 1.0), float(self.high_leverage.size))
+        before = np.append(0.0, np.cumsum(weights[self.low_leverage]))
+        return Weighed(before, float(weights[self.high_leverage].sum()))
+
+    def for_level(self, least: Array, weighed: Weighed, variance: Array, size: Array, spread: Spread) -> Windows:
+        """Rows that can decide a region.
+
+        Parameters
+        ----------
+        least : ndarray of shape (k,)
+            T of each test row: rows of more weight must cover a label.
+        weighed : Weighed
+            Weights of the calibration rows.
+        variance, size : ndarray of shape (k,)
+            s and ω of each test row.
+        spread : Spread
+            c and g of each test row.
+
+        Returns
+        -------
+        windows : Windows
+            With the rows of high leverage, all that must be looked at; the weight of the rows before ``start`` is to be
+            taken off ``least``.
+        """
+        lower, upper, moved = self._factors(variance, size, spread)
+        base = np.append(-self._minus_base, -np.inf)  # of the row at each place from 0; there is none after the last
+        rest = least - weighed.high
+        lowest = base[np.searchsorted(weighed.before[1:], least, side="right")]
+        highest = np.where(rest < 0.0, np.inf, base[np.searchsorted(weighed.before[1:], rest, side="right")])
+        lowest, highest = lowest - moved, highest + moved
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low = np.minimum(lowest * (upper / lower), lowest * (lower / upper))
+            high = np.maximum(highest * (upper / lower), highest * (lower / upper))
+        return self._where_useful(lower, low - moved, high + moved)
+
+    def _where_useful(self, lower: Array, low: Array, high: Array) -> Windows:
+        """Rows with base scores from ``low`` to ``high``; all, where the factors would exclude nothing."""
+        useful = lower > 0.0
+        return self._between(np.where(useful, low, -np.inf), np.where(useful, high, np.inf))
+
+    def for_label(
+        self, y: Array, mean: Array, variance: Array, size: Array, spread: Spread, off: Array | float = 0.0
+    ) -> Windows:
+        """Rows whose score may or may not reach that of the test row with label ``y``.
+
+        Parameters
+        ----------
+        y, mean, variance, size : ndarray of shape (k,)
+            Label, mean, s and ω of each test row.
+        spread : Spread
+            c and g of each test row.
+        off : ndarray of shape (k,), default=0.0
+            How far rounding may put scores off, in units of the label.
+
+        Returns
+        -------
+        windows : Windows
+            With the rows of high leverage, all that must be looked at; the rows before score higher by more than a
+            tie.
+        """
+        lower, upper, moved = self._factors(variance, size, spread)
+        unit = variance ** (1.0 - self._power) * spread.scale
+        distance = self._seen(y - mean - np.sqrt(variance) * spread.location)
+        rounding = 2.0 * (LABEL_ROUNDING * np.abs(y) + off)
+        least, most = (distance - rounding) / unit, (distance + rounding) / unit
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low, high = np.minimum(least / upper, least / lower), np.maximum(most / upper, most / lower)
+        return self._where_useful(lower, low - moved, high + moved)
+
+
+def _high_leverage(slope: Array, typical: float) -> Indices:
+    """Rows to set apart, so that those and the ones left undecided by the others' largest slope are fewest.
+
+    Undecided is about every row whose base score is within ``slope * typical`` of the deciding one, as a share of it.
+    """
+    order = np.argsort(-slope, kind="stable")
+    cost = np.arange(slope.size) + slope.size * typical * slope[order]
+    return order[: int(np.argmin(cost))] if slope.size else order

@@ -1,0 +1,55 @@
+"""Fitted kernels in everyday words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, Product, RationalQuadratic
+
+from conformal_gp.gp.kernels import NeuralNetwork
+
+MOST_LENGTHS = 12
+MATERN = {0.5: "exponential", 1.5: "Matérn 3/2", 2.5: "Matérn 5/2"}
+# How settings of the process were found, by ``tuning_``.
+TUNING = {
+    "fixed": "given beforehand",
+    "train": "learnt from all rows",
+    "holdout": "learnt from some rows, which are then not ranked",
+    "integrated": "averaged over by all rows and the new one together",
+}
+
+
+def kernel_in_words(kernel: Kernel, noise_variance: float, names: Sequence[str] = (), scaled: bool = True) -> str:
+    """A fitted kernel of one of the usual shapes in words; others as scikit-learn writes them.
+
+    Over about a length scale the function changes; amplitude is how far it strays from its mean function, noise how far
+    labels stray from it. ``scaled`` says whether inputs were divided by their standard deviations.
+
+    >>> kernel_in_words(4.0 * Matern(7.8, nu=2.5), 0.25)
+    'Matérn 5/2, length scale 7.8 standard deviations of the inputs; amplitude 2, noise 0.5 (standard deviations)'
+    >>> kernel_in_words(4.0 * RBF([1.0, 20.0]), 0.25, ["weight", "year"]).split(";")[0]
+    'squared exponential, length scales weight 1, year 20 standard deviations of the inputs'
+    """
+    amplitude, shape = 1.0, kernel
+    if isinstance(kernel, Product) and isinstance(kernel.k1, ConstantKernel):
+        amplitude, shape = float(np.sqrt(kernel.k1.constant_value)), kernel.k2
+    others = {RBF: "squared exponential", RationalQuadratic: "rational quadratic", NeuralNetwork: "neural network"}
+    name = MATERN.get(shape.nu) if type(shape) is Matern else others.get(type(shape))
+    noise = f"noise {np.sqrt(noise_variance):.3g}"
+    if name is None:
+        return f"{kernel}; {noise} (standard deviation)"
+    return f"{name}{_lengths(shape, names, scaled)}; amplitude {amplitude:.3g}, {noise} (standard deviations)"
+
+
+def _lengths(shape: Kernel, names: Sequence[str], scaled: bool) -> str:
+    lengths = np.ravel(getattr(shape, "length_scale", []))
+    if lengths.size == 0:
+        return ""
+    unit = " standard deviations of the inputs" if scaled else ""
+    if np.ptp(lengths) == 0.0:
+        return f", length scale {lengths[0]:.3g}{unit}"
+    known = names if len(names) == lengths.size else [f"x{i}" for i in range(lengths.size)]
+    each = [f"{name} {length:.3g}" for name, length in zip(known, lengths, strict=True)]
+    more = f" and {len(each) - MOST_LENGTHS} more" if len(each) > MOST_LENGTHS else ""
+    return f", length scales {', '.join(each[:MOST_LENGTHS])}{more}{unit}"

@@ -1,0 +1,194 @@
+r"""Covariance matrices of the same rows at many hyperparameters at once.
+
+A chain and an average over draws need the matrices of *many* hyperparameter vectors. For stationary kernels with a
+length scale for each input, :math:`r^2 = \sum_d (x_d - z_d)^2 / \ell_d^2` over all pairs of rows and all vectors is one
+matrix product of inverse squared length scales with squared differences. Other kernels are evaluated one at a time.
+
+Amplitudes are left out: the overall scale is integrated in closed form (:mod:`conformal_gp.gp.sampling`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Kernel
+
+from conformal_gp.arrays import Array, Indices, Mask
+from conformal_gp.gp.covariance import PROFILES, covariance
+from conformal_gp.gp.kernels import is_amplitude, is_length
+
+Pullback = Callable[[Array, Array], tuple[Array, Array]]
+
+
+class Family(Protocol):
+    """A kernel without its amplitude and a linear term, over training rows, as a function of hyperparameters."""
+
+    X: Array
+    """(l, d): the rows."""
+    start: Array
+    """(k,): hyperparameters of the kernel to start from, logarithms."""
+    is_length: Mask
+    """(k,): which of them are length scales."""
+    bounds: Array | None
+    """(k, 2): bounds of a uniform prior; None for length scales."""
+
+    def matrices(self, theta: Array, linear: Array) -> tuple[Array, Array, Pullback]:
+        """Covariances of pairs i > j, (C, pairs), and variances, (C, l), of kernels (C, k) and linear terms (C,).
+
+        The third value maps weights of both, of the same shapes, to gradients of their weighted sums in the kernel's
+        hyperparameters, (C, k), and in the logarithm of the linear term's variance, (C,).
+        """
+
+    def cross(self, theta: Array, linear: Array, new: Array) -> tuple[Array, Array]:
+        """Covariances of training rows with new rows, (C, l, m), and variances of new rows, (C, m)."""
+
+    def kernel(self, theta: Array, linear: float) -> Kernel:
+        """The scikit-learn kernel of one hyperparameter vector."""
+
+
+class StationaryFamily:
+    r"""A stationary kernel with a length scale for each group of inputs.
+
+    The linear term is :math:`b \sum_d x_d z_d / \ell_d^2`: an input that hardly matters has hardly a slope. With a
+    constant mean that has a flat prior, its origin does not matter, but for rounding.
+
+    Parameters
+    ----------
+    shape : sklearn.gaussian_process.kernels.Kernel
+        ``RBF`` or ``Matern`` with a smoothness of 3/2 or 5/2, of any length scale.
+    X : ndarray of shape (l, d)
+        Training inputs.
+    groups : ndarray of int of shape (d,)
+        The length scale, by number, that each input has.
+    origin : ndarray of shape (d,) or float, default=0.0
+        Origin of the linear term.
+    """
+
+    bounds: Array | None = None
+
+    def __init__(self, shape: Kernel, X: Array, groups: Indices, origin: Array | float = 0.0):
+        self.X = X
+        self._origin = origin
+        self.start = np.zeros(int(groups.max()) + 1)
+        self.is_length = np.ones(self.start.size, dtype=bool)
+        self._shape = shape
+        self._profile = PROFILES[getattr(shape, "nu", np.inf)]
+        self._groups = groups
+        i, j = np.tril_indices(len(X), -1)
+        self._squares = self._summed((X[i] - X[j]) ** 2)
+        centred = X - origin
+        self._products = self._summed(centred[i] * centred[j])
+        self._lengths = self._summed(centred**2)
+
+    def _summed(self, values: Array) -> Array:
+        """Values of inputs, (n, d), summed over those of each group, (groups, n)."""
+        if self.start.size == values.shape[1]:
+            return np.ascontiguousarray(values.T)
+        sums = np.zeros((self.start.size, len(values)))
+        for column, group in enumerate(self._groups):
+            sums[group] += values[:, column]
+        return sums
+
+    def matrices(self, theta: Array, linear: Array) -> tuple[Array, Array, Pullback]:
+        """See Family."""
+        inverse_squares = np.exp(-2.0 * theta)
+        slopes = linear[:, None] * inverse_squares
+        K, profile_slope = self._profile(inverse_squares @ self._squares)
+        variances = 1.0 + slopes @ self._lengths
+        if linear.any():
+            K = K + slopes @ self._products
+
+        def pullback(by_pair: Array, by_variance: Array) -> tuple[Array, Array]:
+            # dk / d log l_d = slope * (x_d - z_d)^2 / l_d^2
+            by_length = ((by_pair * profile_slope()) @ self._squares.T) * inverse_squares
+            if not linear.any():
+                return by_length, np.zeros(len(theta))
+            by_slope = (by_pair @ self._products.T + by_variance @ self._lengths.T) * slopes
+            return by_length - 2.0 * by_slope, by_slope.sum(axis=1)
+
+        return K, variances, pullback
+
+    def cross(self, theta: Array, linear: Array, new: Array) -> tuple[Array, Array]:
+        """See Family."""
+        inverse_squares = np.exp(-2.0 * theta)
+        slopes = linear[:, None] * inverse_squares
+        squares = self._summed(((self.X[:, None] - new) ** 2).reshape(-1, new.shape[1]))
+        K = self._profile(inverse_squares @ squares)[0]
+        centred = new - self._origin
+        if linear.any():
+            products = (self.X - self._origin)[:, None] * centred
+            K += slopes @ self._summed(products.reshape(-1, new.shape[1]))
+        return K.reshape(len(theta), len(self.X), len(new)), 1.0 + slopes @ self._summed(centred**2)
+
+    def kernel(self, theta: Array, linear: float) -> Kernel:
+        """See Family; the linear term's slopes are those of the input of the mean length scale."""
+        lengths = np.exp(theta)[self._groups]
+        shape = type(self._shape)(**self._shape.get_params() | {"length_scale": lengths})
+        if linear == 0.0:
+            return shape
+        slope = linear * float(np.exp(-2.0 * theta.mean()))
+        return shape + ConstantKernel(slope) * DotProduct(0.0, sigma_0_bounds="fixed")
+
+
+class AnyFamily:
+    r"""Any kernel, by its own formulas; the linear term is :math:`b \sum_d x_d z_d`.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        The kernel. Factors of the whole of it are left as they are.
+    X : ndarray of shape (l, d)
+        Training inputs.
+    origin : ndarray of shape (d,) or float, default=0.0
+        Origin of the linear term.
+    """
+
+    def __init__(self, kernel: Kernel, X: Array, origin: Array | float = 0.0):
+        self.X = X
+        self._centred = X - origin
+        self._origin = origin
+        self._kernel = kernel
+        self._free = ~is_amplitude(kernel)
+        self.start = kernel.theta[self._free]
+        self.is_length = is_length(kernel)[self._free]
+        self.bounds: Array | None = np.reshape(kernel.bounds, (-1, 2))[self._free]
+        self._pairs = np.tril_indices(len(X), -1)
+        self._products = self._centred @ self._centred.T
+
+    def _one(self, theta: Array) -> Kernel:
+        every = self._kernel.theta
+        every[self._free] = theta
+        return self._kernel.clone_with_theta(every)
+
+    def matrices(self, theta: Array, linear: Array) -> tuple[Array, Array, Pullback]:
+        """See Family."""
+        i, j = self._pairs
+        found = [covariance(self._one(each), self.X) for each in theta]
+        products, lengths = self._products[i, j], np.diagonal(self._products)
+
+        def pullback(by_pair: Array, by_variance: Array) -> tuple[Array, Array]:
+            by_kernel = np.empty(theta.shape)
+            for each, (_, product) in enumerate(found):
+                W = np.diag(by_variance[each])
+                W[i, j] = W[j, i] = 0.5 * by_pair[each]
+                by_kernel[each] = product(W)[self._free]
+            return by_kernel, linear * (by_pair @ products + by_variance @ lengths)
+
+        pairs = np.stack([K[i, j] for K, _ in found]) + linear[:, None] * products
+        return pairs, np.stack([np.diagonal(K) for K, _ in found]) + linear[:, None] * lengths, pullback
+
+    def cross(self, theta: Array, linear: Array, new: Array) -> tuple[Array, Array]:
+        """See Family."""
+        kernels = [self._one(each) for each in theta]
+        K = np.stack([covariance(kernel, self.X, new)[0] for kernel in kernels])
+        variances = np.stack([kernel.diag(new) for kernel in kernels])
+        centred = new - self._origin
+        K = K + linear[:, None, None] * (self._centred @ centred.T)
+        return K, variances + linear[:, None] * (centred**2).sum(axis=1)
+
+    def kernel(self, theta: Array, linear: float) -> Kernel:
+        """See Family."""
+        kernel = self._one(theta)
+        return kernel if linear == 0.0 else kernel + ConstantKernel(linear) * DotProduct(0.0, sigma_0_bounds="fixed")

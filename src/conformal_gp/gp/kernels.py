@@ -1,0 +1,249 @@
+"""Kernel names, facts about kernels, and the one covariance of the paper that scikit-learn lacks.
+
+scikit-learn's kernels are the language of this package: a name is a short way to write one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    DotProduct,
+    Exponentiation,
+    Hyperparameter,
+    Kernel,
+    Matern,
+    Product,
+    RationalQuadratic,
+    Sum,
+    WhiteKernel,
+)
+
+from conformal_gp.arrays import Array, Indices, Mask
+
+__all__ = ["KERNEL_NAMES", "NeuralNetwork", "kernel_from_name"]
+
+Bounds = tuple[float, float] | str
+
+
+class NeuralNetwork(Kernel):
+    r"""Neural network (arcsine) covariance, as GPML's ``covNNone``.
+
+    .. math::
+        k(x, z) = \arcsin \frac{\tilde x^\top \tilde z}
+        {\sqrt{(\ell^2 + \tilde x^\top \tilde x)(\ell^2 + \tilde z^\top \tilde z)}},
+        \qquad \tilde x = (1, x)
+
+    The limit of a network with one hidden layer of infinitely many sigmoid units. It is not stationary: functions
+    flatten out away from the origin, so it suits centred inputs. Multiply by a ``ConstantKernel`` for an amplitude.
+
+    Parameters
+    ----------
+    length_scale : float, default=1.0
+        Small values let the function change fast near the origin.
+    length_scale_bounds : pair of floats >= 0 or "fixed", default=(1e-5, 1e5)
+        Bounds within which ``length_scale`` is learnt.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.gaussian_process import GaussianProcessRegressor
+    >>> from conformal_gp.gp.kernels import NeuralNetwork
+    >>> X = np.linspace(-3, 3, 25)[:, None]
+    >>> y = np.sign(X[:, 0])
+    >>> gp = GaussianProcessRegressor(4.0 * NeuralNetwork(0.1), alpha=1e-2, optimizer=None).fit(X, y)
+    >>> gp.predict([[2.5]]).round(1)
+    array([1.])
+    """
+
+    def __init__(self, length_scale: float = 1.0, length_scale_bounds: Bounds = (1e-5, 1e5)):
+        self.length_scale = length_scale
+        self.length_scale_bounds = length_scale_bounds
+
+    @property
+    def hyperparameter_length_scale(self) -> Hyperparameter:
+        """Description of the only hyperparameter."""
+        return Hyperparameter("length_scale", "numeric", self.length_scale_bounds)
+
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """Covariances (n, m) of the rows of ``X`` and ``Y``, optionally with the derivative in log ``length_scale``."""
+        if eval_gradient and Y is not None:
+            raise ValueError("eval_gradient=True needs Y=None: the gradient is of the square matrix.")
+        X = np.atleast_2d(X)
+        K = self.value(X, X if Y is None else np.atleast_2d(Y))
+        if not eval_gradient:
+            return K
+        n_free = 0 if self.hyperparameter_length_scale.fixed else 1
+        return K, self.derivative(X, X)[:, :, None][:, :, :n_free]
+
+    def _sine_parts(self, X: Array, Z: Array) -> tuple[Array, ...]:
+        r"""Numerators S of the sine and R of the cosine, and the factors L + s_x and L + s_z of their denominator.
+
+        With :math:`L = \ell^2, S = \tilde x^\top \tilde z, s_x = |\tilde x|^2, s_z = |\tilde z|^2`, the cosine's
+        :math:`R^2 = L^2 + L (s_x + s_z) + (s_x s_z - S^2)` has no cancellation near the diagonal, where the sine may
+        be near 1.
+        """
+        L = float(self.length_scale) ** 2
+        S = 1.0 + X @ Z.T
+        sx = 1.0 + np.einsum("ij,ij->i", X, X)[:, None]
+        sz = 1.0 + np.einsum("ij,ij->i", Z, Z)[None, :]
+        R = np.sqrt(np.maximum(sx * sz - S * S, 0.0) + L * (sx + L) + L * sz)
+        return S, R, L + sx, L + sz
+
+    def value(self, X: Array, Z: Array) -> Array:
+        """Covariances between rows of arrays ``X`` and ``Z``.
+
+        >>> NeuralNetwork().value(np.zeros((1, 2)), np.ones((1, 2))).round(3)
+        array([[0.361]])
+        """
+        S, R, _, _ = self._sine_parts(X, Z)
+        return np.arctan2(S, R)
+
+    def derivative(self, X: Array, Z: Array) -> Array:
+        r"""Their derivatives in :math:`\log \ell`: :math:`-L S (1 / (L + s_x) + 1 / (L + s_z)) / R`.
+
+        >>> NeuralNetwork().derivative(np.zeros((1, 2)), np.ones((1, 2))).round(3)
+        array([[-0.283]])
+        """
+        S, R, x, z = self._sine_parts(X, Z)
+        return (-(float(self.length_scale) ** 2)) * S * (1.0 / x + 1.0 / z) / R
+
+    def diag(self, X: ArrayLike) -> Array:
+        """Variances at the rows of ``X``: the diagonal of ``self(X)``.
+
+        >>> NeuralNetwork().diag([[0.0], [1.0]]).round(3)
+        array([0.524, 0.73 ])
+        """
+        X = np.atleast_2d(X)
+        L = float(self.length_scale) ** 2
+        sx = 1.0 + np.einsum("ij,ij->i", X, X)
+        return np.arctan2(sx, np.sqrt(L * L + 2.0 * L * sx))
+
+    def is_stationary(self) -> bool:
+        """Whether the covariance depends on x - z only.
+
+        >>> NeuralNetwork().is_stationary()
+        False
+        """
+        return False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(length_scale={self.length_scale:.3g})"
+
+
+# Shapes that the names stand for, and whether they can have a length scale for each input.
+_SHAPES: dict[str, tuple[Callable[[Any, Bounds], Kernel], bool]] = {
+    "se": (RBF, True),
+    "rq": (lambda length, bounds: RationalQuadratic(length, 1.0, bounds, (1e-3, 1e5)), False),
+    "nn": (NeuralNetwork, False),
+    "matern32": (partial(Matern, nu=1.5), True),
+    "matern52": (partial(Matern, nu=2.5), True),
+}
+KERNEL_NAMES = tuple(_SHAPES)
+
+
+def kernel_from_name(
+    name: str, *, amplitude: float = 1.0, length_scale: float = 1.0, n_inputs: int | None = None
+) -> Kernel:
+    """Write out a kernel's name as a scikit-learn kernel: an amplitude times a shape.
+
+    Parameters
+    ----------
+    name : {"se", "rq", "nn", "matern32", "matern52"}
+        Squared exponential, rational quadratic, neural network, Matérn 3/2, Matérn 5/2.
+    amplitude : float, default=1.0
+        Signal variance to start from; its bounds are a factor 1e6 to either side.
+    length_scale : float, default=1.0
+        Length scale to start from; its bounds are a factor 1e3 down and 1e4 up.
+    n_inputs : int or None, default=None
+        Number of inputs that have a length scale each, all equal at the start. None is one length scale for all.
+        "rq" and "nn" have one in any case.
+
+    Returns
+    -------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        ``ConstantKernel * shape``.
+
+    Examples
+    --------
+    >>> from conformal_gp.gp.kernels import kernel_from_name
+    >>> kernel_from_name("matern52")
+    1**2 * Matern(length_scale=1, nu=2.5)
+    """
+    if name not in _SHAPES:
+        raise ValueError(f"kernel: unknown name {name!r}; known are {', '.join(KERNEL_NAMES)}.")
+    shape, anisotropic = _SHAPES[name]
+    several = anisotropic and n_inputs is not None and n_inputs > 1
+    lengths = np.full(n_inputs, length_scale) if several else length_scale  # type: ignore[arg-type]
+    amplitudes = ConstantKernel(amplitude, (1e-6 * amplitude, 1e6 * amplitude))
+    return amplitudes * shape(lengths, (1e-3 * length_scale, 1e4 * length_scale))
+
+
+def is_stationary_name(kernel: str | Kernel) -> bool:
+    """Whether a kernel is given by the name of one that can have a length scale for each input."""
+    return isinstance(kernel, str) and _SHAPES[kernel][1]
+
+
+def multiplied(kernel: Kernel, factor: float) -> Kernel:
+    """A kernel times a number, which goes into its amplitude if it has one.
+
+    >>> multiplied(ConstantKernel(2.0) * RBF(3.0), 8.0)
+    4**2 * RBF(length_scale=3)
+    >>> multiplied(RBF(3.0), 4.0)
+    2**2 * RBF(length_scale=3)
+    """
+    if isinstance(kernel, Product) and type(kernel.k1) is ConstantKernel:
+        bounds = kernel.k1.constant_value_bounds
+        if not isinstance(bounds, str):
+            bounds = tuple(factor * np.ravel(bounds)) if factor > 0.0 else "fixed"
+        return ConstantKernel(factor * kernel.k1.constant_value, bounds) * kernel.k2
+    return ConstantKernel(factor, "fixed") * kernel
+
+
+def hyperparameter_names(kernel: Kernel) -> tuple[list[str], Indices]:
+    """Name of each entry of ``kernel.theta``, and the number of the hyperparameter that it is an element of."""
+    free = [h for h in kernel.hyperparameters if not h.fixed]
+    sizes = [h.n_elements for h in free]
+    return [str(name) for name in np.repeat([h.name for h in free], sizes)], np.repeat(np.arange(len(free)), sizes)
+
+
+def is_length(kernel: Kernel) -> Mask:
+    """Which entries of ``kernel.theta`` are length scales."""
+    return np.array([name.endswith("length_scale") for name in hyperparameter_names(kernel)[0]], dtype=bool)
+
+
+def is_amplitude(kernel: Kernel) -> Mask:
+    """Which entries of ``kernel.theta`` are factors of the whole kernel.
+
+    >>> is_amplitude(ConstantKernel() * RBF([1.0, 1.0]))
+    array([ True, False, False])
+    >>> is_amplitude(ConstantKernel() * RBF(1.0) + RBF(2.0))
+    array([False, False, False])
+    """
+    if isinstance(kernel, Product):
+        return np.concatenate([is_amplitude(kernel.k1), is_amplitude(kernel.k2)])
+    return np.full(kernel.n_dims, type(kernel) is ConstantKernel)
+
+
+_DEFINITE = (RBF, Matern, RationalQuadratic, ConstantKernel, WhiteKernel, DotProduct, NeuralNetwork)
+
+
+def is_definite(kernel: Kernel) -> bool:
+    """Whether a kernel is known to be positive semi-definite; a subclass may be anything.
+
+    >>> is_definite(RBF(1.0) * Matern(2.0) + WhiteKernel()), is_definite(RBF(1.0) ** 0.5)
+    (True, False)
+    """
+    if type(kernel) in (Sum, Product):
+        return is_definite(kernel.k1) and is_definite(kernel.k2)
+    if type(kernel) is Exponentiation:
+        return float(kernel.exponent).is_integer() and kernel.exponent > 0 and is_definite(kernel.kernel)
+    return type(kernel) in _DEFINITE

@@ -1,0 +1,1 @@
+"""Rows that do not fit in memory: memory maps and Dask collections."""

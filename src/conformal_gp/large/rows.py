@@ -1,0 +1,151 @@
+"""Training rows that are read in blocks: the interface that a model of many rows needs, and rows held by NumPy."""
+
+from __future__ import annotations
+
+import operator
+import sys
+import time
+from collections.abc import Callable, Iterator
+from copy import copy
+from functools import partial, reduce
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformal_gp.arrays import Array, Indices
+from conformal_gp.gp.inputs import Rows
+from conformal_gp.threads import map_threads, slices
+from conformal_gp.validation import check_finite
+
+Result = TypeVar("Result")
+# Rows that are read, and worked on by a thread, at a time: memory is in proportion.
+BLOCK_ROWS = 8192
+
+BlockFunction = Callable[[Rows, Array], Result]
+
+
+class RowTaker(Protocol):
+    """Rows that can be taken by their numbers."""
+
+    def take(self, numbers: Indices) -> tuple[Rows, Array]:
+        """Inputs and labels of rows by their numbers."""
+
+
+class RowSource(RowTaker, Protocol):
+    """All training rows, wherever they are."""
+
+    n_rows: int
+
+    def total(self, function: BlockFunction[Any], label: str) -> Any:
+        """Sum of ``function(rows, y)`` over blocks of rows; results support addition."""
+
+    def each(self, function: BlockFunction[Array], label: str) -> Array:
+        """Arrays ``function(rows, y)`` of blocks of rows, joined in order along the last axis."""
+
+    def gather(self, numbers: Indices) -> RowTaker:
+        """Rows with these ascending numbers, to be taken from many times."""
+
+
+class ArrayRows:
+    """Rows in memory, or in a memory map that is read, and checked, a block at a time."""
+
+    def __init__(
+        self,
+        X: NDArray[Any],
+        y: Array,
+        y_variance: Array | None,
+        n_jobs: int | None,
+        verbose: bool = False,
+        names: Any = None,
+    ):
+        self.n_rows = y.size
+        self.y = y
+        self._X = X
+        self._y_variance = y_variance
+        self._n_jobs = n_jobs
+        self._verbose = verbose
+        self._names = names
+
+    def _map(self, function: BlockFunction[Result], label: str) -> Iterator[Result]:
+        """Results of blocks in order, with a line on the standard error stream that counts them."""
+        blocks = slices(self.n_rows, BLOCK_ROWS)
+        start = time.monotonic()
+        results = map_threads(partial(self._apply, function), blocks, self._n_jobs)
+        for done, result in enumerate(results, start=1):
+            if self._verbose:
+                line = f"\r{label}: {done} of {len(blocks)} blocks of rows, {time.monotonic() - start:.0f} s"
+                print(line, end="\n" if done == len(blocks) else "", file=sys.stderr, flush=True)
+            yield result
+
+    def _apply(self, function: BlockFunction[Result], block: slice) -> Result:
+        return function(self._taken(block, block.start), self.y[block])
+
+    def _taken(self, rows: slice | Indices, first_row: int = 0) -> Rows:
+        X = np.asarray(self._X[rows], dtype=np.float64)
+        check_finite("X", X, self._names, first_row=first_row)
+        return Rows(X, None if self._y_variance is None else self._y_variance[rows])
+
+    def total(self, function: BlockFunction[Any], label: str) -> Any:
+        """See RowSource; blocks are added in order, so that the number of threads does not matter."""
+        return reduce(operator.add, self._map(function, label))
+
+    def each(self, function: BlockFunction[Array], label: str) -> Array:
+        """See RowSource."""
+        return np.concatenate(list(self._map(function, label)), axis=-1)
+
+    def take(self, numbers: Indices) -> tuple[Rows, Array]:
+        """See RowSource."""
+        return self._taken(numbers), self.y[numbers]
+
+    @property
+    def rows(self) -> Rows:
+        """Inputs and known noise of all rows."""
+        return Rows(np.asarray(self._X, dtype=np.float64), self._y_variance)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether they are in memory, and not in a memory map."""
+        return not isinstance(self._X, np.memmap)
+
+    def extended(self, new: Rows, y: Array) -> ArrayRows:
+        """These rows and others after them, in memory."""
+        both = copy(self)
+        both._X, both._y_variance = Rows(self._X, self._y_variance).extended(new)
+        both.y = np.append(self.y, y)
+        both.n_rows = both.y.size
+        return both
+
+    def gather(self, numbers: Indices) -> RowTaker:
+        """See RowSource: they are in memory already."""
+        return self
+
+
+class MappedRows:
+    """Rows whose labels are mapped, by a function that is picklable where rows are on a cluster, as they are read."""
+
+    def __init__(self, rows: Any, function: Callable[[Array], Array]):
+        self._rows = rows
+        self._function = function
+        self.n_rows: int = getattr(rows, "n_rows", 0)
+
+    def total(self, function: BlockFunction[Any], label: str) -> Any:
+        """See RowSource."""
+        return self._rows.total(partial(_of_mapped, function, self._function), label)
+
+    def each(self, function: BlockFunction[Array], label: str) -> Array:
+        """See RowSource."""
+        return self._rows.each(partial(_of_mapped, function, self._function), label)
+
+    def take(self, numbers: Indices) -> tuple[Rows, Array]:
+        """See RowSource."""
+        rows, y = self._rows.take(numbers)
+        return rows, self._function(y)
+
+    def gather(self, numbers: Indices) -> RowTaker:
+        """See RowSource."""
+        return MappedRows(self._rows.gather(numbers), self._function)
+
+
+def _of_mapped(function: BlockFunction[Result], mapped: Callable[[Array], Array], rows: Rows, y: Array) -> Result:
+    return function(rows, mapped(y))

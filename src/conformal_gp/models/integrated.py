@@ -1,0 +1,285 @@
+"""The Gaussian process averaged over its hyperparameters: scores of its calibration rows are curves in the label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Self
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from conformal_gp.answers import Block, Question
+from conformal_gp.arrays import Array, Indices
+from conformal_gp.conformal.curves import Curves, Draws, Signs
+from conformal_gp.conformal.lines import Spread, whole_lines
+from conformal_gp.conformal.search import centres
+from conformal_gp.gp.inputs import Inputs, Rows, Scaling, SymmetricScaling
+from conformal_gp.gp.kernel_families import AnyFamily, Family, StationaryFamily
+from conformal_gp.gp.mixture import Mixture
+from conformal_gp.gp.prior import HyperPrior
+from conformal_gp.gp.sampling import TrainingRows
+from conformal_gp.targets.powers import inverse_power
+from conformal_gp.threads import map_threads, slices
+
+# Entries of arrays over draws, training rows and test rows that are worked on at a time: of predictions, and of scores.
+BLOCK_ENTRIES = 2**20
+CURVE_ENTRIES = 2**18
+KEPT_SCALINGS = 8
+# The mean, and one standard deviation below and above.
+STEPS = np.array([[0.0, -1.0, 1.0]])
+
+
+@dataclass(frozen=True)
+class Averaging:
+    """What is averaged over: everything that is fixed before test rows are seen, and the draws."""
+
+    kernel: Kernel
+    """A kernel without amplitude."""
+    groups: Indices | None
+    """(d,): which length scale each input has, for kernels that are given by name; None leaves the kernel as it is."""
+    mean: str
+    linear: bool
+    """Whether there is a linear term with a proper prior."""
+    fixed_noise: float | None
+    bounded: bool
+    """Whether the rule on targets that are not positive holds."""
+    noise_unit: float | None
+    """What known noise variances are divided by; None where noise is not known."""
+    scale_inputs: bool
+    scaling: Scaling | None
+    """Scaling of the inputs by the training rows; None scales by the augmented set, or not at all."""
+    positive: bool
+    """Whether targets are given as logarithms, and the exponent of their transformation is one of the draws."""
+    theta: Array
+    """(M, p): the draws."""
+    log_ratio: Array
+    """(M,): logarithms of prior over proposal density, up to a constant."""
+
+    def family(self, X: Array, training: Array | None = None) -> Family:
+        """The kernel over scaled inputs, which are those of the training rows unless these are given."""
+        origin: Array | float = 0.0
+        if not self.scale_inputs:
+            origin = np.median(X if training is None else training, axis=0)
+        if self.groups is None:
+            return AnyFamily(self.kernel, X, origin)
+        return StationaryFamily(self.kernel, X, self.groups, origin)
+
+    def prior(self, family: Family) -> HyperPrior:
+        """Prior of the hyperparameters."""
+        return HyperPrior(
+            family.X.shape[1],
+            family.start.size,
+            family.bounds,
+            linear=self.linear,
+            fixed_noise=self.fixed_noise,
+            amplitude=self.noise_unit is not None,
+            exponent=self.positive,
+        )
+
+    def training_rows(self, inputs: Inputs, y: Array) -> TrainingRows:
+        """Training rows, with the noise that is known."""
+        return TrainingRows(self.family(inputs.X), inputs.H, y, self.known_noise(inputs.y_variance))
+
+    def known_noise(self, y_variance: Array | None) -> Array | None:
+        """Known noise variances of rows in units of the model."""
+        if y_variance is None or self.noise_unit is None:
+            return None
+        return y_variance / self.noise_unit
+
+
+class IntegratedModel:
+    """Averages over draws of the hyperparameters, with weights of the augmented set.
+
+    Parameters
+    ----------
+    averaging : Averaging
+        What is averaged over.
+    rows, y : Rows and ndarray of shape (l,)
+        Training rows; targets are about 0 and 1 in size, or logarithms about 0 where they are transformed.
+    zero : float
+        The target 0, in the same units; minus infinity where they are logarithms.
+    n_jobs : int or None
+        Threads over blocks of test rows.
+    """
+
+    difficulty: Callable[[Rows], Spread] | None = None
+    one_interval: bool = False
+
+    def __init__(self, averaging: Averaging, rows: Rows, y: Array, zero: float, n_jobs: int | None):
+        self.averaging = averaging
+        self.n_jobs = n_jobs
+        self.n_rows = y.size
+        self.calibration = np.arange(y.size)
+        self.y = y
+        self._zero = zero
+        self._rows = rows
+        self._symmetric = None
+        if averaging.scaling is None and averaging.scale_inputs:
+            self._symmetric = SymmetricScaling(rows.X, stationary=averaging.groups is not None)
+        self._scaled = lru_cache(KEPT_SCALINGS)(self._make_scaled)
+        self.inputs, self.mixture = self._scaled(self._training_key())
+
+    def _training_key(self) -> tuple[int, ...] | None:
+        return None if self._symmetric is None else tuple(self._symmetric.training_key())
+
+    def _make_scaled(self, key: tuple[int, ...] | None) -> tuple[Inputs, Mixture]:
+        """Training rows under a scaling, and the processes of all draws."""
+        plan = self.averaging
+        scaling = plan.scaling or Scaling.none(self._rows.X)
+        if key is not None and self._symmetric is not None:
+            scaling = self._symmetric.scaling(np.array(key))
+        inputs = Inputs(self._rows, scaling, plan.mean)
+        rows = plan.training_rows(inputs, self.y)
+        return inputs, Mixture(plan.prior(rows.family), rows, plan.theta)
+
+    @property
+    def draw_weights(self) -> Array:
+        """Weights of the draws given the training rows, (M,)."""
+        log_weight = self.averaging.log_ratio + self.mixture.log_likelihood
+        weight = np.exp(log_weight - log_weight.max())
+        return weight / weight.sum()
+
+    @property
+    def effective_draws(self) -> float:
+        """How many draws of equal weights are as good."""
+        return 1.0 / float((self.draw_weights**2).sum())
+
+    def among(self, calibration: Indices) -> Self:
+        """See Model: draws are weighted by all rows."""
+        other = copy(self)
+        other.calibration = calibration
+        return other
+
+    # ------------------------------------------------------------------------------------------------- test rows
+    def visit(self, new: Rows, question: Question, fill: Callable[[Block], None]) -> None:
+        """See Model."""
+        undetermined = self.inputs.new(new).undetermined
+        if undetermined.any():
+            places = np.flatnonzero(undetermined)
+            # such a test row scores 0, as calibration rows do that alone determine a coefficient
+            alone = (self.mixture.diagonal[:, self.calibration] == 0.0).any(axis=0)
+            fill(Block(places, whole_lines(places.size, alone)))
+        determined = np.flatnonzero(~undetermined)
+        if determined.size == 0:
+            return
+        blocks = self._blocks(new.take(determined))
+
+        def visit_block(block: tuple[Indices, tuple[int, ...] | None]) -> None:
+            members, key = block
+            rows = determined[members]
+            for curves, part in self._curves(new.take(rows), key):
+                fill(Block(rows[part], curves))
+
+        list(map_threads(visit_block, blocks, self.n_jobs))
+
+    def _blocks(self, new: Rows) -> list[tuple[Indices, tuple[int, ...] | None]]:
+        """Blocks of test rows that share a scaling, and its key."""
+        members: list[tuple[Indices, tuple[int, ...] | None]] = [(np.arange(len(new.X)), None)]
+        if self._symmetric is not None:
+            keys, which = np.unique(self._symmetric.keys(new.X), axis=0, return_inverse=True)
+            members = [(np.flatnonzero(which.ravel() == number), tuple(key)) for number, key in enumerate(keys)]
+        step = max(1, BLOCK_ENTRIES // (self.n_rows * len(self.averaging.theta)))
+        return [(rows[part], key) for rows, key in members for part in slices(rows.size, step) if rows.size]
+
+    def _curves(self, new: Rows, key: tuple[int, ...] | None) -> Iterator[tuple[Curves, slice]]:
+        """Scores for test rows under a scaling, in blocks of fewer rows."""
+        inputs, mixture = self._scaled(key)
+        seen = inputs.new(new)
+        prediction = mixture.predict(seen.X, seen.H, self.averaging.known_noise(seen.y_variance))
+        # what the likelihood has besides Q, times prior over proposal
+        slopes = mixture.slopes(self.n_rows + 1)
+        base = self.averaging.log_ratio - 0.5 * mixture.log_determinant
+        if mixture.parts.exponent is not None:
+            base = base + slopes * mixture.rows.y.sum()
+        ours: Indices | slice = self.calibration
+        if self.calibration.size == self.n_rows:
+            ours = slice(None)
+        for part in slices(len(new.X), max(1, CURVE_ENTRIES // (self.n_rows * base.size))):
+            draws = Draws(
+                mixture.alpha[:, ours],
+                mixture.diagonal[:, ours],
+                mixture.quadratic,
+                mixture.degrees if self.averaging.noise_unit is None else None,
+                np.repeat(base[:, None], part.stop - part.start, axis=1),
+                mixture.parts.exponent,
+                slopes,
+                prediction.weights[:, ours, part],
+                prediction.mean[:, part],
+                prediction.variance[:, part],
+            )
+            yield Curves(draws, self._signs()), part
+
+    def _signs(self) -> Signs | None:
+        if not (self.averaging.bounded or self.averaging.positive):
+            return None
+        others = np.delete(self.y, self.calibration)
+        rest = int((others <= self._zero).sum()), int((others < self._zero).sum())
+        return Signs(self._zero, self.y[self.calibration], rest)
+
+    # ----------------------------------------------------------------------------------------------- predictions
+    def centre(self, new: Rows) -> Array:
+        """See Model: the labels at which the test rows' own scores are 0."""
+        return self._at_steps(new, STEPS[:, :1])[:, 0]
+
+    def moments(self, new: Rows) -> tuple[Array, Array]:
+        """See Model; the standard deviation is half the length from one below the mean to one above."""
+        mean, low, high = self._at_steps(new, STEPS).T
+        undetermined = self.inputs.new(new).undetermined
+        return mean, np.where(undetermined, np.inf, (0.5 * (high - low)) ** 2)
+
+    def _at_steps(self, new: Rows, steps: Array) -> Array:
+        """Labels some standard deviations from the centres, (m, steps)."""
+        found = np.empty((len(new.X), steps.shape[1]))
+
+        def visit_block(block: tuple[Indices, tuple[int, ...] | None]) -> None:
+            members, key = block
+            for curves, part in self._curves(new.take(members), key):
+                found[members[part]] = curves.labels(centres(curves) + steps)
+
+        list(map_threads(visit_block, self._blocks(new), self.n_jobs))
+        return found
+
+    def covariance(self, new: Rows) -> Array:
+        """See Model: of the average over draws."""
+        weight = self.draw_weights
+        covariance = np.zeros((len(new.X), len(new.X)))
+        means = np.empty((weight.size, len(new.X)))
+        for draw, share in enumerate(weight):
+            means[draw], own = self._joint(new, draw)
+            covariance += share * own
+        middle = weight @ means
+        return covariance + (means - middle).T @ (weight[:, None] * (means - middle))
+
+    def _joint(self, new: Rows, draw: int) -> tuple[Array, Array]:
+        """Means and covariances of new targets under one draw."""
+        seen = self.inputs.new(new)
+        known = self.averaging.known_noise(seen.y_variance)
+        return self.mixture.joint(self.averaging.family(seen.X, self.inputs.X), seen.H, known, draw)
+
+    def sample(self, new: Rows, n_samples: int, rng: np.random.RandomState) -> Array:
+        """See Model: each sample is of one draw of the hyperparameters."""
+        chosen = rng.choice(self.draw_weights.size, n_samples, p=self.draw_weights)
+        samples = np.empty((len(new.X), n_samples))
+        for draw in np.unique(chosen):
+            columns = np.flatnonzero(chosen == draw)
+            values = rng.multivariate_normal(*self._joint(new, int(draw)), columns.size).T
+            if self.mixture.parts.exponent is not None:
+                values = inverse_power(values, self.mixture.parts.exponent[draw])
+            samples[:, columns] = values
+        return samples
+
+    def typical(self) -> tuple[float, float]:
+        """See Model."""
+        mixture = self.mixture
+        scale = mixture.quadratic / mixture.degrees
+        if self.averaging.noise_unit is not None:
+            scale = np.ones(scale.size)
+        variance = scale[:, None] / mixture.diagonal
+        if mixture.parts.exponent is not None:
+            # logarithms of targets change by y^-exponent where transformed ones change by 1
+            variance = variance * np.exp(-2.0 * mixture.parts.exponent[:, None] * self.y)
+        variances = self.draw_weights @ variance
+        return float(np.median(variances[self.calibration])), 1.0

@@ -1,0 +1,192 @@
+"""What tuning has decided, as numbers, and the models that are made of them and of training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from conformal_gp.answers import Answers, Model
+from conformal_gp.arrays import Array, Indices
+from conformal_gp.conformal.lines import Spread
+from conformal_gp.gp.inputs import Inputs, Rows, Scaling
+from conformal_gp.gp.kernels import multiplied
+from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior
+from conformal_gp.gp.mixture import Mixture
+from conformal_gp.gp.posterior import Posterior
+from conformal_gp.large.rows import ArrayRows, MappedRows, RowSource
+from conformal_gp.models.exact import ExactModel
+from conformal_gp.models.integrated import Averaging, IntegratedModel
+from conformal_gp.models.low_rank import LowRankModel
+from conformal_gp.targets.bounds import Bounds
+from conformal_gp.targets.difficulty import Difficulty
+from conformal_gp.targets.target import Target
+
+NO_ROWS: Indices = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """What tuning has decided; models of any rows follow from it."""
+
+    guarantee: str
+    """A sentence, in which ``{n_calibration}`` stands for the number of calibration rows."""
+    mean: str
+    target: Target
+    gamma: float = 2.0
+    tuning_rows: Indices = field(default_factory=lambda: NO_ROWS)
+    """Rows that are not calibration rows."""
+    warnings: list[str] = field(default_factory=list, compare=False)
+    """What to warn of, once, in ``fit``."""
+    # one set of hyperparameters, in units of the transformed target
+    kernel: Kernel | None = None
+    noise_variance: float = 0.0
+    scaling: Scaling | None = None
+    flat_prior: bool = True
+    """Whether the coefficients of the mean have a flat prior, or are given at their estimate."""
+    difficulty: Difficulty | None = None
+    """Location and scale of scores, learnt from tuning rows."""
+    learning: Indices = field(default_factory=lambda: NO_ROWS)
+    """Tuning rows that the difficulty was learnt from."""
+    inducing: Array | None = None
+    """Scaled inducing inputs of a low-rank process."""
+    # or draws of them
+    averaging: Averaging | None = None
+    seed: int = 0
+    """Of the draws."""
+    drawn_for: int = 0
+    """Number of rows that the draws were made for."""
+
+    def calibration(self, n_rows: int) -> Indices:
+        """Numbers of the calibration rows among so many training rows."""
+        return np.delete(np.arange(n_rows), self.tuning_rows)
+
+
+class Fitted(NamedTuple):
+    """Answers of a model, and its Gaussian process in units of the transformed target."""
+
+    answers: Answers
+    kernel: Kernel
+    noise_variance: float
+    mean_coef: Array
+    log_marginal_likelihood: float
+
+
+def fitted(tuned: Tuned, source: RowSource, n_jobs: int | None, earlier: Model | None = None) -> Fitted:
+    """Make the model of training rows; nothing is learnt.
+
+    ``earlier`` is the model of the first of these rows, if there is one: an exact process is extended.
+    """
+    side = None
+    if tuned.target.bounds is not None and tuned.target.learnt_bounds:
+        side = source.each(partial(_side, tuned.target.bounds), "targets")
+    if tuned.inducing is not None:
+        made = _low_rank(tuned, source, n_jobs)
+    elif not isinstance(source, ArrayRows):
+        raise ValueError(
+            "rows of a Dask collection need a low-rank process: leave low_rank at 'auto' or give a number."
+        )
+    elif tuned.averaging is not None:
+        made = _integrated(tuned, tuned.averaging, source, n_jobs)
+    else:
+        made = _exact(tuned, source, n_jobs, earlier)
+    model, kernel, noise_variance, mean_coef, log_marginal_likelihood = made
+    return Fitted(Answers(model, tuned.target, side), kernel, noise_variance, mean_coef, log_marginal_likelihood)
+
+
+def _side(bounds: Bounds, rows: Rows, y: Array) -> Array:
+    return bounds.side(y)
+
+
+_Made = tuple[Model, Kernel, float, Array, float]
+
+
+def _exact(tuned: Tuned, source: ArrayRows, n_jobs: int | None, earlier: Model | None) -> _Made:
+    """An exact process with one set of hyperparameters."""
+    kernel, scaling = _given(tuned)
+    rows = source.rows
+    y = tuned.target.forward(source.y)
+    inputs = Inputs(rows, scaling, tuned.mean)
+    if isinstance(earlier, ExactModel):
+        before = earlier.posterior
+        difficulty = earlier.difficulty
+    else:
+        before = None
+        difficulty = _difficulty_of(tuned, rows, y)
+    posterior = Posterior(kernel, tuned.noise_variance, inputs, y, flat_prior=tuned.flat_prior, earlier=before)
+    model = ExactModel(inputs, posterior, tuned.calibration(y.size), tuned.gamma, n_jobs, rows, difficulty)
+    mean_coef = inputs.coefficients(posterior.coefficients)
+    if mean_coef.size:
+        mean_coef[0] += tuned.target.origin
+    return model, kernel, tuned.noise_variance, mean_coef, posterior.log_marginal_likelihood
+
+
+def _given(tuned: Tuned) -> tuple[Kernel, Scaling]:
+    """Kernel and scaling of a model with one set of hyperparameters."""
+    if tuned.kernel is None or tuned.scaling is None:
+        raise ValueError("the model has draws of hyperparameters, not one set of them.")
+    return tuned.kernel, tuned.scaling
+
+
+def _difficulty_of(tuned: Tuned, rows: Rows, y: Array) -> Callable[[Rows], Spread] | None:
+    """Location and scale as a function of rows, by way of what the tuning rows predict."""
+    if tuned.difficulty is None:
+        return None
+    kernel, scaling = _given(tuned)
+    inputs = Inputs(rows.take(tuned.learning), scaling, tuned.mean)
+    posterior = Posterior(kernel, tuned.noise_variance, inputs, y[tuned.learning])
+    return partial(_spread_by_exact, tuned.difficulty, tuned.target.origin, inputs, posterior)
+
+
+def _spread_by_exact(difficulty: Difficulty, origin: float, inputs: Inputs, posterior: Posterior, rows: Rows) -> Spread:
+    return difficulty(rows.X, origin + posterior.mean(inputs.new(rows)))
+
+
+def _low_rank(tuned: Tuned, source: RowSource, n_jobs: int | None) -> _Made:
+    """A low-rank process of rows that are read in blocks."""
+    kernel, scaling = _given(tuned)
+    rows = MappedRows(source, tuned.target.forward)
+    own, y = rows.take(tuned.tuning_rows)
+    inputs = Inputs(own, scaling, tuned.mean)
+    prior = LowRankPrior(kernel, tuned.noise_variance, inputs, y, np.asarray(tuned.inducing))
+    posterior = LowRankPosterior(prior, rows.total(prior.sums, "fit"))
+    difficulty = None
+    if tuned.difficulty is not None:
+        by_tuning_rows = LowRankPosterior(prior, prior.sums(own, y))
+        difficulty = partial(_spread_by_low_rank, tuned.difficulty, by_tuning_rows)
+    model = LowRankModel(posterior, rows, tuned.tuning_rows, tuned.gamma, n_jobs, difficulty)
+    return model, kernel, tuned.noise_variance, posterior.mean_coef, posterior.log_marginal_likelihood
+
+
+def _spread_by_low_rank(difficulty: Difficulty, posterior: LowRankPosterior, rows: Rows) -> Spread:
+    return difficulty(rows.X, posterior.mean(rows))
+
+
+def _integrated(tuned: Tuned, plan: Averaging, source: ArrayRows, n_jobs: int | None) -> _Made:
+    """A process averaged over draws; kernel, noise and coefficients are at the posterior mean of the draws."""
+    target = tuned.target
+    zero = float(target.extended(np.zeros(1))[0])
+    model = IntegratedModel(plan, source.rows, target.forward(source.y), zero, n_jobs)
+    rows = model.mixture.rows
+    theta = (model.draw_weights @ plan.theta)[None]
+    prior = plan.prior(rows.family)
+    mixture = Mixture(prior, rows, theta)
+    parts = prior.parts(theta)
+    amplitude = target.unit**2
+    if parts.amplitude is not None:
+        amplitude *= float(parts.amplitude[0])
+    else:
+        amplitude *= float(mixture.quadratic[0]) / max(mixture.degrees, 1)
+    kernel = multiplied(rows.family.kernel(parts.kernel[0], float(parts.linear[0])), amplitude)
+    mean_coef = target.unit * model.inputs.coefficients(mixture.coefficients[0])
+    if mean_coef.size:
+        mean_coef[0] += target.origin
+    weight = np.exp(plan.log_ratio - plan.log_ratio.max())
+    likelihood = model.mixture.log_likelihood
+    largest = float(likelihood.max())
+    evidence = largest + float(np.log(weight @ np.exp(likelihood - largest) / weight.sum()))
+    return model, kernel, float(parts.noise[0]) * amplitude, mean_coef, evidence

@@ -1,0 +1,92 @@
+"""Which tuning method the number of rows calls for, and which rows are tuning rows.
+
+*Tuning rows* are the training rows from which everything is learnt; they predict like all others but are not ranked.
+
+=================  =====================================================  =============================================
+rows               method                                                 who is ranked
+=================  =====================================================  =============================================
+up to 500          average over hyperparameters ("integrated")            all rows
+up to 2000         split ("holdout"), exact process                three rows in ten, or all but 1000 if more
+more               split ("holdout"), low-rank process             three rows in ten, or all but 20,000 if more
+=================  =====================================================  =============================================
+
+Up to 10,000 rows the process stays exact where there is so little noise that it knows more than the low-rank one, by
+what tuning rows say of each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from conformal_gp.arrays import Array, Indices
+from conformal_gp.models.settings import Settings
+
+# Beyond so many rows the low-rank process takes over from the exact one, whose time grows with their cube. On noisy
+# rows its intervals are as narrow.
+ROWS_FOR_EXACT = 2000
+# Up to so many rows hyperparameters are averaged over; the time of that grows with their cube.
+ROWS_FOR_INTEGRATED = 500
+# Share of the rows that are ranked: more are known better at the price of what is learnt. And most tuning rows, whose
+# likelihood costs their number cubed.
+CALIBRATION_SHARE = 0.3
+MOST_TUNING_ROWS = 1000
+# One less than a multiple of this are ranked, so that levels like 80, 90 and 95% are met exactly: ranks are whole
+# numbers, and rounding them makes intervals wider. The least of them supports a level of 95%.
+STEP = 20
+
+
+def automatic(settings: Settings, n_rows: int) -> str:
+    """The tuning method that ``tuning="auto"`` stands for."""
+    return "integrated" if n_rows <= ROWS_FOR_INTEGRATED and settings.can_integrate else "holdout"
+
+
+def draw_tuning_rows(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Indices:
+    """Tuning rows: those given, or so many at random; they do not depend on the order of the rows."""
+    given = settings.tuning_rows
+    if isinstance(given, np.ndarray):
+        return given
+    n_rows, n_inputs = X.shape
+    if given is None:
+        size = max(n_rows - calibration_size(n_rows), fewest_tuning_rows(settings.mean, n_inputs))
+    else:
+        size = given
+    places = drawn(settings.mean, size, n_rows, n_inputs, rng)
+    return np.sort(content_order(X, y)[places])
+
+
+def content_order(X: Array, y: Array) -> Indices:
+    """Rows in an order that their values determine.
+
+    >>> content_order(np.array([[2.0], [1.0], [1.0]]), np.array([0.0, 5.0, 4.0]))
+    array([2, 1, 0])
+    """
+    return np.lexsort((y, *X.T[::-1]))
+
+
+def calibration_size(n_rows: int, most_tuning_rows: int = MOST_TUNING_ROWS) -> int:
+    """Default number of calibration rows; with very few rows, half of them.
+
+    >>> [calibration_size(n) for n in (20, 45, 60, 100, 400, 2000)]
+    [10, 19, 19, 39, 119, 999]
+    """
+    share = max(CALIBRATION_SHARE, 1.0 - most_tuning_rows / n_rows)
+    most = -(-n_rows // 2) if n_rows < 2 * STEP else n_rows
+    return min(max(STEP, round(share * n_rows / STEP) * STEP) - 1, most)
+
+
+def fewest_tuning_rows(mean: str, n_inputs: int) -> int:
+    """Fewest tuning rows that determine the mean function, with three to spare."""
+    return {"zero": 0, "constant": 1, "linear": 1 + n_inputs}[mean] + 3
+
+
+def drawn(mean: str, size: int, n_rows: int, n_inputs: int, rng: np.random.RandomState) -> Indices:
+    """Tuning rows at random, ascending; an error if they are too few for the mean function, or all rows."""
+    fewest = fewest_tuning_rows(mean, n_inputs)
+    if size < fewest:
+        raise ValueError(f"tuning_rows must be at least {fewest} with mean={mean!r} and {n_inputs} inputs, got {size}.")
+    if size >= n_rows:
+        raise ValueError(
+            f"mean={mean!r} has {fewest - 3} coefficients and needs {fewest} tuning rows, which leaves no calibration "
+            f"rows of n_samples={n_rows}; use mean='constant' or mean='zero'."
+        )
+    return np.sort(rng.permutation(n_rows)[:size])

@@ -1,0 +1,416 @@
+"""Predictions, intervals, sets and p-values of a fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from conformal_gp.answers import Answers
+from conformal_gp.arrays import Array, Mask
+from conformal_gp.calibration import (
+    Groups,
+    GroupsLike,
+    Part,
+    RatioLike,
+    TestRows,
+    as_given,
+    check_ratios,
+    effective_rows,
+    split_ratio,
+)
+from conformal_gp.conformal.levels import read_levels
+from conformal_gp.frames import Encoding, encoded_inputs
+from conformal_gp.gp.inputs import Rows
+from conformal_gp.large.rows import RowSource
+from conformal_gp.models.tuned import Tuned
+from conformal_gp.validation import beyond, check_known_noise, check_labels, warn_beyond
+
+
+class Predictions:
+    """Predict methods that compare labels by their scores; ``fit`` of the regressor sets what they need."""
+
+    input_range_: Array
+    n_features_in_: int
+    target_transform_: Any
+    _tuned: Tuned
+    _answers: Answers
+    _group_answers: list[Answers]
+    _source: RowSource
+    _groups: Groups | None = None
+    _encoding: Encoding | None = None
+    _frame: str | None = None
+    _has_y_variance: bool = False
+
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        return_cov: bool = False,
+        y_variance: ArrayLike | None = None,
+    ) -> Array | tuple[Array, Array]:
+        """Point predictions, which lie in every interval, and the Gaussian process' own uncertainty.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Test inputs.
+        return_std : bool, default=False
+            Also return the standard deviation of a new observation under the Gaussian process, noise included.
+        return_cov : bool, default=False
+            Also return the covariance matrix of new observations under the Gaussian process, noise included; not with
+            ``return_std``, nor with a transformed target.
+        y_variance : array-like of shape (n_samples,) or None, default=None
+            Known noise variance of each test row, as in :meth:`predict_interval`; predictions do not need it.
+
+        Returns
+        -------
+        prediction : ndarray of shape (n_samples,)
+            The value whose p-value is 1: the predictive mean, or with a difficulty the middle that it expects. Of a
+            transformed target, that of the transformed target, transformed back.
+        std : ndarray of shape (n_samples,)
+            Standard deviations; only with ``return_std``. Of a transformed target, half the length of the interval from
+            one standard deviation below the transformed mean to one above, transformed back.
+        cov : ndarray of shape (n_samples, n_samples)
+            Covariances of new observations given the training rows; only with ``return_cov``.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
+        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
+        >>> mean, std = model.predict([[1.0], [3.0]], return_std=True)
+        >>> mean.round(3), std.round(3)
+        (array([ 0.802, -0.333]), array([0.424, 0.84 ]))
+        """
+        rows = self._checked_test_rows(X, y_variance, needs_variance=return_std or return_cov)
+        prediction = self._answers.predict(rows)
+        if return_cov:
+            transformation = self._tuned.target.transformation
+            if return_std or transformation is not None:
+                raise ValueError(
+                    "return_cov=True cannot be combined with return_std=True or a transformed target: got "
+                    f"return_std={return_std!r} and the transformation {transformation!r}. sample_y draws such targets, "
+                    "and target_transform=None leaves the target as it is."
+                )
+            return prediction, self._answers.covariance(rows)
+        if return_std:
+            return prediction, self._answers.standard_deviation(rows)
+        return prediction
+
+    def predict_interval(
+        self,
+        X: ArrayLike,
+        confidence_level: float | ArrayLike = 0.95,
+        tails: str = "joint",
+        y_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+        likelihood_ratio: RatioLike = None,
+    ) -> Array:
+        """Prediction intervals: the convex hull of each row's region, or the part between two one-sided bounds.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Test inputs.
+        confidence_level : float or sequence of floats, default=0.95
+            Level or levels, each strictly between 0 and 1.
+        tails : {"joint", "equal"}, default="joint"
+            "joint" is the hull of the region of absolute scores. "equal" takes the lower and the upper bound of signed
+            scores at half of delta each: labels miss it on either side with probability at most delta / 2. Such
+            intervals follow skewed noise, and need twice as many rows.
+        y_variance : array-like of shape (n_samples,) or None, default=None
+            Known noise variance of each test row's label. Needed if ``fit`` was given those of the training rows, else
+            an error.
+        groups : array-like of shape (n_samples,), callable, str or None, default=None
+            Groups of the test rows, as ``fit`` takes them: each row is ranked among the training rows of its group.
+            None takes the function or the column that ``fit`` was given. An error if ``fit`` was given no groups.
+        likelihood_ratio : callable, pair of arrays or None, default=None
+            Density of the test inputs over that of the training inputs, up to a factor: a function of X, or ratios of
+            the training rows and of the test rows. Rows are then weighted by it, and coverage is exact for test rows of
+            another distribution of inputs. Ends are infinite where a test row's ratio is more than delta of the sum.
+
+        Returns
+        -------
+        intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels)
+            Lower and upper ends; three-dimensional when a sequence of levels is given. Ends are infinite where the
+            training rows cannot support the level, and equal where the region is empty.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> X = np.linspace(0, 3, 40)[:, None]
+        >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0])
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.01, scale_inputs=False).fit(X, y)
+        >>> model.predict_interval([[1.0], [2.0]], confidence_level=0.9).round(2)
+        array([[ 0.8 ,  1.02],
+               [-0.87, -0.65]])
+        >>> model.predict_interval([[1.0]], confidence_level=[0.8, 0.9]).shape
+        (1, 2, 2)
+        >>> model.predict_interval([[1.0]], confidence_level=0.9, tails="equal").round(2)
+        array([[0.8 , 1.01]])
+        """
+        rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
+        levels, single = read_levels(confidence_level)
+        if tails not in ("joint", "equal"):
+            raise ValueError(f"tails must be 'joint' or 'equal', got {tails!r}.")
+        each = levels if tails == "joint" else [(1 + level) / 2 for level in levels]
+        rows.warn_where_infinite("confidence_level", zip(levels, each, strict=True), "intervals")
+        intervals = rows.intervals(each) if tails == "joint" else rows.bounds(each, each).reshape(-1, 2, len(levels))
+        return intervals[:, :, 0] if single else intervals
+
+    def predict_set(
+        self,
+        X: ArrayLike,
+        confidence_level: float = 0.95,
+        y_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+        likelihood_ratio: RatioLike = None,
+    ) -> list[Array]:
+        """Exact prediction regions, holes and all.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Test inputs.
+        confidence_level : float, default=0.95
+            One level strictly between 0 and 1.
+        y_variance, groups, likelihood_ratio
+            As in :meth:`predict_interval`.
+
+        Returns
+        -------
+        regions : list of ndarrays of shape (n_pieces, 2)
+            For each row the closure of its region, as sorted, disjoint, closed intervals. With ``gamma=2`` and without
+            a difficulty there is always one where hyperparameters are fixed or tuned. Where they are averaged over
+            (``tuning_`` is "integrated") regions are searched on a grid of labels, which is a third of a standard
+            deviation wide near the prediction: smaller gaps are not found, and ends are put out by up to 1e-4 standard
+            deviations.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
+        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
+        >>> [region.round(2) for region in model.predict_set([[1.0]], confidence_level=0.5)]
+        [array([[0.51, 1.22]])]
+        """
+        rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
+        levels, single = read_levels(confidence_level)
+        if not single:
+            raise ValueError(f"confidence_level must be one number for predict_set, got {confidence_level!r}.")
+        rows.warn_where_infinite("confidence_level", [(levels[0], levels[0])], "regions")
+        return rows.sets(levels[0])
+
+    def predict_p(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        smoothing: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        y_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+        likelihood_ratio: RatioLike = None,
+    ) -> Array:
+        """p-values of labels: how well each fits in with the training rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Test inputs.
+        y : array-like of shape (n_samples,)
+            One candidate label for each row.
+        smoothing : bool, default=False
+            Break ties at random: p-values of true labels are then exactly uniform, where without they are a little
+            larger.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the tie breaks.
+        y_variance, groups, likelihood_ratio
+            As in :meth:`predict_interval`.
+
+        Returns
+        -------
+        p : ndarray of shape (n_samples,)
+            The label ``y[i]`` is in the region of level ``1 - delta`` of ``X[i]`` exactly when ``p[i] > delta``
+            (without smoothing). Ends of regions count as inside, up to rounding, or up to 1e-4 standard deviations
+            where hyperparameters are averaged over.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
+        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
+        >>> model.predict_p([[1.0], [1.0]], [0.8, 5.0])
+        array([1.  , 0.25])
+        """
+        rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
+        labels = check_labels(y, rows.new.X)
+        ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else None
+        return rows.shares(labels, ties)
+
+    def effective_rows(self, likelihood_ratio: RatioLike) -> float | dict[Any, float]:
+        r"""Effective number of calibration rows under a likelihood ratio.
+
+        Parameters
+        ----------
+        likelihood_ratio : callable or pair of arrays
+            As in :meth:`predict_interval`; of a pair, only the training rows' ratios are used.
+
+        Returns
+        -------
+        n_effective : float, or dict from group to float
+            :math:`(\sum w)^2 / \sum w^2` over the calibration rows; of each group, where ``fit`` was given groups. With
+            equal ratios it is their number, and it falls to 1 as one row outweighs the others.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+        >>> model.effective_rows(lambda X: X[:, 0])
+        1.8
+        """
+        check_is_fitted(self)
+        weights = self._training_ratios(split_ratio(likelihood_ratio)[0])
+        if self._groups is None:
+            return effective_rows(weights[self._answers.calibration])
+        found = [effective_rows(weights[answers.calibration]) for answers in self._group_answers]
+        return dict(zip(self._groups.labels, found, strict=True))
+
+    def beyond_training(self, X: ArrayLike) -> Mask:
+        """Find inputs outside the training range, where intervals rely on the model alone.
+
+        An input is outside if it is below the least value of the training rows, or above the greatest, by more than a
+        tenth of the distance between the two. Predictions for such rows come with an
+        :class:`~conformal_gp.ExtrapolationWarning`. Rows that are unusual in combination only are not found.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Test inputs.
+
+        Returns
+        -------
+        beyond : ndarray of bool of shape (n_samples, n_features)
+            True where the input is out of range; use ``.any(axis=1)`` per row.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+        >>> model.beyond_training([[2.1], [2.3]]).tolist()
+        [[False], [True]]
+        """
+        return beyond(self._checked_inputs(X), self.input_range_)
+
+    # --------------------------------------------------------------------------------------------------- test rows
+    def _test_rows(self, X: Any, y_variance: Any, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows:
+        """Test rows for a method that a user called, with the calibration rows that each is compared with."""
+        new = self._checked_test_rows(X, y_variance, stacklevel=4)
+        parts = self._parts(X, groups, len(new.X))
+        if likelihood_ratio is None:
+            return TestRows(new, parts)
+        training, test = split_ratio(likelihood_ratio)
+        weights = self._training_ratios(training)
+        own = check_ratios(test(X) if callable(test) else test, len(new.X), "test")
+        # ratios that are equal become 1, without rounding
+        unit = max(weights[self._answers.calibration].max(), own.max())
+        return TestRows(new, [part.weighted(weights, own, unit) for part in parts])
+
+    def _parts(self, X: Any, groups: GroupsLike, n_new: int) -> list[Part]:
+        """Test rows by their groups, or in one part."""
+        self._need_groups(groups)
+        if self._groups is None:
+            return [Part("the model", self._answers, np.arange(n_new))]
+        codes = self._groups.of(X, groups, n_new)
+        return [
+            Part(f"group {self._groups.labels[code]!r}", self._group_answers[code], np.flatnonzero(codes == code))
+            for code in np.unique(codes)
+        ]
+
+    def _need_groups(self, groups: GroupsLike) -> None:
+        """Refuse groups of other rows where the training rows have none."""
+        if self._groups is None and groups is not None:
+            raise ValueError("groups was given, but fit was called without groups.")
+
+    def _set_answers(self, answers: Answers) -> None:
+        """Keep answers, and those by the calibration rows of each group."""
+        self._answers = answers
+        self._group_answers = []
+        if self._groups is not None:
+            codes = self._groups.codes[answers.calibration]
+            self._group_answers = [
+                answers.among(answers.calibration[codes == code]) for code in range(len(self._groups.labels))
+            ]
+
+    @property
+    def _most_calibration(self) -> int:
+        """Most calibration rows that a test row is compared with."""
+        return max((each.n_calibration for each in self._group_answers), default=self._answers.n_calibration)
+
+    def _training_ratios(self, ratio: Any) -> Array:
+        """Likelihood ratios of all training rows, from a function of X or as they are given."""
+        if not callable(ratio):
+            ratios = check_ratios(ratio, self._source.n_rows, "training")
+        elif self._encoding is not None or (self._groups is not None and self._groups.left_out is not None):
+            raise ValueError(
+                "likelihood_ratio must be a pair of arrays, for the training rows and for the test rows, as fit was "
+                "given a frame with columns that are not numbers, which the model does not keep."
+            )
+        else:
+            ratios = self._source.each(_ratios_of(ratio, self._input_names(), self._frame), "likelihood ratios")
+        if not ratios[self._answers.calibration].any():
+            raise ValueError(
+                "likelihood_ratio is 0 for all calibration rows: training and test distributions do not overlap."
+            )
+        return ratios
+
+    def _input_names(self) -> NDArray[Any] | None:
+        """Names of the inputs, where columns had names."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is None or self._encoding is None:
+            return names
+        return np.array(self._encoding.names(names), dtype=object)
+
+    def _checked_inputs(self, X: Any) -> Array:
+        check_is_fitted(self)
+        if self._groups is not None:
+            X = self._groups.inputs(X)
+        if hasattr(X, "__dask_graph__"):
+            X = X.compute()
+        return encoded_inputs(self, X, reset=False)
+
+    def _checked_test_rows(
+        self, X: Any, y_variance: Any = None, needs_variance: bool = True, stacklevel: int = 3
+    ) -> Rows:
+        """Test rows for a method that a user called; warns of those outside the training range."""
+        rows = self._checked_rows(X, y_variance, needs_variance)
+        warn_beyond(rows.X, self.input_range_, self._input_names(), stacklevel=stacklevel)
+        return rows
+
+    def _checked_rows(self, X: Any, y_variance: Any, needs_variance: bool = True) -> Rows:
+        """Rows like the training rows."""
+        inputs = self._checked_inputs(X)
+        if self._has_y_variance and y_variance is None and needs_variance:
+            raise ValueError("y_variance is needed, one for each row: fit was given those of the training rows.")
+        if y_variance is not None and not self._has_y_variance:
+            raise ValueError("y_variance was given, but fit was called without it.")
+        if y_variance is None:
+            return Rows(inputs)
+        return Rows(inputs, check_known_noise(y_variance, inputs))
+
+
+def _ratios_of(ratio: Callable[[Any], Any], names: Any, frame: str | None) -> Callable[[Rows, Array], Array]:
+    """A function of training rows that a cluster can get without the model."""
+
+    def ratios(rows: Rows, y: Array) -> Array:
+        return check_ratios(ratio(as_given(rows.X, names, frame)), y.size, "training")
+
+    return ratios

@@ -1,1 +1,0 @@
-"""From a fitted Gaussian process, or several, to regions and p-values of new rows."""

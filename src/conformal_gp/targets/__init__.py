@@ -1,0 +1,1 @@
+"""Targets: transformation, bounds, and the local scale of their residuals."""

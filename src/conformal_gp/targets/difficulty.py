@@ -1,0 +1,104 @@
+r"""Difficulty: where, and how widely, labels lie about what the process predicts, learnt from tuning rows.
+
+With hyperparameters learnt from n tuning rows, row i's transformed label has leave-one-out mean
+:math:`\mu_i = z_i - \alpha_i / P_{ii}` and standard deviation :math:`\sigma_i = P_{ii}^{-1/2}`. Its standardised
+residual :math:`e_i = \alpha_i \sigma_i` would be standard normal if the process were right. The *difficulty* is a
+regression of the :math:`e_i` on inputs and prediction: quantile regressions at 5% and 95% give a location c(x), halfway
+between them, and a scale g(x), half their distance; a regression of :math:`|e_i|` gives a scale only. Scores are then
+:math:`|e - c(x)| / g(x)`. Any functions that come from tuning rows alone may stand there: calibration rows and test row
+stay exchangeable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from conformal_gp.arrays import Array
+from conformal_gp.conformal.lines import Spread
+from conformal_gp.threads import one_blas_thread
+
+# Quantiles of standardised residuals that the default regresses.
+QUANTILES = (0.05, 0.95)
+# Scales are at most this factor below and above that of all rows together.
+MOST_DIFFICULT = 10.0
+
+
+class LeftOut(NamedTuple):
+    """Leave-one-out predictions of n tuning rows, in units of the transformed labels."""
+
+    mean: Array
+    deviation: Array
+    residual: Array
+    """Standardised residuals."""
+
+    @classmethod
+    def of(cls, alpha: Array, diagonal: Array, z: Array) -> LeftOut:
+        """From weighted residuals and inverse variances; nothing is known of a row that determines a coefficient."""
+        deviation = np.where(diagonal == 0.0, 1.0, diagonal) ** -0.5
+        return cls(z - alpha * deviation**2, deviation, alpha * deviation)
+
+    @property
+    def error(self) -> Array:
+        """Absolute residuals."""
+        return np.abs(self.residual) * self.deviation
+
+    def take(self, rows: Any) -> LeftOut:
+        """Some of the rows."""
+        return LeftOut(*(part[rows] for part in self))
+
+
+@dataclass(frozen=True)
+class Difficulty:
+    """A fitted regression of standardised residuals: their size, or their lower and upper quantiles."""
+
+    regressors: tuple[Any, ...]
+    """One of the size, or two of the quantiles."""
+    typical: float
+    """Scale of all rows together."""
+    centred: bool = True
+    """Whether scores are measured from the location."""
+
+    @property
+    def fitted(self) -> Any:
+        """The fitted regressor, or the pair of them."""
+        return self.regressors[0] if len(self.regressors) == 1 else self.regressors
+
+    @classmethod
+    def learn(cls, regressor: Any, X: Array, left_out: LeftOut) -> Difficulty:
+        """Fit a clone of a regressor of the size, or quantiles by default ("auto"), to tuning rows."""
+        features, residual = _features(X, left_out.mean), left_out.residual
+        with one_blas_thread():
+            if regressor == "auto":
+                low, high = np.quantile(residual, QUANTILES)
+                pair = tuple(quantile_regressor(q).fit(features, residual) for q in QUANTILES)
+                return cls(pair, float(high - low) / 2.0 or 1.0)
+            typical = float(np.abs(residual).mean()) or 1.0
+            sizes = np.maximum(np.abs(residual), 1e-3 * typical)  # a gamma distribution has no zeros
+            return cls((clone(regressor).fit(features, sizes),), typical)
+
+    def __call__(self, X: Array, prediction: Array) -> Spread:
+        """Location and scale of rows, from their inputs and what tuning rows predict there."""
+        with one_blas_thread():
+            found = [np.asarray(one.predict(_features(X, prediction)), dtype=np.float64) for one in self.regressors]
+        low, high = found if len(found) == 2 else (-found[0].ravel(), found[0].ravel())
+        location = (low + high) / 2.0 if self.centred else np.zeros(low.size)
+        scale = np.clip((high - low) / 2.0, self.typical / MOST_DIFFICULT, self.typical * MOST_DIFFICULT)
+        return Spread(location, scale)
+
+
+def _features(X: Array, prediction: Array) -> Array:
+    return np.column_stack([X, prediction])
+
+
+def quantile_regressor(quantile: float) -> Any:
+    """Small boosted trees for a quantile."""
+    from sklearn.ensemble import HistGradientBoostingRegressor  # takes a third of a second to import
+
+    return HistGradientBoostingRegressor(
+        loss="quantile", quantile=quantile, max_iter=30, learning_rate=0.1, max_leaf_nodes=8, min_samples_leaf=40,
+        l2_regularization=5.0, early_stopping=False, random_state=0,
+    )  # fmt: skip

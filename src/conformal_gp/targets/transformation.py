@@ -1,0 +1,261 @@
+r"""Increasing maps of labels: a process of mapped labels, whose answers are mapped back.
+
+A map that is fixed beforehand, or learnt from rows that are not ranked, keeps every ranking of labels, and so the
+guarantee: the region of the mapped label, mapped back, holds the label whenever it holds the mapped one.
+
+Ends that lie beyond the range of a map become the end of its domain: no label is there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from conformal_gp.arrays import Array, Mask
+from conformal_gp.validation import check_squares
+
+# How far a label may be from itself, mapped and mapped back, relative to the largest label.
+ROUND_TRIP = 1e-6
+
+
+class Transformation(ABC):
+    """An increasing map of labels."""
+
+    name: str
+    """What the map is called in messages."""
+    accepts: str
+    """Which labels it takes."""
+    _label: float = 1.0
+    """A label that it takes."""
+
+    @abstractmethod
+    def _inside(self, y: Array) -> Mask:
+        """Which labels the map takes."""
+
+    @abstractmethod
+    def _forward(self, y: Array) -> Array:
+        """Labels that it takes, mapped."""
+
+    @abstractmethod
+    def backward(self, z: Array) -> Array:
+        """Any mapped values, infinite ones among them, as labels."""
+
+    def forward(self, y: Array) -> Array:
+        """Labels, mapped; a ValueError names the first that the map does not take."""
+        inside = self._inside(y)
+        if not inside.all():
+            row = int(np.argmin(inside))
+            raise ValueError(
+                f"y has {y[row]:g} in row {row}, and target_transform={self.name} takes {self.accepts}; add a constant to all "
+                "labels, leave such rows out, or give target_transform='yeo-johnson', which takes any label."
+            )
+        z = self._forward(y)
+        check_squares(f"y after target_transform={self.name}", z)
+        return z
+
+    def extended(self, y: Array) -> Array:
+        """Any labels, mapped: those beyond the domain to infinity, on their side."""
+        inside = self._inside(y)
+        return np.where(inside, self._forward(np.where(inside, y, self._label)), np.copysign(np.inf, y - self._label))
+
+
+@dataclass(frozen=True)
+class BoxCox(Transformation):
+    r"""Box and Cox's powers, :math:`(y^\lambda - 1) / \lambda`, and the logarithm at :math:`\lambda = 0`.
+
+    Below ``cut``, if that is positive, the map goes on along its tangent: it then takes any label. This serves where no
+    one has said that labels are positive.
+
+    Examples
+    --------
+    >>> BoxCox(0.0).forward(np.array([1.0, np.e])), BoxCox(0.0).backward(np.array([-np.inf, 0.0]))
+    (array([0., 1.]), array([0., 1.]))
+    >>> BoxCox(0.5, cut=1.0).forward(np.array([-1.0, 4.0]))
+    array([-2.,  2.])
+    """
+
+    exponent: float
+    cut: float = 0.0
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """See Transformation."""
+        return {0.0: "'log'", 0.5: "'sqrt'"}.get(self.exponent, "'box-cox'")
+
+    @property
+    def accepts(self) -> str:  # type: ignore[override]
+        """See Transformation."""
+        return "labels of at least 0" if self.exponent == 0.5 else "labels above 0"
+
+    def _inside(self, y: Array) -> Mask:
+        if self.cut > 0.0:
+            return np.ones(y.shape, dtype=bool)
+        return y >= 0.0 if self.exponent == 0.5 else y > 0.0
+
+    def _forward(self, y: Array) -> Array:
+        power = self._power(np.maximum(y, self.cut))
+        if self.cut == 0.0:
+            return power
+        return power + np.minimum(y - self.cut, 0.0) * self.cut ** (self.exponent - 1.0)
+
+    def _power(self, y: Array) -> Array:
+        if self.exponent == 0.0:
+            return np.log(y)
+        return (y**self.exponent - 1.0) / self.exponent
+
+    def _root(self, z: Array) -> Array:
+        return np.maximum(1.0 + self.exponent * z, 0.0) ** (1.0 / self.exponent)
+
+    def backward(self, z: Array) -> Array:
+        """See Transformation."""
+        with np.errstate(over="ignore", divide="ignore"):
+            y = np.exp(z) if self.exponent == 0.0 else self._root(z)
+        if self.cut == 0.0:
+            return y
+        at_cut = self._power(np.array(self.cut))
+        return np.where(z < at_cut, self.cut + (z - at_cut) * self.cut ** (1.0 - self.exponent), y)
+
+
+# Logarithms of targets that are distinguished, relative to the origin; beyond, targets are 0 and infinite.
+SMALLEST_LOG = -60.0
+LARGEST_LOG = 300.0
+
+
+@dataclass(frozen=True)
+class Logarithms(Transformation):
+    """Logarithms less an origin: targets of a model that averages over the exponent of a power transformation.
+
+    Examples
+    --------
+    >>> Logarithms(0.0).extended(np.array([1.0, -2.0])), Logarithms(0.0).backward(np.array([-80.0, 0.0, 400.0]))
+    (array([  0., -inf]), array([ 0.,  1., inf]))
+    """
+
+    origin: float
+    name = "'box-cox'"
+    accepts = "labels above 0"
+
+    def _inside(self, y: Array) -> Mask:
+        return y > 0.0
+
+    def _forward(self, y: Array) -> Array:
+        return np.log(y) - self.origin
+
+    def backward(self, z: Array) -> Array:
+        """See Transformation."""
+        with np.errstate(over="ignore"):
+            y = np.exp(z + self.origin)
+        return np.where(z <= SMALLEST_LOG, 0.0, np.where(z >= LARGEST_LOG, np.inf, y))
+
+
+@dataclass(frozen=True)
+class YeoJohnson(Transformation):
+    r"""Yeo and Johnson's powers of labels in some unit, exponents from 0 to 2: they take any label.
+
+    With :math:`x = y / \text{unit}` it is :math:`((1 + x)^\lambda - 1) / \lambda` for :math:`x \ge 0` and
+    :math:`-((1 - x)^{2 - \lambda} - 1) / (2 - \lambda)` below, each a logarithm where its exponent is 0.
+
+    Examples
+    --------
+    >>> YeoJohnson(0.0, unit=2.0).forward(np.array([-2.0, 0.0, 2.0 * (np.e - 1.0)]))
+    array([-1.5,  0. ,  1. ])
+    """
+
+    exponent: float
+    unit: float = 1.0
+    name = "'yeo-johnson'"
+    accepts = "any label"
+
+    def _inside(self, y: Array) -> Mask:
+        return np.ones(y.shape, dtype=bool)
+
+    def _forward(self, y: Array) -> Array:
+        x = y / self.unit
+        return np.where(x >= 0.0, _power(np.abs(x), self.exponent), -_power(np.abs(x), 2.0 - self.exponent))
+
+    def backward(self, z: Array) -> Array:
+        """See Transformation."""
+        size = np.abs(z)
+        x = np.where(z >= 0.0, _root(size, self.exponent), -_root(size, 2.0 - self.exponent))
+        return self.unit * x
+
+
+def _power(x: Array, exponent: float) -> Array:
+    """((1 + x)^exponent - 1) / exponent without loss of digits, x >= 0."""
+    logarithm = np.log1p(x)
+    return logarithm if exponent == 0.0 else np.expm1(exponent * logarithm) / exponent
+
+
+def _root(z: Array, exponent: float) -> Array:
+    """The inverse of :func:`_power`."""
+    with np.errstate(over="ignore"):
+        return np.expm1(z if exponent == 0.0 else np.log1p(exponent * z) / exponent)
+
+
+class Functions(Transformation):
+    """A user's pair of functions: a monotone map, and its inverse.
+
+    Where the second is not the inverse of the first, as squares are not of roots at negative numbers, ends are
+    infinite.
+
+    Parameters
+    ----------
+    functions : tuple of two callables
+        From arrays of labels to arrays of the same shape, and back. Both must be increasing, or both decreasing.
+    y : ndarray of shape (n,)
+        Some labels, on which they are checked.
+
+    Examples
+    --------
+    >>> roots = Functions((np.sqrt, np.square), np.array([1.0, 4.0, 9.0]))
+    >>> roots.backward(np.array([-1.0, 2.0]))
+    array([-inf,   4.])
+    """
+
+    name = "(forward, backward)"
+    accepts = "labels that forward maps to numbers"
+
+    def __init__(self, functions: tuple[Callable[[Array], Any], Callable[[Array], Any]], y: Array):
+        self._functions = functions
+        self._sign = 1.0
+        self.forward(y)  # where it is out of the domain, the row is told
+        ordered = np.unique(y)
+        z = self._forward(ordered)
+        if z[-1] < z[0]:
+            self._sign, z = -1.0, -z
+        self._label, self._mapped = float(ordered[z.size // 2]), float(z[z.size // 2])
+        if (np.diff(z) < 0.0).any():
+            raise ValueError(
+                "target_transform must be a pair of monotone functions; forward rises and falls on these labels."
+            )
+        off = np.abs(self._back(z) - ordered)
+        if not (off <= ROUND_TRIP * np.abs(ordered).max()).all():
+            worst = ordered[int(np.argmax(np.where(np.isnan(off), np.inf, off)))]
+            raise ValueError(
+                f"target_transform must be a pair of functions that are each other's inverse; backward(forward({worst:g})) is "
+                f"{self._back(self._forward(np.array([worst])))[0]:g}."
+            )
+
+    def _inside(self, y: Array) -> Mask:
+        return np.isfinite(self._forward(y))
+
+    def _forward(self, y: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return self._sign * np.asarray(self._functions[0](y), dtype=np.float64)
+
+    def _back(self, z: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(self._functions[1](self._sign * z), dtype=np.float64)
+
+    def backward(self, z: Array) -> Array:
+        """See Transformation."""
+        y = self._back(z)
+        again = self._forward(y)
+        with np.errstate(invalid="ignore"):
+            inverse = (again == z) | (np.abs(again - z) <= ROUND_TRIP * (1.0 + np.abs(z)))
+            same_side = np.where(z < self._mapped, y <= self._label, y >= self._label)
+        return np.where(inverse & same_side, y, np.where(z < self._mapped, -np.inf, np.inf))

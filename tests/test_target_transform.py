@@ -1,0 +1,228 @@
+"""Labels on their own scale: every answer is that of a model of mapped labels, mapped back, and stays exact."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+import bags
+from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+from conformal_gp.saving import dumps as saved
+from conformal_gp.saving import loads as loaded
+from conformal_gp.targets.transformation import BoxCox, Functions, YeoJohnson
+from noisy_rows import in_turn
+
+LOG = (np.log, np.exp)
+SPARSE = {"n_inducing": 8, "tuning_rows": np.arange(12), "n_restarts": 0, "random_state": 0}
+FIXED = {"tuning": "fixed", "noise_variance": 0.1, "scale_inputs": False}
+HOLDOUT = {"tuning": "holdout", "tuning_rows": np.arange(12), "n_restarts": 0}
+MODELS = {
+    "integrated": (ConformalGPRegressor, {"tuning": "integrated"}),
+    "gamma inf": (ConformalGPRegressor, {"gamma": np.inf, **HOLDOUT}),
+    "fixed": (ConformalGPRegressor, FIXED),
+    "holdout": (ConformalGPRegressor, HOLDOUT),
+    "train": (ConformalGPRegressor, {"tuning": "train", "n_restarts": 0, "ard": False, "mean": "zero"}),
+    "sparse": (SparseConformalGPRegressor, SPARSE),
+}
+
+
+def rows(seed=0, n=24):
+    """Positive labels whose noise is in proportion."""
+    X, y = bags.noisy(np.random.default_rng(seed), n)
+    return X, np.exp(y)
+
+
+def made(name, **options):
+    regressor, given = MODELS[name]
+    return regressor(**{**given, **options})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_answer_is_mapped_back(name):
+    X, y = rows()
+    new, labels = X[:5] + 0.3, y[:5] * 1.2
+    one, other = made(name, target_transform="log").fit(X, y), made(name, target_transform=None, y_bounds=None).fit(X, np.log(y))
+    mean, std = other.predict(new, return_std=True)
+    close = {"rtol": 1e-2 if name in ("gamma inf", "holdout", "sparse") else 1e-7}  # a search stops at some tolerance
+    np.testing.assert_allclose(one.predict(new), np.exp(mean), **close)
+    spread = 0.5 * (np.exp(mean + std) - np.exp(mean - std))
+    np.testing.assert_allclose(one.predict(new, return_std=True), [np.exp(mean), spread], **close)
+    for method, asked in [
+        ("predict_interval", ([0.5, 0.8],)),
+        ("predict_interval", (0.8, "equal")),
+        ("predict_quantiles", ([0.1, 0.3, 0.8],)),
+        ("predict_bound", (0.8,)),
+    ]:
+        found, expected = (getattr(model, method)(new, *asked) for model in (one, other))
+        np.testing.assert_allclose(found, np.exp(expected), **close)
+    for ours, theirs in zip(one.predict_set(new, 0.7), other.predict_set(new, 0.7), strict=True):
+        np.testing.assert_allclose(ours, np.exp(theirs), **close)
+    np.testing.assert_array_equal(one.predict_p(new, labels), other.predict_p(new, np.log(labels)))
+    np.testing.assert_array_equal(one.predict_cdf(new, labels), other.predict_cdf(new, np.log(labels)))
+    ours, theirs = one.predict_distribution(new), other.predict_distribution(new)
+    upper = np.quantile(theirs.steps, 0.9, axis=1, method="nearest")
+    assert np.quantile(ours.steps, 0.9, axis=1, method="nearest") == pytest.approx(np.exp(upper), rel=1e-2)
+    np.testing.assert_array_equal(ours.cdf(labels), theirs.cdf(np.log(labels)))
+
+
+@pytest.mark.parametrize(
+    ("name", "target_transform"),
+    [("integrated", "log"), ("integrated", "box-cox"), ("holdout", "yeo-johnson"), ("sparse", "auto")],
+)
+def test_p_values_of_a_bag_are_a_permutation(name, target_transform):
+    first = 0 if name == "integrated" else 24
+    X, y = rows(sum(map(ord, name + target_transform)), 30 if first else 8)
+    regressor, options = MODELS[name]
+    found = in_turn(regressor, {**options, "target_transform": target_transform}, X, y, first=first)
+    assert (np.sort(found) >= np.arange(1, found.size + 1) - 1e-9).all()
+    assert bags.is_permutation(found)
+
+
+@pytest.mark.parametrize(("name", "target_transform"), [("holdout", "auto"), ("sparse", "yeo-johnson")])
+def test_maps_are_learnt_from_design_rows_alone(name, target_transform):
+    X, y = rows(n=40)
+    options = {"target_transform": target_transform, "tuning_rows": np.arange(20)}
+    one = made(name, **options).fit(X, y)
+    y[20:] = np.random.default_rng(1).uniform(1, 2, 20)
+    assert made(name, **options).fit(X, y).target_transform_ == one.target_transform_
+
+
+@pytest.mark.parametrize("target_transform", ["log", "sqrt", "box-cox", "yeo-johnson"])
+def test_units_of_labels_do_not_matter(target_transform):
+    X, y = rows()
+    one, other = (made("holdout", target_transform=target_transform).fit(X, factor * y) for factor in (1.0, 1024.0))
+    ours, theirs = one.predict_interval(X, 0.8), other.predict_interval(X, 0.8)
+    np.testing.assert_allclose(1024.0 * ours, theirs, rtol=1e-2, atol=1.0)
+
+
+@pytest.mark.parametrize(
+    "target_transform",
+    [BoxCox(e) for e in (-1.0, 0.0, 1 / 3, 0.5, 2.0)]
+    + [BoxCox(e, cut=0.5) for e in (0.0, 0.5)]
+    + [YeoJohnson(e, 3.0) for e in (0.0, 0.5, 1.0, 2.0)]
+    + [Functions((np.cbrt, lambda z: z**3), np.arange(1.0, 5.0)), Functions((np.reciprocal,) * 2, np.arange(1.0, 5.0))],
+)
+def test_maps_rise_and_have_an_inverse(target_transform):
+    y = np.geomspace(1e-3, 1e3, 50)
+    z = target_transform.forward(y)
+    assert (np.diff(z) > 0).all()
+    np.testing.assert_allclose(target_transform.backward(z), y, rtol=1e-8)
+    ends = target_transform.backward(np.array([-np.inf, z[0] - 50.0, *z, z[-1] + 50.0, np.inf]))
+    np.testing.assert_array_equal(ends, np.sort(ends))
+    assert ends[-1] == np.inf
+    assert target_transform.extended(np.array([2.0]))[0] == target_transform.forward(np.array([2.0]))[0]
+
+
+def test_maps_that_take_any_label():
+    y = np.linspace(-5, 5, 41)
+    for target_transform in (BoxCox(0.0, cut=0.5), BoxCox(0.5, cut=0.5), YeoJohnson(0.0), YeoJohnson(1.7)):
+        z = target_transform.forward(y)
+        assert (np.diff(z) > 0).all()
+        np.testing.assert_allclose(target_transform.backward(z), y, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["integrated", "holdout", "fixed", "sparse"])
+@pytest.mark.parametrize(("target_transform", "label"), [("log", 0.0), ("sqrt", -0.5), ("box-cox", 0.0), (LOG, -1.0)])
+def test_labels_outside_the_domain(name, target_transform, label):
+    X, y = rows(n=30)
+    y[7] = label
+    if (name, target_transform) == ("fixed", "box-cox"):
+        return
+    with pytest.raises(ValueError, match=rf"y has {label:g} in row 7.*yeo-johnson"):
+        made(name, target_transform=target_transform).fit(X, y)
+
+
+def test_a_candidate_label_outside_the_domain_conforms_least():
+    X, y = rows()
+    model = made("holdout", target_transform="log").fit(X, y)
+    n = model._predictor.n_calibration
+    np.testing.assert_allclose(model.predict_p(X[:2], [-1.0, 0.0]), 1 / (n + 1))
+    np.testing.assert_allclose(model.predict_cdf(X[:2], [-1.0, 0.0]), 0.5 / (n + 1))
+
+
+def test_regions_hold_labels_of_the_domain_only():
+    X, y = rows()
+    model = made("fixed", target_transform="sqrt").fit(X, y**4)
+    with pytest.warns(UserWarning, match="rows"):
+        low, high = model.predict_interval(X, 0.99).T
+    assert (low == 0.0).all()
+    assert (high == np.inf).all()
+    assert (model.predict_interval(X, 0.9) >= 0.0).all()
+    assert all(region.min() >= 0.0 for region in model.predict_set(X, 0.9))
+
+
+def test_functions_of_the_user():
+    X, y = rows()
+    expected = made("holdout", target_transform="log").fit(X, y).predict_interval(X, 0.8)
+    pairs = (LOG, [lambda y: -np.log(y), lambda z: np.exp(-z)])
+    model, own = (made("holdout", target_transform=functions).fit(X, y) for functions in pairs)
+    for found in (model, own):
+        np.testing.assert_allclose(found.predict_interval(X, 0.8), expected, rtol=1e-2)
+    wide = made("fixed", target_transform=(np.sqrt, np.square)).fit(X, y**4)
+    assert -np.inf in wide.predict_interval(X, 0.9)[:, 0]  # where squares are not the inverse of roots
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+    np.testing.assert_array_equal(loaded(saved(model)).predict(X), model.predict(X))  # NumPy's are trusted
+    with pytest.raises(ValueError, match="model cannot be saved"):
+        saved(own)
+
+
+@pytest.mark.parametrize(
+    ("target_transform", "message"),
+    [
+        ((np.sin, np.arcsin), "monotone|inverse"),
+        ((np.log, np.log), "inverse"),
+        ((np.log,), "pair of functions"),
+        (("log", "exp"), "pair of functions"),
+    ],
+)
+def test_pairs_that_are_no_maps(target_transform, message):
+    X, y = rows()
+    with pytest.raises(ValueError, match=message):
+        made("holdout", target_transform=target_transform).fit(X, y)
+
+
+def test_nothing_is_learnt_where_all_is_fixed():
+    with pytest.raises(ValueError, match=r"target_transform='box-cox' is learnt.*'log'"):
+        made("fixed", target_transform="box-cox").fit(*rows())
+
+
+def positive(seed, n=80):
+    X = np.random.default_rng(seed).uniform(-2, 2, (n, 1))
+    return X, np.random.default_rng(seed + 1).standard_normal(n)
+
+
+def test_auto_takes_the_logarithm_where_noise_is_in_proportion():
+    X, noise = positive(3)
+    model = ConformalGPRegressor(tuning="holdout", target_transform="auto", random_state=0).fit(
+        X, np.exp(1.5 * X[:, 0] + 0.3 * noise)
+    )
+    assert model.target_transform_.exponent == 0.0
+    assert model.target_transform_.cut > 0.0
+
+
+@pytest.mark.parametrize("shift", [0.0, 50.0])
+def test_auto_leaves_labels_with_constant_noise_as_they_are(shift):
+    X, noise = positive(3)
+    y = shift + np.sin(X[:, 0]) + 0.3 * noise
+    assert ConformalGPRegressor(tuning="holdout", target_transform="auto", random_state=0).fit(X, y).target_transform_ is None
+
+
+def test_auto_takes_any_label_after_its_choice():
+    X, noise = positive(3)
+    y = np.exp(1.5 * X[:, 0] + 0.3 * noise)
+    y[60:70] = -y[60:70]  # not among the tuning rows
+    model = ConformalGPRegressor(tuning="holdout", tuning_rows=np.arange(60), target_transform="auto", random_state=0).fit(X, y)
+    assert model.target_transform_.exponent == 0.0
+    low, _ = model.predict_interval(X, 0.9).T
+    assert (low < 0.0).any()
+    np.testing.assert_array_equal(np.isfinite(model.predict_interval(X, 0.9)), True)
+
+
+@pytest.mark.parametrize("y", [np.zeros(40), np.ones(40), np.arange(40) % 2.0, np.r_[np.zeros(39), 5.0]])
+def test_auto_with_odd_labels(y):
+    X = np.random.default_rng(0).uniform(size=(40, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = ConformalGPRegressor(tuning="holdout", target_transform="auto", random_state=0).fit(X, y)
+    assert not np.isnan(model.predict_interval(X, 0.8)).any()
