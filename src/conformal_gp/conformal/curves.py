@@ -98,11 +98,14 @@ class Curves:
         The draws.
     signs : Signs or None
         Of the targets, where the rule on targets that are not positive holds.
+    landmarks : ndarray of shape (k,) or None, default=None
+        Labels that a search looks at in any case: targets of few distinct values make narrow pieces there.
     """
 
-    def __init__(self, draws: Draws, signs: Signs | None):
+    def __init__(self, draws: Draws, signs: Signs | None, landmarks: Array | None = None):
         self._draws = draws
         self._signs = signs
+        self._landmarks = np.empty(0) if landmarks is None else landmarks
         self.n_new = draws.mean.shape[1]
         self.n_calibration = draws.alpha.shape[1]
         self._exponent, self._centre, self._scale = self._location()
@@ -151,6 +154,15 @@ class Curves:
         else:
             return np.full(self.n_new, -np.inf)
         return self._positions(np.full((self.n_new, 1), label))[:, 0]
+
+    @property
+    def landmarks(self) -> Array:
+        """Positions that a search looks at in any case, (m, k): landmarks, and the least label in a region."""
+        found = self._positions(np.tile(self._landmarks, (self.n_new, 1)))
+        lowest = self.lowest[:, None]
+        if np.isfinite(lowest).all():
+            found = np.concatenate([found, lowest], axis=1)
+        return found
 
     def _location(self) -> tuple[float, Array, Array]:
         """The average exponent, and mean and standard deviation of the new target on its scale, (m,)."""
@@ -231,7 +243,12 @@ class Curves:
 
     def scores(self, positions: Array) -> tuple[Array, Array]:
         """Signed scores of the calibration rows, (m, G, n), and of the test rows, (m, G), at positions (m, G)."""
-        return self.scores_of_labels(self._unbounded(positions))
+        labels = self._unbounded(positions)
+        if self._signs is not None and self._draws.exponent is None:
+            # a position is a label up to rounding: the label 0 must not be taken for a negative one
+            at_zero = np.abs(labels - self._signs.zero) <= ROUNDING * self._scale[:, None]
+            labels = np.where(at_zero, self._signs.zero, labels)
+        return self.scores_of_labels(labels)
 
     def scores_of_labels(self, labels: Array) -> tuple[Array, Array]:
         """Signed scores of the calibration rows, (m, G, n), and of the test rows, (m, G), at labels (m, G)."""

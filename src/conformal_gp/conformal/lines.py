@@ -24,12 +24,11 @@ as a far-out input where variances grow with inputs, does not make others less e
 at noise from 1e-1 to 1e-11 of the signal and 10 to 500 rows, scores are off by at most 5.4 times as much, and typically
 by a third of it (tests/test_ties.py).
 
-A tie counts in full for p-values. Regions are widened by somewhat less than half of what counts as a tie: so a label
-that ties is in the region. An end of a region, handed back as a label, has a p-value that says so: there a row's score
-and the test row's part with a steepness of at most :math:`1 + |q|`, so that they are apart by that much times what the
-end was put out and rounded by, :math:`\tfrac12 \epsilon |y|`. Up to a steepness of 2 (always, for gamma = 2), this is
-less than a tie; where it is steeper, ends are put out by less. At so little noise that ends would be put out by more
-than :data:`MOST_WIDENING` of the largest label, they are not known better than that, and are left there.
+A tie counts in full for p-values: row i covers a candidate t if :math:`|p_i + q_i t| \ge |t| - \epsilon_0 - \epsilon_1
+|t|`, with the two terms of :func:`ties`. Ends of regions solve the same inequality, with :data:`WIDENING` of the terms:
+so a label that ties up to rounding is in the region, and an end of a region, handed back as a label, has a p-value that
+says so. With next to no noise and equal inputs of different targets, ends are known to few digits, and regions are
+wider by that.
 """
 
 from __future__ import annotations
@@ -45,15 +44,13 @@ from conformal_gp.arrays import Array, Indices, Mask
 COVERS_ALL = 1e100
 
 # Scores that differ by less than this share of their size are tied in any case.
-TIE = 1e-10
+TIE = 2e-11
 # A label is known to rounding only, and so then is its distance from the mean, and the score of a row that it moves.
 LABEL_ROUNDING = 8.0 * np.finfo(float).eps
-# Ends of regions are put out by this share of what counts as a tie: twice as much, and the end's own rounding, is less.
-WIDENING = 0.4
+# Ends of regions are where scores tie with this share of what counts as a tie for p-values.
+WIDENING = 0.9
 # The formula above is multiplied by this.
 SAFETY = 16.0
-# Ends of regions are put out by no more than this share of the largest label.
-MOST_WIDENING = 2e-7
 # A row that determines a coefficient of the mean by itself has no weight in a prediction, up to rounding.
 NO_WEIGHT = 1e-9
 
@@ -65,50 +62,6 @@ class Rounding(NamedTuple):
     """(m,)"""
     share: Array
     """(m,)"""
-    most: float
-    """Most that ends of regions are put out on account of it."""
-
-
-class Slack(NamedTuple):
-    """By how much ends of regions are put out, at distance t: ``floor + share * t + min(more + steeper * t, most)``."""
-
-    floor: Array
-    """(m,)"""
-    share: Array
-    """(m,)"""
-    more: Array
-    """(m,)"""
-    steeper: Array
-    """(m,)"""
-    most: Array
-    """(m,)"""
-
-    @classmethod
-    def of(cls, centre: Array, rounding: Rounding | None) -> Slack:
-        """For test rows with regions about some centres."""
-        none = np.zeros(centre.size)
-        more, steeper, most = (none, none, 0.0) if rounding is None else rounding
-        share = np.full(centre.size, TIE + LABEL_ROUNDING)
-        return cls(*(WIDENING * part for part in (LABEL_ROUNDING * np.abs(centre), share, more, steeper, most + none)))
-
-    @classmethod
-    def none(cls, centre: Array) -> Slack:
-        """Ends stay where they are."""
-        return cls(*np.zeros((5, centre.size)))
-
-    def put_out(self, reach: Array) -> Array:
-        """Ends at some distances, (m, levels), put out; a negative one is on the other side of the centre."""
-        floor, share, more, steeper, most = (part[:, None] for part in self)
-        t = np.where(np.isfinite(reach), np.abs(reach), 0.0)
-        return reach + (floor + share * t + np.minimum(more + steeper * t, most))
-
-    def take(self, rows: Indices) -> Slack:
-        """For some of the test rows."""
-        return Slack(*(part[rows] for part in self))
-
-    def each(self) -> Array:
-        """One row for each test row."""
-        return np.stack(self, axis=1)
 
 
 class Spread(NamedTuple):
@@ -147,7 +100,7 @@ class Lines(NamedTuple):
         known = [part.rounding for part in parts if part.rounding is not None]
         floor, share = (np.concatenate([getattr(part, name) for part in known]) for name in ("floor", "share"))
         centre, offset, slope = (np.concatenate([part[i] for part in parts]) for i in range(3))
-        return cls(centre, offset, slope, Rounding(floor, share, known[0].most))
+        return cls(centre, offset, slope, Rounding(floor, share))
 
     def normalised(self, calibration: Spread, test: Spread, variance: Array) -> Lines:
         r"""Lines of scores :math:`|e - c| / g` in the place of :math:`|e|`, where e is a standardised residual.
@@ -173,19 +126,33 @@ class Lines(NamedTuple):
         moved = deviation * test.location
         offset = self.offset + self.slope * moved[:, None] - deviation[:, None] * calibration.location
         offset[(self.offset == 0.0) & (self.slope == 0.0)] = 0.0  # a row that determines a coefficient by itself
-        floor, share, most = self.rounding or Rounding(np.zeros(known.size), np.zeros(known.size), 0.0)
+        floor, share = self.rounding or Rounding(np.zeros(known.size), np.zeros(known.size))
         floor = floor + LABEL_ROUNDING * deviation * (
             np.abs(test.location) + np.abs(calibration.location).max(initial=0.0)
         )
         off = np.maximum(ratio.max(axis=1, initial=0.0), 1.0)
-        return Lines(self.centre + moved, offset * ratio, self.slope * ratio, Rounding(off * floor, off * share, most))
+        return Lines(self.centre + moved, offset * ratio, self.slope * ratio, Rounding(off * floor, off * share))
 
     def take(self, rows: Indices) -> Lines:
         """Lines of some of the test rows."""
         centre, offset, slope, rounding = self
         if rounding is not None:
-            rounding = Rounding(rounding.floor[rows], rounding.share[rows], rounding.most)
+            rounding = Rounding(rounding.floor[rows], rounding.share[rows])
         return Lines(centre[rows], offset[rows], slope[rows], rounding)
+
+
+def ties(lines: Lines) -> tuple[Array, Array]:
+    r"""What counts as a tie at the ends of regions: :math:`\epsilon_0` and :math:`\epsilon_1` of each test row, (m,).
+
+    Scores tie that differ by :math:`\epsilon_0 + \epsilon_1 |t|` at distance t from the centre, and by :data:`TIE` of
+    the row's own score there. A label's own rounding is a part of both.
+    """
+    constant = LABEL_ROUNDING * np.abs(lines.centre)
+    share = np.full(lines.centre.size, TIE + LABEL_ROUNDING)
+    if lines.rounding is not None:
+        constant = constant + lines.rounding.floor
+        share = share + lines.rounding.share
+    return WIDENING * constant, WIDENING * share
 
 
 def centred_lines(a: Array, b: Array, a_test: Array, b_test: Array) -> Lines:
@@ -309,4 +276,4 @@ def rounding(
     by_matrix = unit * np.sqrt(np.maximum(s * relative, prior))
     floor = by_matrix * residual + unit * np.sqrt(np.maximum(s * precision, 1.0)) * label
     share = by_matrix * (np.sqrt(prior) + weight) / s
-    return Rounding(np.where(known, floor, 0.0), np.where(known, share, 0.0), MOST_WIDENING * label)
+    return Rounding(np.where(known, floor, 0.0), np.where(known, share, 0.0))

@@ -22,7 +22,7 @@ the *upper region* of rank k: a conformal region like the two-sided one, and wit
 exist it is the ray up to the k-th largest. With another :math:`\gamma` a row may have :math:`q_i > 1`: it scores higher
 than the test row from a label on, not up to one, and the region need not be a ray. The *bound* is its supremum, the
 outermost label, so it keeps the guarantee. Lower regions are upper regions of the labels with their signs changed. All
-bounds are put out a little, by less than half of what counts as a tie (:mod:`conformal_gp.conformal.lines`).
+bounds count scores that tie up to rounding as equal (:func:`conformal_gp.conformal.lines.ties`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from __future__ import annotations
 import numpy as np
 
 from conformal_gp.arrays import Array
-from conformal_gp.conformal.lines import Lines, Slack
+from conformal_gp.conformal.lines import TIE, Lines, ties
 from conformal_gp.conformal.regions import SLOPE_TIE
 from conformal_gp.conformal.weights import Needed, weight_up_to
 
@@ -64,7 +64,7 @@ def bounds(lines: Lines, below: Needed, above: Needed) -> Array:
     return np.concatenate([-upper_bounds(mirrored(lines), below), upper_bounds(lines, above)], axis=1)
 
 
-def upper_bounds(lines: Lines, needed: Needed, limit: Array | None = None, widened: bool = True) -> Array:
+def upper_bounds(lines: Lines, needed: Needed, limit: Array | None = None) -> Array:
     """Suprema of the upper regions of several levels.
 
     Parameters
@@ -75,8 +75,6 @@ def upper_bounds(lines: Lines, needed: Needed, limit: Array | None = None, widen
         For each bound, what weight of rows must score at least as high as the test row.
     limit : ndarray of shape (m,), default=None
         Labels above which nothing counts; None counts all.
-    widened : bool, default=True
-        Whether bounds are put out by what counts as a tie.
 
     Returns
     -------
@@ -87,36 +85,34 @@ def upper_bounds(lines: Lines, needed: Needed, limit: Array | None = None, widen
     most = np.full_like(centre, np.inf) if limit is None else limit[:, None]
     if needed.n_levels == 0:
         return np.empty((centre.size, 0))
+    constant, share = ties(lines)
+    # p + q t >= t - e0 - e1 |t| up to the threshold t = (p + e0) / (1 - q -+ e1), or from it on where q > 1
+    reach = lines.offset + TIE * np.abs(lines.offset) + constant[:, None]
+    side = np.copysign(1.0, reach) * np.where(lines.slope > 1.0, -1.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        thresholds = lines.offset / (1.0 - lines.slope)
-    slack = Slack.of(lines.centre, lines.rounding) if widened else Slack.none(lines.centre)
-    general = np.flatnonzero(((lines.slope > 1.0 - SLOPE_TIE) | (lines.slope < -1.0)).any(axis=1))
+        thresholds = reach / (1.0 - side * share[:, None] - lines.slope)
+    general = np.flatnonzero((lines.slope >= (1.0 - share - SLOPE_TIE)[:, None]).any(axis=1))
     unsorted = thresholds[general]
-    reached = np.where(np.isfinite(unsorted), np.abs(unsorted), 0.0)
-    off = slack.take(general).put_out(reached) - reached
-    reach = slack.put_out(needed.largest(thresholds))
-    least, weights = needed.by_row(centre.size), needed.each(lines.slope.shape[1])
-    for j, own, more in zip(general, unsorted, off, strict=True):
+    found = needed.largest(thresholds)
+    least = needed.by_row(centre.size)
+    weights = needed.each(lines.slope.shape[1])
+    for j, own in zip(general, unsorted, strict=True):
         furthest = float(most[j, 0] - lines.centre[j])
-        reach[j] = _outermost(own, more, lines.offset[j], lines.slope[j], weights, least[j], furthest)
-    return np.minimum(centre + reach, most)
+        found[j] = _outermost(own, reach[j], lines.slope[j], share[j], weights, least[j], furthest)
+    return np.minimum(centre + found, most)
 
 
 def _outermost(
-    thresholds: Array, off: Array, offset: Array, slope: Array, weights: Array, least: Array, limit: float
+    thresholds: Array, reach: Array, slope: Array, share: float, weights: Array, least: Array, limit: float
 ) -> Array:
-    """The bounds of one test row some of whose rows score higher from their threshold on, at every label, or steeply.
-
-    Each threshold is put out by itself: where scores part steeply, by less than ``off``, so that they tie at the end.
-    """
-    parallel = np.abs(slope - 1.0) <= SLOPE_TIE
-    with np.errstate(divide="ignore", invalid="ignore"):
-        off = np.sign(1.0 - slope) * off * np.minimum(2.0 / np.abs(1.0 - slope), 1.0)
-        thresholds = thresholds + off
-    falls, rises = ~parallel & (slope < 1.0), ~parallel & (slope > 1.0)
+    """The bounds of one test row some of whose rows score higher from their threshold on, or at every label."""
+    # a row that is parallel to the test row's up to rounding scores higher at every label, or at none
+    parallel = np.abs(slope - 1.0) <= share + SLOPE_TIE
+    falls = ~parallel & (slope < 1.0)
+    rises = ~parallel & (slope > 1.0)
     # The weight falls only after a threshold up to which a row counts: the supremum is one of these, or the limit.
     labels = np.append(thresholds[falls & (thresholds < limit)], limit)
-    count = weights[falls].sum() + weights[parallel & (offset >= 0.0)].sum()
+    count = weights[falls].sum() + weights[parallel & (reach >= 0.0)].sum()
     count = count - weight_up_to(thresholds[falls], weights[falls], labels, "left")
     count += weight_up_to(thresholds[rises], weights[rises], labels, "right")
     return np.max(np.where(count > least[:, None], labels, -np.inf), axis=1)

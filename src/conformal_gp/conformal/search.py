@@ -3,9 +3,10 @@ r"""Regions of scores that are curves in the label: searched, where those of lin
 A label y is in the region if calibration rows of more weight than needed score at least as high as the test row: if
 :math:`f(y) \ge 0`, where f is the weighted quantile of the calibration rows' scores less the test row's own. Labels are
 *positions*: distances from the centre of the predictive distribution in its standard deviations. f is evaluated on a
-grid of positions that is fine near the prediction and coarse far out. Where its sign changes, the end is enclosed to
-within :data:`TOLERANCE`, and the outer side of the enclosure is reported: regions are too large by at most that. A
-piece of a region, or a gap in it, between two neighbouring positions of the grid is not found.
+grid of positions that is fine near the prediction and coarse far out, and at the targets if these have few distinct
+values. Where its sign changes, the end is enclosed to within :data:`TOLERANCE`, and the outer side of the enclosure is
+reported: regions are too large by at most that. A piece of a region, or a gap in it, between two neighbouring positions
+of the grid is not found.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ class Search:
     def _grid(self) -> tuple[Array, Array]:
         """Positions (m, G), ascending, that reach beyond all bounded regions, and f there, (m, G, levels)."""
         positions = centres(self._curves) + np.concatenate([-GRID[::-1], [0.0], GRID])
+        positions = np.sort(np.concatenate([positions, self._curves.landmarks], axis=1), axis=1)
         excess = self._f(positions)
         for _ in range(DOUBLINGS):
             # a level that needs no weight has an infinite f and no end

@@ -28,6 +28,8 @@ from conformal_gp.threads import map_threads, slices
 BLOCK_ENTRIES = 2**20
 CURVE_ENTRIES = 2**18
 KEPT_SCALINGS = 8
+# Targets of at most so many distinct values are looked at in any search for a prediction set.
+MOST_LANDMARKS = 12
 # The mean, and one standard deviation below and above.
 STEPS = np.array([[0.0, -1.0, 1.0]])
 
@@ -197,6 +199,9 @@ class IntegratedModel:
         ours: Indices | slice = self.calibration
         if self.calibration.size == self.n_rows:
             ours = slice(None)
+        landmarks = np.unique(self.y)
+        if landmarks.size > MOST_LANDMARKS:
+            landmarks = np.empty(0)
         for part in slices(len(new.X), max(1, CURVE_ENTRIES // (self.n_rows * base.size))):
             draws = Draws(
                 mixture.alpha[:, ours],
@@ -210,7 +215,7 @@ class IntegratedModel:
                 prediction.mean[:, part],
                 prediction.variance[:, part],
             )
-            yield Curves(draws, self._signs()), part
+            yield Curves(draws, self._signs(), landmarks), part
 
     def _signs(self) -> Signs | None:
         if not (self.averaging.bounded or self.averaging.positive):

@@ -193,7 +193,7 @@ class LowRankModel:
             windows = [
                 order.for_level(least[batch, level], weighed, seen.variance, seen.size, seen.spread) for level in finite
             ]
-            self._compare_batch(order, weighed, seen, batch.start, windows, finite, None, fill)
+            self._compare_batch(order, weighed, seen, batch.start, windows, finite, self._rounding(seen), fill)
 
     def _visit_labels(self, new: Rows, order: Ranking, question: Question, fill: Callable[[Block], None]) -> None:
         """Scores for comparisons at one label of each test row."""
@@ -217,7 +217,7 @@ class LowRankModel:
         sizes = prior * precision, precision, residual, float(labels.max(initial=0.0))
         found = rounding(sizes, np.zeros(new.mean.size), new.variance, np.full(new.mean.size, prior))
         ratio = np.maximum(new.scale / self._spread.scale.min(initial=np.inf), 1.0)
-        return Rounding(ratio * found.floor, ratio * found.share, 0.0)
+        return Rounding(ratio * found.floor, ratio * found.share)
 
     def _new(self, new: Rows) -> SeenRows:
         def see(block: slice) -> SeenRows:
@@ -238,7 +238,7 @@ class LowRankModel:
         offset: int,
         windows: list[Windows],
         levels: Indices,
-        off: Rounding | None,
+        off: Rounding,
         fill: Callable[[Block], None],
     ) -> None:
         """Compare each test row of a batch with the rows in its windows, and with those of high leverage."""
@@ -306,7 +306,7 @@ class LowRankModel:
         group: Group,
         rows: RowTaker | None,
         levels: Indices,
-        off: Rounding | None,
+        off: Rounding,
         fill: Callable[[Block], None],
     ) -> None:
         """Compare the test rows of a group with the rows in its windows."""
@@ -329,8 +329,7 @@ class LowRankModel:
                 )
                 if self.difficulty is not None:
                     lines = lines.normalised(self._spread.take(looked_at[seen]), new.spread.take(members), variance)
-                if off is not None:
-                    lines = lines._replace(rounding=Rounding(off.floor[members], off.share[members], off.most))
+                lines = lines._replace(rounding=Rounding(off.floor[members], off.share[members]))
                 covering = float(weighed.before[window.start])
                 fill(Block(offset + members, lines, levels[window.levels], looked_at[seen], covering))
 
