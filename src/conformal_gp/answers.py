@@ -167,10 +167,14 @@ class Answers:
     def intervals(self, new: Rows, needed: Needed) -> Array:
         """Hulls of the prediction sets of several levels, (m, 2, levels)."""
         if self._bounds is None:
-            return self._hulls(self.model, new, needed)
-        if self._one_outside or not self.inner.one_interval:
-            return self._hulls_of_sets(new, needed)
-        return self._bounds.clip(self._hulls(self.model, new, needed))
+            found = self._hulls(self.model, new, needed)
+        elif self._one_outside or not self.inner.one_interval:
+            found = self._hulls_of_sets(new, needed)
+        else:
+            found = self._bounds.clip(self._hulls(self.model, new, needed))
+        # of levels that the calibration rows do not support: p-values of all targets are then large enough
+        every = np.array(self.target.range)[:, None]
+        return np.where(needed.by_row(len(new.X))[:, None] < 0.0, every, found)
 
     def _hulls(self, model: Model, new: Rows, needed: Needed) -> Array:
         """Hulls without bounds."""
@@ -197,6 +201,12 @@ class Answers:
 
     def sets(self, new: Rows, needed: Needed) -> list[Array]:
         """Prediction sets of one level, each (pieces, 2)."""
+        unsupported = needed.by_row(len(new.X))[:, 0] < 0.0
+        found = self._sets_of_supported(new, needed)
+        return [np.array([self.target.range]) if every else own for every, own in zip(unsupported, found, strict=True)]
+
+    def _sets_of_supported(self, new: Rows, needed: Needed) -> list[Array]:
+        """Sets of a level that the calibration rows support."""
         if self._bounds is None:
             return self._sets(self.model, new, needed)
         inside = self._sets(self.inner, new, self._left(needed, self._side != 0.0))
@@ -220,6 +230,12 @@ class Answers:
 
     def bounds(self, new: Rows, below: Needed, above: Needed) -> Array:
         """Lower bounds of some levels, then upper bounds of others, (m, levels)."""
+        unsupported = np.concatenate([below.by_row(len(new.X)), above.by_row(len(new.X))], axis=1) < 0.0
+        every = np.repeat(self.target.range, [below.n_levels, above.n_levels])
+        return np.where(unsupported, every, self._bounds_of_supported(new, below, above))
+
+    def _bounds_of_supported(self, new: Rows, below: Needed, above: Needed) -> Array:
+        """Bounds of levels that the calibration rows support."""
         plain = self._one_sided(self.model, new, below, above)
         if self._bounds is None:
             return plain

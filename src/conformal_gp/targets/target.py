@@ -13,7 +13,7 @@ import numpy as np
 
 from conformal_gp.arrays import Array
 from conformal_gp.targets.bounds import Bounds
-from conformal_gp.targets.transformation import Transformation
+from conformal_gp.targets.transformation import Logarithms, Transformation
 
 # Targets that differ by less than this share of their size are measured from one of them.
 OFFSET = 1e-3
@@ -53,6 +53,20 @@ class Target:
         if mean != "zero" and np.abs(z - middle).max() < OFFSET * abs(middle):
             origin = middle
         return cls(transformation, origin, **bounds)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Least and greatest target that can be, whatever rows suggest: by given bounds and transformations.
+
+        >>> Target(bounds=Bounds(0.0, 9.0)).range, Target(bounds=Bounds(0.0, 9.0), learnt_bounds=True).range
+        ((0.0, 9.0), (-inf, inf))
+        """
+        ends = np.array([-np.inf, np.inf])
+        if self.transformation is not None and not isinstance(self.transformation, Logarithms):
+            ends = self.transformation.backward(ends)
+        if self.bounds is not None and not self.learnt_bounds:
+            ends = self.bounds.clip(ends)
+        return float(ends[0]), float(ends[1])
 
     def forward(self, y: Array) -> Array:
         """Targets as the model has them; a ValueError names the first that the transformation does not take."""
