@@ -72,16 +72,22 @@ def fixed_model(kernel="se", noise_variance=0.1, **options):
     return ConformalGPRegressor(kernel, noise_variance=noise_variance, **settings)
 
 
+def low_rank_model(n_inducing, **options):
+    """A low-rank model that is tuned from one start."""
+    settings = {"tuning": "holdout", "n_restarts": 0, "random_state": 0, **options}
+    return ConformalGPRegressor(low_rank=n_inducing, **settings)
+
+
 def training(X, H=None):
     """Training inputs as a posterior takes them, unscaled, with any mean basis."""
     H = np.empty((len(X), 0)) if H is None else H
-    return SimpleNamespace(X=X, H=H, known=np.zeros(len(X)))
+    return SimpleNamespace(X=X, H=H, y_variance=None, noise=lambda learnt: np.full(len(X), learnt))
 
 
 def new_inputs(X_new, H_new=None):
     """New inputs as a posterior takes them, unscaled."""
     H_new = np.empty((len(X_new), 0)) if H_new is None else H_new
-    return NewInputs(X_new, H_new, np.zeros(len(X_new), dtype=bool), np.zeros(len(X_new)))
+    return NewInputs(X_new, H_new, np.zeros(len(X_new), dtype=bool), None)
 
 
 def make_basis(mean, X):
