@@ -7,8 +7,10 @@ import pytest
 from sklearn.gaussian_process.kernels import Matern
 
 from conformal_gp import ConformalGPRegressor
+from conformal_gp.answers import Answers, Question
 from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Rows
+from conformal_gp.models.integrated import IntegratedModel
 from integrated_oracle import scores
 
 
@@ -18,15 +20,15 @@ def rows(n=14, d=2, seed=0, shift=4.0):
     return X, shift + np.sin(X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.normal(size=n)
 
 
-def process_of(X, y, n_draws, variances=None, **parameters):
-    """The fitted process with a few draws, from a chain or from the prior."""
+def answers_of(X, y, n_draws, variances=None, **parameters):
+    """Answers with a few draws, from a chain or from the prior."""
     model = ConformalGPRegressor(tuning="integrated", scale_inputs=False, random_state=0, **parameters)
     model.fit(X, y, variances)
-    process = model._predictor.process
-    plan = process.averaging
+    target = model._tuned.target
+    plan = model._tuned.averaging
     few = replace(plan, theta=plan.theta[:n_draws], log_ratio=plan.log_ratio[:n_draws])
-    known = np.zeros(len(y)) if variances is None else variances
-    return type(process)(few, Rows(X, known), y, 1)
+    zero = float(target.extended(np.zeros(1))[0])
+    return Answers(IntegratedModel(few, Rows(X, variances), target.forward(y), zero, 1), target)
 
 
 @pytest.mark.parametrize("n", [9, 15])  # draws from the prior, and from a chain
@@ -40,23 +42,25 @@ def test_brute_force(n, shift, noise, mean):
         mean_parameters = {"mean": "zero", "target_transform": None, "y_bounds": None}
     else:
         mean_parameters = {"mean": "auto", "y_bounds": None}
-    process = process_of(X[:n], y[:n], 12, None if variances is None else variances[:n], **mean_parameters)
-    plan = process.averaging
-    units = plan.units
+    answers = answers_of(X[:n], y[:n], 12, None if variances is None else variances[:n], **mean_parameters)
+    plan = answers.model.averaging
+    target = answers.target
     theta = plan.theta
     if mean == "zero":  # no linear term
         theta = np.insert(theta, 2, -np.inf, axis=1)
     H = np.ones((n + 1, 1)) if mean == "auto" else np.zeros((n + 1, 0))
     new = Rows(X[n:], None if variances is None else variances[n:])
-    for curves, members in process._curves(new, np.arange(2), None):
-        for place, row in enumerate(members):
+    blocks = []
+    answers.model.visit(new, Question(labels=np.zeros(2)), blocks.append)
+    for block in blocks:
+        for place, row in enumerate(block.rows):
             for label in (y[:n].mean(), y[row + n], y[:n].max() + 1.0):
-                found, own = curves.scores_of_labels(units.inside(np.full((len(members), 1), label)))
-                every = units.inside(np.append(y[:n], label))
+                found, own = block.scores.scores_of_labels(target.forward(np.full((len(block.rows), 1), label)))
+                every = target.forward(np.append(y[:n], label))
                 each = np.append(np.arange(n), n + row)
-                known = None if variances is None else variances[each] / units.variance_unit
-                targets = np.exp(every) if units.positive else every
-                expected = scores(theta, plan.log_ratio, X[each], targets, H, units.positive, known)
+                known = None if variances is None else variances[each] / target.unit**2
+                targets = np.exp(every) if plan.positive else every
+                expected = scores(theta, plan.log_ratio, X[each], targets, H, plan.positive, known)
                 assert np.allclose(found[place, 0], expected[:-1], rtol=1e-6, atol=1e-8)
                 assert np.isclose(own[place, 0], expected[-1], rtol=1e-6, atol=1e-8)
 
@@ -64,14 +68,14 @@ def test_brute_force(n, shift, noise, mean):
 def test_one_draw_is_the_paper():
     """With one draw, regions are those of fixed hyperparameters and gamma 2."""
     X, y = rows(20, shift=0.0)
-    process = process_of(X, y, 1, y_bounds=None, mean="constant")
-    theta = process.averaging.theta[0]
+    answers = answers_of(X, y, 1, y_bounds=None, mean="constant")
+    theta = answers.model.averaging.theta[0]
     kernel = Matern(np.exp(theta[:2]), nu=2.5)
     fixed = ConformalGPRegressor(
         kernel, tuning="fixed", noise_variance=float(np.exp(theta[2])), mean="constant", scale_inputs=False
     ).fit(X, y)
     X_new = np.random.default_rng(1).normal(size=(7, 2))
-    found = process.hulls(Rows(X_new), Needed.of_ranks([2]))[:, :, 0]
+    found = answers.intervals(Rows(X_new), Needed.of_ranks([2]))[:, :, 0]
     expected = fixed.predict_interval(X_new, confidence_level=0.9)
     assert np.allclose(found, expected, rtol=1e-3)
     assert (found[:, 0] <= expected[:, 0]).all()

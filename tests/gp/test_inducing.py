@@ -5,7 +5,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
 from conformal_gp.gp.covariance import shared_variance
-from conformal_gp.gp.inducing import SELECTIONS, greedy, independent, select
+from conformal_gp.gp.inducing import centres, greedy, independent, unexplained_variance
 
 
 def conditional_variance(kernel, X, Z):
@@ -32,25 +32,21 @@ def test_inputs_that_add_nothing_are_left_out():
     assert np.linalg.cond(RBF(50.0)(X[smooth])) < 1e12
 
 
-@pytest.mark.parametrize("name", SELECTIONS)
-def test_selections_give_as_many_inputs_as_asked_for(name):
+def test_there_are_as_many_centres_as_asked_for_and_inputs_allow():
     X = np.random.default_rng(2).normal(size=(100, 3))
-    Z = select(name, RBF(0.5), X, 15, np.random.RandomState(0))
-    assert Z.shape == (15, 3)
-    assert select(name, RBF(0.5), X[:6], 15, np.random.RandomState(0)).shape == (6, 3)
+    assert centres(RBF(0.5), X, 15, np.random.RandomState(0)).shape == (15, 3)
+    assert centres(RBF(0.5), X[:6], 15, np.random.RandomState(0)).shape == (6, 3)
     repeated = np.repeat(X[:4], 10, axis=0)
-    assert select(name, RBF(0.5), repeated, 15, np.random.RandomState(0)).shape[0] <= 4
+    assert centres(RBF(0.5), repeated, 15, np.random.RandomState(0)).shape[0] <= 4
 
 
-def test_chosen_inputs_explain_more_than_random_ones():
+def test_centres_explain_more_than_random_inputs():
     X = np.random.default_rng(3).normal(size=(500, 4))
     kernel = RBF(1.5)
-    left = {
-        name: conditional_variance(kernel, X, select(name, kernel, X, 60, np.random.RandomState(0)))
-        for name in SELECTIONS
-    }
-    assert left["greedy"].max() < 0.7 * left["random"].max()
-    assert left["kmeans"].mean() < 0.9 * left["random"].mean()
+    by_centres = conditional_variance(kernel, X, centres(kernel, X, 60, np.random.RandomState(0)))
+    by_others = conditional_variance(kernel, X, X[:60])
+    assert by_centres.mean() < 0.9 * by_others.mean()
+    assert unexplained_variance(kernel, X, X[:60]) == pytest.approx(by_others.mean(), rel=1e-6)
 
 
 def test_near_duplicates_are_dropped():

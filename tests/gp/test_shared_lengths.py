@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+from conformal_gp import ConformalGPRegressor
 from conformal_gp.gp import maximum_likelihood
 from conformal_gp.gp.kernels import kernel_from_name
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
@@ -117,7 +117,7 @@ def test_kernel_objects_keep_the_length_scales_that_they_have():
 
 def test_low_rank_models_share_length_scales_too():
     X, y = table(600)
-    model = SparseConformalGPRegressor(n_inducing=50, n_restarts=0, random_state=0).fit(X, y)
+    model = ConformalGPRegressor(low_rank=50, n_restarts=0, random_state=0).fit(X, y)
     assert n_in_each_variable(model.kernel_.k2.length_scale) == [1] * 5
 
 
