@@ -8,15 +8,11 @@ import numpy as np
 import oracle
 
 
-def covariance(kernel, noise_variance, Z, X, approximation):
+def covariance(kernel, noise_variance, Z, X):
     """Covariance matrix of labels at the rows of X in the low-rank model with inducing inputs Z."""
     cross = kernel(X, Z)  # two arguments: free of white noise
     low_rank = cross @ np.linalg.solve(kernel(Z, Z), cross.T)
-    white = kernel.diag(X) - np.array([kernel(x[None], x[None])[0, 0] for x in X])
-    noise = noise_variance + white
-    if approximation == "fitc":
-        noise = noise_variance + kernel.diag(X) - np.diag(low_rank)
-    return low_rank + np.diag(noise)
+    return low_rank + np.diag(noise_variance + kernel.diag(X) - np.diag(low_rank))
 
 
 def inverse(A, H):
@@ -27,10 +23,10 @@ def inverse(A, H):
     return C - C @ H @ np.linalg.solve(H.T @ C @ H, H.T @ C)
 
 
-def lines(kernel, noise_variance, Z, X, y, x, basis, gamma, approximation):
+def lines(kernel, noise_variance, Z, X, y, x, basis, gamma):
     """a and b of the scores |a + b y'| of all rows, the row x with candidate label y' last."""
     bag = np.vstack([X, x])
-    P = inverse(covariance(kernel, noise_variance, Z, bag, approximation), basis(bag))
+    P = inverse(covariance(kernel, noise_variance, Z, bag), basis(bag))
     scale = np.diag(P) ** (1.0 - (0.0 if np.isinf(gamma) else 1.0 / gamma))
     return P[:, :-1] @ y / scale, P[:, -1] / scale
 
@@ -46,8 +42,8 @@ def p_value(a, b, label, calibration):
     return (1 + np.sum(scores[calibration] >= scores[-1] - 1e-11 * np.abs(a).max())) / (len(calibration) + 1)
 
 
-def mean_and_variance(kernel, noise_variance, Z, X, y, x, basis, approximation):
+def mean_and_variance(kernel, noise_variance, Z, X, y, x, basis):
     """Prediction for the label at x, from the inverse over all rows."""
     bag = np.vstack([X, x])
-    P = inverse(covariance(kernel, noise_variance, Z, bag, approximation), basis(bag))
+    P = inverse(covariance(kernel, noise_variance, Z, bag), basis(bag))
     return -P[-1, :-1] @ y / P[-1, -1], 1.0 / P[-1, -1]

@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conformal_gp.predictors import base
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
@@ -14,6 +13,7 @@ from cases import GAMMAS, MEANS, contains, fixed_model, make_data
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Rows
+from conformal_gp.models import exact
 
 pytestmark = pytest.mark.filterwarnings("ignore:confidence_level=.* needs at least:UserWarning")
 
@@ -101,14 +101,14 @@ def test_a_label_is_in_the_region_exactly_if_its_p_value_exceeds_delta(problem, 
 @given(problems, st.floats(0.0, 1.0), st.sampled_from([0.0, 1e5, 1e9]))
 def test_a_bound_is_a_label_that_as_many_rows_reach_as_its_rank_says(problem, share, shift):
     setting = Setting(problem)
-    predictor = setting.fit(setting.X, setting.y + shift)._predictor
-    n = predictor.n_calibration
+    answers = setting.fit(setting.X, setting.y + shift)._answers
+    n = answers.n_calibration
     k = 1 + int(share * (n - 1))
     for labels, is_upper in zip(
-        predictor.bounds(Rows(setting.inputs), *2 * [Needed.of_ranks([k])]).T, (False, True), strict=True
+        answers.bounds(Rows(setting.inputs), *2 * [Needed.of_ranks([k])]).T, (False, True), strict=True
     ):
         known = np.isfinite(labels)
-        at_least, higher = predictor.counts(Rows(setting.inputs[known]), labels[known], signed=True)
+        at_least, higher = answers.counts(Rows(setting.inputs[known]), labels[known], signed=True)
         assert ((at_least if is_upper else n - higher) >= k).all()
 
 
@@ -166,7 +166,7 @@ def test_regions_follow_an_affine_change_of_the_labels(problem, level, factor, s
 def test_the_scale_of_kernel_and_noise_together_does_not_matter(problem, level, factor):
     setting = Setting(problem)
     kernel = ConstantKernel(factor) * setting.model.kernel_
-    scaled = setting.fit(setting.X, setting.y, kernel=kernel, y_variance=factor * setting.model.noise_variance_)
+    scaled = setting.fit(setting.X, setting.y, kernel=kernel, noise_variance=factor * setting.model.noise_variance_)
     for found, expected in zip(
         scaled.predict_set(setting.inputs, level), setting.model.predict_set(setting.inputs, level), strict=True
     ):
@@ -250,7 +250,7 @@ def test_threads_change_nothing_and_blocks_change_ends_by_rounding(gamma, monkey
         )
 
     whole = answers(models[0])  # one block
-    monkeypatch.setattr(base, "BLOCK_ROWS", (64, 64))
+    monkeypatch.setattr(exact, "BLOCK_ROWS", (64, 64))
     first, *others = map(answers, models)
     for other in others:
         for one, again in zip(first, other, strict=True):

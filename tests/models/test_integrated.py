@@ -4,13 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
-from conformal_gp.tuning.tuning_rows import ROWS_FOR_INTEGRATED
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import LinearRegression
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.conformal.levels import rank, read_levels
 from conformal_gp.models.draws import ROWS_FOR_PRIOR
+from conformal_gp.models.tuning_rows import ROWS_FOR_INTEGRATED
 
 
 def rows(n, d=2, seed=0, noise=0.1, shift=0.0):
@@ -103,7 +103,7 @@ def test_which_way_the_default_takes():
     [
         ({"gamma": 1.0}, "gamma must be 2"),
         ({"kernel": ["se", "matern52"]}, "kernel must be one"),
-        ({"tuning_rows": 5}, "design is used with"),
+        ({"tuning_rows": 5}, "tuning_rows is used with"),
         ({"difficulty": LinearRegression()}, "difficulty"),
         ({"target_transform": "yeo-johnson"}, "yeo-johnson"),
         ({"target_transform": "log"}, "row"),
@@ -190,7 +190,7 @@ def test_many_inputs_share_a_length_scale():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 60))
     model = ConformalGPRegressor().fit(X, X[:, 0])
-    assert model._result.averaging.theta.shape[1] == 3  # a length scale, the linear term, noise
+    assert model._tuned.averaging.theta.shape[1] == 3  # a length scale, the linear term, noise
     assert np.ravel(model.kernel_.get_params()["k2__k1__length_scale"]).size == 60
 
 
@@ -230,13 +230,13 @@ def test_partial_fit():
     X, y = rows(60, shift=5.0)
     new = rows(15, seed=1)[0]
     model = ConformalGPRegressor().fit(X[:50], y[:50])
-    draws = model._result.averaging.theta
+    draws = model._tuned.averaging.theta
     model.partial_fit(X[50:52], y[50:52])
-    assert model._result.averaging.theta is draws
+    assert model._tuned.averaging.theta is draws
     model.partial_fit(X[52:], y[52:])
     assert relative(model.predict_interval(new), ConformalGPRegressor().fit(X, y).predict_interval(new)) < 1.25
     model.partial_fit([[0.0, 0.0]], [-1.0])  # targets are no longer positive: no exponent, other draws
-    assert not model._result.averaging.units.positive
+    assert not model._tuned.averaging.positive
     assert np.isfinite(model.predict_interval(new)).all()
 
 

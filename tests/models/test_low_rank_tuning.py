@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+from conformal_gp import ConformalGPRegressor
 
 
 def smooth(X):
@@ -18,7 +18,7 @@ def test_a_low_rank_model_of_a_function_without_noise(n_rows, n_inputs):
     y = smooth(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = SparseConformalGPRegressor(n_inducing=100, n_restarts=0, random_state=0).fit(X[:n_rows], y[:n_rows])
+        model = ConformalGPRegressor(low_rank=100, n_restarts=0, random_state=0).fit(X[:n_rows], y[:n_rows])
     low, high = model.predict_interval(X[n_rows:], 0.9).T
     assert (high - low).mean() < 0.05 * y.std()
 

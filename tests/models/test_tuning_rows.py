@@ -2,14 +2,20 @@
 
 import numpy as np
 import pytest
-from conformal_gp.tuning.tuning_rows import MOST_TUNING_ROWS, ROWS_FOR_INTEGRATED, automatic, calibration_size, drawn
-
 from conformal_gp.models.settings import Settings
+from conformal_gp.models.tuning_rows import (
+    MOST_TUNING_ROWS,
+    ROWS_FOR_INTEGRATED,
+    automatic,
+    calibration_size,
+    draw_tuning_rows,
+    drawn,
+)
 
 
 def settings(**options):
     """Settings of a default regressor, but for these."""
-    return Settings(["se"], "zero", None, [2.0], True, 0, 1, **options)
+    return Settings(["se"], "zero", None, 2.0, True, 0, 1, **options)
 
 
 def test_the_automatic_method():
@@ -29,10 +35,11 @@ def test_ranked_rows_and_one_are_a_multiple_of_twenty_that_supports_95_percent(n
 
 @pytest.mark.parametrize(("mean", "fewest"), [("zero", 3), ("constant", 4), ("linear", 6)])
 def test_the_mean_function_has_rows_enough(mean, fewest):
-    assert drawn(mean, 1, 50, 2, np.random.RandomState(0)).size == fewest
-    assert drawn(mean, 20, 50, 2, np.random.RandomState(0)).size == 20
+    assert drawn(mean, fewest, 50, 2, np.random.RandomState(0)).size == fewest
+    with pytest.raises(ValueError, match=f"tuning_rows must be at least {fewest} with mean='{mean}' and 2 inputs"):
+        drawn(mean, fewest - 1, 50, 2, np.random.RandomState(0))
     with pytest.raises(ValueError, match=f"needs {fewest} tuning rows"):
-        drawn(mean, 1, fewest, 2, np.random.RandomState(0))
+        drawn(mean, fewest, fewest, 2, np.random.RandomState(0))
 
 
 def test_rows_are_drawn_by_the_seed_in_order_and_from_all():
@@ -40,3 +47,20 @@ def test_rows_are_drawn_by_the_seed_in_order_and_from_all():
     np.testing.assert_array_equal(found[0], found[1])
     assert all((np.diff(rows) > 0).all() for rows in found)
     assert set(np.concatenate(found).tolist()) == set(range(30))
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_the_order_of_the_rows_does_not_matter(equal):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 2)), rng.standard_normal(30)
+    if equal:  # rows of few values, many of them equal
+        X, y = np.round(X), np.round(y)
+    order = rng.permutation(30)
+    chosen, again = (
+        draw_tuning_rows(settings(tuning_rows=12), X[rows], y[rows], np.random.RandomState(3))
+        for rows in (np.arange(30), order)
+    )
+    assert (np.diff(again) > 0).all()
+    both = (np.column_stack([X, y])[rows] for rows in (chosen, order[again]))
+    first, second = (rows[np.lexsort(rows.T)] for rows in both)
+    np.testing.assert_array_equal(first, second)
