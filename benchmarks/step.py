@@ -10,11 +10,11 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from conformal_gp.tuning.tuning_rows import ROWS_FOR_EXACT
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.metrics import interval_score
 from conformal_gp.models.low_rank_tuning import ROWS_FOR_EXACT_WITHOUT_NOISE
+from conformal_gp.models.tuning_rows import ROWS_FOR_EXACT
 from reproduction.studies.functions import FUNCTIONS, draw
 
 PAGE = Path("benchmarks/results/step.md")

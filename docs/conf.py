@@ -37,7 +37,6 @@ templates_path = ["_templates"]
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-autodoc_mock_imports = ["skpro"]  # an optional peer: its adapter is described without it
 autodoc_default_options = {
     # written by scikit-learn onto every estimator, for its metadata routing
     "exclude-members": "set_fit_request, set_partial_fit_request, set_predict_request, set_score_request"

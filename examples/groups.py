@@ -27,7 +27,9 @@ level, shares = 0.8, {"all rows together": [], "by group": []}
 for seed in range(20):
     order = np.random.default_rng(seed).permutation(y.size)
     train, test = order[: y.size // 2], order[y.size // 2 :]
-    model = ConformalGPRegressor(tuning_rows=100, n_restarts=0, difficulty=None, target_transform=None, random_state=seed)
+    model = ConformalGPRegressor(
+        tuning_rows=100, n_restarts=0, difficulty=None, target_transform=None, random_state=seed
+    )
     with warnings.catch_warnings(action="ignore"):
         intervals = {
             "all rows together": model.fit(X.iloc[train], y[train]).predict_interval(X.iloc[test], level),

@@ -9,7 +9,10 @@ from conformal_gp import ConformalGPRegressor
 
 DEFAULT = "conformal-gp"
 PLAIN = "conformal-gp, one width"
-OPTIONS: dict[str, dict[str, Any]] = {DEFAULT: {}, PLAIN: {"target_transform": None, "difficulty": None, "y_bounds": None}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    DEFAULT: {},
+    PLAIN: {"target_transform": None, "difficulty": None, "y_bounds": None},
+}
 
 
 def _method(options: dict[str, Any]) -> Method:

@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.memory import megabytes
 from benchmarks.problems import LEVELS
 from benchmarks.scale.data import Split, smooth
-from conformal_gp import SparseConformalGPRegressor, metrics
+from conformal_gp import ConformalGPRegressor, metrics
 from conformal_gp.threads import map_threads
 
 N_INDUCING, N_TEST, BLOCK_ROWS = 512, 1000, 8192
@@ -37,9 +37,9 @@ def assess(fit: Callable[[], Any], rows: Split) -> dict[str, Any]:
 
 
 def by_size(n_rows: int) -> dict[str, Any]:
-    """Our model on so many smooth rows, beside the bare matrix product that intervals for all test rows need."""
+    """Our model on so many smooth rows, compared with the bare matrix product that intervals for all test rows need."""
     rows = smooth(n_rows, N_TEST)
-    model = SparseConformalGPRegressor(n_inducing=N_INDUCING, random_state=0)
+    model = ConformalGPRegressor(low_rank=N_INDUCING, random_state=0)
     found = assess(lambda: model.fit(rows.X, rows.y), rows)
     return {"rows": n_rows, **found, "product": product_seconds(n_rows, model.inducing_.shape[0] + 9)}
 

@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from benchmarks.scale.data import DATA, Split
 from benchmarks.scale.measure import N_INDUCING, assess
-from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+from conformal_gp import ConformalGPRegressor
 from conformal_gp.gp.inputs import Scaling
 from reproduction.comparators import SplitConformal
 
@@ -111,7 +111,7 @@ def _subset(rows: Split) -> Any:
 
 
 def _ours(rows: Split) -> Any:
-    return SparseConformalGPRegressor(EACH_INPUT, n_inducing=N_INDUCING, random_state=0).fit(rows.X, rows.y)
+    return ConformalGPRegressor(EACH_INPUT, low_rank=N_INDUCING, random_state=0).fit(rows.X, rows.y)
 
 
 RIVALS: dict[str, Callable[[Split], Any]] = {

@@ -67,7 +67,7 @@ class LeftOutRegressor(IntervalRegressor):
         self.residuals_, self.stds_ = np.full(y.size, np.inf), np.ones(y.size)
         self._fold = np.empty(y.size, dtype=np.int64)
         self._folds = [(rows, self._inverse_root(rows)) for rows in self._split(y.size)]
-        posterior = self.estimator_._predictor.posterior
+        posterior = self.estimator_._answers.model.posterior
         for number, (rows, root) in enumerate(self._folds):
             self._fold[rows] = number
             if root is not None:
@@ -77,7 +77,7 @@ class LeftOutRegressor(IntervalRegressor):
 
     def _inverse_root(self, rows: Indices) -> Array | None:
         """L^-1 with L L' the block of P among some rows; None where the block is numerically singular."""
-        posterior = self.estimator_._predictor.posterior
+        posterior = self.estimator_._answers.model.posterior
         block = posterior.precision(rows)
         scale = np.sqrt(posterior.diagonal[rows])  # 0 where a row alone determines a coefficient
         try:
@@ -93,8 +93,8 @@ class LeftOutRegressor(IntervalRegressor):
 
     def predict_left_out(self, X: Array) -> tuple[Array, Array]:
         """Means and standard deviations of the labels of m test rows without each fold, each (m, folds)."""
-        predictor = self.estimator_._predictor
-        new = predictor.posterior.predict(predictor.inputs.new(Rows(X)))
+        model = self.estimator_._answers.model
+        new = model.posterior.predict(model.inputs.new(Rows(X)))
         means, variances = (np.tile(part[:, None], len(self._folds)) for part in (new.mean, new.variance))
         for number, (rows, root) in enumerate(self._folds):
             if root is not None:

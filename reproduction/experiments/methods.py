@@ -73,7 +73,8 @@ def plain_and_conformal(
     """GPR and GPR-CP from one fitted model: its posterior serves every gamma."""
     intervals = gaussian_intervals(*model.predict(fold.X_test, return_std=True), LEVELS)
     yield Found(Row("GPR", covariance), intervals, model.log_marginal_likelihood_)
-    posterior, inputs = model._predictor.posterior, model._predictor.inputs
+    posterior = model._answers.model.posterior
+    inputs = model._answers.model.inputs
     with one_blas_thread():
         new = posterior.predict(inputs.new(Rows(fold.X_test)))
     needed = Needed.of_ranks([rank(read_level(level), fold.y.size) for level in LEVELS])

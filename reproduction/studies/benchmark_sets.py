@@ -91,7 +91,7 @@ def main() -> None:
         "",
         f"`python -m reproduction.studies.benchmark_sets --runs {given.runs}`: ten-fold cross-validation, mean widths,",
         "share of targets outside, and seconds for fit and prediction of a fold on one core. The paper's narrowest is",
-        "the narrowest of its conformal methods, of any kernel and gamma, chosen for each cell. The default is narrower",
+        "the narrowest of its conformal methods, with any kernel and gamma, for each cell. The default is narrower",
         f"in {narrower} of {len(ratios)} cells; the largest ratio of widths is {max(ratios):.2f}, the geometric mean",
         f"{np.exp(np.mean(np.log(ratios))):.2f}.",
         "",

@@ -42,7 +42,7 @@ def one_task(name: str, n_rows: int, noise: float, seed: int, tuning: str) -> di
         warnings.simplefilter("ignore")
         model = ConformalGPRegressor(tuning=tuning, random_state=seed).fit(X, y)
         inside = float(coverage(y_new, model.predict_interval(X_new, LEVEL)))
-    return {"key": [name, n_rows, noise, seed, tuning], "inside": inside, "calibration": model._predictor.n_calibration}
+    return {"key": [name, n_rows, noise, seed, tuning], "inside": inside, "calibration": model.n_calibration_}
 
 
 def beta_law(n_calibration: int) -> tuple[float, float]:

@@ -1,6 +1,6 @@
-"""What ``target_transform="auto"`` gains and loses beside the identity: interval scores on data that had no part in its rule.
+"""Interval scores of ``target_transform="auto"`` compared with the identity, on data that had no part in its rule.
 
-``python -m reproduction.studies.warps`` prints a table of scores and coverages.
+``python -m reproduction.studies.transformations`` prints a table of scores and coverages.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ DATA: dict[str, Callable[[], tuple[Array, Array]]] = {
 
 
 def compare(X: Array, y: Array, tuning: str, splits: int) -> str:
-    """A row of the table: scores of "auto" over those of the identity, coverages, and the maps that were chosen."""
+    """A row of the table: scores of "auto" over those of the identity, coverages, and the chosen transformations."""
     ratios, kept, chosen = [], [], []
     for split in range(splits):
         order = np.random.RandomState(split).permutation(y.size)
@@ -56,7 +56,8 @@ def compare(X: Array, y: Array, tuning: str, splits: int) -> str:
             train, test = order[:-40], order[-40:]
         scores = []
         for target_transform in (None, "auto"):
-            model = ConformalGPRegressor(tuning=tuning, target_transform=target_transform, random_state=split).fit(X[train], y[train])
+            model = ConformalGPRegressor(tuning=tuning, target_transform=target_transform, random_state=split)
+            model.fit(X[train], y[train])
             intervals = model.predict_interval(X[test], LEVEL)
             scores.append(float(np.mean(interval_score(y[test], intervals, LEVEL))))
             kept.append(coverage(y[test], intervals))
