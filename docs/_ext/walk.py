@@ -1,4 +1,4 @@
-"""Files whose functions run when a model is fitted and predicts, for each way of tuning, as a table for a page.
+"""A table of the files whose functions run from ``fit`` to an interval with nothing set, for several kinds of rows.
 
 ``python docs/_ext/walk.py`` brings ``docs/architecture.md`` up to date, as ``tests/test_architecture.py`` checks.
 """
@@ -9,7 +9,6 @@ import ast
 import sys
 import threading
 import warnings
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -19,49 +18,51 @@ import numpy as np
 from import_graph import PACKAGE, PAGE
 
 import conformal_gp
-from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+from conformal_gp import ConformalGPRegressor
 
 IN_USE = Path(conformal_gp.__file__).parent  # the checkout, or an installed wheel
 START, END = "<!-- walk: start -->", "<!-- walk: end -->"
 
-WAYS: dict[str, Callable[[], Any]] = {
-    "integrated": lambda: ConformalGPRegressor(tuning="integrated"),
-    "holdout": lambda: ConformalGPRegressor(tuning="holdout", random_state=0),
-    "train": lambda: ConformalGPRegressor(tuning="train", random_state=0),
-    "fixed": lambda: ConformalGPRegressor(tuning="fixed", noise_variance=0.1),
-    "low rank": lambda: SparseConformalGPRegressor(n_inducing=10, random_state=0),
-}
+SIZES = (30, 100, 300, 5000)
+SIGNED, POSITIVE, CATEGORIES = "any sign", "positive", "with categories"
+WALKS = [*((size, kind) for size in SIZES for kind in (SIGNED, POSITIVE)), (100, CATEGORIES)]
+"""Training rows and what they are like."""
 
 
-def _rows() -> tuple[np.ndarray, np.ndarray]:
+def _rows(size: int, kind: str) -> tuple[Any, np.ndarray]:
+    """Rows of two inputs; the noise grows with the first."""
     rng = np.random.default_rng(0)
-    X = rng.uniform(size=(40, 2))
-    return X, X[:, 0] + 0.1 * rng.standard_normal(40)
+    X = rng.uniform(size=(size, 2))
+    y = np.sin(4.0 * X[:, 0]) + X[:, 1] + 0.1 * (1.0 + X[:, 0]) * rng.standard_normal(size)
+    if kind == POSITIVE:
+        y = np.exp(y)
+    if kind != CATEGORIES:
+        return X, y
+    import pandas as pd
+
+    colour = pd.Categorical.from_codes(np.arange(size) % 3, ["red", "green", "blue"])
+    return pd.DataFrame({"x": X[:, 0], "colour": colour}), y
 
 
 @cache
-def files_used(way: str) -> list[str]:
+def files_used(size: int, kind: str) -> list[str]:
     """Files of the package in the order in which ``fit`` and ``predict_interval`` first call their functions."""
-    X, y = _rows()
-
-    def use() -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            WAYS[way]().fit(X, y).predict_interval(X[:3])
-
+    X, y = _rows(size, kind)
+    np.random.seed(0)  # noqa: NPY002 (a model whose random_state is not set draws from this)
     seen: dict[str, None] = {}
 
     def note(frame: FrameType, event: str, argument: object) -> None:
-        path = Path(frame.f_code.co_filename)
-        if event == "call" and path.is_relative_to(IN_USE):
-            seen.setdefault(path.relative_to(IN_USE).as_posix())
+        path = frame.f_code.co_filename
+        if event == "call" and path.startswith(str(IN_USE)):
+            seen.setdefault(Path(path).relative_to(IN_USE).as_posix())
 
-    use()  # imports what is imported at first use
     before = sys.getprofile()
     threading.setprofile(note)
     sys.setprofile(note)
     try:
-        use()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ConformalGPRegressor().fit(X, y).predict_interval(X[:3])
     finally:
         sys.setprofile(before)
         threading.setprofile(None)
@@ -69,8 +70,8 @@ def files_used(way: str) -> list[str]:
 
 
 def table() -> str:
-    """One line for each file, in the order of the default way, then of the others."""
-    used = {way: files_used(way) for way in WAYS}
+    """One line for each file, in the order of the first walk, then of the others."""
+    used = {f"{size:,}, {kind}": files_used(size, kind) for size, kind in WALKS}
     order = list(dict.fromkeys(file for files in used.values() for file in files))
     lines = [f"| file | what it is | {' | '.join(used)} |", "|---|---|" + ":-:|" * len(used)]
     for file in order:
