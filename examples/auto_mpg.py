@@ -35,9 +35,9 @@ def draw(y: np.ndarray, mean: np.ndarray, intervals: dict[str, np.ndarray], leve
         low, high = ends[order, :, level].T
         out = (y < low) | (y > high)
         ax.vlines(place, low, high, color="#9ecae1", linewidth=1.4, label=f"{LEVELS[level]:.0%} interval")
-        ax.plot(place[~out], y[~out], ".", color="#333333", markersize=3, label="label inside")
-        ax.plot(place[out], y[out], "x", color="#d95f02", markersize=6, markeredgewidth=1.6, label="label outside")
-        text = f"{name}: {1 - out.mean():.1%} of labels inside {LEVELS[level]:.0%} intervals"
+        ax.plot(place[~out], y[~out], ".", color="#333333", markersize=3, label="true value inside")
+        ax.plot(place[out], y[out], "x", color="#d95f02", markersize=6, markeredgewidth=1.6, label="true value outside")
+        text = f"{name}: {1 - out.mean():.1%} of true values inside {LEVELS[level]:.0%} intervals"
         ax.set_title(text, loc="left", fontsize=11, fontweight="bold")
         ax.set_ylabel("miles per gallon")
         ax.spines[["top", "right"]].set_visible(False)
@@ -60,7 +60,7 @@ def main() -> None:
     mean = plain.prediction["standard GP"]
     intervals = {"standard GP": plain.intervals["standard GP"]} | ours.intervals
 
-    print(f"\n{'':14}{'mean width (miles per gallon)':>30}{'labels outside, %':>30}")
+    print(f"\n{'':14}{'mean width (miles per gallon)':>30}{'outside, %':>30}")
     print(f"{'level':14}" + 2 * ("".join(f"{level:10.0%}" for level in LEVELS)))
     for name, ends in intervals.items():
         shares = 100 * miscoverage(y, ends)

@@ -3,7 +3,7 @@ Widths that follow the difficulty
 =================================
 
 A Gaussian process with one noise variance gives intervals of one width, for easy and for hard rows. Beyond 500 rows the
-default learns from tuning rows where errors are larger than the process expects, and divides scores by this
+default learns from tuning rows where errors are larger than the GP expects, and divides scores by this
 *difficulty*. Tuning rows do not calibrate, so the guarantee is kept.
 """
 

@@ -59,7 +59,7 @@ ax.axvline(0.9, color="black", linestyle="--", linewidth=1)
 ax.annotate("nominal", (0.9, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=9)
 ax.set_yticks(range(3), list(shares))
 ax.invert_yaxis()
-ax.set_xlabel("share of 60 labels inside their 90% intervals (diamond: mean of 30 draws)")
+ax.set_xlabel("coverage of 90% intervals on 60 patients (diamond: mean of 30 draws)")
 ax.spines[["top", "right"]].set_visible(False)
 
 plt.show()

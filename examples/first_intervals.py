@@ -3,7 +3,7 @@ First intervals: fuel consumption of cars
 =========================================
 
 Fit, predict, and check coverage, on the bundled Auto-mpg data: 392 cars of the years 1970 to 1982,
-seven inputs, miles per gallon as the label.
+seven inputs, miles per gallon as the target.
 """
 
 # %%
@@ -25,7 +25,7 @@ model = ConformalGPRegressor(random_state=0).fit(X_train, y_train)
 levels = [0.8, 0.9, 0.95]
 intervals = model.predict_interval(X_test, levels)
 for level, share, width in zip(levels, coverage(y_test, intervals), mean_width(intervals), strict=True):
-    print(f"level {level:.0%}: {share:.1%} of {y_test.size} labels inside, mean width {width:.1f} miles per gallon")
+    print(f"level {level:.0%}: {share:.1%} of {y_test.size} cars covered, mean width {width:.1f} miles per gallon")
 
 # %%
 # The 90% intervals of all test cars, sorted by prediction. Labels outside are marked: about one in ten.
@@ -33,7 +33,7 @@ for level, share, width in zip(levels, coverage(y_test, intervals), mean_width(i
 IntervalDisplay.from_estimator(model, X_test, y_test, confidence_level=0.9, target_name="miles per gallon")
 
 # %%
-# One fit serves all levels. The coverage follows the level, up to the variability of 92 labels, which the band shows.
+# One fit serves all levels. Coverage follows the level, up to the variability of 92 test cars, which the band shows.
 
 CoverageDisplay.from_estimator(model, X_test, y_test)
 

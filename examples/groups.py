@@ -8,8 +8,8 @@ all rows.
 """
 
 # %%
-# Cars of three origins; American ones are more than half. Half of the cars learn and calibrate, half check, in twenty
-# divisions at random.
+# Cars of three origins; American ones are more than half. Half of the cars train and calibrate the model, half test it,
+# in twenty random splits.
 
 import warnings
 
@@ -53,7 +53,7 @@ for (how, found), nudge, colour in zip(shares.items(), (-0.12, 0.12), ("#d55e00"
     ax.errorbar(np.arange(3) + nudge, np.mean(found, axis=0), error, fmt="o", color=colour, capsize=3, label=how)
 ax.axhline(level, color="0.5", linewidth=1)
 ax.set_xticks(range(3), [f"{name}, {np.sum(origin == number)} cars" for number, name in names.items()])
-ax.set_ylabel("share of labels inside")
+ax.set_ylabel("coverage")
 ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 

@@ -2,8 +2,8 @@
 Inputs of another distribution
 ==============================
 
-Training inputs are spread evenly, test inputs are where the noise is. Their labels follow the same law, so with the
-ratio of both densities rows can be weighted, and the guarantee applies to the test rows too.
+Training inputs are spread evenly, test inputs are where the noise is. Given the inputs, the target has the same
+distribution in both. With the ratio of the input densities as weights, the guarantee applies to the test rows too.
 """
 
 # %%
@@ -18,7 +18,7 @@ from conformal_gp.metrics import coverage
 rng = np.random.default_rng(1)
 
 
-def labels(x):
+def targets(x):
     """A wave with noise that grows tenfold."""
     return np.sin(2 * x) + (0.1 + 0.225 * (x + 2)) * rng.standard_normal(x.size)
 
@@ -31,7 +31,7 @@ def ratio(X):
 x = rng.uniform(-2, 2, 300)
 pool = rng.uniform(-2, 2, 20_000)
 x_new = pool[rng.uniform(size=pool.size) < np.exp(1.5 * (pool - 2))]
-y, y_new = labels(x), labels(x_new)
+y, y_new = targets(x), targets(x_new)
 model = ConformalGPRegressor(difficulty=None, random_state=0).fit(x[:, None], y)
 
 # %%
@@ -43,7 +43,7 @@ bands = {}
 for name, how in {"no ratio": {}, "likelihood_ratio": {"likelihood_ratio": ratio}}.items():
     bands[name] = model.predict_interval(grid, level, **how)
     print(f"{name:17} {coverage(y_new, model.predict_interval(x_new[:, None], level, **how)):.1%} inside at 90%")
-print(f"effective rows: {model.effective_rows(ratio):.0f} of {y.size - model.tuning_rows_.size}")
+print(f"effective rows: {model.effective_rows(ratio):.0f} of {model.n_calibration_}")
 
 # %%
 # The bands beside the test rows, and both densities below.

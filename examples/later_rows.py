@@ -1,5 +1,5 @@
 """
-Rows that come later: intervals that grow better without a new fit
+Rows that come later: intervals that improve without a new fit
 ==================================================================
 
 Results of an experiment come in batches. The model is tuned on the first rows, and ``partial_fit`` adds the others as
@@ -7,7 +7,7 @@ calibration rows. That costs a fraction of a fit, and coverage stays valid.
 """
 
 # %%
-# Sixty rows to begin with, 40 of which tune the model; then batches of twenty. After each, intervals of new rows.
+# Sixty rows to begin with, 40 of them tuning rows; then batches of twenty. After each, intervals of new rows.
 
 import time
 
@@ -33,7 +33,7 @@ for first in range(60, 500, 20):
     sizes.append(first + 20)
     widths.append(mean_width(model.predict_interval(X_new, levels)))
 print(model.guarantee_)
-print("labels inside:", coverage(y_new, model.predict_interval(X_new, levels)).round(3), "at", levels)
+print("coverage:", coverage(y_new, model.predict_interval(X_new, levels)).round(3), "at", levels)
 
 # %%
 # Hyperparameters stay those of the first 40 rows. But all rows predict, so that widths fall towards those of an oracle

@@ -48,14 +48,14 @@ ax.axhline(level, color="0.5", linewidth=1, label=f"nominal {level:.0%}")
 ax.axvspan(1969.5, 1976.5, color="0.93", zorder=0)
 ax.set_ylim(0, 1.03)
 ax.set_xlabel("model year of the cars predicted")
-ax.set_ylabel("share of labels inside")
+ax.set_ylabel("coverage")
 ax.legend(frameon=False, loc="lower left")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
 # It helps to use the model year as an input: the model can follow the trend, and its uncertainty grows outside the
 # training range. That is better, but it relies on the model, not on the theorem. The theorem covers rows in random
-# order from the population you predict. To notice a shift, look at p-values of labels as they come in: of exchangeable
+# order from the population you predict. To notice a shift, watch the p-values of new observations: of exchangeable
 # rows, one in ten has a p-value of at most 0.1.
 
 late = year >= 80

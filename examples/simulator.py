@@ -4,11 +4,11 @@ A surrogate of an expensive simulator
 
 A simulator gives the same answer for the same inputs, and each run is expensive. Engineers fit a Gaussian process to
 some sixty runs, a surrogate, and read its error bars. Without noise these are narrow, and whether they are right
-depends on the model alone. Conformal intervals of a Gaussian process cover as often as they say.
+depends on the model alone. Conformal intervals of a Gaussian process attain their level.
 """
 
 # %%
-# The simulator: two inputs that matter differently, no noise. Sixty runs, thirty times over, and fifty designs to
+# The simulator: two inputs that matter differently, no noise. Sixty runs, thirty times over, and fifty inputs to
 # predict each time.
 
 import warnings
@@ -24,7 +24,7 @@ from conformal_gp.metrics import coverage, mean_width
 
 
 def simulate(X):
-    """One run for each row of designs."""
+    """One run for each row of inputs."""
     u, v = 15 * X[:, 0] - 5, 15 * X[:, 1]
     return (v - 0.129 * u**2 + 1.59 * u - 6) ** 2 + 9.6 * np.cos(u) + 10
 

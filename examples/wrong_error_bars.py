@@ -34,7 +34,7 @@ intervals = {"standard GP": plain.intervals["standard GP"]} | ours.intervals
 CoverageDisplay.from_predictions(y, intervals, confidence_level=levels)
 
 # %%
-# At 95% the bars of the standard GP miss more than twice as many labels as they say.
+# At 95% the bars of the standard GP miss more than twice as many true values as their level allows.
 
 for place in np.searchsorted(levels, (0.5, 0.9, 0.95)):
     for name, ends in intervals.items():

@@ -109,15 +109,17 @@ def test_the_page_of_the_distributions_study(tmp_path):
 
 def test_tables_of_the_benchmark_sets_and_of_starts():
     results = [
-        {"set": name, "kernel": "se", "way": way, "run": run, "rows": 10, "width": [10.0, 20.0, "inf"]}
+        {"set": name, "way": way, "run": run, "rows": 10, "width": [10.0, 20.0, "inf"]}
         | {"missed": [1, run, 0], "seconds": 0.5}
         for name in benchmark_sets.SETS
         for way in benchmark_sets.WAYS
         for run in range(2)
     ]
-    lines = benchmark_sets.table(results, "se")
-    assert "| servo | the paper | 1.65 | 2.872 | 6.699 | 10.24% | 4.55% | 0.66% |  |  |" in lines
-    assert "| cpu | default | 1 | 2 | inf | 10.00% | 5.00% | 0.00% | 0.00, 5.00, 0.00 | 0.50 |" in lines
+    lines, ratios = benchmark_sets.lines_of(results)
+    assert ["cpu", "default", "1", "2", "inf", "10.0%", "5.0%", "0.0%", "0.5"] in lines
+    (paper,) = (line for line in lines if line[:2] == ["servo", "the paper's narrowest"])
+    assert ratios[0] == pytest.approx(1.0 / float(paper[2]), rel=1e-3)
+    assert len(ratios) == len(benchmark_sets.SETS) * len(benchmark_sets.LEVELS)
     folds = [
         {"covariance": "SE", "log_likelihood": [-10.0, -20.0 if fold < 5 else -10.0]}
         | {"widths": np.stack([np.full((4, 3), 100.0), np.full((4, 3), 200.0 if fold < 5 else 100.0)]).tolist()}
