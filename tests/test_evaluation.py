@@ -171,26 +171,27 @@ def test_known_noise_goes_to_models_that_take_it(rows):
     X, y = rows
     noise = np.tile([0.01, 2.0], 15)
     models = {"known": fixed_model(), "without": Given()}
-    found = cross_validate_intervals(models, X, y, 0.5, cv=KFold(3), plain="plain", noise_variance=noise)
+    found = cross_validate_intervals(models, X, y, 0.5, cv=KFold(3), plain="plain", y_variance=noise)
     for train, test in KFold(3).split(X):
         model = fixed_model().fit(X[train], y[train], y_variance=noise[train])
-        of_test = {"noise_variance": noise[test]}
+        of_test = {"y_variance": noise[test]}
         expected = model.predict_interval(X[test], 0.5, **of_test)
         np.testing.assert_allclose(found.intervals["known"][test, :, 0], expected)
         mean, std = model.predict(X[test], return_std=True, **of_test)
         np.testing.assert_allclose(found.intervals["plain"][test, 0, 0], mean - norm.ppf(0.75) * std)
     with pytest.raises(ValueError, match="fit of Given does not take it"):
-        cross_validate_intervals({"a": Given()}, X, y, noise_variance=noise)
+        cross_validate_intervals({"a": Given()}, X, y, y_variance=noise)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        cross_validate_intervals(models, X, y, noise_variance=noise[1:])
+        cross_validate_intervals(models, X, y, y_variance=noise[1:])
 
 
 def test_groups_go_to_models_that_take_them(rows):
     X, y = rows
-    groups = np.array([*["a", "b"] * 14, "b", "c"], dtype=object)  # "c" has one row: ranked among all
+    groups = np.array([*["a", "b"] * 14, "b", "c"], dtype=object)  # "c" has one row: no other to compare it with
     models = {"grouped": fixed_model(), "without": Given()}
-    with pytest.warns(UserWarning, match="1 of 10 rows are of groups that fit did not see"):
-        found = cross_validate_intervals(models, X, y, 0.5, cv=KFold(3), groups=groups)
+    found = cross_validate_intervals(models, X, y, 0.5, cv=KFold(3), groups=groups)
+    assert np.isinf(found.intervals["grouped"][-1]).all()
+    assert np.isfinite(found.intervals["grouped"][:-1]).all()
     train, test = next(KFold(3).split(X))
     expected = (
         fixed_model().fit(X[train], y[train], groups=groups[train]).predict_interval(X[test], 0.5, groups=groups[test])
@@ -220,7 +221,7 @@ def test_before_is_the_same_model_without_map_of_labels(rows):
 def test_only_the_first_model_warns(rows, recwarn):
     cross_validate_intervals({"first": Given(), "second": fixed_model()}, *rows, 0.99, cv=2)
     assert not recwarn.list
-    with pytest.warns(UserWarning, match="needs at least 99 rows"):
+    with pytest.warns(UserWarning, match="needs at least 99 calibration rows"):
         cross_validate_intervals({"first": fixed_model()}, *rows, 0.99, cv=2)
 
 

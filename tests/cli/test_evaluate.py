@@ -18,7 +18,7 @@ def test_evaluate(command_line, train):
     assert re.search(r"when a column is shuffled: .*kind \+\d+%", result.stdout)
     document = command_line.json("evaluate", train, "-t", "y", *FAST, "-c", "80%")
     assert document["before_and_after"] == []
-    mapped = command_line("evaluate", train, "-t", "y", *FAST, "-c", "80%", "--warp", "yeo-johnson").stdout
+    mapped = command_line("evaluate", train, "-t", "y", *FAST, "-c", "80%", "--target-transform", "yeo-johnson").stdout
     assert "80%, before and after a map of the labels or a difficulty was chosen" in mapped
     assert [finding["method"] for finding in document["findings"]] == ["guaranteed", "plain GP"]
     for found in document["findings"]:
@@ -70,7 +70,7 @@ def test_rows_in_order_of_time_are_looked_at_for_drift(command_line, monkeypatch
         found.append(command_line("evaluate", f"{name}.csv", "-t", "y", *FAST, "-c", "80", "--ordered").stdout)
     assert "The rows look exchangeable in their order" in found[0]
     assert 150 <= int(re.search(r"Rows from about number (\d+) on are not like those before", found[1])[1]) <= 170
-    monkeypatch.setattr("conformal_gp.cli.evaluate.ORDERED_ROWS", 120)  # every second row: numbers are of the table
+    monkeypatch.setattr("conformal_gp.cli.evaluate.ORDERED_ROWS", 180)  # three rows in four: numbers are of the table
     (said,) = (
         w
         for w in command_line.json("evaluate", "shifted.csv", "-t", "y", *FAST, "-c", "80", "--ordered")["words"]

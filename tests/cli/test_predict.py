@@ -74,7 +74,7 @@ def test_default_levels_are_those_that_the_rows_support(command_line, train, new
     assert "inf" not in command_line("predict", ten, new, "-t", "y", *FAST).stdout
     asked = command_line("predict", train, new, "-t", "y", *FAST, "-c", "99")
     assert (table(asked)["y_upper_99"] == np.inf).all()
-    assert "needs at least 99 rows to rank" in asked.stderr
+    assert "needs at least 99 calibration rows" in asked.stderr
     assert command_line.json("predict", train, new, "-t", "y", *FAST, "-c", "99")["rows"][0]["upper_99"] is None
 
 
