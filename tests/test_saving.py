@@ -6,6 +6,14 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 pytest.importorskip("skops", reason="saved models need the extra: pip install 'conformal-gp[io]'")
 
@@ -42,6 +50,67 @@ def test_noise_variances_and_unfitted_models_come_back(tmp_path):
     assert load(path).kernel == "rq"
 
 
+@pytest.mark.parametrize("imputer", [SimpleImputer(), SimpleImputer(add_indicator=True), KNNImputer()])
+@pytest.mark.parametrize("nest", [make_pipeline, TransformedTargetRegressor, FrozenEstimator, "search"])
+def test_pipelines_with_imputers_come_back(tmp_path, imputer, nest):
+    gaps = X.copy()
+    gaps[3, 0] = np.nan
+    model = make_pipeline(imputer, fixed_model()).fit(gaps, Y)
+    if nest == "search":
+        model = GridSearchCV(model, {"conformalgpregressor__noise_variance": [0.1, 0.2]}, cv=2)
+    else:
+        model = nest(model)
+    model.fit(gaps, Y)
+    save(model, tmp_path / "m")
+    np.testing.assert_array_equal(load(tmp_path / "m").predict(gaps), model.predict(gaps))
+
+
+def test_several_targets_come_back(tmp_path):
+    model = MultiOutputRegressor(fixed_model()).fit(X, np.column_stack([Y, -Y]))
+    save(model, tmp_path / "m")
+    np.testing.assert_array_equal(load(tmp_path / "m").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("other", [LinearRegression(), make_pipeline(StandardScaler(), Ridge()), {"a": 1}])
+def test_only_our_models_are_saved_and_loaded(tmp_path, other):
+    import skops.io
+
+    with pytest.raises(ValueError, match=r"cannot be saved: .* is not a ConformalGPRegressor"):
+        save(other, tmp_path / "m")
+    skops.io.dump(other, tmp_path / "m")
+    with pytest.raises(ValueError, match=r"m contains an object of type .*, which is not a ConformalGPRegressor"):
+        load(tmp_path / "m")
+
+
+def test_a_forged_method_is_refused(tmp_path):
+    """A file that asks for a method of one of our objects in place of an attribute."""
+    save(fixed_model().fit(X, Y), tmp_path / "m")
+
+    def forge(schema):
+        own = {key: schema[key] for key in ("__class__", "__module__")}
+        return (
+            own
+            | {"__loader__": "MethodNode", "content": {"obj": schema, "func": "fit"}, "__id__": 1}
+            | {key: schema[key] for key in ("protocol", "_skops_version") if key in schema}
+        )
+
+    _rewrite(tmp_path / "m", tmp_path / "forged", forge)
+    with pytest.raises(
+        ValueError, match=r"contains conformal_gp\.regressor\.ConformalGPRegressor\.fit, which is neither"
+    ):
+        load(tmp_path / "forged")
+
+
+def _rewrite(source, target, change):
+    """Copy a saved model with another schema."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
+        for member in old.namelist():
+            content = old.read(member)
+            if member == "schema.json":
+                content = json.dumps(change(json.loads(content))).encode()
+            new.writestr(member, content)
+
+
 class Foreign:
     """A type of neither this package nor scikit-learn."""
 
@@ -54,11 +123,11 @@ def test_foreign_types_are_refused(tmp_path):
 
     model = fixed_model().fit(X, Y)
     model.extra_ = Foreign()
-    with pytest.raises(ValueError, match=r"cannot be saved: it holds test_saving\.Foreign"):
+    with pytest.raises(ValueError, match=r"cannot be saved: it contains test_saving\.Foreign"):
         save(model, tmp_path / "m")
     assert not (tmp_path / "m").exists()
     skops.io.dump(model, tmp_path / "m")
-    with pytest.raises(ValueError, match=r"m holds test_saving\.Foreign, which is neither"):
+    with pytest.raises(ValueError, match=r"m contains test_saving\.Foreign, which is neither"):
         load(tmp_path / "m")
 
 
@@ -70,15 +139,8 @@ def test_functions_and_what_modules_import_are_refused(tmp_path, module):
     )
     save(fixed_model().fit(X, Y), tmp_path / "m")
     forged = tmp_path / "forged"
-    with zipfile.ZipFile(tmp_path / "m") as old, zipfile.ZipFile(forged, "w") as new:
-        for member in old.namelist():
-            content = old.read(member)
-            if member == "schema.json":
-                schema = json.loads(content)
-                schema["__class__"], schema["__module__"] = name, module
-                content = json.dumps(schema).encode()
-            new.writestr(member, content)
-    with pytest.raises(ValueError, match=rf"holds {module}.{name}, which is neither"):
+    _rewrite(tmp_path / "m", forged, lambda schema: schema | {"__class__": name, "__module__": module})
+    with pytest.raises(ValueError, match=rf"contains {module}.{name}, which is neither"):
         load(forged)
 
 

@@ -1,7 +1,7 @@
-"""Save a fitted model to a file, and load it: one skops file, which holds no code (``pip install 'conformal-gp[io]'``).
+"""Save a fitted model to a file without code, in the format of skops, and load it (``pip install 'conformal-gp[io]'``).
 
-A file holds the training rows, readable by anyone who has it. Loading makes objects of this package, of scikit-learn,
-NumPy and SciPy only.
+A file contains the training rows, readable by anyone who has it. Loading creates objects of this package, scikit-learn,
+NumPy and SciPy only, and returns a regressor of this package or a scikit-learn estimator with one inside.
 """
 
 from __future__ import annotations
@@ -13,11 +13,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import Pipeline
+
 from conformal_gp.files import write_bytes
+from conformal_gp.regressor import ConformalGPRegressor
 
 __all__ = ["load", "save"]
 
 TRUSTED_PACKAGES = ("conformal_gp", "sklearn")
+TRUSTED_TYPES = frozenset({"numpy.dtype"})  # an attribute of imputers
+EXPECTED = "a ConformalGPRegressor, nor a scikit-learn pipeline, search or wrapper with one inside"
 OLD_DOCUMENT = "model.json"  # in files of releases up to 0.2
 
 
@@ -27,8 +35,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : estimator
-        A regressor of this package, or a scikit-learn estimator that holds one, fitted or not. A part that could not
-        be loaded again, such as a function of your own, is a ValueError.
+        A :class:`~conformal_gp.ConformalGPRegressor`, fitted or not, or one inside any nest of scikit-learn's
+        ``Pipeline``, ``GridSearchCV`` and other searches, ``TransformedTargetRegressor``, ``MultiOutputRegressor`` and
+        ``FrozenEstimator``. A part that could not be loaded again, such as a function of your own, is a ValueError.
     path : str or path
         The file.
 
@@ -53,8 +62,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : str or path
-        The file; if it is damaged, of another kind or an old format, or holds types of other packages, a ValueError
-        says so.
+        The file. A file that is damaged, has another or an old format, or contains anything but such a model is a
+        ValueError.
 
     Returns
     -------
@@ -75,19 +84,21 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def dumps(model: Any) -> bytes:
-    """A model as the content of a file."""
+    """Return a model as the content of a file."""
+    if not _has_ours_inside(model):
+        raise ValueError(f"model cannot be saved: {type(model).__name__} is not {EXPECTED}.")
     try:
         content = bytes(_skops().dumps(model))
     except TypeError as error:
         raise ValueError(f"model cannot be saved: {error}.") from error
     foreign = _foreign_types(content)
     if foreign:
-        raise ValueError(f"model cannot be saved: it holds {', '.join(foreign)}, which load would not trust.")
+        raise ValueError(f"model cannot be saved: it contains {', '.join(foreign)}, which load would not trust.")
     return content
 
 
 def loads(content: bytes, name: str = "the file") -> Any:
-    """A model from the content of a file, which errors call ``name``."""
+    """Return the model in the content of a file, which errors call ``name``."""
     skops = _skops()
     try:
         members = zipfile.ZipFile(io.BytesIO(content)).namelist()
@@ -98,13 +109,30 @@ def loads(content: bytes, name: str = "the file") -> Any:
             f"{name} has the format of conformal-gp 0.2 and before: fit the model again, or load the file with that "
             "release, pickle the model, and save it with this one."
         )
+    model = None
     try:
         foreign = _foreign_types(content)
         if not foreign:
-            return skops.loads(content, trusted=skops.get_untrusted_types(data=content))
+            model = skops.loads(content, trusted=skops.get_untrusted_types(data=content))
+        is_ours = _has_ours_inside(model)
     except Exception as error:  # a damaged or forged file can fail anywhere
         raise ValueError(f"{name} is not a saved model, or is damaged ({error}).") from error
-    raise ValueError(f"{name} holds {', '.join(foreign)}, which is neither of this package nor of scikit-learn.")
+    if foreign:
+        raise ValueError(f"{name} contains {', '.join(foreign)}, which is neither of this package nor of scikit-learn.")
+    if not is_ours:
+        raise ValueError(f"{name} contains an object of type {type(model).__name__}, which is not {EXPECTED}.")
+    return model
+
+
+def _has_ours_inside(model: Any) -> bool:
+    """Return whether a model is a regressor of this package, or one of scikit-learn's wrappers around one."""
+    if isinstance(model, Pipeline):
+        return _has_ours_inside(model.steps[-1][1])
+    if isinstance(model, TransformedTargetRegressor):
+        return _has_ours_inside(model.regressor)
+    if isinstance(model, MultiOutputRegressor | FrozenEstimator) or hasattr(model, "refit"):  # a search has refit
+        return _has_ours_inside(model.estimator)
+    return isinstance(model, ConformalGPRegressor)
 
 
 def _foreign_types(content: bytes) -> list[str]:
@@ -113,10 +141,15 @@ def _foreign_types(content: bytes) -> list[str]:
 
 
 def _is_trusted(name: str) -> bool:
+    if name in TRUSTED_TYPES:
+        return True
     module, _, attribute = name.rpartition(".")
     if module.split(".")[0] not in TRUSTED_PACKAGES:
         return False
-    found = getattr(import_module(module), attribute, None)
+    try:
+        found = getattr(import_module(module), attribute, None)
+    except ImportError:  # a method, whose class is no module
+        return False
     return isinstance(found, type) and found.__module__ == module  # not what the module imports
 
 
