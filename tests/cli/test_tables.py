@@ -10,6 +10,7 @@ import pytest
 pd = pytest.importorskip("pandas", reason="tables need the extra: pip install 'conformal-gp[cli]'")
 
 from conformal_gp.cli.columns import Columns  # noqa: E402
+from conformal_gp.cli.options import Reading  # noqa: E402
 from conformal_gp.cli.tables import Format, read_table, write_table  # noqa: E402
 
 PLAIN = "weight,origin,mpg\n1.5,usa,30\n2.5,japan,20\n2.0,usa,25\n3.5,usa,15\n"
@@ -32,11 +33,11 @@ def table(tmp_path):
 
 
 def values(table, target="mpg", **options):
-    """Inputs, with categories as their numbers, and labels of the rows that are used."""
-    columns = Columns.learn(table, target, **options)
+    """Inputs, with categories as their numbers, and targets of the rows that are used."""
+    columns = Columns.learn(table, target, Reading(**options))
     X, _ = columns.inputs(table)
     codes = X.apply(lambda column: column.cat.codes if column.dtype == "category" else column)
-    return codes.to_numpy(dtype=float).tolist(), columns.labels(table)[X.index].tolist()
+    return codes.to_numpy(dtype=float).tolist(), columns.targets(table)[X.index].tolist()
 
 
 # Ways to write a table
@@ -158,7 +159,7 @@ def test_a_number_that_can_be_read_in_two_ways(table, cell):
 
 def test_thousands_in_a_comma_separated_file(table):
     assert values(table("a,mpg\n1.234,1\n2.345,2\n"))[0] == [[1.234], [2.345]]
-    with pytest.raises(ValueError, match=r"'3,210' is not a number .*thousands have no mark"):
+    with pytest.raises(ValueError, match=r"'3,210' is not a number .*thousands must have no mark"):
         values(table('a,mpg\n1,"3,210"\n2,950\n'))
 
 
@@ -194,11 +195,28 @@ def test_separator_and_encoding_of_the_training_rows_come_first(table):
     assert table("a\n1\n", like=Format(";", ".", "utf-8")).format.separator == ";"
     latin = PLAIN.replace("usa", "Österreich").encode("cp1252")
     assert table(latin).frame["origin"][0] == "Österreich"
-    with pytest.raises(ValueError, match=r"not text in utf-8.*--encoding"):
-        table(latin, like=Format(",", ".", "utf-8"))
+    with pytest.raises(ValueError, match=r"not text in UTF-8.*--encoding"):
+        table(latin, encoding="utf-8")
     for options in ({"separator": "ab"}, {"separator": '"'}, {"decimal": "x"}, {"encoding": "klingon"}):
-        with pytest.raises(ValueError, match=r"--separator takes one character|not text in klingon"):
+        with pytest.raises(ValueError, match=r"--separator takes one character|--decimal takes|not text in klingon"):
             table(PLAIN, **options)
+
+
+@pytest.mark.parametrize("first", ["utf-16", "utf-8-sig", "cp1252", "utf-8"])
+@pytest.mark.parametrize("second", ["utf-16", "utf-8-sig", "cp1252", "utf-8"])
+def test_each_file_has_its_own_encoding(table, first, second):
+    text = PLAIN.replace("usa", "Österreich")
+    like = table(text.encode(first)).format
+    found = table(text.encode(second), "new.csv", like=like)
+    assert found.frame["origin"][0] == "Österreich"
+    assert found.format.encoding == second
+
+
+def test_an_encoding_that_cannot_be_detected_is_that_of_the_training_rows(table):
+    text = PLAIN.replace("usa", "東京")
+    like = table(text.encode("shift-jis"), encoding="shift-jis").format
+    assert table(text.encode("shift-jis"), "new.csv", like=like).frame["origin"][0] == "東京"
+    assert table(text, "new.csv", like=like).frame["origin"][0] == "東京"
 
 
 def test_numbers_are_read_to_the_last_digit(table):
@@ -247,7 +265,7 @@ def test_names_are_not_taken_for_categories(table):
         values(table("name,maker,a,mpg\n" + named.replace("m0,", "m99,", 1)))
     with pytest.warns(UserWarning, match="names the rows, and is not used: 'name'"):
         assert values(table("name,maker,a,mpg\n" + named), drop=["maker"])[0] == [[i] for i in range(30)]
-    with pytest.raises(ValueError, match="besides 'mpg' there are only names of rows: 'name'"):
+    with pytest.raises(ValueError, match="apart from 'mpg' there are only names of rows: 'name'"):
         values(table("name,maker,a,mpg\n" + named), drop=["maker", "a"])
     countries = "from,mpg\n" + "".join(f"country {i % 98},{i % 7}\n" for i in range(98 * 50))
     assert len(values(table(countries))[0]) == 98 * 50
@@ -260,16 +278,18 @@ def test_missing_values(table, mark, name):
     found = table(text if name.endswith("csv") else pd.read_csv(io.StringIO(text)), name)
     marks = ["-999"]
     with pytest.raises(ValueError, match=r"column 'weight', row 2.* has no value; --missing drop"):
-        values(found, marks=marks)
-    assert values(found, missing="drop", marks=marks) == ([[1, 1], [7, 1]], [30, 15])
-    with pytest.warns(UserWarning, match="2 missing values of .* guarantee is no longer exact"):
-        assert values(found, missing="impute", marks=marks) == ([[1, 1], [3, 0], [3, 1], [7, 1]], [30, 20, 25, 15])
+        values(found, na=marks)
+    assert values(found, missing="drop", na=marks) == ([[1, 1], [7, 1]], [30, 15])
+    with pytest.warns(UserWarning, match="2 missing values of .* guarantee no longer applies exactly"):
+        assert values(found, missing="impute", na=marks) == ([[1, 1], [3, 0], [3, 1], [7, 1]], [30, 20, 25, 15])
 
 
 def test_missing_labels_are_never_imputed(table):
     with pytest.raises(ValueError, match=r"column 'mpg', row 2 \(line 3\) has no value"):
         values(table("a,mpg\n1,30\n2,\n3,10\n"))
-    labels = Columns.learn(table("a,mpg\n1,30\n2,\n3,10\n"), "mpg", missing="impute").labels(table("a,mpg\n1,\n"))
+    labels = Columns.learn(table("a,mpg\n1,30\n2,\n3,10\n"), "mpg", Reading(missing="impute")).targets(
+        table("a,mpg\n1,\n")
+    )
     assert np.isnan(labels).all()
 
 
@@ -307,15 +327,15 @@ def test_dates_become_parts(table, form):
     frame = pd.DataFrame({"day": days if form == "typed" else days.dt.strftime(form), "mpg": [1, 2, 3]})
     found = table(frame, "days.parquet") if form == "typed" else table(frame.to_csv(index=False))
     assert values(found, dates="parts")[0] == PARTS
-    with pytest.raises(ValueError, match=r"'day' holds dates .*--dates parts .*--drop 'day'"):
+    with pytest.raises(ValueError, match=r"'day' has dates .*--dates parts .*--drop 'day'"):
         values(found)
 
 
 def test_hours_and_new_dates(table):
     found = table("day,mpg\n2024-02-29 12:30,1\n2024-03-01T00:00:00Z,2\n2024-03-02 06:00+02:00,3\n")
-    columns = Columns.learn(found, "mpg", dates="parts")
+    columns = Columns.learn(found, "mpg", Reading(dates="parts"))
     assert columns.inputs(found)[0]["day (hour)"].tolist() == [12.5, 0, 4]
-    columns = Columns.learn(table("day,mpg\n13/1/2024,1\n14/1/2024,2\n"), "mpg", dates="parts")
+    columns = Columns.learn(table("day,mpg\n13/1/2024,1\n14/1/2024,2\n"), "mpg", Reading(dates="parts"))
     assert columns.inputs(table("day\n3/1/2024\n"))[0].to_numpy().tolist() == [[2024, 1, 2]]
     with pytest.raises(ValueError, match=r"column 'day', row 1 \(line 2\): '1/13/2024' is not a date"):
         columns.inputs(table("day\n1/13/2024\n"))
@@ -338,9 +358,7 @@ def test_dates_that_cannot_be_read(table, cells, word):
 
 # Writing
 
-ADDED = pd.DataFrame(
-    {"mean": [1.5, np.nan, -np.inf, 1 / 3], "large": [12345678.9, 0, 1e-9, 1e20], "words": ["=1+1", "", "x", "y"]}
-)
+ADDED = pd.DataFrame({"mean": [1.5, np.nan, -np.inf, 1 / 3], "words": ["=1+1", "", "-x", "-1.5"]})
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.xlsx", "a.parquet"])
@@ -349,19 +367,34 @@ def test_what_is_written_is_read_again(table, tmp_path, name, written):
     before = table(WRITTEN[written], written)
     write_table(before, ADDED, str(tmp_path / name))
     after = read_table(str(tmp_path / name), like=before.format)
-    assert values(after, drop=["mean", "large", "words"]) == EXPECTED
-    assert after.frame["words"].fillna("").tolist() == ADDED["words"].tolist()  # text, and no formula
+    assert values(after, drop=["mean", "words"]) == EXPECTED
     mean = after.frame["mean"].replace({"": np.nan}).map(lambda cell: float(str(cell).replace(",", ".")))
-    np.testing.assert_array_equal(mean, ADDED["mean"] if name == "a.parquet" else [1.5, np.nan, -np.inf, 0.333333])
+    np.testing.assert_array_equal(mean, ADDED["mean"])
+    words = ["=1+1", "", "-x", "-1.5"] if name == "a.parquet" else ["'=1+1", "", "'-x", "-1.5"]
+    assert after.frame["words"].fillna("").tolist() == words
 
 
-def test_digits_and_cells_that_are_kept(table, tmp_path, capsys):
-    for digits, large in ((6, "12345700"), (2, "12000000"), (17, "12345678.9")):
-        write_table(table(PLAIN.replace("2.0", "2.00")), ADDED, "-", digits)
-        lines = capsys.readouterr().out.splitlines()
-        assert lines[0] == "weight,origin,mpg,mean,large,words"
-        assert lines[1] == f"1.5,usa,30,1.5,{large},=1+1"
-        assert lines[3].startswith("2.00,usa,25,-inf,1e-09")
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.xlsx"])
+@pytest.mark.parametrize("start", ["=cmd|' /C calc'!A0", "+x", "-x", "@SUM(A1)", "\tx", "\rx"])
+def test_text_that_a_spreadsheet_would_run_is_marked(table, tmp_path, name, start):
+    frame = pd.DataFrame({"=a": [1.5, -2.5], "b": [start, "-"], "mpg": [-1, 2], "day": pd.to_datetime(DAYS[:2])})
+    write_table(table(frame, "odd.parquet"), pd.DataFrame({"=mean": [-0.5, 1.0]}), str(tmp_path / name))
+    if name == "a.xlsx":
+        after = pd.read_excel(tmp_path / name)
+    else:
+        after = pd.read_csv(tmp_path / name, sep="," if name == "a.csv" else "\t")
+    assert list(after) == ["'=a", "b", "mpg", "day", "'=mean"]
+    assert after["b"].tolist() == ["'" + start.replace("\r", "\n"), "-"]
+    assert after["'=a"].tolist() == [1.5, -2.5]
+    assert after["'=mean"].tolist() == [-0.5, 1.0]
+    assert [str(day)[:10] for day in after["day"]] == list(DAYS[:2])
+
+
+def test_cells_are_kept_as_they_were_written(table, capsys):
+    write_table(table(PLAIN.replace("2.0", "2.00")), pd.DataFrame({"mean": [12345678.9, 1e-9, -np.inf, np.nan]}), "-")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "weight,origin,mpg,mean"
+    assert lines[1:] == ["1.5,usa,30,12345678.9", "2.5,japan,20,1e-09", "2.00,usa,25,-inf", "3.5,usa,15,"]
 
 
 def test_what_cannot_be_written_leaves_the_old_file(table, tmp_path):

@@ -14,8 +14,7 @@ from typer.core import TyperCommand
 
 import conformal_gp
 from conformal_gp.cli.evaluate import evaluate, report
-from conformal_gp.cli.levels import spread_levels
-from conformal_gp.cli.options import expanded
+from conformal_gp.cli.options import expanded, spread_levels
 from conformal_gp.cli.plot import plot
 from conformal_gp.cli.predict import fit, predict
 

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.levels import more_rows, parse_levels
-from conformal_gp.cli.options import Model, Reading
-from conformal_gp.cli.output import Output
-from conformal_gp.cli.training import Training, read_training
+from conformal_gp.cli.common import Output, Training, read_training
+from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
 
 if TYPE_CHECKING:
     from conformal_gp.evaluation import Finding, HeldOut
@@ -153,7 +151,7 @@ def _drift(training: Training, choice: Model, output: Output) -> str:
     if later.size < FIRST_ROWS // 2:
         return f"Drift: {rows.size} rows are too few to tell."
 
-    given = [training.X.iloc, training.y] + ([] if training.noise is None else [training.noise])
+    given = [training.X.iloc, training.y] + ([] if training.y_variance is None else [training.y_variance])
     with output.working("looking for drift"):
         model = choice.regressor(training.y).set_params(tuning="holdout").fit(*(each[first] for each in given))
         p_values = online_p_values(model, *(each[later] for each in given), random_state=choice.seed)

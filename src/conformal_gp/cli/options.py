@@ -1,11 +1,18 @@
-"""Options that several commands share: dataclasses whose fields become parameters of the commands."""
+"""Options that several commands share, and confidence levels on the command line.
+
+Options are dataclasses whose fields become parameters of the commands.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from fractions import Fraction
 from functools import partial, wraps
+from itertools import count
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
@@ -14,20 +21,20 @@ _table = partial(typer.Option, rich_help_panel="Reading tables")
 _model = partial(typer.Option, rich_help_panel="Model", show_default=False)
 _levels = partial(typer.Option, metavar="LEVEL...", show_default=False)
 
-Data = Annotated[
-    str, typer.Argument(metavar="DATA", help="Table with labels: CSV, TSV, Parquet or Excel; - reads stdin.")
-]
-Target = Annotated[str, typer.Option("--target", "-t", metavar="COL", help="Column with the labels.")]
-_SEVERAL = "Levels, as 95, 95% or 0.95; several may follow.  [default: what the rows support of 90, 95 and 99%]"
+Data = Annotated[str, typer.Argument(metavar="DATA", help="Training set: CSV, TSV, Parquet or Excel; - reads stdin.")]
+Target = Annotated[str, typer.Option("--target", "-t", metavar="COL", help="Column to predict, the target.")]
+_SEVERAL = "Levels, as 95, 95% or 0.95; several may follow.  [default: those of 90, 95 and 99% that the rows support]"
 Confidence = Annotated[list[str], _levels("--confidence", "-c", help=_SEVERAL)]
 Quantiles = Annotated[list[str], _levels("--quantiles", help="Quantiles, as 5% 50% 95%.")]
-AnyLevel = Annotated[bool, typer.Option("--any-level", help="Take levels below 50% too.")]
-Tails = Annotated[Literal["joint", "equal"], typer.Option(help="Misses on both sides together, or half on each side.")]
-_FOLDS = "Folds.  [default: 10; of more than 1000 rows a third is held out once]"
+AnyLevel = Annotated[bool, typer.Option("--any-level", help="Accept levels below 50%.")]
+Tails = Annotated[
+    Literal["joint", "equal"], typer.Option(help="Allow misses on both sides together, or half on each side.")
+]
+_FOLDS = "Folds.  [default: 10; above 1000 rows a third is held out once]"
 Folds = Annotated[int | None, typer.Option(min=2, metavar="K", help=_FOLDS)]
-Ordered = Annotated[bool, typer.Option("--ordered", help="Rows are in order of time: look for drift.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
+Ordered = Annotated[bool, typer.Option("--ordered", help="Rows are in order of time: test for drift.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 Missing = Literal["error", "drop", "impute"]
 Kernel = Literal["se", "rq", "nn", "matern32", "matern52"]
@@ -37,20 +44,29 @@ Transformation = Literal["auto", "none", "log", "sqrt", "box-cox", "yeo-johnson"
 
 @dataclass(frozen=True)
 class Reading:
-    """How tables are read."""
+    """Options for reading tables."""
 
-    missing: Annotated[Missing, _table(help="Missing values: an error, drop such rows, or the usual value.")] = "error"
-    dates: Annotated[Literal["error", "parts"], _table(help="Dates: an error, or year, month and weekday.")] = "error"
-    drop: Annotated[list[str], _table(metavar="COL,...", help="Leave out columns.")] = field(default_factory=list)
-    na: Annotated[list[str], _table(metavar="TEXT", help="A mark of missing values.")] = field(default_factory=list)
+    missing: Annotated[Missing, _table(help="Missing values: an error, drop such rows, or impute.")] = "error"
+    dates: Annotated[Literal["error", "parts"], _table(help="Dates: an error, or year, month and day of the week.")] = (
+        "error"
+    )
+    drop: Annotated[list[str], _table(metavar="COL,...", help="Columns to leave out.")] = field(default_factory=list)
+    na: Annotated[list[str], _table(metavar="TEXT", help="Text that marks a missing value.")] = field(
+        default_factory=list
+    )
     separator: Annotated[str | None, _table(metavar="CHAR", help="Separator, or comma, semicolon, tab, pipe.")] = None
     decimal: Annotated[str | None, _table(metavar="CHAR", help="Decimal mark, . or ,")] = None
     encoding: Annotated[str | None, _table(metavar="NAME", help="Encoding, such as utf-8.")] = None
-    groups: Annotated[str | None, _table(metavar="COL", help="Column of groups, in each of which levels hold.")] = None
-    noise_column: Annotated[str | None, _table(metavar="COL", help="Column with known noise variances.")] = None
+    groups: Annotated[
+        str | None, _table(metavar="COL", help="Column of groups; coverage is guaranteed within each.")
+    ] = None
+    noise_column: Annotated[str | None, _table(metavar="COL", help="Column of known noise variances.")] = None
+    sd_column: Annotated[
+        str | None, _table(metavar="COL", help="Column of known standard deviations of the noise.")
+    ] = None
 
     def table(self, source: str, like: Any = None) -> Any:
-        """Read a table, in the format of one that was read before, unless options say otherwise."""
+        """Read a table, in the format of one that was read before unless options set another."""
         from conformal_gp.cli.tables import read_table
 
         return read_table(source, separator=self.separator, decimal=self.decimal, encoding=self.encoding, like=like)
@@ -58,32 +74,41 @@ class Reading:
 
 @dataclass(frozen=True)
 class Model:
-    """The model; what is not given is the library's default."""
+    """Options of the model; those not given have the library's defaults."""
 
     kernel: Annotated[Kernel | None, _model(help="Covariance function.")] = None
-    tuning: Annotated[Tuning | None, _model(help="How settings are found; all but train keep the guarantee.")] = None
+    tuning: Annotated[Tuning | None, _model(help="Tuning of hyperparameters; all but train are valid.")] = None
     target_transform: Annotated[
-        Transformation | None, _model(help="Map of the labels; predictions come back in their units.")
+        Transformation | None, _model(help="Transformation of the target; predictions are transformed back.")
     ] = None
-    difficulty: Annotated[Literal["auto", "none"] | None, _model(help="Widths follow the difficulty.")] = None
-    lower_bound: Annotated[float | None, _model(metavar="NUMBER", help="No label can be below.")] = None
-    upper_bound: Annotated[float | None, _model(metavar="NUMBER", help="No label can be above.")] = None
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is random.", rich_help_panel="Model")] = 0
+    difficulty: Annotated[
+        Literal["auto", "none"] | None, _model(help="Adapt interval widths to how hard each row is.")
+    ] = None
+    lower_bound: Annotated[float | None, _model(metavar="NUMBER", help="Least possible target.")] = None
+    upper_bound: Annotated[float | None, _model(metavar="NUMBER", help="Greatest possible target.")] = None
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.", rich_help_panel="Model")] = 0
     jobs: Annotated[int | None, _model(help="Threads; -1 is all cores.")] = None
 
-    def regressor(self, labels: Any) -> Any:
-        """The unfitted model for rows with these labels."""
+    def regressor(self, y: Any) -> Any:
+        """Make the unfitted model for a target."""
         from conformal_gp import ConformalGPRegressor
 
-        named = {"seed": "random_state", "jobs": "n_jobs"}
-        values = {named.get(option.name, option.name): getattr(self, option.name) for option in fields(self)}
-        bounds = low, high = values.pop("lower_bound"), values.pop("upper_bound")
-        if (low is not None and (labels < low).any()) or (high is not None and (labels > high).any()):
-            span = f"{labels.min():g} to {labels.max():g}"
-            raise ValueError(f"--lower-bound and --upper-bound must enclose the labels, {span}; got {low} and {high}.")
-        given: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
-        given |= {name: None for name, value in given.items() if value == "none"}
-        return ConformalGPRegressor(y_bounds="auto" if bounds == (None, None) else bounds, **given)
+        low, high = self.lower_bound, self.upper_bound
+        if (low is not None and y.min() < low) or (high is not None and y.max() > high):
+            raise ValueError(
+                f"--lower-bound and --upper-bound must enclose the target, {y.min():g} to {y.max():g}; got {low} and "
+                f"{high}."
+            )
+        model = ConformalGPRegressor(random_state=self.seed)
+        if low is not None or high is not None:
+            model.set_params(y_bounds=(low, high))
+        if self.jobs is not None:
+            model.set_params(n_jobs=self.jobs)
+        for name in ("kernel", "tuning", "target_transform", "difficulty"):
+            value = getattr(self, name)
+            if value is not None:
+                model.set_params(**{name: None if value == "none" else value})
+        return model
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
@@ -111,3 +136,84 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     called.__signature__ = signature.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return called
+
+
+# Confidence levels
+
+_SEVERAL_LEVELS = ("--confidence", "--quantiles")
+# Short, so that no fraction has a denominator of millions of digits.
+_LEVEL = re.compile(r"\d{1,3}(\.\d{0,12})?|\.\d{1,12}")
+
+
+def spread_levels(arguments: list[str]) -> list[str]:
+    """Repeat ``--confidence`` and ``--quantiles`` before each level, as the option parser needs it.
+
+    >>> spread_levels(["a.csv", "--confidence", "0.9", "95%", "-o", "b.csv"])
+    ['a.csv', '--confidence', '0.9', '--confidence', '95%', '-o', 'b.csv']
+    """
+    spread: list[str] = []
+    for argument in arguments:
+        if len(spread) > 1 and spread[-2] in _SEVERAL_LEVELS and all(map(_is_level, (spread[-1], argument))):
+            spread.append(spread[-2])
+        spread.append("--confidence" if argument == "-c" else argument)
+    return spread
+
+
+def _is_level(text: str) -> bool:
+    return _LEVEL.fullmatch(text.removesuffix("%").strip()) is not None
+
+
+def parse_levels(texts: Iterable[str], option: str = "--confidence", any_level: bool = False) -> list[Fraction]:
+    """Read levels, as shares or in percent (95 means 95%), separated by commas; sorted.
+
+    >>> parse_levels(["0.95", "80%,95"])
+    [Fraction(4, 5), Fraction(19, 20)]
+    """
+    levels = set()
+    for text in (part.strip() for given in texts for part in given.split(",")):
+        value = Fraction(text.removesuffix("%").strip()) if _is_level(text) else Fraction(0)
+        level = value / 100 if text.endswith("%") or value >= 2 else value
+        if not 0 < level < 1:
+            raise ValueError(f"{option} takes levels strictly between 0 and 1, such as 0.95 or 95%; got '{text[:30]}'.")
+        if level < Fraction(1, 2) and not any_level:
+            raise ValueError(
+                f"{option} {text} asks for intervals that cover {written(level)}% of rows; did you mean "
+                f"{written(1 - level)}%? --any-level accepts it as it is."
+            )
+        levels.add(level)
+    return sorted(levels)
+
+
+def written(level: Fraction) -> str:
+    """Write a level in percent, without the sign.
+
+    >>> written(Fraction(999, 1000))
+    '99.9'
+    """
+    return f"{float(100 * level):.12g}"
+
+
+def more_rows(levels: Sequence[Fraction], split: bool, share: float = 1.0) -> str:
+    """Say how many rows the usual levels need that are not among these; empty if all are.
+
+    ``split`` is whether tuning rows are set aside, ``share`` the share of the rows that train.
+    """
+    from conformal_gp.evaluation.findings import USUAL
+
+    needed = [
+        f"{written(level)}% intervals need {math.ceil(_rows_for(level, split) / share)} rows here"
+        for level in USUAL
+        if level not in levels
+    ]
+    return "; ".join(needed)
+
+
+def _rows_for(level: Fraction, split: bool) -> int:
+    """Return the fewest training rows that leave enough calibration rows for a level."""
+    from conformal_gp.conformal.levels import rows_needed
+    from conformal_gp.models.tuning_rows import ROWS_FOR_INTEGRATED, calibration_size
+
+    needed = rows_needed(level)
+    if not split and needed <= ROWS_FOR_INTEGRATED:
+        return needed
+    return next(n for n in count(needed) if calibration_size(n) >= needed)

@@ -9,11 +9,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from conformal_gp.cli import options
+from conformal_gp.cli.common import Output, read_new, read_training
 from conformal_gp.cli.evaluate import CONFORMAL, cross_validated
-from conformal_gp.cli.levels import parse_levels
-from conformal_gp.cli.options import Model, Reading
-from conformal_gp.cli.output import Output
-from conformal_gp.cli.training import read_new, read_training
+from conformal_gp.cli.options import Model, Reading, parse_levels
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -57,7 +55,7 @@ def plot(
     if input_name is not None and input_name not in names:
         known = f"one of {', '.join(names)}; got {input_name}.{did_you_mean(input_name, names)}"
         raise ValueError(f"--input must be {known}")
-    if training.noise is not None:
+    if training.y_variance is not None:
         raise ValueError("--noise-column is not for pictures; report takes it.")
     X_new = None if new is None else read_new(new, training.columns, reading, output)[1]
 

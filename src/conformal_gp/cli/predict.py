@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.levels import more_rows, parse_levels, written
-from conformal_gp.cli.options import Model, Reading
-from conformal_gp.cli.output import Output
-from conformal_gp.cli.training import read_new, read_training
+from conformal_gp.cli.common import Output, read_new, read_training
+from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels, written
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from conformal_gp.arrays import Array
+    from conformal_gp.cli.columns import Columns
     from conformal_gp.cli.tables import Table
 
-_OF_FIT = {*(option.name for option in fields(Model)), "dates", "drop", "noise_column", "groups"}
+_OF_FIT = {*(option.name for option in fields(Model)), "dates", "drop", "noise_column", "sd_column", "groups"}
 _ROWS_NAMED = 5
 
 
@@ -59,20 +58,25 @@ def predict(
         list[str],
         typer.Argument(metavar="[TRAIN] NEW", help="Tables (CSV, TSV, Parquet, Excel; - is stdin). TRAIN, or --model."),
     ],
-    target: Annotated[str | None, typer.Option("--target", "-t", metavar="COL", help="Column with the labels.")] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", metavar="COL", help="Column to predict, the target.")
+    ] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", metavar="FILE", help="A model that fit saved.")] = None,
     out: Annotated[
-        str, typer.Option("--out", "-o", metavar="OUT", help="Where NEW goes with its predictions; - is stdout.")
+        str, typer.Option("--out", "-o", metavar="OUT", help="File for NEW with its predictions; - is stdout.")
     ] = "-",
     prefix: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What new columns begin with.  [default: COL_]")
+        str | None, typer.Option(metavar="TEXT", help="Start of new columns' names.  [default: COL_]")
     ] = None,
-    digits: Annotated[int, typer.Option(min=1, max=17, metavar="N", help="Significant digits of new numbers.")] = 6,
+    digits: Annotated[
+        int,
+        typer.Option(min=1, max=17, metavar="N", help="Digits of the interval's width; bounds are rounded outward."),
+    ] = 3,
     confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
     any_level: options.AnyLevel = False,
     tails: options.Tails = "joint",
     quantiles: options.Quantiles = [],  # noqa: B006
-    explain: Annotated[bool, typer.Option("--explain", help="Say why each interval is as wide as it is.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Explain the width of each interval.")] = False,
     unseen: Annotated[
         Literal["error", "blank"], typer.Option(help="New categories: an error, or leave predictions empty.")
     ] = "error",
@@ -85,67 +89,84 @@ def predict(
     """Predict NEW from TRAIN: `conformal-gp predict cars.csv new-cars.csv --target mpg -o predicted.csv`.
 
     Columns are matched by name. Columns of text are categories. New columns are COL_mean, COL_lower_95, COL_upper_95
-    and so on, COL_quantile_5 if asked for; an end at infinity is written inf. COL_beyond_training names the inputs of
-    a row that lie far outside the training rows: the guarantee does not reach such rows. With --explain, COL_why says
-    for the highest level what makes the interval wide, and which rows of TRAIN decide it.
+    and so on, and COL_quantile_5 with --quantiles; an infinite bound is written inf. COL_beyond_training names the
+    inputs of a row that lie outside the training range: the guarantee does not apply to such rows. With --explain,
+    COL_why explains the width at the highest level, and names the rows of TRAIN that determine it.
     """
+    from conformal_gp.cli.rounding import rounded
     from conformal_gp.cli.tables import kind_of, write_table
     from conformal_gp.files import check_output
 
     output = Output(quiet=quiet)
     levels = parse_levels(confidence, any_level=any_level)
     shares = parse_levels(quantiles, "--quantiles", any_level=True)
-    if [*files, model].count("-") > 1:
-        raise ValueError("only one file can be read from standard input (-).")
-    if len(files) != (2 if model is None else 1) or (model is None and target is None):
-        raise ValueError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
-    if explain and (tails != "joint" or (quantiles and not confidence)):
-        raise ValueError("--explain is of intervals with --tails joint; with --quantiles give --confidence too.")
-    check_output(out, files if model is None else [*files, model])
-    kind_of(out)
+    _check_files(files, model, target)
+    if explain and (tails != "joint" or (shares and not levels)):
+        raise ValueError("--explain is for intervals with --tails joint; with --quantiles give --confidence too.")
+    check_output(out, [*files, *filter(None, [model])])
+    kind = kind_of(out)
+    numbers = None
     if model is not None:
-        fitted, numbers = _load(ctx, model, target), None
-        columns = fitted._columns
-        missing = columns.missing if reading.missing == "error" else reading.missing
-        columns = replace(columns, missing=missing, marks=(*columns.marks, *reading.na))
-        table, X, noise = read_new(files[-1], columns, reading, output, unseen)
+        fitted = _load(ctx, model, target)
+        columns = _also_missing(fitted._columns, reading)
+        table, X, y_variance = read_new(files[-1], columns, reading, output, unseen)
     else:
         training = read_training(files[0], str(target), reading, output)
         columns = training.columns
-        table, X, noise = read_new(files[-1], columns, reading, output, unseen)  # before the fit, which may take long
-        fitted, numbers = training.fit(choice, output), training.X.index
+        table, X, y_variance = read_new(
+            files[-1], columns, reading, output, unseen
+        )  # before the fit, which may be slow
+        fitted = training.fit(choice, output)
+        numbers = training.X.index
+    known = {}
+    if y_variance is not None:
+        known["y_variance"] = y_variance
     if not (levels or shares):
         from conformal_gp.evaluation import supported_levels
 
         levels = supported_levels(fitted._most_calibration)
-        output.notice(more_rows(levels, getattr(fitted, "tuning_", "holdout") == "holdout"))
+        output.notice(more_rows(levels, fitted.tuning_ == "holdout"))
     with output.working(f"predicting {len(X)} rows"):
-        found = _predictions(fitted, X, noise, levels, shares, tails)
+        exact = _predictions(fitted, X, known, levels, shares, tails)
+        words = {}
         if explain:
-            found["why"] = _why(fitted, X, noise, levels[-1], numbers)
-    found["beyond_training"] = _beyond(fitted, X, table, output)
+            words["why"] = _why(fitted, X, known, levels[-1], numbers)
+    words["beyond_training"] = _beyond(fitted, X, table, output)
+    found = rounded(exact, levels, shares, digits)
     if out != "-" or not as_json:
-        added = found.reindex(table.frame.index).fillna({"beyond_training": "", "why": ""})
-        write_table(table, added.add_prefix(f"{columns.target}_" if prefix is None else prefix), out, digits)
-        output.info(f"{len(X)} rows predicted.", *_summary(fitted), *_inside(columns, table, found, levels))
+        added = found
+        if kind == "parquet":
+            added = exact
+        added = added.assign(**words).reindex(table.frame.index).fillna(dict.fromkeys(words, ""))
+        if prefix is None:
+            prefix = f"{columns.target}_"
+        write_table(table, added.add_prefix(prefix), out)
+        output.info(f"{len(X)} rows predicted.", *_summary(fitted), *_verdict(columns, table, exact, levels))
     if as_json:  # last: a result, or an error, but not both
-        from conformal_gp.frames import input_names
+        output.document(_document(fitted, columns, levels, found.assign(**words)))
 
-        facts = {"target": columns.target, "levels": [*map(float, levels)], "training_rows": fitted._source.n_rows}
-        facts |= {"calibration_rows": fitted.n_calibration_, "inputs": input_names(fitted)}
-        rows = found.reset_index(names="row").assign(row=found.index + 1).to_dict("records")
-        output.document(facts | {"kernel": str(fitted.kernel_), "guarantee": fitted.guarantee_, "rows": rows})
+
+def _check_files(files: list[str], model: str | None, target: str | None) -> None:
+    """Refuse a wrong number of tables."""
+    if [*files, model].count("-") > 1:
+        raise ValueError("only one file can be read from standard input (-).")
+    complete = len(files) == 1
+    if model is None:
+        complete = len(files) == 2 and target is not None
+    if not complete:
+        raise ValueError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
 
 
 def _load(ctx: typer.Context, path: str, target: str | None) -> Any:
-    """A saved model with its columns; options that say how to fit would be without effect, and are refused."""
+    """Load a model that fit saved; options for fitting would have no effect, and are refused."""
     given = [name for name in _OF_FIT if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"]
     if given:
         option = given[0].replace("_", "-")
-        raise ValueError(f"--{option} says how to fit, and with --model that is done; give it to conformal-gp fit.")
+        raise ValueError(f"--{option} is for fitting, and the model of --model is fitted; give it to conformal-gp fit.")
     from conformal_gp.saving import loads
 
-    fitted = loads(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes(), path)
+    content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    fitted = loads(content, path)
     if not hasattr(fitted, "_columns"):
         raise ValueError(f"{path} was not made by conformal-gp fit, but in Python; predict with it in Python.")
     if target not in (None, fitted._columns.target):
@@ -153,13 +174,20 @@ def _load(ctx: typer.Context, path: str, target: str | None) -> Any:
     return fitted
 
 
+def _also_missing(columns: Columns, reading: Reading) -> Columns:
+    """Return the columns of a saved model with what the command line adds about missing values."""
+    missing = columns.missing
+    if reading.missing != "error":
+        missing = reading.missing
+    return replace(columns, missing=missing, marks=(*columns.marks, *reading.na))
+
+
 def _predictions(
-    model: Any, X: Any, noise: Array | None, levels: list[Fraction], shares: list[Fraction], tails: str
+    model: Any, X: Any, known: dict[str, Array], levels: list[Fraction], shares: list[Fraction], tails: str
 ) -> pd.DataFrame:
-    """Means, interval ends and quantiles of rows, numbered as in their table."""
+    """Predict means, bounds and quantiles of rows, numbered as in their table."""
     import pandas as pd
 
-    known = {} if noise is None else {"y_variance": noise}
     found = pd.DataFrame({"mean": model.predict(X)}, index=X.index)
     if levels:
         intervals = model.predict_interval(X, [*map(float, levels)], tails=tails, **known)
@@ -171,31 +199,31 @@ def _predictions(
     return found
 
 
-def _why(model: Any, X: Any, noise: Array | None, level: Fraction, numbers: Any) -> list[str]:
-    """A sentence on each interval; training rows are called by their numbers in their table, if these are known."""
-    known = {} if noise is None else {"y_variance": noise}
-    numbers = range(model._source.n_rows) if numbers is None else numbers
+def _why(model: Any, X: Any, known: dict[str, Array], level: Fraction, numbers: Any) -> list[str]:
+    """Explain each interval in a sentence, which calls training rows by their numbers in their table, if known."""
+    if numbers is None:
+        numbers = range(model._source.n_rows)
     return model.explain_interval(X, float(level), **known).sentences([number + 1 for number in numbers])
 
 
 def _beyond(model: Any, X: Any, table: Table, output: Output) -> list[str]:
-    """For each row the inputs that lie far outside the training rows."""
+    """Name the inputs of each row that lie outside the training range."""
     from conformal_gp.frames import input_names
 
     names = input_names(model)
     beyond = ["; ".join(names[outside]) for outside in model.beyond_training(X)]
     far = [str(row + 1) for row, inputs in zip(X.index, beyond, strict=True) if inputs]
     if far:
-        named = ", ".join(far[:_ROWS_NAMED]) + (", ..." if len(far) > _ROWS_NAMED else "")
+        named = ", ".join(far[:_ROWS_NAMED]) + ", ..." * (len(far) > _ROWS_NAMED)
         output.notice(
-            f"rows of {table.name} far outside the training rows: {len(far)} of {len(X)} ({named}); the guarantee does "
-            "not reach them, and the column that ends in beyond_training names the inputs"
+            f"{len(far)} of {len(X)} rows of {table.name} lie outside the training range ({named}); the guarantee does "
+            "not apply to them, and the column that ends in beyond_training names the inputs"
         )
     return beyond
 
 
 def _summary(model: Any) -> list[str]:
-    """What a fitted model is and promises, for people."""
+    """Describe a fitted model and its guarantee."""
     from conformal_gp.evaluation.kernel_words import kernel_in_words
     from conformal_gp.frames import input_names
 
@@ -203,16 +231,32 @@ def _summary(model: Any) -> list[str]:
     return [f"Fitted to {model._source.n_rows} rows. Kernel: {words}.", model.guarantee_]
 
 
-def _inside(columns: Any, table: Table, found: pd.DataFrame, levels: list[Fraction]) -> list[str]:
-    """If every predicted row has a label: the shares outside intervals, beside what chance allows."""
+def _verdict(columns: Columns, table: Table, found: pd.DataFrame, levels: list[Fraction]) -> list[str]:
+    """If every predicted row has a target: compare the coverage of the intervals with the expected range."""
     import numpy as np
 
     from conformal_gp.evaluation import Finding, verdict
 
     if columns.target not in table.frame:
         return []
-    labels = replace(columns, missing="drop").labels(table)[found.index]
-    if np.isnan(labels).any() or not labels.size:
+    y = replace(columns, missing="drop").targets(table)[found.index]
+    if np.isnan(y).any() or not y.size:
         return []
-    ends = {level: found[[f"lower_{written(level)}", f"upper_{written(level)}"]] for level in levels}
-    return verdict([Finding.of(table.name, level, labels, each) for level, each in ends.items()])
+    bounds = {level: found[[f"lower_{written(level)}", f"upper_{written(level)}"]] for level in levels}
+    return verdict([Finding.of(table.name, level, y, each) for level, each in bounds.items()])
+
+
+def _document(model: Any, columns: Columns, levels: list[Fraction], found: pd.DataFrame) -> dict[str, Any]:
+    """Return the result as JSON has it."""
+    from conformal_gp.frames import input_names
+
+    return {
+        "target": columns.target,
+        "levels": [*map(float, levels)],
+        "training_rows": model._source.n_rows,
+        "calibration_rows": model.n_calibration_,
+        "inputs": input_names(model),
+        "kernel": str(model.kernel_),
+        "guarantee": model.guarantee_,
+        "rows": found.reset_index(names="row").assign(row=found.index + 1).to_dict("records"),
+    }

@@ -1,0 +1,142 @@
+"""What commands share: messages and results, and the rows of tables as a model takes them."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.console import Console
+
+from conformal_gp.cli.options import Model, Reading
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from conformal_gp.arrays import Array
+    from conformal_gp.cli.columns import Columns
+    from conformal_gp.cli.tables import Table
+
+FEWEST_ROWS = 3
+
+
+class Output:
+    """Messages and results of a command: results go to standard output, everything else to standard error."""
+
+    def __init__(self, *, quiet: bool):
+        self.notices: list[str] = []
+        self._errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True, quiet=quiet)
+        self._results = Console(highlight=False, markup=False)
+
+    def notice(self, text: str) -> None:
+        """Print a note, once."""
+        if text and text not in self.notices:
+            self.notices.append(text)
+            self.info(f"note: {text}")
+
+    def info(self, *lines: str) -> None:
+        """Print summaries."""
+        for line in lines:
+            self._errors.print(line)
+
+    def result(self, *renderables: Any) -> None:
+        """Print a result for people."""
+        for renderable in renderables:
+            self._results.print(renderable, soft_wrap=isinstance(renderable, str))
+
+    def document(self, document: dict[str, Any]) -> None:
+        """Print a result for programs, notices included: strict JSON, null for numbers that are not finite."""
+        print(json.dumps(_strict(document | {"notices": self.notices}), allow_nan=False, ensure_ascii=False))
+
+    @contextmanager
+    def working(self, label: str) -> Iterator[Callable[[int, int], None]]:
+        """Show progress on a terminal, and turn warnings into notices; yield a function of how much is done."""
+        with warnings.catch_warnings(record=True) as caught, self._errors.status(label) as status:
+            warnings.simplefilter("always")
+            yield lambda done, total: status.update(f"{label}: {done} of {total}")
+        for warning in caught:  # commands print a notice of their own about extrapolation
+            if issubclass(warning.category, UserWarning) and warning.category.__name__ != "ExtrapolationWarning":
+                self.notice(str(warning.message))
+
+
+def _strict(value: Any) -> Any:
+    """Return a value as JSON has it."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: _strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+class Training(NamedTuple):
+    """Training rows; the index of ``X`` has their numbers in the table, from 0."""
+
+    X: pd.DataFrame
+    y: Array
+    columns: Columns
+    y_variance: Array | None
+    groups: str | None = None
+
+    def of_rows(self) -> dict[str, Any]:
+        """Return noise variances and groups of the rows, as ``fit`` takes them."""
+        if self.groups is None:
+            return {"y_variance": self.y_variance}
+        return {"y_variance": self.y_variance, "groups": self.X[self.groups]}
+
+    def fit(self, choice: Model, output: Output) -> Any:
+        """Fit a model, which keeps what is needed to read new rows."""
+        with output.working(f"fitting to {self.y.size} rows"):
+            model = choice.regressor(self.y).fit(self.X, self.y, y_variance=self.y_variance, groups=self.groups)
+        model._columns = self.columns
+        return model
+
+
+def read_training(source: str, target: str, reading: Reading, output: Output) -> Training:
+    """Read training rows from a table, and note what was done to them."""
+    import numpy as np
+
+    from conformal_gp.cli.columns import Columns
+    from conformal_gp.cli.tables import did_you_mean, listed
+
+    with output.working("reading"):
+        table = reading.table(source)
+        columns = Columns.learn(table, target, reading)
+        X, y_variance = columns.inputs(table)
+        y = columns.targets(table)[X.index]
+    present = np.isfinite(y)
+    if not present.all():
+        output.notice(f"{(~present).sum()} more rows of {table.name} have no {target} and are left out")
+        X = X[present]
+        y = y[present]
+        if y_variance is not None:
+            y_variance = y_variance[present]
+    if len(X) < FEWEST_ROWS:
+        raise ValueError(f"{table.name} has {len(X)} rows without missing values; at least {FEWEST_ROWS} are needed.")
+    if reading.groups is not None and reading.groups not in X:
+        known = f"{listed(X)}; got '{reading.groups}'.{did_you_mean(reading.groups, list(X))}"
+        raise ValueError(f"--groups must be an input of {table.name}, one of {known}")
+    return Training(X, y, columns, y_variance, reading.groups)
+
+
+def read_new(
+    source: str, columns: Columns, reading: Reading, output: Output, unseen: str = "error"
+) -> tuple[Table, pd.DataFrame, Array | None]:
+    """Read new rows the way the training rows were: the table, its inputs and known noise variances."""
+    from conformal_gp.cli.tables import listed
+
+    with output.working("reading"):
+        table = reading.table(source, like=columns.format)
+        X, y_variance = columns.inputs(table, unseen)
+    extra = columns.extra(table)
+    if extra:
+        output.notice(f"ignoring columns of {table.name} that {columns.source} does not have: {listed(extra)}")
+    if len(X) < len(table.frame):
+        output.notice(f"predictions of {len(table.frame) - len(X)} rows of {table.name} are left empty")
+    return table, X, y_variance

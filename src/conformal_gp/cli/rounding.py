@@ -1,0 +1,73 @@
+"""Digits of predictions: they follow the width of the interval, and rounding never excludes anything.
+
+Bounds are rounded to some digits of the width of their interval, lower bounds down and upper bounds up, so that the
+rounded interval contains the exact one. The prediction is rounded to the digits of the narrowest interval, so it stays
+inside all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from conformal_gp.cli.options import written
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_EXACT = Context(prec=800)  # digits enough for every double
+
+
+def rounded(found: pd.DataFrame, levels: list[Fraction], shares: list[Fraction], digits: int) -> pd.DataFrame:
+    """Round means, bounds and quantiles, row by row."""
+    result = found.copy()
+    widths = []
+    for level in levels:
+        lower = f"lower_{written(level)}"
+        upper = f"upper_{written(level)}"
+        width = [_width(*row) for row in zip(found[lower], found[upper], found["mean"], strict=True)]
+        result[lower] = [_round(*cell, digits, ROUND_FLOOR) for cell in zip(found[lower], width, strict=True)]
+        result[upper] = [_round(*cell, digits, ROUND_CEILING) for cell in zip(found[upper], width, strict=True)]
+        widths.append(width)
+    for share in shares:
+        column = found[f"quantile_{written(share)}"]
+        if not levels:
+            widths.append([_width(*row) for row in zip(column, column, found["mean"], strict=True)])
+    narrowest = [min((width for width in row if width > 0.0), default=0.0) for row in zip(*widths, strict=True)]
+    for share in shares:
+        name = f"quantile_{written(share)}"
+        result[name] = [_round(*cell, digits, _direction(share)) for cell in zip(found[name], narrowest, strict=True)]
+    result["mean"] = [_round(*cell, digits, ROUND_HALF_EVEN) for cell in zip(found["mean"], narrowest, strict=True)]
+    return result
+
+
+def _direction(share: Fraction) -> str:
+    """Return the way to round a quantile: away from the median."""
+    if share == Fraction(1, 2):
+        return ROUND_HALF_EVEN
+    if share < Fraction(1, 2):
+        return ROUND_FLOOR
+    return ROUND_CEILING
+
+
+def _width(lower: float, upper: float, mean: float) -> float:
+    """Return the width of an interval; if one bound is infinite, twice the other's distance from the prediction."""
+    if lower == upper or math.isinf(upper - lower):
+        return 2.0 * max((abs(end - mean) for end in (lower, upper) if math.isfinite(end)), default=0.0)
+    return upper - lower
+
+
+def _round(value: float, width: float, digits: int, direction: str) -> float:
+    """Round a number to some digits of a width; without a width it stays as it is.
+
+    >>> _round(101324.92837, 0.1438, 3, ROUND_FLOOR), _round(101325.07217, 0.1438, 3, ROUND_CEILING)
+    (101324.928, 101325.073)
+    >>> _round(28766.2, 5321.0, 3, ROUND_FLOOR), _round(-math.inf, 5321.0, 3, ROUND_FLOOR)
+    (28760.0, -inf)
+    """
+    if not math.isfinite(value) or not 0.0 < width < math.inf:
+        return value
+    unit = Decimal(1).scaleb(math.floor(math.log10(width)) + 1 - digits)
+    return float(Decimal(value).quantize(unit, rounding=direction, context=_EXACT))
