@@ -1,8 +1,8 @@
 """Coverages that pages and examples show, and what chance allows of them.
 
-Of m labels that are predicted from n calibration rows at level 1 - delta, with k = floor((n + 1) delta), the number inside
-is beta-binomial with parameters n + 1 - k and k (docs/theory.md): exactly so for scores that the test row leaves as
-they are, and closely for others.
+Of m labels that are predicted from n calibration rows at level 1 - delta, with k = floor((n + 1) delta), the number
+inside is beta-binomial with parameters n + 1 - k and k (docs/theory.md): exactly so for scores that the test row leaves
+as they are, and closely for others.
 """
 
 from __future__ import annotations

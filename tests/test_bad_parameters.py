@@ -86,7 +86,10 @@ WRONG = {
     ),
     "dimensions": ({"kernel": THREE, "tuning": "holdout"}, DIMENSIONS),
     "dimensions, integrated": ({"kernel": THREE, "tuning": "integrated"}, DIMENSIONS),
-    "share": ({"tuning_rows": 0.99, "tuning": "holdout"}, "design must leave rows to rank: got 30 of n_samples=30 rows."),
+    "share": (
+        {"tuning_rows": 0.99, "tuning": "holdout"},
+        "design must leave rows to rank: got 30 of n_samples=30 rows.",
+    ),
     "length scale": (
         {"kernel": RBF(-1.0), "tuning": "holdout"},
         "kernel RBF(length_scale=-1): length_scale must be positive and finite, got -1.0.",

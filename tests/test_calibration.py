@@ -198,7 +198,9 @@ def test_a_column_a_function_and_labels_are_the_same_groups(frame, tmp_path):
 
 def test_low_rank_models_take_functions_of_blocks():
     X, y = data(3, 200)
-    model = SparseConformalGPRegressor(n_inducing=20, tuning_rows=50, block_rows=30, n_restarts=0, random_state=0).fit(X, y)
+    model = SparseConformalGPRegressor(n_inducing=20, tuning_rows=50, block_rows=30, n_restarts=0, random_state=0).fit(
+        X, y
+    )
 
     def ratio(X):
         return np.exp(X[:, 0])

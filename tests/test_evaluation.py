@@ -309,7 +309,9 @@ def test_advice_says_what_would_help(uneven):
     levels = (LEVEL, Fraction(99, 100))
     assert advice(held_out(normal, [1.645, np.inf], levels=levels)).startswith("More rows, or a lower level: 99% takes")
     skewed = rng.exponential(size=400) - 0.05
-    assert advice(held_out(skewed, np.quantile(skewed, 0.9))).startswith("A map of the labels (target_transform='yeo-johnson') or")
+    assert advice(held_out(skewed, np.quantile(skewed, 0.9))).startswith(
+        "A map of the labels (target_transform='yeo-johnson') or"
+    )
     assert advice(held_out(normal, [1.645, 20.0], levels=levels)).startswith(
         "90% where that is enough: intervals of 99%"
     )

@@ -74,7 +74,10 @@ TARGETS = [
     (way, kind)
     for way in WAYS
     for kind in KINDS
-    if kind not in {"default": ("learnt transformation", "difficulty"), "fixed": ("learnt transformation", "difficulty")}.get(way, ())
+    if kind
+    not in {"default": ("learnt transformation", "difficulty"), "fixed": ("learnt transformation", "difficulty")}.get(
+        way, ()
+    )
 ]
 
 

@@ -148,6 +148,4 @@ def test_metadata_routing_through_a_pipeline():
             pipeline.predict_interval(piped, X_new, y_variance=v_new),
             direct.predict_interval(scaler.transform(X_new), y_variance=v_new),
         )
-        np.testing.assert_array_equal(
-            piped.predict(X_new, y_variance=v_new), direct.predict(scaler.transform(X_new))
-        )
+        np.testing.assert_array_equal(piped.predict(X_new, y_variance=v_new), direct.predict(scaler.transform(X_new)))

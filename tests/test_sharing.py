@@ -89,13 +89,20 @@ EVERY_KERNEL = (
 MODELS = {
     "default": (ConformalGPRegressor(), X[:40], Y[:40]),
     **{way: (unfitted(way), X, Y) for way in WAYS[1:]},
-    **{f"target_transform={target_transform}": (unfitted("holdout", target_transform=target_transform), X, np.exp(Y)) for target_transform in ("log", "yeo-johnson")},
+    **{
+        f"target_transform={target_transform}": (unfitted("holdout", target_transform=target_transform), X, np.exp(Y))
+        for target_transform in ("log", "yeo-johnson")
+    },
     "functions": (unfitted("low rank", target_transform=(np.log, np.exp)), X, np.exp(Y)),
     "kernels": (unfitted("fixed", kernel=EVERY_KERNEL), X, Y),
     "periodic": (unfitted("fixed", kernel=ExpSineSquared(), scale_inputs=False), X[:60, :1], Y[:60]),
     "few rows": (ConformalGPRegressor(), X[:10], np.exp(Y[:10])),
     "frame": (unfitted("holdout"), FRAME, Y),
-    "generator": (ConformalGPRegressor(target_transform="box-cox", random_state=np.random.RandomState(0)), X[:60], np.exp(Y[:60])),
+    "generator": (
+        ConformalGPRegressor(target_transform="box-cox", random_state=np.random.RandomState(0)),
+        X[:60],
+        np.exp(Y[:60]),
+    ),
     "pipeline": (make_pipeline(PolynomialFeatures(2), unfitted("holdout")), X, Y),
 }
 

@@ -81,9 +81,10 @@ def write(found: list[dict], splits: int, seeds: int) -> None:
     page = [
         "# Real tables of up to 500 training rows",
         "",
-        f"`python -m benchmarks.real.few_rows --splits {splits} --seeds {seeds}`: interval score at 90% of the default",
-        'over that of `tuning="holdout"` (below 1 the default is better), coverage of 90% intervals, and the median over',
-        f"test rows of the widest over the narrowest of {seeds} seeds. Geometric means: {'; '.join(means)}.",
+        f"`python -m benchmarks.real.few_rows --splits {splits} --seeds {seeds}`: interval score at 90% of the",
+        'default over that of `tuning="holdout"` (below 1 the default is better), coverage of 90% intervals, and the',
+        f"median over test rows of the widest over the narrowest interval of {seeds} seeds. Geometric means:",
+        f"{'; '.join(means)}.",
         "",
         *common.markdown(heads, lines),
     ]

@@ -71,7 +71,8 @@ def warn_if_few(n_effective: float, n_calibration: int, of: str, stacklevel: int
     """Warn if weights leave few effective rows of many more."""
     if n_effective < min(FEW_EFFECTIVE_ROWS, n_calibration / 2):
         warnings.warn(
-            f"likelihood_ratio leaves {n_effective:.1f} effective rows of the {n_calibration} calibration rows of {of}: "
+            f"likelihood_ratio leaves {n_effective:.1f} effective rows of the {n_calibration} calibration rows of "
+            f"{of}: "
             "intervals are wide, or infinite, and depend on few rows.",
             UserWarning,
             stacklevel=stacklevel + 1,
@@ -120,7 +121,7 @@ class Groups:
         return X[[name for name in X.columns if name != self.left_out]]
 
     def of(self, X: Any, groups: Any, n_rows: int) -> Indices:
-        """Groups of test rows, by ``groups`` or as ``fit`` was told; an error where ``fit`` did not see a row's group."""
+        """Groups of test rows, by ``groups`` or as ``fit`` was told; an error names a group that ``fit`` did not see."""
         given = self._given(X, groups, n_rows)
         places = {label: place for place, label in enumerate(self.labels)}
         unseen = next((row for row, label in enumerate(given) if label not in places), None)

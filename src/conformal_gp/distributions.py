@@ -232,8 +232,8 @@ class PredictiveDistributions(Predictions):
         X : array-like of shape (n_samples, n_features)
             Test inputs.
         max_steps : int, default=999
-            Most steps of a distribution. There is one for each calibration row (of groups, as many as the smallest of those
-            of the test rows has); where these are more, this many quantiles at equal distances stand for them.
+            Most steps of a distribution. There is one for each calibration row (of groups, as many as the smallest of
+            those of the test rows has); where these are more, this many quantiles at equal distances stand for them.
         y_variance, groups, likelihood_ratio
             As in :meth:`predict_interval`.
 

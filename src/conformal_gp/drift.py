@@ -1,8 +1,9 @@
 r"""Whether rows that come in an order are alike: a capital that grows where they are not.
 
-In the *online protocol* the smoothed p-value of each row is among the calibration rows before it, which it then joins. Of
-exchangeable rows such p-values are independent and uniform. Bets on them whose mean is 1 under a uniform distribution,
-such as :math:`\epsilon p^{\epsilon - 1}`, then make of a capital of 1 a martingale M, and by Ville's inequality
+In the *online protocol* the smoothed p-value of each row is among the calibration rows before it, which it then joins.
+Of exchangeable rows such p-values are independent and uniform. Bets on them whose mean is 1 under a uniform
+distribution, such as :math:`\epsilon p^{\epsilon - 1}`, then make of a capital of 1 a martingale M, and by Ville's
+inequality
 
 .. math:: P(\max_n M_n \ge c) \le 1 / c :
 

@@ -1,10 +1,10 @@
 r"""Why an interval is as wide as it is, and which training rows decide its ends.
 
-An end of an interval is a label at which the test row's score ties with that of a calibration row: that row *decides* it. In
-the notation of docs/theory.md scores of rows of variance s and scale g are residuals over :math:`s^{1/\gamma} g`, so
-widths are in proportion to these. Let :math:`\nu` be the noise in s, :math:`s_*`, :math:`\nu_*` and :math:`g_*` those
-of a typical row, and :math:`z_c` the number of standard deviations on either side of the mean that hold a share c of a
-Gaussian distribution. The width at level c is
+An end of an interval is a label at which the test row's score ties with that of a calibration row: that row *decides*
+it. In the notation of docs/theory.md scores of rows of variance s and scale g are residuals over :math:`s^{1/\gamma}
+g`, so widths are in proportion to these. Let :math:`\nu` be the noise in s, :math:`s_*`, :math:`\nu_*` and :math:`g_*`
+those of a typical row, and :math:`z_c` the number of standard deviations on either side of the mean that hold a share c
+of a Gaussian distribution. The width at level c is
 
 .. math::
     2 z_c \sqrt{s_*} \cdot
@@ -13,8 +13,8 @@ Gaussian distribution. The width at level c is
     \underbrace{\frac{g}{g_*}}_\text{difficulty} \cdot
     \underbrace{\frac{z_{1 - k/(n + 1)}}{z_c}}_\text{rank} \cdot \text{scores},
 
-where k is the rank among the n calibration rows, and the last factor is what is left: how much larger residuals of ranked
-rows are than the process says, at the place that decides.
+where k is the rank among the n calibration rows, and the last factor is what is left: how much larger residuals of
+ranked rows are than the process says, at the place that decides.
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ DECIDERS = {
 class Explanation:
     """Why intervals are as wide as they are; made by ``explain_interval``, an entry for each test row.
 
-    The width is that of the plain process' interval at a typical calibration row times ``distance * noise * difficulty *
-    rank * scores``. With ``target_transform`` and bounds that is the width before labels are mapped back and intervals cut.
+    The width is that of the plain process' interval at a typical calibration row times ``distance * noise * difficulty
+    * rank * scores``. With ``target_transform`` and bounds that is the width before labels are mapped back and
+    intervals cut.
 
     Examples
     --------
@@ -83,11 +84,11 @@ class Explanation:
     row: Indices
     """(n, 2): numbers of the training rows, from 0, that decide the ends; -1 where not one row does."""
     decided_by: NDArray[np.str_]
-    """(n, 2): "row", or why it is not one: "rows" (several tie), "rank" (too few calibration rows for the level), "mean"
-    (the training rows do not determine the mean function there), "bound" (labels end there), "nothing" (the region goes
-    on for ever)."""
+    """(n, 2): "row", or why it is not one: "rows" (several tie), "rank" (too few calibration rows for the level),
+    "mean" (the training rows do not determine the mean function there), "bound" (targets end there), "nothing" (the
+    set has no end)."""
     next_width: Array
-    """(n,): width if at each end the next row decided; where calibration rows are too few, at the level they support."""
+    """(n,): width if at each end the next row decided; with too few calibration rows, at the level they support."""
     distance: Array
     """(n,): factor of the variance at the usual noise, relative to the median over calibration rows."""
     noise: Array

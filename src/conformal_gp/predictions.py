@@ -94,7 +94,8 @@ class Predictions:
             if return_std or transformation is not None:
                 raise ValueError(
                     "return_cov=True cannot be combined with return_std=True or a transformed target: got "
-                    f"return_std={return_std!r} and the transformation {transformation!r}. sample_y draws such targets, "
+                    f"return_std={return_std!r} and the transformation {transformation!r}. sample_y draws such "
+                    "targets, "
                     "and target_transform=None leaves the target as it is."
                 )
             return prediction, self._answers.covariance(rows)

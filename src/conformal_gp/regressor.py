@@ -66,9 +66,9 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
     r"""Gaussian process regression whose prediction intervals have guaranteed coverage.
 
     Full (transductive) conformal prediction on Gaussian process regression, after Papadopoulos (2024): if training and
-    new observations are exchangeable, a prediction set of confidence level :math:`1 - \delta` contains a new observation
-    with probability at least :math:`1 - \delta`, even if the model is wrong. ``guarantee_`` states whether that holds
-    for a given fit.
+    new observations are exchangeable, a prediction set of confidence level :math:`1 - \delta` contains a new
+    observation with probability at least :math:`1 - \delta`, even if the model is wrong. ``guarantee_`` states whether
+    that holds for a given fit.
 
     Parameters
     ----------

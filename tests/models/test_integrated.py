@@ -93,7 +93,12 @@ def test_each_row_in_turn_with_known_noise(known):
 def test_which_way_the_default_takes():
     X, y = rows(40)
     assert ConformalGPRegressor().fit(X, y).tuning_ == "integrated"
-    for other in ({"gamma": np.inf}, {"tuning_rows": 20}, {"kernel": ["se", "matern52"]}, {"target_transform": "yeo-johnson"}):
+    for other in (
+        {"gamma": np.inf},
+        {"tuning_rows": 20},
+        {"kernel": ["se", "matern52"]},
+        {"target_transform": "yeo-johnson"},
+    ):
         assert ConformalGPRegressor(random_state=0, **other).fit(X, y).tuning_ == "holdout"
     assert ROWS_FOR_PRIOR < 40 < ROWS_FOR_INTEGRATED
 

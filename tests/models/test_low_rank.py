@@ -2,11 +2,11 @@
 
 from fractions import Fraction
 
-import dense_lowrank as dense
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
+import dense_lowrank as dense
 from cases import INF, MEANS, latin_square, make_basis, make_data
 from conformal_gp import ConformalGPRegressor
 from signed_oracle import check_against_lines
@@ -79,7 +79,9 @@ def test_with_training_inputs_as_inducing_inputs_it_is_the_exact_process(gamma, 
 def test_tuning_rows_teach_as_they_teach_the_exact_process():
     X, y = make_data(3, 90)
     tuning_rows = np.arange(0, 90, 3)
-    exact = ConformalGPRegressor("se", tuning="holdout", tuning_rows=tuning_rows, n_restarts=1, random_state=0).fit(X, y)
+    exact = ConformalGPRegressor("se", tuning="holdout", tuning_rows=tuning_rows, n_restarts=1, random_state=0).fit(
+        X, y
+    )
     low_rank = ConformalGPRegressor("se", low_rank=30, tuning_rows=tuning_rows, n_restarts=1, random_state=0).fit(X, y)
     np.testing.assert_allclose(low_rank.kernel_.theta, exact.kernel_.theta, atol=1e-2)
     assert low_rank.noise_variance_ == pytest.approx(exact.noise_variance_, rel=1e-2)

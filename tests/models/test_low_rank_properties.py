@@ -29,7 +29,14 @@ problems = st.fixed_dictionaries(
 
 
 def fitted(problem, change=lambda X, y: (X, y), **options):
-    options = {"tuning": "fixed", "tuning_rows": TUNING, "scale_inputs": False, "n_jobs": 1, "random_state": 0, **options}
+    options = {
+        "tuning": "fixed",
+        "tuning_rows": TUNING,
+        "scale_inputs": False,
+        "n_jobs": 1,
+        "random_state": 0,
+        **options,
+    }
     options |= {name: value for name, value in problem.items() if name != "seed"}
     return ConformalGPRegressor(**options).fit(*change(*make_data(problem["seed"], N_ROWS)))
 
@@ -97,8 +104,7 @@ def test_threads_do_not_change_a_bit(monkeypatch):
     monkeypatch.setattr(rows, "BLOCK_ROWS", 100)
     X, y = make_data(3, 300)
     models = [
-        ConformalGPRegressor(low_rank=20, n_restarts=1, random_state=0, n_jobs=n_jobs).fit(X, y)
-        for n_jobs in (1, 3)
+        ConformalGPRegressor(low_rank=20, n_restarts=1, random_state=0, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 3)
     ]
     first, second = (model.predict_interval(INPUTS, [0.5, 0.99]) for model in models)
     np.testing.assert_array_equal(first, second)

@@ -41,7 +41,11 @@ def test_regions_and_p_values_equal_the_definition_with_background_rows(kernel, 
     if known:
         Z, Z_new, learnt = np.column_stack([Z, v]), np.column_stack([Z_new, v_new]), WithNoise(model.kernel_)
     for j, region in enumerate(model.predict_set(X_new, 0.8, y_variance=v_new)):
-        given = {"basis": H, "basis_new": None if H is None else H_new[j], "calibration": np.setdiff1d(range(30), tuning_rows)}
+        given = {
+            "basis": H,
+            "basis_new": None if H is None else H_new[j],
+            "calibration": np.setdiff1d(range(30), tuning_rows),
+        }
         arguments = (learnt, model.noise_variance_, Z, y, Z_new[j])
         expected = oracle.region(*arguments, Fraction(1, 5), gamma, **given)
         np.testing.assert_allclose(region, expected, rtol=1e-8, atol=1e-9)

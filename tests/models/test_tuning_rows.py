@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from conformal_gp.models.settings import Settings
 from conformal_gp.models.tuning_rows import (
     MOST_TUNING_ROWS,

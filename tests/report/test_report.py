@@ -152,7 +152,9 @@ def test_before_and_after_widths_follow_the_rows():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(150, 1))
     y = np.exp(3 * X[:, 0] + 0.5 * rng.standard_normal(150))
-    model = ConformalGPRegressor("se", tuning="holdout", target_transform="log", difficulty=None, n_restarts=0, random_state=0)
+    model = ConformalGPRegressor(
+        "se", tuning="holdout", target_transform="log", difficulty=None, n_restarts=0, random_state=0
+    )
     page = build_report(X, y, model=model, cv=2)
     (found,) = [rows for rows in Page(page).tables if "outside before" in rows[0]]
     widths = np.array([[float(row[k]) for k in (3, 5)] for row in found[1:]])

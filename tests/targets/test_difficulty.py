@@ -72,7 +72,9 @@ def test_bounds_that_one_ranked_row_passes_are_judged_by_the_rule():
         y[-negative:] = -2.0 - np.arange(negative)
         p = []
         for row in range(N_TUNING, N_TUNING + N_RANKED):
-            model = fitted("exact", np.delete(X, row, axis=0), np.delete(y, row), target_transform=None, difficulty=None)
+            model = fitted(
+                "exact", np.delete(X, row, axis=0), np.delete(y, row), target_transform=None, difficulty=None
+            )
             p.append(model.predict_p(X[[row]], y[[row]])[0])
         np.testing.assert_allclose(np.sort(p), np.arange(1, N_RANKED + 1) / N_RANKED)
 

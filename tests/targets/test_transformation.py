@@ -42,7 +42,10 @@ def made(name, **options):
 def test_every_answer_is_mapped_back(name):
     X, y = rows()
     new, labels = X[:5] + 0.3, y[:5] * 1.2
-    one, other = made(name, target_transform="log").fit(X, y), made(name, target_transform=None, y_bounds=None).fit(X, np.log(y))
+    one, other = (
+        made(name, target_transform="log").fit(X, y),
+        made(name, target_transform=None, y_bounds=None).fit(X, np.log(y)),
+    )
     mean, std = other.predict(new, return_std=True)
     close = {"rtol": 1e-2 if name in ("gamma inf", "holdout", "sparse") else 1e-7}  # a search stops at some tolerance
     np.testing.assert_allclose(one.predict(new), np.exp(mean), **close)
@@ -205,14 +208,19 @@ def test_auto_takes_the_logarithm_where_noise_is_in_proportion():
 def test_auto_leaves_labels_with_constant_noise_as_they_are(shift):
     X, noise = positive(3)
     y = shift + np.sin(X[:, 0]) + 0.3 * noise
-    assert ConformalGPRegressor(tuning="holdout", target_transform="auto", random_state=0).fit(X, y).target_transform_ is None
+    assert (
+        ConformalGPRegressor(tuning="holdout", target_transform="auto", random_state=0).fit(X, y).target_transform_
+        is None
+    )
 
 
 def test_auto_takes_any_label_after_its_choice():
     X, noise = positive(3)
     y = np.exp(1.5 * X[:, 0] + 0.3 * noise)
     y[60:70] = -y[60:70]  # not among the tuning rows
-    model = ConformalGPRegressor(tuning="holdout", tuning_rows=np.arange(60), target_transform="auto", random_state=0).fit(X, y)
+    model = ConformalGPRegressor(
+        tuning="holdout", tuning_rows=np.arange(60), target_transform="auto", random_state=0
+    ).fit(X, y)
     assert model.target_transform_.exponent == 0.0
     low, _ = model.predict_interval(X, 0.9).T
     assert (low < 0.0).any()

@@ -1,8 +1,8 @@
 r"""From lines to one-sided bounds: the comparison of signed scores.
 
 Without the absolute values, the centred lines of :mod:`conformal_gp.conformal.lines` compare the *signed* score
-:math:`p_i + q_i t` of a calibration row with the test row's own, t. The signed score is the leave-one-out residual, label
-minus prediction, over a root of its variance; it is large where a label is higher than the other rows expect.
+:math:`p_i + q_i t` of a calibration row with the test row's own, t. The signed score is the leave-one-out residual,
+label minus prediction, over a root of its variance; it is large where a label is higher than the other rows expect.
 
 **Theorem.** *Where all* :math:`q_i < 1`, *as always for* :math:`\gamma = 2`, *row i scores at least as high as the test
 row exactly for the labels up to its threshold*

@@ -43,8 +43,8 @@ def tied_rows(lines: Lines, y: Array) -> tuple[Indices, Indices]:
 def shares(at_least: Array, greater: Array, total: float, tie_breaks: Array | None, own: Array | float = 1.0) -> Array:
     """p-values: the share of all rows, by weight, the test row included, whose score is at least the test row's.
 
-    ``total`` is the weight of the calibration rows and ``own`` that of each test row. ``tie_breaks`` are uniform numbers by
-    which ties count; None counts every tie in full.
+    ``total`` is the weight of the calibration rows and ``own`` that of each test row. ``tie_breaks`` are uniform
+    numbers by which ties count; None counts every tie in full.
     """
     if tie_breaks is None:  # every tie counts in full
         tie_breaks = np.ones(at_least.size)

@@ -1,10 +1,10 @@
 r"""From lines to prediction regions, exactly.
 
-A calibration row covers a candidate t when :math:`|p + q t| \ge |t|` (see :mod:`conformal_gp.conformal.lines`); the region
-is where rows of more weight do than its level needs (:mod:`conformal_gp.conformal.weights`): at least k rows, if all
-weights are 1. Every row covers t = 0, so each side of 0 can be walked outwards on its own: on
-the side t >= 0, with signs changed so that p >= 0, a row *leaves* after :math:`p / (1 - q)` (never, if q >= 1), and
-*returns* at :math:`p / (-1 - q)` if q < -1. The side t <= 0 is the same with -q.
+A calibration row covers a candidate t when :math:`|p + q t| \ge |t|` (see :mod:`conformal_gp.conformal.lines`); the
+region is where rows of more weight do than its level needs (:mod:`conformal_gp.conformal.weights`): at least k rows, if
+all weights are 1. Every row covers t = 0, so each side of 0 can be walked outwards on its own: on the side t >= 0, with
+signs changed so that p >= 0, a row *leaves* after :math:`p / (1 - q)` (never, if q >= 1), and *returns* at :math:`p /
+(-1 - q)` if q < -1. The side t <= 0 is the same with -q.
 
 Where no row ever returns or stays for ever, that is, when all |q| < 1, the region is one interval whose ends are the
 k-th largest leaving points: a selection, O(n) a test row. With weights, leaving points are sorted. Otherwise all points

@@ -1,7 +1,7 @@
 r"""How much weight of calibration rows must cover a label, from the level: what stands between levels and regions.
 
-With weights :math:`w_i` of the n calibration rows, :math:`W = \sum w_i`, and w of the test row, a label at which rows of
-weight c score at least as high as the test row has the p-value :math:`p = (c + w) / (W + w)`. So
+With weights :math:`w_i` of the n calibration rows, :math:`W = \sum w_i`, and w of the test row, a label at which rows
+of weight c score at least as high as the test row has the p-value :math:`p = (c + w) / (W + w)`. So
 
 .. math:: p > \delta \quad \Longleftrightarrow \quad c > \delta (W + w) - w .
 
@@ -67,7 +67,7 @@ class Needed(NamedTuple):
         return self if self.weights is None else self._replace(least=self.least[rows])
 
     def among(self, rows: Indices, covering: float, levels: Indices | list[int]) -> Needed:
-        """For some of the levels and of the calibration rows, where others of some weight cover all labels in question."""
+        """For some levels and calibration rows, where others of some weight cover all labels in question."""
         weights = None if self.weights is None else self.weights[rows]
         return Needed(self.least[:, levels] - covering, weights)
 

@@ -18,10 +18,10 @@ from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.validation import has_fit_parameter
 
 from conformal_gp.arrays import Array, Indices, Mask
+from conformal_gp.calibration import check_length, group_labels
 from conformal_gp.conformal.levels import read_levels, rows_needed
 from conformal_gp.evaluation.findings import USUAL, Finding, Level, number, one_set_range, percent, supported_levels
 from conformal_gp.evaluation.parts import columns_of
-from conformal_gp.calibration import check_length, group_labels
 from conformal_gp.validation import ExtrapolationWarning
 
 Progress = Callable[[int, int], None]
@@ -134,7 +134,8 @@ def cross_validate_intervals(
     importance : bool, default=False
         Whether to shuffle each column among held-out rows, which shows how much predictions rest on it.
     before : bool, default=False
-        Whether to fit the first model also with ``target_transform=None`` and ``difficulty=None``, in folds where it has one.
+        Whether to fit the first model also with ``target_transform=None`` and ``difficulty=None``, in folds where it
+        has one.
     y_variance : array-like of shape (n_samples,) or None, default=None
         Known variance of the noise on each label, for models whose ``fit`` takes it, of which the first must be one.
     groups : array-like of shape (n_samples,) or None, default=None

@@ -94,8 +94,8 @@ def supported_levels(n_calibration: int) -> list[Fraction]:
 def one_set_range(level: Level, n_calibration: int) -> Array:
     """Least and greatest coverage of new rows that nine in ten sets of training rows have: a level is their average.
 
-    With k = ceil(level (n + 1)) of n calibration rows it is Beta(k, n + 1 - k) distributed where scores have no ties and do
-    not depend on the calibration rows (Vovk, 2012).
+    With k = ceil(level (n + 1)) of n calibration rows it is Beta(k, n + 1 - k) distributed where scores have no ties
+    and do not depend on the calibration rows (Vovk, 2012).
 
     >>> one_set_range(0.9, 19).round(2), one_set_range(0.9, 199).round(2)
     (array([0.77, 0.98]), array([0.86, 0.93]))

@@ -17,7 +17,8 @@ from conformal_gp.targets.target import Target
 
 # Sentences of ``guarantee_``: whether coverage is valid, then its condition.
 PROMISE = (
-    "If new rows are exchangeable with the training rows, and nothing else was fitted to these targets, intervals cover "
+    "If new rows are exchangeable with the training rows, and nothing else was fitted to these targets, intervals "
+    "cover "
     "at least as often as their level."
 )
 FIXED_GUARANTEE = (
@@ -40,7 +41,8 @@ MEASURED_COVERAGE = ((0.1, 0.88), (0.2, 0.84), (0.33, 0.74), (0.5, 0.66), (0.68,
 
 def tuned_guarantee(n_tuning: int, model: str = "scaling and hyperparameters were") -> str:
     """The sentence of a split into tuning rows and calibration rows."""
-    return f"Valid: {model} tuned on {n_tuning} tuning rows, and the other {{n_calibration}} are calibration rows. {PROMISE}"
+    split = f"tuned on {n_tuning} tuning rows, and the other {{n_calibration}} are calibration rows"
+    return f"Valid: {model} {split}. {PROMISE}"
 
 
 def fixed(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) -> Tuned:

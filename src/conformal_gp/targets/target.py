@@ -43,7 +43,8 @@ class Target:
     def of(cls, transformation: Transformation | None, y: Array, mean: str, **bounds: Any) -> Self:
         """Choose an origin for targets that are large compared with their differences, so that no digits are lost.
 
-        The mean function takes up any constant, so it makes no other difference; a zero mean leaves targets as they are.
+        The mean function takes up any constant, so it makes no other difference; a zero mean leaves targets as they
+        are.
         """
         z = y
         if transformation is not None:
@@ -106,10 +107,7 @@ class Target:
         z = self.origin + self.unit * ends
         with np.errstate(invalid="ignore"):
             again = (z - self.origin) / self.unit
-        if towards > 0.0:
-            outside = again < ends
-        else:
-            outside = again > ends
+        outside = (again - ends) * np.sign(towards) < 0.0
         return np.where(outside & np.isfinite(z), np.nextafter(z, towards), z)
 
     def half_width(self, mean: Array, deviation: Array) -> Array:

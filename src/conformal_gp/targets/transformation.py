@@ -50,7 +50,8 @@ class Transformation(ABC):
         if not inside.all():
             row = int(np.argmin(inside))
             raise ValueError(
-                f"y has {y[row]:g} in row {row}, and target_transform={self.name} takes {self.accepts}; add a constant to all "
+                f"y has {y[row]:g} in row {row}, and target_transform={self.name} takes {self.accepts}; add a "
+                "constant to all "
                 "labels, leave such rows out, or give target_transform='yeo-johnson', which takes any label."
             )
         z = self._forward(y)
@@ -236,7 +237,8 @@ class Functions(Transformation):
         if not (off <= ROUND_TRIP * np.abs(ordered).max()).all():
             worst = ordered[int(np.argmax(np.where(np.isnan(off), np.inf, off)))]
             raise ValueError(
-                f"target_transform must be a pair of functions that are each other's inverse; backward(forward({worst:g})) is "
+                "target_transform must be a pair of functions that are each other's inverse; "
+                f"backward(forward({worst:g})) is "
                 f"{self._back(self._forward(np.array([worst])))[0]:g}."
             )
 
