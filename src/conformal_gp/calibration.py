@@ -121,7 +121,7 @@ class Groups:
         return X[[name for name in X.columns if name != self.left_out]]
 
     def of(self, X: Any, groups: Any, n_rows: int) -> Indices:
-        """Groups of test rows, by ``groups`` or as ``fit`` was told; an error names a group that ``fit`` did not see."""
+        """Groups of test rows, by ``groups`` or as ``fit`` was told; an error names one that ``fit`` did not see."""
         given = self._given(X, groups, n_rows)
         places = {label: place for place, label in enumerate(self.labels)}
         unseen = next((row for row, label in enumerate(given) if label not in places), None)
