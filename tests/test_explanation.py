@@ -16,8 +16,8 @@ import odd_regions
 import oracle
 from cases import fixed_model, make_basis, make_data
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
-from conformal_gp.conformal.lines import Spread
 from conformal_gp.gp.inputs import Rows
+from conformal_gp.targets.difficulty import Spread
 
 LEVEL, N_NEW = Fraction(4, 5), 7
 DESIGN = {"tuning_rows": np.arange(25), "random_state": 0, "n_restarts": 0, "target_transform": None}

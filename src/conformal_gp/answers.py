@@ -17,10 +17,11 @@ import numpy as np
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.conformal import one_sided, pvalues, regions, search
 from conformal_gp.conformal.curves import Curves
-from conformal_gp.conformal.lines import Lines, Spread
+from conformal_gp.conformal.lines import Lines
 from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Inputs, Rows
 from conformal_gp.targets.bounds import Bounds
+from conformal_gp.targets.difficulty import Spread
 from conformal_gp.targets.target import Target
 
 Scores = Lines | Curves

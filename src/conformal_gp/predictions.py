@@ -87,7 +87,9 @@ class Predictions:
         >>> mean.round(3), std.round(3)
         (array([ 0.802, -0.333]), array([0.424, 0.84 ]))
         """
-        rows = self._checked_test_rows(X, y_variance, needs_variance=return_std or return_cov)
+        # the location of a difficulty is in units of the standard deviation, of which the noise is a part
+        needs_variance = return_std or return_cov or self._tuned.difficulty is not None
+        rows = self._checked_test_rows(X, y_variance, needs_variance)
         prediction = self._answers.predict(rows)
         if return_cov:
             transformation = self._tuned.target.transformation

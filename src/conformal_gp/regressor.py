@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, Self
@@ -12,54 +12,33 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context, clone
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import validate_data
 
 from conformal_gp.answers import Model
 from conformal_gp.arrays import Array
 from conformal_gp.calibration import Groups, GroupsLike, check_length
 from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.explanation import ExplainedIntervals
-from conformal_gp.frames import encoded_inputs
+from conformal_gp.fitting import METHODS, read_rows, tune
 from conformal_gp.gp.inputs import MEAN_NAMES, Rows
 from conformal_gp.gp.kernels import KERNEL_NAMES
 from conformal_gp.large.rows import ArrayRows, RowSource
-from conformal_gp.models.choices import check_domain, mapped
-from conformal_gp.models.draws import integrated, redrawn
-from conformal_gp.models.low_rank_tuning import low_rank
+from conformal_gp.models.choices import mapped
+from conformal_gp.models.draws import redrawn
 from conformal_gp.models.settings import (
     LEARNT_TRANSFORMS,
-    Settings,
     TransformChoice,
-    check_kernels,
-    check_transform,
-    check_tuning_rows,
 )
 from conformal_gp.models.tuned import Fitted, Tuned, fitted
-from conformal_gp.models.tuning import fixed, holdout, train
-from conformal_gp.models.tuning_rows import ROWS_FOR_EXACT, automatic
-from conformal_gp.targets.bounds import Bounds
+from conformal_gp.targets.bounds import Bounds, check_within
 from conformal_gp.targets.transformation import Logarithms
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.validation import (
-    check_inputs,
-    check_known_noise,
     check_labels,
-    check_squares,
-    check_unmasked,
-    check_within,
     need_labels,
 )
 
 __all__ = ["ConformalGPRegressor"]
-
-METHODS: dict[str, Callable[[Settings, Rows, Array, np.random.RandomState], Tuned]] = {
-    "integrated": integrated,
-    "holdout": holdout,
-    "train": train,
-    "fixed": fixed,
-}
 
 
 class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, RegressorMixin, BaseEstimator):
@@ -301,107 +280,17 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
             if groups is not None:
                 self._groups = Groups.learn(X, groups)
                 X = self._groups.inputs(X)
-            source = self._read(X, y, y_variance)
-            self._tune(source)
-            for message in self._tuned.warnings:
+            source = read_rows(self, X, y, y_variance)
+            if self._groups is not None:
+                check_length(self._groups.codes, source.n_rows)
+            with one_blas_thread(rows=source.n_rows):
+                self.tuning_, tuned = tune(self, source)
+                low, high = source.each(_extremes, "ranges of inputs")
+                self.input_range_ = np.stack([low.min(axis=1), high.max(axis=1)])
+                self._keep(tuned, source, fitted(tuned, source, self.n_jobs))
+            for message in tuned.warnings:
                 warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
         return self
-
-    def _read(self, X: Any, y: Any, y_variance: Any) -> RowSource:
-        """Checked training rows; arrays are copied, as the caller may change theirs."""
-        self._encoding = None
-        self._frame = None
-        self._has_y_variance = y_variance is not None
-        if hasattr(X, "__dask_graph__"):
-            from conformal_gp.large.dask import dask_rows
-
-            source: RowSource = dask_rows(self, X, y, y_variance, bool(self.verbose))
-        else:
-            if isinstance(X, np.memmap):  # not read as a whole: only the first rows are checked here
-                check_inputs(self, X[:2], reset=True, y=y)
-                inputs: Any = X
-            else:
-                inputs = encoded_inputs(self, X, reset=True, y=y).copy()
-            targets = check_labels(y, inputs).copy()
-            check_within(self.y_bounds, targets)
-            if y_variance is not None:
-                y_variance = check_known_noise(y_variance, inputs).copy()
-            names = getattr(self, "feature_names_in_", None)
-            source = ArrayRows(inputs, targets, y_variance, self.n_jobs, bool(self.verbose), names)
-        if self._groups is not None:
-            check_length(self._groups.codes, source.n_rows)
-        return source
-
-    def _tune(self, source: RowSource) -> None:
-        """Choose a tuning method, follow it, and make the model."""
-        n_inputs = self.n_features_in_ if self._encoding is None else self._encoding.n_inputs
-        settings = self._settings(source.n_rows)
-        inducing = self._inducing(source)
-        tuning = self.tuning
-        if tuning == "auto":
-            tuning = "holdout" if inducing is not False else automatic(settings, source.n_rows)
-        settings = settings.resolved(tuning, source.n_rows, n_inputs)
-        if inducing is False and self.low_rank == "auto" and tuning == "holdout" and source.n_rows > ROWS_FOR_EXACT:
-            inducing = None
-        if inducing is not False and tuning not in ("holdout", "fixed"):
-            raise ValueError(f"low_rank is for tuning='holdout' or 'fixed', not for tuning={tuning!r}.")
-        # without a seed, draws of a chain are the same at every fit
-        rng = check_random_state(0 if tuning == "integrated" and self.random_state is None else self.random_state)
-        with one_blas_thread(rows=source.n_rows):
-            if isinstance(source, ArrayRows):
-                check_domain(settings, source.y)
-            if inducing is not False:
-                tuned = low_rank(settings, source, n_inputs, rng, tuning, inducing)
-            elif isinstance(source, ArrayRows):
-                tuned = METHODS[tuning](settings, source.rows, source.y, rng)
-            else:
-                raise ValueError("low_rank must not be False for a Dask collection.")
-            self.tuning_ = tuning
-            low, high = source.each(_extremes, "ranges of inputs")
-            self.input_range_ = np.stack([low.min(axis=1), high.max(axis=1)])
-            self._keep(tuned, source, fitted(tuned, source, self.n_jobs))
-
-    def _settings(self, n_rows: int) -> Settings:
-        """Parameters as one checked value."""
-        bounds = None
-        if isinstance(self.y_bounds, tuple | list):
-            bounds = Bounds.of(self.y_bounds)
-        return Settings(
-            check_kernels(self.kernel),
-            self.mean,
-            None if self.noise_variance is None else float(self.noise_variance),
-            float(self.gamma),
-            self.scale_inputs,
-            self.n_restarts,
-            self.n_jobs,
-            tuning_rows=check_tuning_rows(self.tuning_rows, n_rows),
-            ard=self.ard,
-            target_transform=check_transform(self.target_transform),
-            difficulty=self.difficulty,
-            bounds=bounds,
-            learns_bounds=self.y_bounds == "auto",
-            known_noise=self._has_y_variance,
-        )
-
-    def _inducing(self, source: RowSource) -> Any:
-        """Inducing inputs as ``low_rank`` asks for them: False for none, None for a default, a number or inputs."""
-        in_memory = isinstance(source, ArrayRows) and source.in_memory
-        if isinstance(self.low_rank, str):
-            return False if in_memory else None
-        if isinstance(self.low_rank, bool | np.bool_):
-            if self.low_rank:
-                raise ValueError(
-                    "low_rank must be 'auto', False, a number of inducing inputs or these inputs, got True."
-                )
-            return False
-        if isinstance(self.low_rank, Integral):
-            return int(self.low_rank)
-        if self._encoding is not None:
-            return encoded_inputs(self, self.low_rank, reset=False)
-        check_unmasked("low_rank", self.low_rank)
-        inputs = validate_data(self, self.low_rank, reset=False, dtype=np.float64)
-        check_squares("low_rank", inputs)
-        return inputs
 
     def _keep(self, tuned: Tuned, source: RowSource, made: Fitted) -> None:
         """Keep what tuning has decided, from which the model is made again when it is loaded, and its attributes."""

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from conformal_gp.arrays import Array, Mask
-from conformal_gp.targets.bounds import Bounds
 
 # Share of an input's range in the training rows by which a test row may exceed that range before it is pointed out.
 ROOM = 0.1
@@ -213,14 +212,3 @@ def check_labels(y: Any, X: Array) -> Array:
     check_consistent_length(X, y)
     check_squares("y", y)
     return y
-
-
-def check_within(y_bounds: Any, y: Array) -> None:
-    """Raise a ValueError that names the first target outside given bounds, or says what is wrong with them."""
-    if not isinstance(y_bounds, tuple | list):
-        return
-    bounds = Bounds.of(y_bounds)
-    outside = (y < bounds.low) | (y > bounds.high)
-    if outside.any():
-        row = int(np.argmax(outside))
-        raise ValueError(f"y has {y[row]:g} in row {row}, outside y_bounds={y_bounds!r}.")

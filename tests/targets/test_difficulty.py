@@ -5,8 +5,9 @@ import pytest
 from sklearn.neighbors import KNeighborsRegressor
 
 from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
-from conformal_gp.conformal.lines import Spread, normalised_residual_lines
+from conformal_gp.conformal.lines import normalised_residual_lines
 from conformal_gp.models.choices import learnt_bounds
+from conformal_gp.targets.difficulty import Spread
 from conformal_gp.targets.transformation import Bounds
 
 N_TUNING, N_RANKED = 200, 8

@@ -38,6 +38,7 @@ from typing import NamedTuple
 import numpy as np
 
 from conformal_gp.arrays import Array, Indices, Mask
+from conformal_gp.targets.difficulty import Spread
 
 # Slope of rows, their offsets zero, where nothing is known of a label: they cover every candidate. It stands for
 # infinity: larger than any slope.
@@ -62,24 +63,6 @@ class Rounding(NamedTuple):
     """(m,)"""
     share: Array
     """(m,)"""
-
-
-class Spread(NamedTuple):
-    """Where standardised residuals of n rows are expected, and how widely: scores are measured from and by these."""
-
-    location: Array
-    """(n,): c."""
-    scale: Array
-    """(n,): g, positive."""
-
-    @classmethod
-    def usual(cls, n_rows: int) -> Spread:
-        """About 0, and as widely as the process expects."""
-        return cls(np.zeros(n_rows), np.ones(n_rows))
-
-    def take(self, rows: Indices) -> Spread:
-        """Of some of the rows."""
-        return Spread(self.location[rows], self.scale[rows])
 
 
 class Lines(NamedTuple):

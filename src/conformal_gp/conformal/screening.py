@@ -57,7 +57,8 @@ from typing import NamedTuple
 import numpy as np
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.conformal.lines import LABEL_ROUNDING, Spread
+from conformal_gp.conformal.lines import LABEL_ROUNDING
+from conformal_gp.targets.difficulty import Spread
 
 # Larger bounds are not used: no row is left out.
 LARGEST_SLOPE = 0.5

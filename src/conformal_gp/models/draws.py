@@ -85,11 +85,26 @@ def integrated(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomSt
         guarantee="",
         mean=mean,
         target=Target(transformation, bounds=settings.bounds),
-        warnings=explained(inputs, centred, mean),
+        warnings=[*explained(inputs, centred, mean), *_one_outside(settings, y)],
         averaging=plan,
         seed=int(rng.randint(2**31)),
     )
     return _with_draws(tuned, plan, rows, y, settings.n_jobs)
+
+
+def _one_outside(settings: Settings, y: Array) -> list[str]:
+    """A warning if a single target is not positive: by the rule on such targets its score is infinite."""
+    outside = np.flatnonzero(y <= 0.0)
+    if outside.size > 1:
+        outside = np.flatnonzero(y < 0.0)
+    if outside.size != 1 or not settings.learns_bounds:
+        return []
+    row = int(outside[0])
+    return [
+        f"y has {y[row]:g} in row {row} and no other value like it: with y_bounds='auto' this row covers every value, "
+        "and intervals of high levels are wider, or infinite. If the target can be negative, give y_bounds=None and "
+        "target_transform=None."
+    ]
 
 
 def redrawn(tuned: Tuned, plan: Averaging, rows: Rows, y: Array, n_jobs: int | None) -> Tuned:
@@ -159,11 +174,12 @@ def _drawn(plan: Averaging, rows: Rows, y: Array, seed: int, n_jobs: int | None)
         prior = plan.prior(plan.family(rows.X))
         theta = prior.sample(PRIOR_DRAWS, np.random.RandomState(PRIOR_SEED))
         return replace(plan, scaling=None, theta=theta, log_ratio=np.zeros(len(theta)))
-    scaling = Scaling.standard(rows.X) if plan.scale_inputs else Scaling.none(rows.X)
-    plan = replace(plan, scaling=scaling)
     # in the order of their content, so that draws do not depend on the order of the rows
     order = content_order(rows.X, y)
-    training = plan.training_rows(Inputs(rows.take(order), scaling, plan.mean), y[order])
+    rows = rows.take(order)
+    scaling = Scaling.standard(rows.X) if plan.scale_inputs else Scaling.none(rows.X)
+    plan = replace(plan, scaling=scaling)
+    training = plan.training_rows(Inputs(rows, scaling, plan.mean), y[order])
     target = LogPosterior(plan.prior(training.family), training, n_jobs)
     n_draws = int(np.clip(DRAWS_TIMES_ROWS // y.size, *DRAWS))
     n_chains, thinning = next((chains, each) for most, chains, each in SCHEDULE if y.size <= most)

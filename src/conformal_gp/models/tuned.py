@@ -12,7 +12,6 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.answers import Answers, Model
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.conformal.lines import Spread
 from conformal_gp.gp.inputs import Inputs, Rows, Scaling
 from conformal_gp.gp.kernels import multiplied
 from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior
@@ -23,7 +22,7 @@ from conformal_gp.models.exact import ExactModel
 from conformal_gp.models.integrated import Averaging, IntegratedModel
 from conformal_gp.models.low_rank import LowRankModel
 from conformal_gp.targets.bounds import Bounds
-from conformal_gp.targets.difficulty import Difficulty
+from conformal_gp.targets.difficulty import Difficulty, Spread
 from conformal_gp.targets.target import Target
 
 NO_ROWS: Indices = np.empty(0, dtype=np.int64)

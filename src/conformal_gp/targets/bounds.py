@@ -64,3 +64,14 @@ class Bounds:
     def side(self, y: Array) -> Array:
         """-1 for labels below the bounds, 0 within, 1 above."""
         return np.where(y < self.low, -1.0, np.where(y > self.high, 1.0, 0.0))
+
+
+def check_within(y_bounds: Any, y: Array) -> None:
+    """Raise a ValueError that names the first target outside given bounds, or says what is wrong with them."""
+    if not isinstance(y_bounds, tuple | list):
+        return
+    bounds = Bounds.of(y_bounds)
+    outside = (y < bounds.low) | (y > bounds.high)
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise ValueError(f"y has {y[row]:g} in row {row}, outside y_bounds={y_bounds!r}.")

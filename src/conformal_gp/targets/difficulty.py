@@ -17,14 +17,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from conformal_gp.arrays import Array
-from conformal_gp.conformal.lines import Spread
+from conformal_gp.arrays import Array, Indices
 from conformal_gp.threads import one_blas_thread
 
 # Quantiles of standardised residuals that the default regresses.
 QUANTILES = (0.05, 0.95)
 # Scales are at most this factor below and above that of all rows together.
 MOST_DIFFICULT = 10.0
+
+
+class Spread(NamedTuple):
+    """Where standardised residuals of n rows are expected, and how widely: scores are measured from and by these."""
+
+    location: Array
+    """(n,): c."""
+    scale: Array
+    """(n,): g, positive."""
+
+    @classmethod
+    def usual(cls, n_rows: int) -> Spread:
+        """About 0, and as widely as the process expects."""
+        return cls(np.zeros(n_rows), np.ones(n_rows))
+
+    def take(self, rows: Indices) -> Spread:
+        """Of some of the rows."""
+        return Spread(self.location[rows], self.scale[rows])
 
 
 class LeftOut(NamedTuple):
