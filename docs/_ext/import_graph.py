@@ -22,7 +22,7 @@ START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Types", ("arrays",)),
     ("Ground", ("threads", "validation", "files")),
-    ("Target, tables", ("targets", "frames", "datasets", "saving")),
+    ("Target, tables", ("targets", "frames", "datasets")),
     ("Mathematics", ("gp", "conformal")),
     ("Rows, steps", ("large", "pipeline", "step_functions")),
     ("The waist", ("answers",)),
@@ -32,7 +32,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("The estimator", ("regressor",)),
     ("The package", ("conformal_gp",)),
     ("Evaluation", ("evaluation",)),
-    ("Uses of a model", ("adapters", "plotting", "report", "testing")),
+    ("Uses of a model", ("adapters", "plotting", "report", "saving", "testing")),
     ("Drift", ("drift",)),
     ("The command", ("cli",)),
     ("python -m", ("__main__",)),
