@@ -82,22 +82,22 @@ def test_judgement_is_a_binomial_test(n, level):
             if as_few < 0.005
             else Judgement.TOO_FEW
             if n < 10 / (1 - Fraction(level))
-            else Judgement.KEPT
+            else Judgement.WITHIN
         )
         assert finding(level=level, misses=misses, n=n).judgement == expected
 
 
 def test_few_rows_cannot_tell():
     assert finding(misses=9, n=45).judgement == "too few rows to tell"
-    said = "ours: 90% too few rows to tell (20.0% outside; chance allows 2.2 to 20.0%)."
+    said = "ours: 90% intervals covered 80.0% (expected 80.0 to 97.8%): too few rows to tell."
     assert verdict([finding(misses=9, n=45)]) == [said]
     assert finding(misses=15, n=45).judgement == "too narrow"
 
 
 def test_without_a_finite_interval_nothing_is_judged():
     assert finding(misses=0, infinite=100).judgement == Judgement.INFINITE
-    assert finding(misses=10, infinite=99).judgement == Judgement.KEPT
-    assert verdict([finding(infinite=100)]) == ["ours: 90% infinite, for want of rows."]
+    assert finding(misses=10, infinite=99).judgement == Judgement.WITHIN
+    assert verdict([finding(infinite=100)]) == ["ours: 90%: infinite (too few rows)."]
 
 
 def test_findings_count_rows_outside():
@@ -141,7 +141,7 @@ def test_rows_are_predicted_by_the_other_folds(rows, tails):
     X, y = rows
     models = {"ours": fixed_model(), "other": Given()}
     heard = []
-    asked = {"plain": "its error bars", "tails": tails, "progress": lambda *fits: heard.append(fits)}
+    asked = {"standard_gp": "its error bars", "tails": tails, "progress": lambda *fits: heard.append(fits)}
     found = cross_validate_intervals(models, X, y, [0.5, 0.9], cv=KFold(3), **asked)
     assert list(found.intervals) == ["ours", "its error bars", "other"]
     assert [found.level for found in found.findings([0.9])] == [LEVEL] * 3
@@ -171,7 +171,7 @@ def test_known_noise_goes_to_models_that_take_it(rows):
     X, y = rows
     noise = np.tile([0.01, 2.0], 15)
     models = {"known": fixed_model(), "without": Given()}
-    found = cross_validate_intervals(models, X, y, 0.5, cv=KFold(3), plain="plain", y_variance=noise)
+    found = cross_validate_intervals(models, X, y, 0.5, cv=KFold(3), standard_gp="plain", y_variance=noise)
     for train, test in KFold(3).split(X):
         model = fixed_model().fit(X[train], y[train], y_variance=noise[train])
         of_test = {"y_variance": noise[test]}
@@ -179,7 +179,7 @@ def test_known_noise_goes_to_models_that_take_it(rows):
         np.testing.assert_allclose(found.intervals["known"][test, :, 0], expected)
         mean, std = model.predict(X[test], return_std=True, **of_test)
         np.testing.assert_allclose(found.intervals["plain"][test, 0, 0], mean - norm.ppf(0.75) * std)
-    with pytest.raises(ValueError, match="fit of Given does not take it"):
+    with pytest.raises(ValueError, match="y_variance was given, but fit of Given does not take it"):
         cross_validate_intervals({"a": Given()}, X, y, y_variance=noise)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         cross_validate_intervals(models, X, y, y_variance=noise[1:])
@@ -200,7 +200,7 @@ def test_groups_go_to_models_that_take_them(rows):
     parts = found.by_group()
     assert [(part.among, part.n_rows) for part in parts] == [("group a", 14), ("group b", 15), ("group c", 1)]
     assert sum(part.n_outside for part in parts) == found.findings()[0].n_outside
-    with pytest.raises(ValueError, match="groups is given, and fit of Given does not take it"):
+    with pytest.raises(ValueError, match="groups was given, but fit of Given does not take it"):
         cross_validate_intervals({"a": Given()}, X, y, groups=groups)
 
 
@@ -231,10 +231,10 @@ def test_bad_folds(rows, cv):
         cross_validate_intervals({"m": Given()}, *rows, 0.5, cv=cv)
 
 
-@pytest.mark.parametrize(("models", "plain"), [({}, None), ({"m": Given()}, "m")])
-def test_bad_names(rows, models, plain):
-    with pytest.raises(ValueError, match="models must not be empty nor have the name that plain has"):
-        cross_validate_intervals(models, *rows, 0.5, plain=plain)
+@pytest.mark.parametrize(("models", "name"), [({}, None), ({"m": Given()}, "m")])
+def test_bad_names(rows, models, name):
+    with pytest.raises(ValueError, match="models must not be empty nor have the name that standard_gp has"):
+        cross_validate_intervals(models, *rows, 0.5, standard_gp=name)
 
 
 def test_misses_of_conformal_intervals_scatter_no_more_than_the_verdict_assumes():
@@ -290,6 +290,15 @@ def test_parts_hold_every_row_once_and_say_where_labels_gather_outside(uneven):
     assert coverage_by_parts(held_out(np.arange(20.0), 1.0), np.ones((20, 1)), 0.9) == []  # nothing varies
 
 
+def test_the_verdict_names_a_subgroup_with_too_narrow_intervals(uneven):
+    X, found = uneven
+    (sentence,) = verdict(found.findings(), coverage_by_parts(found, X, 0.9))
+    assert "90% intervals covered 90.0%" in sentence
+    assert "within the expected range overall, but too narrow where x is 0.8" in sentence
+    assert verdict(found.findings()) == verdict(found.findings(), coverage_by_parts(found, None, 0.9))
+    assert verdict(found.findings())[0].endswith("): within the expected range.")
+
+
 def test_chance_rarely_accuses_a_part():
     rng = np.random.default_rng(1)
     suspect, accused = (Judgement.IN_DOUBT, Judgement.TOO_NARROW), 0
@@ -305,16 +314,16 @@ def test_advice_says_what_would_help(uneven):
     normal = rng.standard_normal(400)
     numbered = X.assign(row=np.arange(600.0) + 1)
     assert advice(found, numbered) == "Leave out 'row', which numbers the rows, unless their order matters."
-    assert "a difficulty of your own (difficulty=): errors are larger where x is 0.8" in advice(found, X)
+    assert "a difficulty model (difficulty=): where x is 0.8" in advice(found, X)
     levels = (LEVEL, Fraction(99, 100))
-    assert advice(held_out(normal, [1.645, np.inf], levels=levels)).startswith("More rows, or a lower level: 99% takes")
+    assert advice(held_out(normal, [1.645, np.inf], levels=levels)).startswith("More rows, or a lower level: 99% needs")
     skewed = rng.exponential(size=400) - 0.05
     assert advice(held_out(skewed, np.quantile(skewed, 0.9))).startswith(
-        "A map of the labels (target_transform='yeo-johnson') or"
+        "A target transformation (target_transform='yeo-johnson') or"
     )
     assert advice(held_out(normal, [1.645, 20.0], levels=levels)).startswith(
-        "90% where that is enough: intervals of 99%"
+        "Use 90% if that suffices: 99% intervals are"
     )
     assert advice(held_out(normal, 1.645)) == ""
     few = advice(held_out(np.r_[np.zeros(41), 2.0, 2.0, -2.0, -2.0], 1.0))
-    assert few == "More rows: a verdict on 90% takes about 100, and there are 45."
+    assert few == "More rows: a verdict on 90% needs about 100, and there are 45."

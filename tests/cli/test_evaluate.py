@@ -13,14 +13,14 @@ PNG = b"\x89PNG"
 
 def test_evaluate(command_line, train):
     result = command_line("evaluate", train, "--target", "y", *FAST, "--confidence", "80%")
-    for word in ("y: 60 of 60 rows held out", "guaranteed", "plain GP", "10.0 to 30.0%"):
+    for word in ("y: 60 of 60 rows held out", "conformal", "standard GP", "70.0 to 90.0%"):
         assert word in result.stdout
-    assert re.search(r"when a column is shuffled: .*kind \+\d+%", result.stdout)
+    assert re.search(r"Permutation importance \(increase in error\): .*kind \+\d+%", result.stdout)
     document = command_line.json("evaluate", train, "-t", "y", *FAST, "-c", "80%")
     assert document["before_and_after"] == []
     mapped = command_line("evaluate", train, "-t", "y", *FAST, "-c", "80%", "--target-transform", "yeo-johnson").stdout
-    assert "80%, before and after a map of the labels or a difficulty was chosen" in mapped
-    assert [finding["method"] for finding in document["findings"]] == ["guaranteed", "plain GP"]
+    assert "80%, without and with the target transformation or difficulty" in mapped
+    assert [finding["method"] for finding in document["findings"]] == ["conformal", "standard GP"]
     for found in document["findings"]:
         assert found["n_below"] + found["n_above"] == found["outside"]
         assert found["miscoverage"] == found["outside"] / 60
@@ -30,11 +30,11 @@ def test_evaluate(command_line, train):
 def test_evaluate_and_report_by_group(command_line, train):
     by_group = ("-t", "y", "--groups", "kind", *FAST)
     said = command_line("evaluate", train, *by_group, "-c", "60").stdout
-    assert "By kind, each judged as one of so many groups" in said
+    assert "By kind, corrected for the number of groups" in said
     assert re.search(r"60%  group middle +\d", said)
     document = command_line.json("evaluate", train, *by_group, "-c", "60", "-c", "95")
     assert sum(group["n_rows"] for group in document["groups"]) == 2 * 60
-    assert "takes at least 19 rows to be ranked in each group" in document["words"][-1]
+    assert "needs at least 19 calibration rows in each group" in document["words"][-1]
     command_line("report", train, *by_group, "-o", "page.html")
     page = (command_line.folder / "page.html").read_text()
     assert "By group, at 90%" in page
@@ -47,9 +47,11 @@ def test_few_rows_are_not_oversold(command_line):
     assert "99%" not in result.stdout
     assert "infinite" not in result.stdout
     assert "too few rows to tell" in " ".join(result.stdout.split())
-    assert re.search(r"intervals from one such table hold \d+ to \d+% of new labels", result.stdout)
-    assert "What would help most: More rows" in result.stdout
-    assert "452 rows for 99%" in result.stderr  # two folds of three train
+    assert re.search(
+        r"actual coverage of 90% intervals is between \d+% and \d+% in nine cases out of ten", result.stdout
+    )
+    assert "Advice: More rows" in result.stdout
+    assert "99% intervals need 452 rows here" in result.stderr  # two folds of three train
 
 
 def test_evaluate_says_what_would_help(command_line):
@@ -58,7 +60,31 @@ def test_evaluate_says_what_would_help(command_line):
     frame.to_csv("numbered.csv", index=False)
     said = command_line("evaluate", "numbered.csv", "-t", "y", *FAST)
     assert "--drop number leaves them out" in said.stderr
-    assert "What would help most: Leave out 'number', which numbers the rows" in said.stdout
+    assert "Advice: Leave out 'number', which numbers the rows" in said.stdout
+
+
+def test_the_verdict_names_rows_with_too_narrow_intervals(command_line):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=600)
+    pd.DataFrame({"x": x, "y": 3 * x**3 * rng.standard_normal(600)}).to_csv("uneven.csv", index=False)
+    options = ("uneven.csv", "-t", "y", "-c", "90", *FAST, "--difficulty", "none", "--target-transform", "none")
+    document = command_line.json("evaluate", *options)
+    assert re.search(r"overall, but too narrow where x is 0\.8\d* to 0\.99\d* \(covered \d", document["words"][0])
+    assert {part["among"].split()[0] for part in document["too_narrow"]} <= {"x", "prediction"}
+
+
+def test_outliers_are_rows_that_intervals_miss(command_line):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 3, 90)
+    y = np.sin(2 * x) + 0.1 * rng.standard_normal(90)
+    y[17] += 9.0
+    pd.DataFrame({"x": x, "y": y}).to_csv("mistyped.csv", index=False)
+    worst = command_line.json("evaluate", "mistyped.csv", "-t", "y", "-c", "90", *FAST, "--outliers")["outliers"]
+    assert worst[0]["row"] == 18
+    assert worst[0]["observed"] == pytest.approx(y[17])
+    assert worst[0]["upper"] < y[17]
+    said = command_line("evaluate", "mistyped.csv", "-t", "y", "-c", "90", *FAST, "--outliers").stdout
+    assert "Rows whose y the interval misses most" in said
 
 
 def test_rows_in_order_of_time_are_looked_at_for_drift(command_line, monkeypatch):
@@ -68,15 +94,15 @@ def test_rows_in_order_of_time_are_looked_at_for_drift(command_line, monkeypatch
     for name, later in {"alike": 0.0, "shifted": 4.0}.items():
         frame.assign(y=frame["y"] + later * (np.arange(240) >= 160)).to_csv(f"{name}.csv", index=False)
         found.append(command_line("evaluate", f"{name}.csv", "-t", "y", *FAST, "-c", "80", "--ordered").stdout)
-    assert "The rows look exchangeable in their order" in found[0]
-    assert 150 <= int(re.search(r"Rows from about number (\d+) on are not like those before", found[1])[1]) <= 170
+    assert "no evidence against exchangeability of rows 81 to 240 by the martingale test" in found[0]
+    assert 150 <= int(re.search(r"from about row (\d+) on, rows differ from those before", found[1])[1]) <= 170
     monkeypatch.setattr("conformal_gp.cli.evaluate.ORDERED_ROWS", 180)  # three rows in four: numbers are of the table
     (said,) = (
         w
         for w in command_line.json("evaluate", "shifted.csv", "-t", "y", *FAST, "-c", "80", "--ordered")["words"]
         if "evidence" in w
     )
-    assert 150 <= int(re.search(r"about number (\d+) on", said)[1]) <= 170
+    assert 150 <= int(re.search(r"about row (\d+) on", said)[1]) <= 170
     few = command_line.write("few.csv", command_line.rows(45))
     assert (
         "Drift: 45 rows are too few to tell."

@@ -79,10 +79,10 @@ def test_labels_outside_are_marked():
     display = IntervalDisplay.from_predictions([1, 9, 7], [1, 3, 2], intervals, confidence_level=0.9)
     np.testing.assert_array_equal(display.missed_, [False, True, False])
     np.testing.assert_array_equal(display.order_, [0, 2, 1])
-    assert display.ax_.get_title(loc="left") == "90% intervals: 2 of 3 labels inside (66.7%)"
-    (crosses,) = [line for line in display.ax_.lines if line.get_label() == "label outside"]
+    assert display.ax_.get_title(loc="left") == "90% intervals covered 2 of 3 rows (66.7%)"
+    (crosses,) = [line for line in display.ax_.lines if line.get_label() == "missed"]
     assert (crosses.get_xdata(), crosses.get_ydata()) == ([2], [9])
-    (arrow,) = [line for line in display.ax_.lines if line.get_label() == "goes on beyond the picture"]
+    (arrow,) = [line for line in display.ax_.lines if line.get_label() == "continues outside the picture"]
     assert (arrow.get_marker(), arrow.get_xdata()) == ("^", [1])
 
 
@@ -182,4 +182,4 @@ def test_coverage_and_what_chance_allows(model, rows):
     assert one.get_linestyle() != two.get_linestyle()  # told apart without colour
     assert one.get_marker() != two.get_marker()
     np.testing.assert_array_equal(display.band, chance_range(LEVELS[::-1], 20))
-    assert legend(display) == ["chance, 20 rows", "as asked for", "one", "two"]
+    assert legend(display) == ["expected range, 20 rows", "nominal", "one", "two"]

@@ -9,7 +9,7 @@ import pytest
 from cases import fixed_model
 from conformal_gp.evaluation import cross_validate_intervals
 from conformal_gp.report import build_report
-from conformal_gp.report.chart import CONFORMAL, LEVELS, PLAIN
+from conformal_gp.report.chart import CONFORMAL, LEVELS, STANDARD
 
 NAMES = ["<script>window.broken = true</script>", "\"quoted\" & 'so'", "</script><img src=x onerror=alert(1)>"]
 TARGET = "<b>label</b>"
@@ -22,12 +22,12 @@ def report():
     y = np.sin(X[NAMES[0]]).to_numpy() + 0.5 * X[NAMES[1]].to_numpy() + 0.3 * rng.standard_t(3, size=90)
     page = build_report(X, y, target_name=TARGET, title="A <i>title</i>", model=fixed_model(), cv=5)
     with pytest.warns(UserWarning, match="needs at least"):
-        found = cross_validate_intervals({CONFORMAL: fixed_model()}, X, y, LEVELS, plain=PLAIN, cv=5)
+        found = cross_validate_intervals({CONFORMAL: fixed_model()}, X, y, LEVELS, standard_gp=STANDARD, cv=5)
     return SimpleNamespace(
         X=X,
         y=y,
         page=page,
         prediction=found.prediction[CONFORMAL],
         intervals=found.intervals[CONFORMAL],
-        plain=found.intervals[PLAIN],
+        plain=found.intervals[STANDARD],
     )

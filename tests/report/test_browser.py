@@ -60,7 +60,7 @@ def middle(browser, name):
 def test_page_numbers_are_the_library_s_at_every_level(opened, report):
     shares, plain = coverage(report.y, report.intervals), coverage(report.y, report.plain)
     widths, plain_widths = (np.median(ends[:, 1] - ends[:, 0], axis=0) for ends in (report.intervals, report.plain))
-    digits = decimals(report.y)
+    digits = decimals(report.y, report.intervals)
     for k, level in enumerate(PERCENTS):
         set_slider(opened, "level", level)
         assert text(opened, "level-text") == f"{level}%"
@@ -99,19 +99,19 @@ def test_infinite_intervals_reach_both_edges(opened):
 
 def test_detail_of_a_row(opened, report):
     order = np.argsort(report.prediction, kind="stable")
-    digits = decimals(report.y)
+    digits = decimals(report.y, report.intervals)
     set_slider(opened, "level", 90)
     set_slider(opened, "row", 17)
     i = order[17]
     low, high = report.intervals[i, :, PERCENTS.index(90)]
     found = report.prediction[i]
-    side = "inside" if low <= report.y[i] <= high else "outside"
+    side = "covered" if low <= report.y[i] <= high else "missed"
     detail = opened.run("[...document.querySelectorAll('#detail p')].map((line) => line.textContent)")
     assert detail[0] == f"Row {i + 1}: {TARGET} {written(report.y[i], digits)}, predicted {written(found, digits)}"
-    assert detail[1] == f"90% interval: {written(low, digits)} to {written(high, digits)}, label {side}"
+    assert detail[1] == f"90% interval: {written(low, digits)} to {written(high, digits)}, {side}"
     ends = report.intervals[i]
     held = [percent for k, percent in enumerate(PERCENTS) if ends[0, k] <= report.y[i] <= ends[1, k]]
-    assert detail[2] == f"Inside from {held[0]}% on"
+    assert detail[2] == f"Covered from {held[0]}% on"
     assert opened.run("document.getElementById('row').getAttribute('aria-valuetext')").startswith(f"Row {i + 1}:")
 
 

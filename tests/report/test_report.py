@@ -52,14 +52,14 @@ def embedded(page):
 
 def test_the_table_has_the_library_s_numbers(report):
     inside, *_ = Page(report.page).tables
-    digits = decimals(report.y)
+    digits = decimals(report.y, report.intervals)
     assert [row[0] for row in inside[1:]] == ["50%", "80%", "90%", "95%", "99%"]
     for cells in inside[1:]:
         k = PERCENTS.index(int(cells[0][:-1]))
         for ends, shown in ((report.intervals[:, :, k], cells[1:3]), (report.plain[:, :, k], cells[5:7])):
             assert shown == [f"{100 * coverage(report.y, ends):.1f}%", text(np.median(ends[:, 1] - ends[:, 0]), digits)]
     assert inside[-1][2:5] == ["∞", "96.7 to 100.0%", "infinite"]  # 72 rows to rank cannot support 99%
-    assert "From 99% on, intervals have no finite ends: there are too few rows" in report.page
+    assert "From 99% on, some intervals are infinite: there are too few rows" in report.page
 
 
 def test_the_chart_has_the_library_s_numbers(report):
@@ -123,9 +123,9 @@ def test_too_few_labels_inside_and_what_would_help():
     rng = np.random.default_rng(0)
     X, y = pd.DataFrame({"x": rng.normal(size=200), "id": np.arange(200)}), rng.normal(size=200)
     page = build_report(X, y, model=fixed_model(noise_variance=1e-2, kernel="se", scale_inputs=True), cv=2)
-    assert re.search(r"<p>Conformal intervals: 90% kept \(", page)
-    assert re.search(r"<p>Plain Gaussian process: 90% too narrow \(", page)
-    assert "What would help most: leave out &#x27;id&#x27;, which numbers the rows" in page
+    assert re.search(r"<p>Conformal: 90% intervals covered \d+\.\d% \(expected .*?\): within the expected range", page)
+    assert re.search(r"<p>Standard GP: 90% intervals covered \d+\.\d% \(expected .*?\): too narrow", page)
+    assert "Advice: leave out &#x27;id&#x27;, which numbers the rows" in page
 
 
 def test_rows_that_were_held_out_once_are_those_of_the_page(report):
@@ -135,7 +135,9 @@ def test_rows_that_were_held_out_once_are_those_of_the_page(report):
     held_out = next(cv.split(report.X))[1]
     rows = embedded(page)["rows"]
     assert sorted(row["row"] for row in rows) == sorted(held_out + 1)
-    assert all(row["y"] == round(report.y[row["row"] - 1], decimals(report.y[held_out])) for row in rows)
+    assert all(
+        row["y"] == pytest.approx(report.y[row["row"] - 1], abs=10.0 ** -embedded(page)["decimals"]) for row in rows
+    )
     assert all(float(row["x"][0]) == pytest.approx(report.X.iloc[row["row"] - 1, 0], rel=1e-3) for row in rows)
     assert "20 of the 90 rows were held out" in page
 
@@ -156,11 +158,11 @@ def test_before_and_after_widths_follow_the_rows():
         "se", tuning="holdout", target_transform="log", difficulty=None, n_restarts=0, random_state=0
     )
     page = build_report(X, y, model=model, cv=2)
-    (found,) = [rows for rows in Page(page).tables if "outside before" in rows[0]]
+    (found,) = [rows for rows in Page(page).tables if "coverage without" in rows[0]]
     widths = np.array([[float(row[k]) for k in (3, 5)] for row in found[1:]])
     assert widths[0, 0] < 0.5 * widths[0, 1]  # where labels are small
-    assert "map of labels</th><td>log" in page
-    assert "No map of labels and no difficulty was chosen" in build_report(X[:40], y[:40], model=fixed_model(), cv=2)
+    assert "target transformation</th><td>log" in page
+    assert "No target transformation and no difficulty model is used" in build_report(X[:40], y[:40], model=fixed_model(), cv=2)
 
 
 @pytest.mark.parametrize("factor", [1e-9, 1e9])
@@ -186,7 +188,7 @@ def test_a_column_of_categories_matters_as_one():
     X = pd.DataFrame({"size": rng.uniform(size=60), "kind": kind})
     y = X["size"] + 3.0 * kind.codes + 0.1 * rng.standard_normal(60)
     page = build_report(X, y, model=fixed_model(), cv=3)
-    (found,) = [rows for rows in Page(page).tables if rows[0] == ["input", "growth of the error"]]
+    (found,) = [rows for rows in Page(page).tables if rows[0] == ["input", "increase in error"]]
     assert [row[0] for row in found[1:]] == ["kind", "size"]
     assert embedded(page)["rows"][0]["x"][1] in "abc"
     assert "kind is b" in page

@@ -1,4 +1,4 @@
-"""The program and its commands; mistakes of a user are answered with a message, never with a traceback."""
+"""The program and its commands; mistakes of a user lead to a message, never to a traceback."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ app = typer.Typer(
 
 
 class Command(TyperCommand):
-    """A command with several levels after one option, whose errors are messages."""
+    """A command that accepts several levels after one option and turns errors into messages."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments; several levels may follow one option."""
@@ -47,7 +47,7 @@ class Command(TyperCommand):
         except ImportError as error:
             if error.name is not None and error.name.startswith("conformal_gp"):
                 raise
-            # Errors that we raise have no module name, and say themselves which extra is needed.
+            # Errors that we raise have no module name, and their messages name the extra.
             _end(ctx, str(error) if error.name is None else f"this needs {error.name}: pip install 'conformal-gp[cli]'")
         except MemoryError as error:
             _end(ctx, f"there is not enough memory for this many rows ({error}).")
@@ -85,13 +85,13 @@ def _all(
 ) -> None:
     """Prediction intervals with guaranteed coverage, for a table in a file. Start with `conformal-gp demo`.
 
-    Gaussian process regression with full conformal prediction: if rows are exchangeable, a 95% interval contains a new
-    label with probability at least 95%, even if the model is wrong.
+    Gaussian process regression with full conformal prediction: if new rows are exchangeable with the
+    training rows, a 95% interval contains the true value with probability at least 95%, even if the model is wrong.
     """
 
 
 def demo(
-    folder: Annotated[str, typer.Option(metavar="DIR", help="Where the tables go.")] = "conformal-gp-demo",
+    folder: Annotated[str, typer.Option(metavar="DIR", help="Folder for the tables.")] = "conformal-gp-demo",
 ) -> None:
     """Write two tables, the fuel consumption of 392 cars, and print commands to try on them."""
     from conformal_gp.datasets import load_auto_mpg

@@ -1,4 +1,4 @@
-"""``conformal-gp evaluate`` and ``report``: whether error bars keep their promise on a table."""
+"""``conformal-gp evaluate`` and ``report``: coverage and width of intervals on a table."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
 if TYPE_CHECKING:
     from conformal_gp.evaluation import Finding, HeldOut
 
-CONFORMAL, PLAIN = "guaranteed", "plain GP"
+CONFORMAL, STANDARD = "conformal", "standard GP"
 MOST_INPUTS = 12
-# Up to so many rows each is held out once. Of more, a third is held out, at most so many: 2,000 labels tell a coverage
-# of 90% to within 0.7% (a standard error).
+MOST_OUTLIERS = 20
+# Up to so many rows, each is held out once. Of more, a third is held out, at most so many: with 2,000 rows the standard
+# error of a coverage of 90% is 0.7%.
 ROWS_FOR_ALL_FOLDS, HELD_OUT_ROWS = 1000, 2000
-# To look for drift, a third of the rows tunes the model and begins, but not less, and no more rows are looked at.
+# The test for drift fits the model to a third of the rows, at least so many, and takes at most so many rows.
 FIRST_ROWS, ORDERED_ROWS = 40, 1000
 
 
@@ -32,47 +33,63 @@ def evaluate(
     tails: options.Tails = "joint",
     folds: options.Folds = None,
     ordered: options.Ordered = False,
+    outliers: Annotated[
+        bool, typer.Option("--outliers", help="List the rows that the intervals miss by the largest margin.")
+    ] = False,
     *,
     choice: Model,
     reading: Reading,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Cross-validate error bars: `conformal-gp evaluate cars.csv --target mpg`.
+    """Cross-validate prediction intervals: `conformal-gp evaluate cars.csv --target mpg`.
 
-    How many labels lie outside, beside what chance allows, how wide error bars are, and what would help most. Beside
-    the guaranteed intervals stand the same Gaussian process's own error bars (plain GP).
+    Coverage of held-out rows compared with its expected range, widths, and advice. The conformal intervals are compared
+    with those of the same Gaussian process without calibration (standard GP).
     """
+    from conformal_gp.evaluation import before_and_after, coverage_by_parts
+
     output = Output(quiet=quiet)
     levels = parse_levels(confidence, any_level=any_level)
     training = read_training(data, target, reading, output)
-    asked = {"tails": tails, "importance": True, "before": True}
-    held_out = cross_validated(training, choice, folds, output, levels or None, **asked)
+    held_out = cross_validated(
+        training, choice, folds, output, levels or None, tails=tails, importance=True, before=True
+    )
     if not levels:
         output.notice(more_rows(held_out.levels, choice.tuning == "holdout", 1 - 1 / (folds or 10)))
-    findings, sentences = held_out.findings(), _sentences(held_out, training.X)
-    by_group = held_out.by_group()
+    inputs = training.X.iloc[held_out.rows]
+    parts = [part for level in held_out.levels for part in coverage_by_parts(held_out, inputs, level)]
+    sentences = _sentences(held_out, inputs, parts)
     if ordered:
         sentences.append(_drift(training, choice, output))
+    worst = []
+    if outliers:
+        worst = _outliers(held_out, training)
     if as_json:
-        from conformal_gp.evaluation import before_and_after
-
         pairs = before_and_after(held_out, held_out.levels[0])
-        counts = {"rows": training.y.size, "held_out": held_out.y.size, "inputs": list(training.X)}
-        found: dict[str, Any] = {
-            "findings": [_document(finding) for finding in findings],
+        narrow = [part for part in parts if part.judgement == part.judgement.TOO_NARROW]
+        document: dict[str, Any] = {
+            "target": target,
+            "rows": training.y.size,
+            "held_out": held_out.y.size,
+            "inputs": list(training.X),
+            "findings": [_document(finding) for finding in held_out.findings()],
+            "too_narrow": [_document(part) for part in narrow if part.method == CONFORMAL],
             "before_and_after": [[*map(_document, pair)] for pair in pairs],
             "importance": held_out.importance,
         }
-        if by_group:
-            found["groups"] = [_document(finding) for finding in by_group]
-        output.document({"target": target, **counts, **found, "words": sentences})
-    else:
-        title = f"{target}: {held_out.y.size} of {training.y.size} rows held out"
-        tables = _tables(held_out, findings, title)
-        if by_group:
-            tables.insert(1, _findings(by_group, f"By {training.groups}, each judged as one of so many groups", "rows"))
-        output.result(*tables, *sentences)
+        if held_out.groups is not None:
+            document["groups"] = [_document(finding) for finding in held_out.by_group()]
+        if outliers:
+            document["outliers"] = worst
+        output.document(document | {"words": sentences})
+        return
+    title = f"{target}: {held_out.y.size} of {training.y.size} rows held out"
+    tables = [_findings(held_out.findings(), title)]
+    if held_out.groups is not None:
+        by_group = f"By {training.groups}, corrected for the number of groups"
+        tables.append(_findings(held_out.by_group(), by_group, "rows"))
+    output.result(*tables, *_before_and_after(held_out), *_outlier_table(worst, target), *sentences)
 
 
 def report(
@@ -119,18 +136,18 @@ def report(
 def cross_validated(
     training: Training, choice: Model, folds: int | None, output: Output, levels: Any = None, **asked: Any
 ) -> HeldOut:
-    """Held-out intervals, and those of the same process without the guarantee."""
+    """Cross-validate the conformal intervals and those of the standard GP."""
     from conformal_gp.evaluation import cross_validate_intervals
 
     cv = _held_out_by(folds, training.y.size, choice.seed, output)
-    asked |= {"cv": cv, "random_state": choice.seed, "plain": PLAIN, **training.of_rows()}
+    asked |= {"cv": cv, "random_state": choice.seed, "standard_gp": STANDARD, **training.of_rows()}
     model = choice.regressor(training.y)
     with output.working("cross-validating") as progress:
         return cross_validate_intervals({CONFORMAL: model}, training.X, training.y, levels, progress=progress, **asked)
 
 
 def _held_out_by(folds: int | None, n_rows: int, seed: int, output: Output) -> Any:
-    """How rows are held out: in folds; where nothing is asked and there are many rows, some of them, once."""
+    """Choose how rows are held out: in folds, or, without --folds and with many rows, some of them once."""
     if folds is not None or n_rows <= ROWS_FOR_ALL_FOLDS:
         return min(folds or 10, n_rows)
     from sklearn.model_selection import ShuffleSplit
@@ -141,84 +158,161 @@ def _held_out_by(folds: int | None, n_rows: int, seed: int, output: Output) -> A
 
 
 def _drift(training: Training, choice: Model, output: Output) -> str:
-    """Whether later rows are like earlier ones; of very many, rows at equal distances."""
+    """Test whether rows are exchangeable in their order; of very many, rows at equal distances."""
     import numpy as np
 
-    from conformal_gp.drift import Drift, online_p_values
+    from conformal_gp.drift import ALARM, Drift, online_p_values
 
     rows = np.linspace(0, training.y.size - 1, min(training.y.size, ORDERED_ROWS)).astype(int)
     first, later = np.split(rows, [max(rows.size // 3, FIRST_ROWS)])
     if later.size < FIRST_ROWS // 2:
         return f"Drift: {rows.size} rows are too few to tell."
-
-    given = [training.X.iloc, training.y] + ([] if training.y_variance is None else [training.y_variance])
-    with output.working("looking for drift"):
+    given = [training.X.iloc, training.y]
+    if training.y_variance is not None:
+        given.append(training.y_variance)
+    with output.working("testing for drift"):
         model = choice.regressor(training.y).set_params(tuning="holdout").fit(*(each[first] for each in given))
         p_values = online_p_values(model, *(each[later] for each in given), random_state=choice.seed)
-    return str(Drift(p_values, np.asarray(training.X.index[later] + 1)))
+    drift = Drift(p_values, np.asarray(training.X.index[later] + 1))
+    tested = f"rows {training.X.index[later[0]] + 1} to {training.X.index[later[-1]] + 1}"
+    if drift.alarm:
+        return (
+            f"Drift: from about row {drift.start} on, rows differ from those before. By the martingale test of "
+            f"{tested}, evidence against exchangeability, which the guarantee assumes, is 10^{drift.maximum:.1f} to 1."
+        )
+    return (
+        f"Drift: no evidence against exchangeability of {tested} by the martingale test (largest "
+        f"{10**drift.maximum:.1f} to 1; {ALARM} to 1 would be an alarm)."
+    )
 
 
-def _document(finding: Finding) -> dict[str, Any]:
-    """A finding as JSON."""
-    counted = {"outside": finding.n_outside, "miscoverage": finding.miscoverage, "judgement": finding.judgement.value}
-    return asdict(finding) | counted | {"level": float(finding.level)}
+def _outliers(held_out: HeldOut, training: Training) -> list[dict[str, Any]]:
+    """Held-out rows that intervals of the first level miss, those missed by most widths first."""
+    import numpy as np
 
-
-def _sentences(held_out: HeldOut, X: Any) -> list[str]:
-    """On errors of predictions, on which columns matter, and on what would help."""
-    from conformal_gp.evaluation import advice
-
-    grown = [f"{name} {growth:+.0%}" for name, growth in held_out.importance.items()]
-    more = f" and {len(grown) - MOST_INPUTS} more" if len(grown) > MOST_INPUTS else ""
-    help_most = advice(held_out, X.iloc[held_out.rows])
+    lower, upper = held_out.intervals[CONFORMAL][:, :, 0].T
+    with np.errstate(invalid="ignore"):
+        distance = np.maximum(lower - held_out.y, held_out.y - upper) / (upper - lower)
+    distance = np.nan_to_num(distance, nan=-1.0)
+    order = np.argsort(-distance, kind="stable")
+    missed = [i for i in order if distance[i] > 0.0][:MOST_OUTLIERS]
     return [
-        held_out.error(),
-        f"Error of predictions when a column is shuffled: {', '.join(grown[:MOST_INPUTS])}{more}.",
-        *filter(None, [held_out.one_set(), f"What would help most: {help_most}" if help_most else ""]),
+        {
+            "row": int(training.X.index[held_out.rows[i]]) + 1,
+            "observed": float(held_out.y[i]),
+            "predicted": float(held_out.prediction[CONFORMAL][i]),
+            "lower": float(lower[i]),
+            "upper": float(upper[i]),
+            "widths_outside": float(distance[i]),
+        }
+        for i in missed
     ]
 
 
-def _findings(findings: list[Finding], title: str, of: str = "error bars") -> Any:
-    """A table of what was found, with one of the method, or of the rows, in its second column."""
+def _document(finding: Finding) -> dict[str, Any]:
+    """Return a finding as JSON has it."""
+    counted = {
+        "outside": finding.n_outside,
+        "miscoverage": finding.miscoverage,
+        "coverage": finding.coverage,
+        "judgement": finding.judgement.value,
+    }
+    return asdict(finding) | counted | {"level": float(finding.level)}
+
+
+def _sentences(held_out: HeldOut, X: Any, parts: list[Finding]) -> list[str]:
+    """The verdict, errors of predictions, importance of columns, and advice."""
+    from conformal_gp.evaluation import advice, verdict
+
+    grown = [f"{name} {growth:+.0%}" for name, growth in held_out.importance.items()]
+    named = ", ".join(grown[:MOST_INPUTS])
+    if len(grown) > MOST_INPUTS:
+        named += f" and {len(grown) - MOST_INPUTS} more"
+    sentences = [
+        *verdict([finding for finding in held_out.findings() if finding.method == CONFORMAL], parts),
+        held_out.error(),
+        f"Permutation importance (increase in error): {named}.",
+    ]
+    one_set = held_out.one_set()
+    if one_set:
+        sentences.append(one_set)
+    help_most = advice(held_out, X)
+    if help_most:
+        sentences.append(f"Advice: {help_most}")
+    return sentences
+
+
+def _findings(findings: list[Finding], title: str, of: str = "method") -> Any:
+    """Show findings in a table whose second column is the method, or the rows."""
     from conformal_gp.evaluation import percent
     from conformal_gp.evaluation.findings import number
 
     rows: list[tuple[str, ...]] = []
     for finding in findings:
-        low, high = finding.chance()
-        chance, outside = f"{100 * low:.1f} to {percent(high, 1)}", percent(finding.miscoverage, 1)
-        width, promise = number(finding.median_width), finding.judgement.value
-        rows.append((percent(finding.level), finding.among or finding.method, outside, chance, width, promise))
-    return _table(title, ("level", of, "outside", "by chance", "median width", "promise"), rows)
+        low, high = finding.expected()
+        rows.append(
+            (
+                percent(finding.level),
+                finding.among or finding.method,
+                percent(finding.coverage, 1),
+                f"{100 * low:.1f} to {percent(high, 1)}",
+                number(finding.median_width),
+                finding.judgement.value,
+            )
+        )
+    return _table(title, ("level", of, "coverage", "expected", "median width", "verdict"), rows)
 
 
-def _tables(held_out: HeldOut, findings: list[Finding], title: str) -> list[Any]:
-    """What was found; and where widths follow the rows, coverage by fifths of the prediction before and after that."""
+def _before_and_after(held_out: HeldOut) -> list[Any]:
+    """Show coverage by fifths of the prediction without and with target transformation and difficulty, if any."""
     from conformal_gp.evaluation import before_and_after, percent
     from conformal_gp.evaluation.findings import number
 
     level = held_out.levels[0]
-    parts: list[tuple[str, ...]] = []
+    rows: list[tuple[str, ...]] = []
     for before, after in before_and_after(held_out, level):
-        shares = (percent(part.miscoverage, 1) for part in (before, after))
-        widths = (number(part.median_width) for part in (before, after))
-        parts.append((after.among.removeprefix("prediction is "), str(after.n_rows), *shares, *widths))
-    if not parts:
-        return [_findings(findings, title)]
-    among = f"{percent(level)}, before and after a map of the labels or a difficulty was chosen"
-    columns = ("predictions", "rows", "outside before", "after", "median width before", "after")
-    return [_findings(findings, title), _table(among, columns, parts)]
+        rows.append(
+            (
+                after.among.removeprefix("prediction is "),
+                str(after.n_rows),
+                percent(before.coverage, 1),
+                percent(after.coverage, 1),
+                number(before.median_width),
+                number(after.median_width),
+            )
+        )
+    if not rows:
+        return []
+    title = f"{percent(level)}, without and with the target transformation or difficulty"
+    return [_table(title, ("predictions", "n", "coverage without", "with", "median width without", "with"), rows)]
+
+
+def _outlier_table(outliers: list[dict[str, Any]], target: str) -> list[Any]:
+    """Show the rows that intervals miss."""
+    from conformal_gp.evaluation.findings import number
+
+    rows = [
+        (str(each["row"]), *(number(each[name], 6) for name in ("observed", "predicted", "lower", "upper")))
+        for each in outliers
+    ]
+    if not rows:
+        return []
+    return [
+        _table(
+            f"Rows whose {target} the interval misses most", ("row", "observed", "predicted", "lower", "upper"), rows
+        )
+    ]
 
 
 def _table(title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Any:
+    """Lay out a table; columns of words are aligned to the left."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for place, head in enumerate(heads):
-        words = head in ("error bars", "promise", "predictions") or (head == "rows" and heads[place - 1] == "level")
-        table.add_column(head, justify="left" if words else "right")
+    for head in heads:
+        table.add_column(head, justify="left" if head in ("method", "rows", "verdict", "predictions") else "right")
     for row in rows:
         table.add_row(*row)
     return table

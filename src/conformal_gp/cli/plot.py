@@ -20,10 +20,10 @@ def plot(
     data: options.Data,
     target: options.Target,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The picture: .png, .svg or .pdf.")],
-    new: Annotated[str | None, typer.Argument(metavar="[NEW]", help="Table of new rows, without labels.")] = None,
+    new: Annotated[str | None, typer.Argument(metavar="[NEW]", help="Table of new rows, without the target.")] = None,
     kind: Annotated[
         Literal["intervals", "coverage", "band"],
-        typer.Option(help="Intervals of new or held-out rows; coverage at every level; a band along one input."),
+        typer.Option(help="Intervals of new or held-out rows, coverage at every level, or a band along one input."),
     ] = "intervals",
     input_name: Annotated[
         str | None, typer.Option("--input", metavar="COL", help="Column of a band.  [default: the first]")
@@ -38,7 +38,7 @@ def plot(
 ) -> None:
     """Draw intervals: `conformal-gp plot cars.csv new-cars.csv --target mpg -o intervals.png`.
 
-    With NEW, those of the new rows; else those of rows of DATA that were held out.
+    With NEW, intervals of the new rows; otherwise of held-out rows of DATA.
     """
     from conformal_gp.cli.tables import did_you_mean
     from conformal_gp.files import check_output, write_bytes
@@ -56,7 +56,7 @@ def plot(
         known = f"one of {', '.join(names)}; got {input_name}.{did_you_mean(input_name, names)}"
         raise ValueError(f"--input must be {known}")
     if training.y_variance is not None:
-        raise ValueError("--noise-column is not for pictures; report takes it.")
+        raise ValueError("--noise-column and --sd-column are not for pictures; report takes them.")
     X_new = None if new is None else read_new(new, training.columns, reading, output)[1]
 
     import matplotlib as mpl

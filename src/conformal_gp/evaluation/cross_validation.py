@@ -1,4 +1,4 @@
-"""Intervals of every row from models that have not seen it."""
+"""Predictions and intervals of every row, by models that were not fitted to it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,43 +41,44 @@ class HeldOut:
     """
 
     y: Array
-    """Labels, (n,)."""
+    """True values of the target, (n,)."""
     levels: list[Fraction]
     prediction: dict[str, Array]
-    """Predicted labels of each method, (n,)."""
+    """Predictions of each method, (n,)."""
     intervals: dict[str, Array]
-    """Lower and upper ends of each method, (n, 2, levels)."""
+    """Lower and upper bounds of each method, (n, 2, levels)."""
     importance: dict[str, float] = field(default_factory=dict)
-    """Growth of the first method's mean absolute error when a column is shuffled, the greatest first: 0.5 is 50%."""
+    """Permutation importance: relative increase of the first method's mean absolute error, the greatest first."""
     beyond: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
-    """Rows that lay beyond the rows that they were predicted from, (n,)."""
+    """Rows outside the range of the training rows of their fold, (n,)."""
     rows: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """Which rows of the data were held out, (n,)."""
+    """Row numbers of the held-out rows in the data, (n,)."""
     n_calibration: int = 0
-    """How many rows the first method's intervals were ranked among, in the last fold; 0 if that is not known."""
+    """Calibration rows of the first method, in the last fold; 0 if unknown."""
     groups: NDArray[Any] | None = None
-    """Groups of the rows, (n,), if intervals are to keep their level in each."""
+    """Groups of the rows, (n,), if coverage is guaranteed within each."""
     before: Array | None = None
-    """Intervals of the first method without map of labels and difficulty, (n, 2, levels); None if it has neither."""
+    """Intervals of the first method without target transformation and difficulty; None if it has neither."""
 
     def one_set(self) -> str:
-        """How far coverage of one set of training rows may lie from the level, in a sentence; empty if not known."""
+        """Describe the variability of coverage over training sets, in a sentence; empty if it is unknown."""
         level = next((level for level in self.levels if level >= USUAL[0]), self.levels[-1])
         if rows_needed(level) > self.n_calibration:
             return ""
         low, high = 100.0 * one_set_range(level, self.n_calibration)
-        held = f"{percent(level)} intervals from one such table hold {low:.0f} to {high:.0f}% of new labels"
-        return f"A level is an average over training tables: {held}, in nine tables of ten."
+        return (
+            "The guarantee is an average over training sets. With a training set of this size, actual coverage of "
+            f"{percent(level)} intervals is between {low:.0f}% and {high:.0f}% in nine cases out of ten."
+        )
 
     def error(self) -> str:
-        """How far the first method's predictions miss, in a sentence: medians, as one row may be far off."""
+        """Describe the errors of the first method's predictions, in a sentence: medians, as one row may be far off."""
         miss = np.median(np.abs(self.y - next(iter(self.prediction.values()))))
         scatter = np.median(np.abs(self.y - np.median(self.y)))
-        labels = f"half of the labels lie within {number(scatter)} of their median"
-        return f"Half of the predictions miss by less than {number(miss)}; {labels}."
+        return f"Median absolute error {number(miss)} (always predicting the median: {number(scatter)})."
 
     def findings(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
-        """How each method did at each level, or each of those given."""
+        """Findings on each method at each level, or at each of those given."""
         return [
             Finding.of(name, level, self.y, intervals[:, :, self.levels.index(level)])
             for level in (self.levels if confidence_level is None else read_levels(confidence_level)[0])
@@ -85,7 +86,7 @@ class HeldOut:
         ]
 
     def by_group(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
-        """How the first method did in each group, at each level or each of those given; empty without groups."""
+        """Findings on the first method in each group, at each level or each of those given; empty without groups."""
         labels = [] if self.groups is None else list(dict.fromkeys(self.groups))
         (name, intervals), *_ = self.intervals.items()
         found = []
@@ -105,7 +106,7 @@ def cross_validate_intervals(
     *,
     cv: Any = 10,
     random_state: int | None = 0,
-    plain: str | None = None,
+    standard_gp: str | None = None,
     tails: str = "joint",
     importance: bool = False,
     before: bool = False,
@@ -120,27 +121,27 @@ def cross_validate_intervals(
     models : mapping of str to regressors with ``predict_interval``
         Models under their names; they are cloned. Warnings of all but the first are ignored.
     X, y
-        Inputs and labels, as models take them.
+        Inputs and target, as models take them.
     confidence_level : float, sequence of floats or None, default=None
         None takes those of 90, 95 and 99% that the rows support (:func:`supported_levels`).
     cv : int or splitter, default=10
         Number of shuffled folds, or a scikit-learn splitter that holds out every row at most once.
     random_state : int or None, default=0
         Seed of the folds and of shuffled columns.
-    plain : str or None, default=None
-        Name under which to add the first model's own error bars: mean and normal quantiles.
+    standard_gp : str or None, default=None
+        Name under which to add the intervals of the first model's Gaussian process: mean and normal quantiles.
     tails : {"joint", "equal"}, default="joint"
         Which intervals to take of models that have both: those with ``predict_distribution``.
     importance : bool, default=False
-        Whether to shuffle each column among held-out rows, which shows how much predictions rest on it.
+        Whether to measure permutation importance: each column is shuffled among held-out rows.
     before : bool, default=False
         Whether to fit the first model also with ``target_transform=None`` and ``difficulty=None``, in folds where it
-        has one.
+        has one of these.
     y_variance : array-like of shape (n_samples,) or None, default=None
-        Known variance of the noise on each label, for models whose ``fit`` takes it, of which the first must be one.
+        Known noise variance of each observation, for models whose ``fit`` takes it. The first model must.
     groups : array-like of shape (n_samples,) or None, default=None
-        Groups of the rows, for models whose ``fit`` takes them, of which the first must be one. A row of a group that
-        the other folds do not have is ranked among all rows.
+        Groups of the rows, for models whose ``fit`` takes them. The first model must. Intervals of rows whose group
+        the other folds do not have are infinite.
     progress : callable or None, default=None
         Called after each fit with the numbers of fits done and of all fits.
 
@@ -158,86 +159,182 @@ def cross_validate_intervals(
     >>> models = {"ours": ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1)}
     >>> held_out = cross_validate_intervals(models, X, y, 0.8, cv=5)
     >>> print(verdict(held_out.findings())[0])
-    ours: 80% kept (19.2% outside; chance allows 14.4 to 26.3%).
+    ours: 80% intervals covered 80.8% (expected 73.7 to 85.6%): within the expected range.
     """
-    if not models or plain in models:
-        raise ValueError(f"models must not be empty nor have the name that plain has, got {list(models)}.")
-    labels = column_or_1d(y, dtype=np.float64)
-    check_consistent_length(X, labels, y_variance)
-    first = next(iter(models))
+    if not models or standard_gp in models:
+        raise ValueError(f"models must not be empty nor have the name that standard_gp has, got {list(models)}.")
+    target = column_or_1d(y, dtype=np.float64)
+    known = _known(models, X, target, y_variance, groups)
+    splits = _splits(cv, X, target, random_state)
+    rows = np.concatenate([test for _, test in splits])
+    order = np.argsort(rows)
+    first, *others = models
+    levels: list[Fraction] = []
+    if confidence_level is not None:
+        levels = read_levels(confidence_level)[0]
+    found: dict[str, list[_Predicted]] = {first: []}
+    if standard_gp is not None:
+        found[standard_gp] = []
+    found |= {name: [] for name in others}
+    extras: list[_Extras] = []
+    done = 0
+    for train, test in splits:
+        for name, model in models.items():
+            ignored = ExtrapolationWarning if name == first else UserWarning
+            fold = _Fold(model, X, target, known, train, test)
+            with warnings.catch_warnings(action="ignore", category=ignored):
+                fitted = fold.fit()
+                levels = levels or supported_levels(_calibration_rows(fitted))
+                asked = [float(level) for level in levels]
+                found[name].append(fold.predicted(fitted, asked, tails))
+                if name == first:
+                    extras.append(fold.extras(fitted, asked, tails, before, importance, random_state))
+                    if standard_gp is not None:
+                        found[standard_gp].append(fold.standard(fitted, asked))
+            done += 1
+            if progress is not None:
+                progress(done, len(splits) * len(models))
+    prediction = {name: np.concatenate([part.prediction for part in parts])[order] for name, parts in found.items()}
+    intervals = {name: np.concatenate([part.intervals for part in parts])[order] for name, parts in found.items()}
+    held = target[rows[order]]
+    shares: dict[str, float] = {}
+    if importance:
+        added = np.sum([extra.added_errors for extra in extras], axis=0)
+        shares = _shares(columns_of(X), added, float(np.abs(held - prediction[first]).sum()))
+    by_group = None
+    n_calibration = extras[-1].n_calibration
+    if groups is not None:
+        by_group = known["groups"][rows[order]]
+        n_calibration = 0  # it differs between groups
+    simple = None
+    if any(extra.simple is not None for extra in extras):
+        parts = zip(extras, found[first], strict=True)
+        simple = np.concatenate([part.intervals if extra.simple is None else extra.simple for extra, part in parts])[
+            order
+        ]
+    return HeldOut(
+        held,
+        levels,
+        prediction,
+        intervals,
+        importance=shares,
+        beyond=np.concatenate([extra.beyond for extra in extras])[order],
+        rows=rows[order],
+        n_calibration=n_calibration,
+        groups=by_group,
+        before=simple,
+    )
+
+
+class _Predicted(NamedTuple):
+    """Predictions (m,) and intervals (m, 2, levels) of the rows of a fold."""
+
+    prediction: Array
+    intervals: Array
+
+
+class _Extras(NamedTuple):
+    """Further results of the first model in a fold."""
+
+    n_calibration: int
+    beyond: Mask
+    simple: Array | None
+    added_errors: Array
+
+
+class _Fold(NamedTuple):
+    """A model, the data, and the rows that it is fitted to and tested on."""
+
+    model: Any
+    X: Any
+    y: Array
+    known: dict[str, NDArray[Any]]
+    train: Indices
+    test: Indices
+
+    def fit(self, **changed: Any) -> Any:
+        """Fit the model, with some parameters changed, to the training rows."""
+        model = clone(self.model).set_params(**changed)
+        return model.fit(_safe_indexing(self.X, self.train), self.y[self.train], **self._known_of(self.train))
+
+    def predicted(self, fitted: Any, levels: list[float], tails: str) -> _Predicted:
+        """Predict the test rows."""
+        new = _safe_indexing(self.X, self.test)
+        options = self._known_of(self.test)
+        if hasattr(fitted, "predict_distribution"):
+            options["tails"] = tails
+        return _Predicted(fitted.predict(new), _intervals(fitted, new, levels, options))
+
+    def standard(self, fitted: Any, levels: list[float]) -> _Predicted:
+        """Predict the test rows by the Gaussian process alone."""
+        noise = {name: values[self.test] for name, values in self.known.items() if name == "y_variance"}
+        mean, std = fitted.predict(_safe_indexing(self.X, self.test), return_std=True, **noise)
+        return _Predicted(mean, error_bars(mean, std, levels))
+
+    def extras(
+        self, fitted: Any, levels: list[float], tails: str, before: bool, importance: bool, random_state: int | None
+    ) -> _Extras:
+        """Measure what is asked of the first model in addition to its predictions."""
+        new = _safe_indexing(self.X, self.test)
+        beyond = np.zeros(self.test.size, dtype=bool)
+        if hasattr(fitted, "beyond_training"):
+            beyond = fitted.beyond_training(new).any(axis=1)
+        simple = None
+        if before and (fitted.target_transform_ is not None or fitted.difficulty_ is not None):
+            plain = self.fit(target_transform=None, difficulty=None)
+            simple = self.predicted(plain, levels, tails).intervals
+        added = np.zeros(0)
+        if importance:
+            added = self.test.size * _added_errors(fitted, new, self.y[self.test], random_state)
+        return _Extras(_calibration_rows(fitted), beyond, simple, added)
+
+    def _known_of(self, rows: Indices) -> dict[str, Any]:
+        """Noise variances and groups of some rows, as far as the model takes them."""
+        return {name: values[rows] for name, values in self.known.items() if has_fit_parameter(self.model, name)}
+
+
+def _known(
+    models: Mapping[str, Any], X: Any, y: Array, y_variance: ArrayLike | None, groups: ArrayLike | None
+) -> dict[str, NDArray[Any]]:
+    """Check noise variances and groups of the rows."""
+    check_consistent_length(X, y, y_variance)
     known: dict[str, NDArray[Any]] = {}
     if y_variance is not None:
         known["y_variance"] = np.asarray(y_variance, dtype=np.float64)
     if groups is not None:
         known["groups"] = np.fromiter(group_labels(X, groups), dtype=object)
-        check_length(known["groups"], labels.size)
+        check_length(known["groups"], y.size)
+    first = next(iter(models.values()))
     for name in known:
-        if not has_fit_parameter(models[first], name):
-            raise ValueError(f"{name} is given, and fit of {type(models[first]).__name__} does not take it.")
-    splitter = KFold(cv, shuffle=True, random_state=random_state) if isinstance(cv, Integral) else check_cv(cv)
-    splits = list(splitter.split(X, labels))
+        if not has_fit_parameter(first, name):
+            raise ValueError(f"{name} was given, but fit of {type(first).__name__} does not take it.")
+    return known
+
+
+def _splits(cv: Any, X: Any, y: Array, random_state: int | None) -> list[tuple[Indices, Indices]]:
+    """Split rows into training and test rows; each row is tested at most once."""
+    splitter = check_cv(cv) if not isinstance(cv, Integral) else KFold(cv, shuffle=True, random_state=random_state)
+    splits = list(splitter.split(X, y))
     rows = np.concatenate([test for _, test in splits])
     if np.unique(rows).size < rows.size:
         raise ValueError(f"cv must hold out every row at most once, and holds out some repeatedly: {cv!r}.")
-    levels = None if confidence_level is None else read_levels(confidence_level)[0]
-    found: dict[str, list[tuple[Array, Array]]] = {name: [] for name in (first, *filter(None, [plain]), *models)}
-    beyond: list[Mask] = []
-    plainer: list[Array] = []
-    adapted = False
-    added, done, n_calibration = np.zeros(len(columns_of(X))), 0, 0
+    return splits
 
-    def of_rows(model: Any, which: Indices) -> dict[str, Any]:
-        """What is known of some rows besides inputs and labels, as far as a model takes it."""
-        return {name: values[which] for name, values in known.items() if has_fit_parameter(model, name)}
 
-    for train, test in splits:
-        new = _safe_indexing(X, test)
-        for name, model in models.items():
-            ignored = ExtrapolationWarning if name == first else UserWarning
-            with warnings.catch_warnings(action="ignore", category=ignored):
-                own = of_rows(model, train)
-                fitted = clone(model).fit(_safe_indexing(X, train), labels[train], **own)
-                if name == first:
-                    n_calibration = fitted._most_calibration if hasattr(fitted, "guarantee_") else 0
-                levels = levels or supported_levels(n_calibration)
-                asked = [float(level) for level in levels]
-                which = of_rows(model, test) | ({"tails": tails} if hasattr(fitted, "predict_distribution") else {})
-                found[name].append((fitted.predict(new), _intervals(fitted, new, asked, which)))
-                if name == first and plain is not None:
-                    noise = {name: value for name, value in which.items() if name == "y_variance"}
-                    mean, std = fitted.predict(new, return_std=True, **noise)
-                    found[plain].append((mean, error_bars(mean, std, asked)))
-                if name == first and hasattr(fitted, "beyond_training"):
-                    beyond.append(fitted.beyond_training(new).any(axis=1))
-                if name == first and before:
-                    ends = found[name][-1][1]
-                    if fitted.target_transform_ is not None or fitted.difficulty_ is not None:
-                        simple, adapted = clone(model).set_params(target_transform=None, difficulty=None), True
-                        simple.fit(_safe_indexing(X, train), labels[train], **own)
-                        ends = _intervals(simple, new, asked, which)
-                    plainer.append(ends)
-                if name == first and importance:
-                    added += test.size * _added_errors(fitted, new, labels[test], random_state)
-            done += 1
-            if progress is not None:
-                progress(done, len(splits) * len(models))
-    order = np.argsort(rows)
+def _calibration_rows(fitted: Any) -> int:
+    """Number of calibration rows of a model of this package; 0 for others."""
+    if not hasattr(fitted, "guarantee_"):
+        return 0
+    return int(fitted._most_calibration)
 
-    def joined(place: int) -> dict[str, Array]:
-        """Predictions (0) or intervals (1) of each method, in the order of the rows."""
-        return {name: np.concatenate([part[place] for part in parts])[order] for name, parts in found.items()}
 
-    held, prediction = labels[rows[order]], joined(0)
-    error = np.abs(held - prediction[first]).sum()
-    share = added / error if error > 0.0 else np.where(added > 0.0, np.inf, 0.0)
-    growth = dict(zip(columns_of(X), share.tolist(), strict=True)) if importance else {}
-    growth = {name: growth[name] for name in sorted(growth, key=lambda name: -growth[name])}
-    outside = np.concatenate(beyond)[order] if beyond else np.zeros(rows.size, dtype=bool)
-    by_group = None if groups is None else known["groups"][rows[order]]
-    n_calibration = n_calibration if groups is None else 0  # it differs between groups
-    one_width = np.concatenate(plainer)[order] if adapted else None
-    details = growth, outside, rows[order], n_calibration, by_group, one_width
-    return HeldOut(held, levels or [], prediction, joined(1), *details)
+def _shares(names: Iterable[str], added: Array, error: float) -> dict[str, float]:
+    """Relative increase of the error by columns, the greatest first."""
+    share = np.where(added > 0.0, np.inf, 0.0)
+    if error > 0.0:
+        share = added / error
+    pairs = zip(names, share.tolist(), strict=True)
+    return dict(sorted(pairs, key=lambda pair: -pair[1]))
 
 
 def _intervals(model: Any, X: Any, levels: list[float], options: dict[str, Any]) -> Array:
@@ -259,7 +356,7 @@ def error_bars(mean: Array, std: Array, levels: Sequence[float]) -> Array:
 
 
 def _added_errors(model: Any, X: Any, y: Array, random_state: int | None) -> Array:
-    """By how much the mean absolute error grows when each column is shuffled among the rows."""
+    """Increase of the mean absolute error when each column is shuffled among the rows."""
     from sklearn.inspection import permutation_importance  # imports ensembles: only where it is asked for
 
     options = {"scoring": "neg_mean_absolute_error", "n_repeats": 5, "random_state": random_state}

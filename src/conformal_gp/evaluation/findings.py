@@ -1,4 +1,4 @@
-"""How many labels lie outside, whether chance explains it, and the verdict in plain words."""
+"""Observed coverage, the range in which it is expected, and the verdict in words."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from conformal_gp.conformal.levels import read_level, read_levels, rows_needed
 
 Level = float | Fraction
 
-# Central parts of the binomial distribution: beyond the first, intervals are in doubt; beyond the second, wrong.
+# Central parts of the binomial distribution: outside the first, intervals are in doubt; outside the second, wrong.
 LIKELY, NEARLY_ALL = 0.95, 0.99
-# With fewer labels to be expected outside, chance allows nearly anything.
-EXPECTED_OUTSIDE = 10
-# Levels where nothing else is asked for, and those of data with too few rows for them.
+# If fewer misses are expected, nearly any coverage is in the expected range.
+EXPECTED_MISSES = 10
+# Default levels, and those of data with too few rows for them.
 USUAL, LOWER = (Fraction(9, 10), Fraction(19, 20), Fraction(99, 100)), (Fraction(4, 5), Fraction(1, 2))
 
 
 def percent(share: Level, decimals: int | None = None) -> str:
-    """A share in percent, with so many digits after the point, or as many as it has.
+    """Write a share in percent, with some decimals, or as many as it has.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def percent(share: Level, decimals: int | None = None) -> str:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number with so many significant digits; with an exponent only if it is very large or very small.
+    """Write a number with some significant digits; with an exponent only if it is very large or very small.
 
     >>> number(1345678.9), number(0.012345), number(3.0), number(2.5e15), number(float("inf"))
     ('1346000', '0.01235', '3', '2.5e+15', 'inf')
@@ -49,21 +49,21 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def chance_range(confidence_level: Level | Iterable[Level], n_rows: int, probability: float = LIKELY) -> Array:
-    """Least and greatest share of labels inside that chance allows: the central part of a binomial distribution.
+    """Expected range of the coverage of intervals: the central part of a binomial distribution.
 
     Parameters
     ----------
     confidence_level : float or sequence of floats
-        Probability that a label is inside.
+        Probability that an interval covers.
     n_rows : int
-        Number of labels.
+        Number of rows.
     probability : float in (0, 1), default=0.95
         Probability of the range.
 
     Returns
     -------
-    ends : ndarray of shape (2,) or (n_levels, 2)
-        Two-dimensional when a sequence of levels is given.
+    bounds : ndarray of shape (2,) or (n_levels, 2)
+        Least and greatest coverage; two-dimensional if a sequence of levels is given.
 
     Examples
     --------
@@ -74,12 +74,14 @@ def chance_range(confidence_level: Level | Iterable[Level], n_rows: int, probabi
     if not 0.0 < probability < 1.0:
         raise ValueError(f"probability must lie strictly between 0 and 1, got {probability!r}.")
     levels, single = read_levels(confidence_level)
-    ends = np.stack(binom.interval(probability, n_rows, [float(level) for level in levels]), axis=1) / n_rows
-    return ends[0] if single else ends
+    bounds = np.stack(binom.interval(probability, n_rows, [float(level) for level in levels]), axis=1) / n_rows
+    if single:
+        return bounds[0]
+    return bounds
 
 
 def supported_levels(n_calibration: int) -> list[Fraction]:
-    """Those of 90, 95 and 99% at which so many calibration rows give finite intervals; where none does, 80 or 50%.
+    """Levels of 90, 95 and 99% that the calibration rows support with finite intervals; if none, 80 or 50%.
 
     Examples
     --------
@@ -92,26 +94,28 @@ def supported_levels(n_calibration: int) -> list[Fraction]:
 
 
 def one_set_range(level: Level, n_calibration: int) -> Array:
-    """Least and greatest coverage of new rows that nine in ten sets of training rows have: a level is their average.
+    """Range of the actual coverage of one training set, in nine cases out of ten; its average is the level.
 
-    With k = ceil(level (n + 1)) of n calibration rows it is Beta(k, n + 1 - k) distributed where scores have no ties
+    With k = ceil(level (n + 1)) of n calibration rows its distribution is Beta(k, n + 1 - k), if scores have no ties
     and do not depend on the calibration rows (Vovk, 2012).
 
     >>> one_set_range(0.9, 19).round(2), one_set_range(0.9, 199).round(2)
     (array([0.77, 0.98]), array([0.86, 0.93]))
     """
     k = math.ceil(read_level(level) * (n_calibration + 1))
-    return np.array(beta.interval(0.9, k, n_calibration + 1 - k)) if k <= n_calibration else np.ones(2)
+    if k > n_calibration:
+        return np.ones(2)
+    return np.array(beta.interval(0.9, k, n_calibration + 1 - k))
 
 
 class Judgement(StrEnum):
-    """Whether intervals kept their promise; the text of :mod:`conformal_gp.evaluation` says how it is decided.
+    """The verdict on intervals; :mod:`conformal_gp.evaluation` states how it is reached.
 
     >>> Judgement.TOO_FEW.value
     'too few rows to tell'
     """
 
-    KEPT = "kept"
+    WITHIN = "within the expected range"
     TOO_FEW = "too few rows to tell"
     IN_DOUBT = "in doubt"
     TOO_NARROW = "too narrow"
@@ -121,7 +125,7 @@ class Judgement(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """How the intervals of one method and one level did, among all rows or a part of them.
+    """Misses and widths of the intervals of one method at one level, among all rows or a subgroup.
 
     Examples
     --------
@@ -139,13 +143,13 @@ class Finding:
     median_width: float
     n_infinite: int
     among: str = ""
-    """Which rows, in words; empty for all."""
+    """The subgroup in words; empty for all rows."""
     n_parts: int = 1
-    """How many such parts are looked at; the judgement allows for it by Bonferroni's correction."""
+    """Number of subgroups that are tested; the judgement has Bonferroni's correction for it."""
 
     @classmethod
     def of(cls, method: str, level: Level, y_true: ArrayLike, intervals: ArrayLike, *part: str | int) -> Finding:
-        """Count labels (n,) outside intervals (n, 2), and measure widths."""
+        """Count targets (n,) that intervals (n, 2) miss, and measure widths."""
         y, ends = np.asarray(y_true, dtype=np.float64), np.asarray(intervals, dtype=np.float64)
         widths = ends[:, 1] - ends[:, 0]
         counts = int((y < ends[:, 0]).sum()), int((y > ends[:, 1]).sum()), float(np.median(widths))
@@ -153,49 +157,78 @@ class Finding:
 
     @property
     def n_outside(self) -> int:
-        """Labels outside their intervals."""
+        """Number of misses."""
         return self.n_below + self.n_above
 
     @property
     def miscoverage(self) -> float:
-        """Share of labels outside."""
+        """Share of misses."""
         return self.n_outside / self.n_rows
 
-    def chance(self, probability: float = LIKELY) -> tuple[float, float]:
-        """Least and greatest share of labels outside that chance allows."""
+    @property
+    def coverage(self) -> float:
+        """Share of targets that intervals cover."""
+        return 1.0 - self.miscoverage
+
+    def expected(self, probability: float = LIKELY) -> tuple[float, float]:
+        """Least and greatest coverage of the expected range."""
         low, high = chance_range(self.level, self.n_rows, 1.0 - (1.0 - probability) / self.n_parts)
-        return 1.0 - float(high), 1.0 - float(low)
+        return float(low), float(high)
 
     @property
     def judgement(self) -> Judgement:
-        """Whether the intervals kept their promise."""
+        """The verdict, without regard to subgroups."""
         if self.n_infinite == self.n_rows:
             return Judgement.INFINITE
-        (_, likely), (least, most) = self.chance(), self.chance(NEARLY_ALL)
         rounding = 1e-12
-        if not least - rounding <= self.miscoverage <= most + rounding:
-            return Judgement.TOO_WIDE if self.miscoverage < least else Judgement.TOO_NARROW
-        if self.miscoverage > likely + rounding:
+        least, most = self.expected(NEARLY_ALL)
+        if self.coverage < least - rounding:
+            return Judgement.TOO_NARROW
+        if self.coverage > most + rounding:
+            return Judgement.TOO_WIDE
+        if self.coverage < self.expected()[0] - rounding:
             return Judgement.IN_DOUBT
-        return Judgement.KEPT if self.n_rows * (1 - self.level) >= EXPECTED_OUTSIDE else Judgement.TOO_FEW
+        if self.n_rows * (1 - self.level) < EXPECTED_MISSES:
+            return Judgement.TOO_FEW
+        return Judgement.WITHIN
+
+    def judged(self, parts: Sequence[Finding] = ()) -> str:
+        """The verdict in words; it names the subgroup whose intervals are too narrow, if one of ``parts`` is."""
+        narrow = [
+            part
+            for part in parts
+            if (part.method, part.level, part.judgement) == (self.method, self.level, Judgement.TOO_NARROW)
+        ]
+        if not narrow or self.judgement in (Judgement.TOO_NARROW, Judgement.INFINITE):
+            return self.judgement.value
+        worst = min(narrow, key=lambda part: part.coverage)
+        where = f"too narrow where {worst.among} (covered {percent(worst.coverage, 1)})"
+        return f"{self.judgement.value} overall, but {where}"
+
+    def in_words(self, parts: Sequence[Finding] = ()) -> str:
+        """Coverage, its expected range and the verdict."""
+        if self.judgement == Judgement.INFINITE:
+            return f"{percent(self.level)}: infinite (too few rows)"
+        low, high = self.expected()
+        covered = f"{percent(self.level)} intervals covered {percent(self.coverage, 1)}"
+        return f"{covered} (expected {100 * low:.1f} to {percent(high, 1)}): {self.judged(parts)}"
 
     def __str__(self) -> str:
-        if self.judgement == Judgement.INFINITE:
-            return f"{percent(self.level)} infinite, for want of rows"
-        low, high = self.chance()
-        chance = f"chance allows {100 * low:.1f} to {percent(high, 1)}"
-        return f"{percent(self.level)} {self.judgement} ({percent(self.miscoverage, 1)} outside; {chance})"
+        return self.in_words()
 
 
-def verdict(findings: Sequence[Finding]) -> list[str]:
-    """A sentence on each method: what was found at each level, and what chance allows.
+def verdict(findings: Sequence[Finding], parts: Sequence[Finding] = ()) -> list[str]:
+    """State for each method the coverage at each level, its expected range and the verdict.
+
+    ``parts`` are findings on subgroups, as :func:`coverage_by_parts` returns them; where intervals of a subgroup are
+    significantly too narrow, the verdict names it.
 
     Examples
     --------
     >>> from fractions import Fraction
     >>> from conformal_gp.evaluation import Finding, verdict
     >>> print(*verdict([Finding("mine", Fraction(9, 10), 45, 5, 4, 2.5, 0)]))
-    mine: 90% too few rows to tell (20.0% outside; chance allows 2.2 to 20.0%).
+    mine: 90% intervals covered 80.0% (expected 80.0 to 97.8%): too few rows to tell.
     """
     methods = dict.fromkeys(finding.method for finding in findings)
-    return [f"{name}: {'; '.join(str(f) for f in findings if f.method == name)}." for name in methods]
+    return [f"{name}: {'; '.join(f.in_words(parts) for f in findings if f.method == name)}." for name in methods]

@@ -11,20 +11,20 @@ from conformal_gp.gp.kernels import NeuralNetwork
 
 MOST_LENGTHS = 12
 MATERN = {0.5: "exponential", 1.5: "Matérn 3/2", 2.5: "Matérn 5/2"}
-# How settings of the process were found, by ``tuning_``.
+# How hyperparameters were set, by ``tuning_``.
 TUNING = {
     "fixed": "given beforehand",
-    "train": "learnt from all rows",
-    "holdout": "learnt from some rows, which are then not ranked",
-    "integrated": "averaged over by all rows and the new one together",
+    "train": "tuned on all rows",
+    "holdout": "tuned on 70% of the rows, calibrated on the rest",
+    "integrated": "averaged over, weighted by the likelihood of the training rows and the new row",
 }
 
 
 def kernel_in_words(kernel: Kernel, noise_variance: float, names: Sequence[str] = (), scaled: bool = True) -> str:
     """A fitted kernel of one of the usual shapes in words; others as scikit-learn writes them.
 
-    Over about a length scale the function changes; amplitude is how far it strays from its mean function, noise how far
-    labels stray from it. ``scaled`` says whether inputs were divided by their standard deviations.
+    The function changes over about a length scale; the amplitude is its standard deviation about its mean function, the
+    noise that of the target about it. ``scaled`` is whether inputs were divided by their standard deviations.
 
     >>> kernel_in_words(4.0 * Matern(7.8, nu=2.5), 0.25)
     'Matérn 5/2, length scale 7.8 standard deviations of the inputs; amplitude 2, noise 0.5 (standard deviations)'

@@ -1,42 +1,49 @@
-"""Where labels lie outside: coverage by fifths of the prediction and of each column, or by its categories.
+"""Coverage in subgroups, by fifths of the prediction and of each column or by its categories; and advice.
 
-A guarantee is over all rows together, and misses may gather in one kind of row. Many parts are looked at, and some
-would stand out by chance, so the judgement on each of m parts is by :math:`1 / m` of the usual error probability.
+The guarantee is over all rows together, and misses may gather in a subgroup. Many subgroups are tested, so the error
+probability of the judgement on each of m subgroups is :math:`1 / m` of the usual one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binomtest, norm
 
 from conformal_gp.arrays import Mask
-from conformal_gp.conformal.levels import read_level
-from conformal_gp.evaluation.findings import Finding, Level, number
+from conformal_gp.conformal.levels import read_level, rows_needed
+from conformal_gp.evaluation.findings import EXPECTED_MISSES, USUAL, Finding, Judgement, Level, number, percent
 from conformal_gp.validation import holds_categories, is_frame
 
 N_PARTS = 5
+# Misses are one-sided below this p-value of a sign test.
+ONE_SIDED = 0.01
+# Intervals of a high level are very wide if their width, relative to that of a usual level, is so many times the ratio
+# of a normal distribution.
+WIDE = 2.0
 
 
 def coverage_by_parts(held_out: Any, X: Any, confidence_level: Level) -> list[Finding]:
-    """Labels outside by fifths of the first method's prediction and of each column; by category where it has some.
+    """Coverage by fifths of the first method's prediction and of each column; by category where it has some.
 
     Parameters
     ----------
     held_out : HeldOut
         Cross-validated intervals.
     X : array-like or data frame of shape (n_samples, n_features), or None
-        Inputs of these rows; None looks at the prediction alone.
+        Inputs of these rows; None takes the prediction alone.
     confidence_level : float
         One of the levels of ``held_out``.
 
     Returns
     -------
     parts : list of Finding
-        ``among`` says which rows. Equal values stay together, so a column may have fewer than five parts, or none.
+        ``among`` names the rows. Equal values stay together, so a column may have fewer than five parts, or none.
 
     Examples
     --------
@@ -55,13 +62,17 @@ def coverage_by_parts(held_out: Any, X: Any, confidence_level: Level) -> list[Fi
     level = read_level(confidence_level)
     (name, ends), *_ = held_out.intervals.items()
     ends = ends[:, :, held_out.levels.index(level)]
-    columns = {"prediction": held_out.prediction[name]} | ({} if X is None else columns_of(X))
+    columns = {"prediction": held_out.prediction[name]}
+    if X is not None:
+        columns |= columns_of(X)
     parts = [(f"{column} is {where}", rows) for column, values in columns.items() for where, rows in _parts(values)]
     return [Finding.of(name, level, held_out.y[rows], ends[rows], among, len(parts)) for among, rows in parts]
 
 
 def before_and_after(held_out: Any, confidence_level: Level) -> list[tuple[Finding, Finding]]:
-    """By fifths of the prediction: without map of labels and difficulty, and with them; empty if there are none.
+    """Findings by fifths of the prediction, without target transformation and difficulty, and with them.
+
+    Empty if there is neither.
 
     Examples
     --------
@@ -84,7 +95,7 @@ def before_and_after(held_out: Any, confidence_level: Level) -> list[tuple[Findi
 
 
 def columns_of(X: Any) -> dict[str, NDArray[Any]]:
-    """Columns of an array or data frame by name: numbers as floats, categories and booleans as text."""
+    """Split an array or data frame into columns by name: numbers as floats, categories and booleans as text."""
     if not is_frame(X):
         return {f"x{j}": column for j, column in enumerate(np.asarray(X, dtype=np.float64).T)}
     texts = [holds_categories(dtype) or "bool" in str(dtype).lower() for dtype in X.dtypes]
@@ -95,7 +106,7 @@ def columns_of(X: Any) -> dict[str, NDArray[Any]]:
 
 
 def _parts(values: NDArray[Any]) -> Iterator[tuple[str, Mask]]:
-    """Rows of each category, or of each fifth of the values, and what they are called."""
+    """Yield a name and the rows of each category, or of each fifth of the values."""
     distinct = np.unique(values)
     if distinct.size == 1:
         return
@@ -108,5 +119,102 @@ def _parts(values: NDArray[Any]) -> Iterator[tuple[str, Mask]]:
         edges = np.unique(np.quantile(values, np.linspace(0.0, 1.0, N_PARTS + 1)[1:], method="inverted_cdf"))
     fifth = np.searchsorted(edges, values)
     for k in np.unique(fifth):
-        low, high = number(values[fifth == k].min()), number(values[fifth == k].max())
-        yield (low if low == high else f"{low} to {high}"), fifth == k
+        rows = fifth == k
+        low = number(values[rows].min())
+        high = number(values[rows].max())
+        if low == high:
+            yield low, rows
+        else:
+            yield f"{low} to {high}", rows
+
+
+def advice(held_out: Any, X: Any = None) -> str:
+    """Advise in a sentence what would improve the first method's intervals most; empty if the figures show nothing.
+
+    Tested, in this order: a column that numbers the rows, too few rows for a level, a subgroup with too narrow
+    intervals, misses on one side, a level whose intervals are very wide, and too few rows for a verdict. ``X`` has the
+    inputs of the held-out rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fractions import Fraction
+    >>> from conformal_gp.evaluation import HeldOut, advice
+    >>> ends = {"mine": np.tile([[-np.inf], [np.inf]], (40, 1, 1))}
+    >>> advice(HeldOut(np.zeros(40), [Fraction(99, 100)], {"mine": np.zeros(40)}, ends))
+    'More rows, or a lower level: 99% needs at least 99 calibration rows.'
+    """
+    method = next(iter(held_out.intervals))
+    findings = [finding for finding in held_out.findings() if finding.method == method]
+    usual = min(findings, key=lambda finding: abs(finding.level - USUAL[0]))
+    return (
+        _numbered(held_out, X)
+        or _infinite(held_out, findings)
+        or _narrow(held_out, X, usual)
+        or _one_sided(usual)
+        or _wide(findings, usual)
+        or _too_few(usual)
+    )
+
+
+def _numbered(held_out: Any, X: Any) -> str:
+    """Advise against a column that numbers the rows."""
+    if X is None:
+        return ""
+    order = held_out.rows
+    if not order.size:
+        order = np.arange(held_out.y.size)
+    columns = columns_of(X)
+    for name, values in columns.items():
+        if len(columns) > 1 and values.dtype.kind == "f" and np.array_equal(values - values[0], order - order[0]):
+            return f"Leave out '{name}', which numbers the rows, unless their order matters."
+    return ""
+
+
+def _infinite(held_out: Any, findings: list[Finding]) -> str:
+    """Advise more rows where intervals are infinite."""
+    infinite = [finding.level for finding in findings if finding.n_infinite]
+    if not infinite:
+        return ""
+    needed = f"{percent(min(infinite))} needs at least {rows_needed(min(infinite))} calibration rows"
+    if held_out.groups is not None:
+        needed += " in each group"
+    return f"More rows, or a lower level: {needed}."
+
+
+def _narrow(held_out: Any, X: Any, usual: Finding) -> str:
+    """Advise a difficulty where a subgroup has too narrow intervals."""
+    parts = [p for p in coverage_by_parts(held_out, X, usual.level) if p.judgement == Judgement.TOO_NARROW]
+    if not parts:
+        return ""
+    worst = min(parts, key=lambda part: part.coverage)
+    where = f"where {worst.among}, {percent(usual.level)} intervals covered only {percent(worst.coverage, 1)}"
+    return f"More rows of this kind, or a difficulty model (difficulty=): {where}."
+
+
+def _one_sided(usual: Finding) -> str:
+    """Advise a target transformation where misses are on one side."""
+    if not usual.n_outside or binomtest(usual.n_above, usual.n_outside).pvalue >= ONE_SIDED:
+        return ""
+    sides = f"{usual.n_above} values lie above their {percent(usual.level)} intervals and {usual.n_below} below"
+    return f"A target transformation (target_transform='yeo-johnson') or equal tails (tails='equal'): {sides}."
+
+
+def _wide(findings: list[Finding], usual: Finding) -> str:
+    """Advise a lower level where intervals of the highest are very wide."""
+    highest = max(findings, key=lambda finding: finding.level)
+    if usual.median_width <= 0.0:
+        return ""
+    ratio = highest.median_width / usual.median_width
+    if ratio <= WIDE * norm.ppf((1 + float(highest.level)) / 2) / norm.ppf((1 + float(usual.level)) / 2):
+        return ""
+    wide = f"{percent(highest.level)} intervals are {ratio:.1f} times as wide"
+    return f"Use {percent(usual.level)} if that suffices: {wide}."
+
+
+def _too_few(usual: Finding) -> str:
+    """Advise more rows where there are too few for a verdict."""
+    if usual.judgement != Judgement.TOO_FEW:
+        return ""
+    enough = math.ceil(EXPECTED_MISSES / (1 - usual.level))
+    return f"More rows: a verdict on {percent(usual.level)} needs about {enough}, and there are {usual.n_rows}."

@@ -10,9 +10,8 @@ from sklearn.utils import _safe_indexing
 
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import percent
-from conformal_gp.evaluation.limits import limits_of
 from conformal_gp.evaluation.parts import columns_of
-from conformal_gp.plotting.frame import Display, accent, arrowheads, ink, stacked, tint, vector
+from conformal_gp.plotting.frame import Display, accent, arrowheads, ink, limits_of, stacked, tint, vector
 from conformal_gp.validation import is_frame
 
 ARROWS = 12  # along a band without a finite end
@@ -28,19 +27,19 @@ class PredictionBandDisplay(Display):
     grid : array-like of shape (n_points,)
         Values of the input, ascending; of an input of categories their numbers, 0, 1 and so on.
     prediction : array-like of shape (n_points,)
-        Predicted labels there.
+        Predictions there.
     intervals : array-like of shape (n_points, 2, n_levels) or (n_points, 2)
-        Lower and upper ends.
+        Lower and upper bounds.
     confidence_level : float or sequence of floats
         Their level or levels.
     x, y : array-like of shape (n_samples,) or None, default=None
         Rows to draw as dots.
     near : array-like of bool of shape (n_samples,) or None, default=None
-        Rows like those of the band in the other inputs; the others fade. None draws all alike.
+        Rows like those of the band in the other inputs; the others fade. None draws all in full.
     categories : sequence of str or None, default=None
         Names of the places of ``grid``, where the input has categories.
     feature_name, target_name : str or None, default=None
-        What the axes are called.
+        Names of the axes.
 
     Examples
     --------
@@ -96,14 +95,14 @@ class PredictionBandDisplay(Display):
         estimator : fitted regressor with ``predict_interval``
             The model.
         X, y
-            Rows that give the range of the input; with labels they are drawn, in full the fifth whose other inputs are
+            Rows that give the range of the input; with ``y`` they are drawn, in full the fifth whose other inputs are
             nearest to those of the band, the rest faded.
         feature : int or str, default=0
             Number or name of the input that varies.
         row : int or None, default=None
             Row of X whose other inputs are held; None is the one nearest to medians and most frequent categories.
         confidence_level, n_points, target_name, ax
-            Level of each band, points along an input of numbers, what to call the label, and where to draw.
+            Level of each band, points along an input of numbers, name of the target, and where to draw.
 
         Examples
         --------
@@ -147,7 +146,7 @@ class PredictionBandDisplay(Display):
             turned = max(map(len, self.categories)) * len(self.categories) > 60
             ax.use_sticky_edges = False  # a margin below bars, too
             ax.set_xticks(self.grid, self.categories, rotation=30 if turned else 0, ha="right" if turned else "center")
-        return {"xlabel": self.feature_name or "", "ylabel": self.target_name or "label"}
+        return {"xlabel": self.feature_name or "", "ylabel": self.target_name or "target"}
 
 
 def _along(X: Any, feature: int | str, row: int | None, n_points: int) -> tuple[Any, Any, dict[str, Any]]:

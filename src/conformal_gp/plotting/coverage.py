@@ -17,26 +17,26 @@ TWENTIETHS = tuple(percents / 100 for percents in range(50, 100, 5))
 
 
 class CoverageDisplay(Display):
-    """Share of labels inside their intervals against the level that was asked for, of one model or several.
+    """Coverage against confidence level, of one model or several.
 
-    The band shows what chance allows, 95% of a binomial distribution at each level
+    The band is the expected range, the central 95% of a binomial distribution at each level
     (:func:`conformal_gp.evaluation.chance_range`). Intervals whose line lies below it are too narrow.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Labels.
+        True values.
     intervals : array-like of shape (n_samples, 2, n_levels) or (n_samples, 2), or mapping of str to such
-        Lower and upper ends of one method, or of several by name.
+        Lower and upper bounds of one method, or of several by name.
     confidence_level : float or sequence of floats
         Levels of the intervals.
 
     Attributes
     ----------
     coverage : dict of str to ndarray of shape (n_levels,)
-        Share of labels inside, for each method.
+        Coverage of each method.
     band : ndarray of shape (n_levels, 2)
-        Ends of the binomial band.
+        Bounds of the expected range.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class CoverageDisplay(Display):
         estimator : fitted regressor with ``predict_interval``, or mapping of str to such
             The model, or several by name.
         X, y, confidence_level, ax
-            Test inputs, their labels, levels, and where to draw.
+            Test inputs, their true values, levels, and where to draw.
 
         Examples
         --------
@@ -86,11 +86,13 @@ class CoverageDisplay(Display):
     def _draw(self, ax: Any) -> dict[str, str]:
         order = np.argsort(self.levels)
         levels, (low, high) = 100.0 * np.asarray(self.levels)[order], 100.0 * self.band[order].T
-        ax.fill_between(levels, low, high, color=tint(ink(), 0.15), linewidth=0, label=f"chance, {self.n_rows} rows")
-        ax.plot(levels, levels, color=ink(), linewidth=0.8, linestyle=":", label="as asked for")
+        ax.fill_between(
+            levels, low, high, color=tint(ink(), 0.15), linewidth=0, label=f"expected range, {self.n_rows} rows"
+        )
+        ax.plot(levels, levels, color=ink(), linewidth=0.8, linestyle=":", label="nominal")
         self.lines_ = {}
         for k, (name, share) in enumerate(self.coverage.items()):
             style: dict[str, Any] = {"color": COLOURS[k % 6] if k else accent(), "linestyle": LINES[k % 4]}
             style |= {"marker": MARKERS[k % 6], "markersize": 5, "markevery": max(1, levels.size // 10)}
             (self.lines_[name],) = ax.plot(levels, 100.0 * np.asarray(share)[order], label=name, **style)
-        return {"xlabel": "confidence level, %", "ylabel": "labels inside, %"}
+        return {"xlabel": "confidence level, %", "ylabel": "coverage, %"}

@@ -41,7 +41,7 @@ class Display(ABC):
         --------
         >>> from conformal_gp.plotting import CoverageDisplay
         >>> CoverageDisplay([0.5], [[0, 1]], confidence_level=0.9).plot().ax_.get_ylabel()
-        'labels inside, %'
+        'coverage, %'
         """
         ax = _new_axes() if ax is None else ax
         labels = self._draw(ax)
@@ -55,7 +55,7 @@ class Display(ABC):
 
     @abstractmethod
     def _draw(self, ax: Any) -> dict[str, str]:
-        """Draw, and say what the axes are called."""
+        """Draw, and return the names of the axes."""
 
 
 def _new_axes() -> Any:
@@ -107,8 +107,8 @@ def tint(colour: str, strength: float) -> Any:
 
 
 def arrowheads(ax: Any, x: Array, intervals: Array, limits: tuple[float, float]) -> None:
-    """Arrowheads at the edges of the axes where intervals (n, 2) at places x (n,) go on beyond the limits."""
-    label: str | None = "goes on beyond the picture"
+    """Arrowheads at the edges of the axes where intervals (n, 2) at places x (n,) continue outside the limits."""
+    label: str | None = "continues outside the picture"
     for side, marker in ((0, "v"), (1, "^")):
         places = x[(intervals[:, 0] < limits[0]) if side == 0 else (intervals[:, 1] > limits[1])]
         if places.size:
@@ -133,3 +133,25 @@ def stacked(intervals: ArrayLike, levels: Sequence[float]) -> Array:
     if ends.ndim != 3 or ends.shape[1:] != (2, len(levels)):
         raise ValueError(f"intervals must have shape (n, 2, {len(levels)}), or (n, 2) for one level; got {ends.shape}.")
     return ends
+
+
+def limits_of(intervals: Array, *values: ArrayLike | None) -> tuple[float, float]:
+    """Limits that show all finite values, and bounds of intervals (n, 2, ...) unless they lie far from the values.
+
+    Far is more than half the range of the values, and more than the median width: one row outside the training range
+    may have an interval that is a hundred times as wide as the others.
+
+    >>> limits_of(np.array([[0.0, 11.0], [1.0, 12.0], [-900.0, 900.0], [0.0, np.inf]]), [2.0, 10.0])
+    (-10.5, 22.5)
+    """
+    known = np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in values if part is not None])
+    known = known[np.isfinite(known)]
+    low, high = (float(known.min()), float(known.max())) if known.size else (-1.0, 1.0)
+    ends = intervals[np.isfinite(intervals)]
+    if ends.size:
+        widths = intervals[:, 1] - intervals[:, 0]
+        finite = np.isfinite(widths)
+        far = max(0.5 * (high - low), float(np.median(widths[finite])) if finite.any() else 0.0)
+        low, high = min(low, max(float(ends.min()), low - far)), max(high, min(float(ends.max()), high + far))
+    room = 0.05 * (high - low) or 1.0
+    return low - room, high + room

@@ -9,27 +9,26 @@ from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.evaluation import percent
-from conformal_gp.evaluation.limits import limits_of
-from conformal_gp.plotting.frame import VERMILION, Display, accent, arrowheads, ink, vector
+from conformal_gp.plotting.frame import VERMILION, Display, accent, arrowheads, ink, limits_of, vector
 
 
 class IntervalDisplay(Display):
-    """The intervals of rows, sorted by prediction; labels, where they are known, and training rows beneath.
+    """The intervals of rows, sorted by prediction; true values, where they are known, and training rows beneath.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or None
-        Labels, those outside are marked (``missed_``); None where they are not known.
+        True values, those missed are marked (``missed_``); None where they are not known.
     prediction : array-like of shape (n_samples,)
-        Predicted labels; rows are drawn in their order (``order_``).
+        Predictions; rows are drawn in their order (``order_``).
     intervals : array-like of shape (n_samples, 2)
-        Lower and upper ends.
+        Lower and upper bounds.
     training : pair of array-like of shape (n_train,) or None, default=None
-        Predictions and labels of training rows, which are drawn where their predictions belong.
+        Predictions and targets of training rows, drawn at the places of their predictions.
     confidence_level : float or None, default=None
         The level.
     name, target_name : str or None, default=None
-        What the method and the label are called.
+        Names of the method and the target.
 
     Examples
     --------
@@ -38,7 +37,7 @@ class IntervalDisplay(Display):
     >>> display.missed_
     array([False, False,  True])
     >>> display.ax_.get_title(loc="left")
-    '90% intervals: 2 of 3 labels inside (66.7%)'
+    '90% intervals covered 2 of 3 rows (66.7%)'
     """
 
     def __init__(
@@ -73,12 +72,12 @@ class IntervalDisplay(Display):
         train: tuple[Any, ArrayLike] | None = None,
         **described: Any,
     ) -> Self:
-        """Predict rows and draw their intervals; labels are not needed.
+        """Predict rows and draw their intervals; true values are not needed.
 
         Parameters
         ----------
         estimator, X, y
-            A fitted regressor with ``predict_interval``, new rows, and their labels, where they are known.
+            A fitted regressor with ``predict_interval``, new rows, and their true values, where they are known.
         confidence_level : float, default=0.9
             One level.
         train : pair (X, y) or None, default=None
@@ -120,11 +119,14 @@ class IntervalDisplay(Display):
         ax.vlines(places, *bars.T, color=accent(), alpha=0.45, linewidth=thick, label=what)
         dots(places, prediction, "_", max(thick, 3), "prediction", color=accent(), zorder=2)
         if self.y_true is not None:
-            labels, missed = self.y_true[self.order_], self.missed_[self.order_]
-            dots(places, np.where(missed, np.nan, labels), ".", 5, "label inside")
-            dots(places[missed], labels[missed], "X", 7, "label outside", color=VERMILION, markeredgecolor=ink())
-            share = f"{(~missed).sum()} of {missed.size} labels inside ({1 - missed.mean():.1%})"
-            ax.set_title(f"{self.name + ' ' if self.name else ''}{what}s: {share}", loc="left", fontsize="medium")
+            observed = self.y_true[self.order_]
+            missed = self.missed_[self.order_]
+            dots(places, np.where(missed, np.nan, observed), ".", 5, "covered")
+            dots(places[missed], observed[missed], "X", 7, "missed", color=VERMILION, markeredgecolor=ink())
+            share = f"{(~missed).sum()} of {missed.size} rows ({1 - missed.mean():.1%})"
+            ax.set_title(
+                f"{self.name + ' ' if self.name else ''}{what}s covered {share}", loc="left", fontsize="medium"
+            )
         ax.xaxis.get_major_locator().set_params(integer=True)
         arrowheads(ax, places, self.intervals[self.order_], limits)
-        return {"xlabel": "rows, by prediction", "ylabel": self.target_name or "label"}
+        return {"xlabel": "rows, by prediction", "ylabel": self.target_name or "target"}

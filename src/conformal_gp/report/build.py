@@ -19,7 +19,7 @@ from conformal_gp.evaluation import cross_validate_intervals
 from conformal_gp.evaluation.cross_validation import Progress
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.report import tables
-from conformal_gp.report.chart import CONFORMAL, LEVELS, PLAIN, as_json, chart_data
+from conformal_gp.report.chart import CONFORMAL, LEVELS, STANDARD, as_json, chart_data
 
 
 def build_report(
@@ -38,17 +38,17 @@ def build_report(
 ) -> str:
     """An HTML page on the data, the model, its guarantee and the coverage of its intervals, with an interactive chart.
 
-    Rows are predicted by models that have not seen them, at every whole percent from 50 to 99. The page opens offline,
-    makes no network requests, and runs no script but its own.
+    Rows are predicted by models that were not fitted to them, at every whole percent from 50 to 99. The page opens
+    offline, makes no network requests, and runs only the script that it contains.
 
     Parameters
     ----------
     X : array-like or data frame of shape (n_samples, n_features)
-        Inputs; columns are called as in the data frame, or x0, x1 and so on.
+        Inputs; columns have their names in the data frame, or x0, x1 and so on.
     y : array-like of shape (n_samples,)
-        Labels.
+        Target.
     target_name, title : str
-        What the label and the page are called.
+        Names of the target and of the page.
     row_numbers : array-like of int of shape (n_samples,), or None, default=None
         Row numbers to show in the chart, for example if some rows of a table were left out. None counts from 1.
     model : ConformalGPRegressor or None, default=None
@@ -77,14 +77,17 @@ def build_report(
     model = ConformalGPRegressor(random_state=random_state) if model is None else model
     if not hasattr(model, "predict_interval"):
         raise ValueError(f"model must have predict_interval, as ConformalGPRegressor has; got {type(model).__name__}.")
-    fitted = clone(model).fit(X, y, y_variance=y_variance, **({} if groups is None else {"groups": groups}))
+    known = {"y_variance": y_variance}
+    if groups is not None:
+        known["groups"] = groups
+    fitted = clone(model).fit(X, y, **known)
     numbers = np.arange(1, np.size(y) + 1) if row_numbers is None else np.asarray(row_numbers)
     if numbers.shape != np.shape(y):
         raise ValueError(f"row_numbers must have one number for each of {np.size(y)} rows, got {numbers.shape}.")
-    with warnings.catch_warnings():  # the page says where intervals are infinite
+    with warnings.catch_warnings():  # the page states where intervals are infinite
         warnings.filterwarnings("ignore", message="confidence_level=", category=UserWarning)
         asked = {"cv": cv, "random_state": random_state, "y_variance": y_variance, "progress": progress}
-        asked |= {"plain": PLAIN, "importance": True, "before": True, "groups": groups}
+        asked |= {"standard_gp": STANDARD, "importance": True, "before": True, "groups": groups}
         held_out = cross_validate_intervals({CONFORMAL: model}, X, y, LEVELS, **asked)
     rows = _safe_indexing(X, held_out.rows)
     chart = chart_data(rows, held_out, target_name, numbers[held_out.rows], random_state)

@@ -1,4 +1,4 @@
-"""Data of the interactive chart, as JSON inside the page; numbers to a thousandth of the labels' standard deviation."""
+"""Data of the interactive chart, as JSON inside the page; rounded to three digits of the narrowest median width."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from conformal_gp.arrays import Array
 from conformal_gp.evaluation import HeldOut, chance_range, percent
 from conformal_gp.evaluation.findings import number
-from conformal_gp.evaluation.limits import limits_of
 from conformal_gp.evaluation.parts import columns_of
 from conformal_gp.metrics import coverage
+from conformal_gp.plotting.frame import limits_of
 
-CONFORMAL, PLAIN = "conformal intervals", "plain Gaussian process"
+CONFORMAL, STANDARD = "conformal", "standard GP"
 PERCENTS = tuple(range(50, 100))
 LEVELS = tuple(Fraction(percents, 100) for percents in PERCENTS)
 INPUTS_SHOWN, MOST_ROWS = 8, 200
@@ -28,7 +28,7 @@ def chart_data(
 ) -> dict[str, Any]:
     """Intervals of some rows at every level, and coverage and median width over all rows."""
     y, prediction, intervals = held_out.y, held_out.prediction[CONFORMAL], held_out.intervals[CONFORMAL]
-    digits = decimals(y)
+    digits = decimals(y, intervals)
     chosen = np.random.default_rng(random_state).permutation(y.size)[:MOST_ROWS]
     chosen = chosen[np.argsort(prediction[chosen], kind="stable")]
     inputs = dict(list(columns_of(X).items())[:INPUTS_SHOWN])
@@ -49,7 +49,7 @@ def chart_data(
         "view": limits_of(intervals[:, :, np.isfinite(intervals).all(axis=(0, 1))][:, :, -1:], y, prediction),
         "chance": chance_range(LEVELS, y.size).round(4).tolist(),
         "conformal": summary(intervals),
-        "plain": summary(held_out.intervals[PLAIN]),
+        "plain": summary(held_out.intervals[STANDARD]),
         "rows": [
             {
                 "row": int(row_numbers[i]),
@@ -67,7 +67,7 @@ def chart_data(
 
 
 def inside_from(y: Array, intervals: Array) -> NDArray[np.int64]:
-    """For each row the least whole percent from which on all intervals hold the label; 100 if none does.
+    """Least whole percent from which on all intervals of a row contain its target; 100 if none does.
 
     >>> ends = np.tile([[-1.0], [1.0]], (2, 1, 50))
     >>> ends[0, 1, :30] = 0.0
@@ -79,20 +79,28 @@ def inside_from(y: Array, intervals: Array) -> NDArray[np.int64]:
     return PERCENTS[0] + np.where(outside.any(axis=1), last_outside, 0)
 
 
-def decimals(labels: Array) -> int:
-    """Decimals down to a thousandth of the standard deviation of ``labels``; none if that is above 1.
+def decimals(y: Array, intervals: Array) -> int:
+    """Decimals that show three digits of the narrowest median width; none if it is above 100.
 
-    >>> decimals(np.array([10.0, 30.0])), decimals(np.array([0.0, 1e6])), decimals(np.full(3, 0.1))
+    Without a finite and positive width, those of a thousandth of the target's standard deviation.
+
+    >>> ends = np.array([[[10.0], [12.5]], [[30.0], [32.5]]])
+    >>> y = np.array([10.0, 30.0])
+    >>> decimals(y, ends), decimals(y, 1e3 * ends), decimals(np.ones(2), 0.0 * ends)
     (2, 0, 3)
     """
-    spread = float(np.std(labels))
-    if spread <= 1e-12 * float(np.abs(labels).max()):  # constant up to rounding
+    widths = np.median(intervals[:, 1] - intervals[:, 0], axis=0)
+    widths = widths[np.isfinite(widths) & (widths > 0.0)]
+    if widths.size:
+        return max(0, 2 - math.floor(math.log10(widths.min())))
+    spread = float(np.std(y))
+    if spread <= 1e-12 * float(np.abs(y).max()):  # constant up to rounding
         return 3
     return max(0, 3 - math.floor(math.log10(spread)))
 
 
 def text(value: float, digits: int) -> str:
-    """A number with so many decimals, with signs for minus and infinity.
+    """Write a number with some decimals, with signs for minus and infinity.
 
     >>> text(3.14159, 2), text(-np.inf, 2)
     ('3.14', '−∞')

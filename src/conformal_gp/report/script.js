@@ -80,7 +80,7 @@ function showLevel() {
   const percent = Number(levelSlider.value);
   const level = data.levels.indexOf(percent);
   byId("level-text").textContent = `${percent}%`;
-  levelSlider.setAttribute("aria-valuetext", `${percent}%, ${data.conformal.inside[level]} of labels inside`);
+  levelSlider.setAttribute("aria-valuetext", `${percent}%, coverage ${data.conformal.inside[level]}`);
   byId("coverage").textContent = data.conformal.inside[level];
   byId("width").textContent = data.conformal.width[level];
   byId("plain-coverage").textContent = data.plain.inside[level];
@@ -102,13 +102,13 @@ function showRow() {
   const row = rows[i];
   const percent = Number(levelSlider.value);
   const level = data.levels.indexOf(percent);
-  const inside = percent >= row.insideFrom ? "inside" : "outside";
+  const inside = percent >= row.insideFrom ? "covered" : "missed";
   const interval = `${written(row.low[level], "\u2212\u221e")} to ${written(row.high[level], "\u221e")}`;
   const lines = [
     `Row ${row.row}: ${data.target} ${written(row.y)}, predicted ${written(row.prediction)}`,
-    `${percent}% interval: ${interval}, label ${inside}`,
-    row.insideFrom < 100 ? `Inside from ${row.insideFrom}% on` : "Outside at every level up to 99%",
-    ...(row.beyond ? ["Beyond the rows it was predicted from: the guarantee does not reach it"] : []),
+    `${percent}% interval: ${interval}, ${inside}`,
+    row.insideFrom < 100 ? `Covered from ${row.insideFrom}% on` : "Missed at every level up to 99%",
+    ...(row.beyond ? ["Outside the training range: the guarantee does not apply"] : []),
     data.inputs.map((name, j) => `${name} ${row.x[j]}`).join(" \u00b7 "),
   ];
   byId("detail").replaceChildren(...lines.map((line) => {

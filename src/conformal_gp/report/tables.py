@@ -23,7 +23,7 @@ from conformal_gp.evaluation import (
 )
 from conformal_gp.evaluation.kernel_words import TUNING, kernel_in_words
 from conformal_gp.frames import input_names
-from conformal_gp.report.chart import CONFORMAL, PERCENTS, PLAIN, decimals, text
+from conformal_gp.report.chart import CONFORMAL, PERCENTS, STANDARD, decimals, text
 
 LEVELS = tuple(Fraction(percents, 100) for percents in (50, 80, 90, 95, 99))
 PART_LEVEL = Fraction(9, 10)
@@ -44,112 +44,123 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, k
 
 
 def in_short(held_out: HeldOut, X: Any, n_rows: int) -> str:
-    """How rows were held out, the verdict, where intervals are infinite, and what would help."""
-    how = f"Each of the {n_rows} rows was predicted by a model that had not seen it (cross-validation)."
+    """Summarise how rows were held out, the verdict, where intervals are infinite, and advice."""
+    how = f"Each of the {n_rows} rows was predicted by a model that was not fitted to it (cross-validation)."
     if held_out.y.size < n_rows:
-        how = f"{held_out.y.size} of the {n_rows} rows were held out, and predicted by a model that had not seen them."
+        how = f"{held_out.y.size} of the {n_rows} rows were held out, and predicted by a model not fitted to them."
     endless = np.isinf(held_out.intervals[CONFORMAL]).any(axis=1).mean(axis=0)
     finite = [level for level in LEVELS if endless[held_out.levels.index(level)] < 1.0] or [LEVELS[0]]
-    said = [how, *verdict(held_out.findings([level for level in finite if level >= PART_LEVEL] or finite[-1:]))]
+    shown = [level for level in finite if level >= PART_LEVEL] or finite[-1:]
+    by_parts = [part for level in shown for part in coverage_by_parts(held_out, X, level)]
+    said = [how, *verdict(held_out.findings(shown), by_parts)]
     if endless[-1] > 0:
         said.append(
-            f"From {PERCENTS[int(np.argmax(endless > 0))]}% on, intervals have no finite ends: there are too few rows "
-            "to rule any label out at these levels. More rows make them finite."
+            f"From {PERCENTS[int(np.argmax(endless > 0))]}% on, some intervals are infinite: there are too few rows "
+            "for these levels."
         )
-    if held_out.beyond.any():
-        what = "Rows beyond the rows that they were predicted from, whose intervals rest on the model alone"
-        said.append(f"{what}: {held_out.beyond.sum()}.")
-    said += filter(None, [held_out.one_set()])
+    n_outside = int(held_out.beyond.sum())
+    if n_outside:
+        said.append(
+            f"{n_outside} of {held_out.y.size} rows lie outside the range of the training data; the guarantee does not "
+            "apply to them."
+        )
+    one_set = held_out.one_set()
+    if one_set:
+        said.append(one_set)
     places = [held_out.levels.index(level) for level in finite]
     ends = {name: every[:, :, places] for name, every in held_out.intervals.items()}
     help_most = advice(replace(held_out, levels=finite, intervals=ends), X)
     if help_most:
-        said.append(f"What would help most: {help_most[0].lower()}{help_most[1:]}")
+        said.append(f"Advice: {help_most[0].lower()}{help_most[1:]}")
     return "".join(f"<p>{escape(line[0].upper() + line[1:])}</p>" for line in said)
 
 
 def guarantee(model: Any) -> str:
-    """What the intervals promise, and the model's own words on it."""
+    """State whether intervals are guaranteed, and quote ``guarantee_``."""
     opening = "These intervals are not guaranteed."
     meaning = (
-        "Ask for 95%, and of new rows like these about 95 in 100 should have their label inside, but it can be fewer. "
+        "About 95 in 100 new rows like these should have their true value inside 95% intervals, but it can be fewer. "
         "The default way of tuning has a guarantee."
     )
     if model.guarantee_.startswith("Valid"):
-        opening = "These intervals are guaranteed."
-        if not model.guarantee_.startswith("Valid:"):
-            opening = "These intervals are guaranteed up to Monte Carlo error."
+        opening = "These intervals are guaranteed up to Monte Carlo error."
+        if model.guarantee_.startswith("Valid:"):
+            opening = "These intervals are guaranteed."
         meaning = (
-            "Ask for 95%, and of new rows like these at least 95 in 100 have their label inside, on average over data "
-            "sets and rows. It does not matter whether the model is right: a poor model gives wide intervals, not "
-            "false ones."
+            "95% intervals contain the true value of at least 95 in 100 new rows like these, on average over data sets "
+            "and rows. This does not depend on whether the model is right: a poor model gives wide intervals, not "
+            "invalid ones."
         )
-    own = f"In the words of the fitted model: <q>{escape(model.guarantee_)}</q>"
+    own = f"The model's own statement: <q>{escape(model.guarantee_)}</q>"
     return f"<p><strong>{opening}</strong> {meaning}</p><p>{own}</p>"
 
 
 def coverage_table(held_out: HeldOut) -> str:
-    """Labels inside and widths at some levels, beside what chance allows."""
-    digits = decimals(held_out.y)
+    """Coverage and widths at some levels, and the expected range."""
+    digits = decimals(held_out.y, held_out.intervals[CONFORMAL])
     found = {(finding.method, finding.level): finding for finding in held_out.findings(LEVELS)}
     rows = []
     for level in LEVELS:
-        conformal, plain = found[CONFORMAL, level], found[PLAIN, level]
-        low, high = (1.0 - share for share in reversed(conformal.chance()))
-        chance = f"{100 * low:.1f} to {percent(high, 1)}"
-        cells = [(percent(1 - f.miscoverage, 1), text(f.median_width, digits)) for f in (conformal, plain)]
-        rows.append((percent(level), *cells[0], chance, conformal.judgement.value, *cells[1], plain.judgement.value))
-    head = ("level", "labels inside", "median width", "chance allows", "promise")
-    return table((*head, "Gaussian process: inside", "median width", "promise"), rows, caption="Coverage and width")
+        low, high = found[CONFORMAL, level].expected()
+        cells = [percent(level)]
+        for method in (CONFORMAL, STANDARD):
+            finding = found[method, level]
+            cells += [percent(finding.coverage, 1), text(finding.median_width, digits), finding.judgement.value]
+        cells.insert(3, f"{100 * low:.1f} to {percent(high, 1)}")
+        rows.append(cells)
+    head = ("level", "coverage", "median width", "expected range", "verdict")
+    return table((*head, "standard GP: coverage", "median width", "verdict"), rows, caption="Coverage and width")
 
 
 def parts(held_out: HeldOut, X: Any) -> str:
-    """Labels outside by fifths of the prediction, and of the columns behind a button that unfolds them."""
-    digits = decimals(held_out.y)
-    marks = {Judgement.TOO_NARROW: "✕ too many outside", Judgement.IN_DOUBT: "perhaps too many outside"}
-
-    def cells(part: Finding) -> tuple[str, str]:
-        return percent(part.miscoverage, 1), text(part.median_width, digits)
-
-    def shown(found: Sequence[Finding], caption: str, before: Sequence[Finding] = ()) -> str:
-        old: list[tuple[str, ...]] = [cells(part) for part in before] or [()] * len(found)
-        rows = [
-            (part.among, str(part.n_rows), *cells(part), *more, marks.get(part.judgement, ""))
-            for part, more in zip(found, old, strict=True)
-        ]
-        heads = ("rows where", "rows", "labels outside", "median width")
-        more_heads = ("outside before", "width before") if before else ()
-        return table((*heads, *more_heads, ""), rows[: 5 * ROWS_SHOWN], caption=caption)
-
+    """Coverage by fifths of the prediction, and by the columns behind a button that unfolds them."""
+    digits = decimals(held_out.y, held_out.intervals[CONFORMAL])
     by_prediction = coverage_by_parts(held_out, None, PART_LEVEL)
     by_column = coverage_by_parts(held_out, X, PART_LEVEL)[len(by_prediction) :]
-    before = [pair[0] for pair in before_and_after(held_out, PART_LEVEL)]
-    said = "“Before” is without the map of labels or the difficulty that was chosen."
-    said = said if before else "No map of labels and no difficulty was chosen: too few rows, or they would not pay."
     by_group = held_out.by_group([PART_LEVEL])
-    first = shown(by_group, "By group, at 90%") if by_group else ""
-    first += shown(by_prediction, "By fifths of the prediction, at 90%", before)
-    inputs = shown(by_column, "By each input, at 90%")
+    before = [pair[0] for pair in before_and_after(held_out, PART_LEVEL)]
+    said = "No target transformation and no difficulty model is used: too few rows, or no improvement."
+    if before:
+        said = "“Without” is without the target transformation or the difficulty model that is used."
+    first = _part_table(by_prediction, "By fifths of the prediction, at 90%", digits, before)
+    if by_group:
+        first = _part_table(by_group, "By group, at 90%", digits) + first
+    inputs = _part_table(by_column, "By each input, at 90%", digits)
     return f"<p>{said}</p>{first}<details><summary>By each input</summary>{inputs}</details>"
 
 
+def _part_table(found: Sequence[Finding], caption: str, digits: int, before: Sequence[Finding] = ()) -> str:
+    """Coverage and widths of subgroups, also without transformation and difficulty if ``before`` is given."""
+    marks = {Judgement.TOO_NARROW: "✕ too narrow", Judgement.IN_DOUBT: "perhaps too narrow"}
+    head = ["rows where", "rows", "coverage", "median width"]
+    if before:
+        head += ["coverage without", "width without"]
+    rows = []
+    for i, part in enumerate(found[: 5 * ROWS_SHOWN]):
+        cells = [part.among, str(part.n_rows)]
+        for each in (part, *before[i : i + 1]):
+            cells += [percent(each.coverage, 1), text(each.median_width, digits)]
+        rows.append([*cells, marks.get(part.judgement, "")])
+    return table((*head, ""), rows, caption=caption)
+
+
 def importance(held_out: HeldOut) -> str:
-    """Growth of the error when each column is shuffled, and how good predictions are."""
+    """Permutation importance of the inputs, and the error of predictions."""
     rows = [(name, f"{share:+.0%}".replace("-", "\N{MINUS SIGN}")) for name, share in held_out.importance.items()]
-    caption = "Error when an input is shuffled"
-    return f"<p>{held_out.error()}</p>{table(('input', 'growth of the error'), rows[:ROWS_SHOWN], caption=caption)}"
+    caption = "Permutation importance"
+    return f"<p>{held_out.error()}</p>{table(('input', 'increase in error'), rows[:ROWS_SHOWN], caption=caption)}"
 
 
 def model_table(model: Any) -> str:
-    """Settings and learnt values of the fitted model."""
+    """Parameters of the fitted model."""
     names = [str(name) for name in input_names(model)]
     facts = {
         "method": type(model).__name__,
         "kernel": kernel_in_words(model.kernel_, model.noise_variance_, names, model.scale_inputs),
         "mean function": model.mean_,
-        "settings": TUNING[getattr(model, "tuning_", model.tuning)],
-        "map of labels": "none" if model.target_transform_ is None else model.target_transform_.name.strip("'"),
-        "widths follow a difficulty": "no" if model.difficulty_ is None else "yes",
+        "hyperparameters": TUNING[getattr(model, "tuning_", model.tuning)],
+        "target transformation": "none" if model.target_transform_ is None else model.target_transform_.name.strip("'"),
+        "difficulty model": "no" if model.difficulty_ is None else "yes",
         "made by": f"conformal-gp {__version__}",
     }
     return table(("setting", "value"), facts.items(), caption="The model, fitted to all rows", kind="words")
