@@ -166,3 +166,9 @@ def test_without_skops_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "skops.io", None)
     with pytest.raises(ImportError, match=r"pip install 'conformal-gp\[io\]'"):
         save(fixed_model(), tmp_path / "m")
+
+
+def test_an_old_skops_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("skops.__version__", "0.11.0")
+    with pytest.raises(ImportError, match=r"need skops 0\.12 or later, got 0\.11\.0"):
+        save(fixed_model(), tmp_path / "m")

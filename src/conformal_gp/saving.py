@@ -26,6 +26,7 @@ __all__ = ["load", "save"]
 TRUSTED_PACKAGES = ("conformal_gp", "sklearn")
 TRUSTED_TYPES = frozenset({"numpy.dtype"})  # an attribute of imputers
 EXPECTED = "a ConformalGPRegressor, nor a scikit-learn pipeline, search or wrapper with one inside"
+FIRST_SKOPS = (0, 12)
 OLD_DOCUMENT = "model.json"  # in files of releases up to 0.2
 
 
@@ -154,8 +155,11 @@ def _is_trusted(name: str) -> bool:
 
 
 def _skops() -> Any:
+    """Import skops; versions before 0.12 do not refuse a forged method."""
     try:
         import skops.io
     except ImportError:
         raise ImportError("Saved models need skops: pip install 'conformal-gp[io]'.") from None
+    if tuple(map(int, skops.__version__.split(".")[:2])) < FIRST_SKOPS:
+        raise ImportError(f"Saved models need skops 0.12 or later, got {skops.__version__}: pip install -U skops.")
     return skops.io

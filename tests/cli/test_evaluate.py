@@ -73,18 +73,21 @@ def test_the_verdict_names_rows_with_too_narrow_intervals(command_line):
     assert {part["among"].split()[0] for part in document["too_narrow"]} <= {"x", "prediction"}
 
 
-def test_outliers_are_rows_that_intervals_miss(command_line):
+def test_outliers_are_rows_of_small_p_values(command_line):
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 3, 90)
     y = np.sin(2 * x) + 0.1 * rng.standard_normal(90)
     y[17] += 9.0
     pd.DataFrame({"x": x, "y": y}).to_csv("mistyped.csv", index=False)
     worst = command_line.json("evaluate", "mistyped.csv", "-t", "y", "-c", "90", *FAST, "--outliers")["outliers"]
-    assert worst[0]["row"] == 18
-    assert worst[0]["observed"] == pytest.approx(y[17])
-    assert worst[0]["upper"] < y[17]
+    (mistyped,) = [each for each in worst[:2] if each["row"] == 18]  # beside a row that was predicted from it
+    assert mistyped["observed"] == pytest.approx(y[17])
+    assert mistyped["upper"] < y[17]
+    p_values = [each["p_value"] for each in worst]
+    assert p_values == sorted(p_values)
+    assert p_values[0] < 0.1
     said = command_line("evaluate", "mistyped.csv", "-t", "y", "-c", "90", *FAST, "--outliers").stdout
-    assert "Rows whose y the interval misses most" in said
+    assert "Rows whose y is least expected, by p-value" in said
 
 
 def test_rows_in_order_of_time_are_looked_at_for_drift(command_line, monkeypatch):

@@ -162,7 +162,8 @@ def test_before_and_after_widths_follow_the_rows():
     widths = np.array([[float(row[k]) for k in (3, 5)] for row in found[1:]])
     assert widths[0, 0] < 0.5 * widths[0, 1]  # where labels are small
     assert "target transformation</th><td>log" in page
-    assert "No target transformation and no difficulty model is used" in build_report(X[:40], y[:40], model=fixed_model(), cv=2)
+    few = build_report(X[:40], y[:40], model=fixed_model(), cv=2)
+    assert "No target transformation and no difficulty model is used" in few
 
 
 @pytest.mark.parametrize("factor", [1e-9, 1e9])

@@ -34,7 +34,7 @@ def evaluate(
     folds: options.Folds = None,
     ordered: options.Ordered = False,
     outliers: Annotated[
-        bool, typer.Option("--outliers", help="List the rows that the intervals miss by the largest margin.")
+        bool, typer.Option("--outliers", help="List the held-out rows of the smallest p-values.")
     ] = False,
     *,
     choice: Model,
@@ -187,25 +187,22 @@ def _drift(training: Training, choice: Model, output: Output) -> str:
 
 
 def _outliers(held_out: HeldOut, training: Training) -> list[dict[str, Any]]:
-    """Held-out rows that intervals of the first level miss, those missed by most widths first."""
+    """Held-out rows of the smallest p-values; of equal ones, those farthest from the prediction first."""
     import numpy as np
 
+    prediction = held_out.prediction[CONFORMAL]
     lower, upper = held_out.intervals[CONFORMAL][:, :, 0].T
-    with np.errstate(invalid="ignore"):
-        distance = np.maximum(lower - held_out.y, held_out.y - upper) / (upper - lower)
-    distance = np.nan_to_num(distance, nan=-1.0)
-    order = np.argsort(-distance, kind="stable")
-    missed = [i for i in order if distance[i] > 0.0][:MOST_OUTLIERS]
+    order = np.lexsort([-np.abs(held_out.y - prediction), held_out.p_values])
     return [
         {
             "row": int(training.X.index[held_out.rows[i]]) + 1,
+            "p_value": float(held_out.p_values[i]),
             "observed": float(held_out.y[i]),
-            "predicted": float(held_out.prediction[CONFORMAL][i]),
+            "predicted": float(prediction[i]),
             "lower": float(lower[i]),
             "upper": float(upper[i]),
-            "widths_outside": float(distance[i]),
         }
-        for i in missed
+        for i in order[:MOST_OUTLIERS]
     ]
 
 
@@ -288,18 +285,24 @@ def _before_and_after(held_out: HeldOut) -> list[Any]:
 
 
 def _outlier_table(outliers: list[dict[str, Any]], target: str) -> list[Any]:
-    """Show the rows that intervals miss."""
+    """Show the rows of the smallest p-values."""
     from conformal_gp.evaluation.findings import number
 
     rows = [
-        (str(each["row"]), *(number(each[name], 6) for name in ("observed", "predicted", "lower", "upper")))
+        (
+            str(each["row"]),
+            number(each["p_value"], 2),
+            *(number(each[name], 6) for name in ("observed", "predicted", "lower", "upper")),
+        )
         for each in outliers
     ]
     if not rows:
         return []
     return [
         _table(
-            f"Rows whose {target} the interval misses most", ("row", "observed", "predicted", "lower", "upper"), rows
+            f"Rows whose {target} is least expected, by p-value",
+            ("row", "p-value", "observed", "predicted", "lower", "upper"),
+            rows,
         )
     ]
 

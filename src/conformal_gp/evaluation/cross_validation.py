@@ -59,6 +59,8 @@ class HeldOut:
     """Groups of the rows, (n,), if coverage is guaranteed within each."""
     before: Array | None = None
     """Intervals of the first method without target transformation and difficulty; None if it has neither."""
+    p_values: Array = field(default_factory=lambda: np.zeros(0))
+    """Conformal p-values of the true values under the first method, (n,); empty if it has none."""
 
     def one_set(self) -> str:
         """Describe the variability of coverage over training sets, in a sentence; empty if it is unknown."""
@@ -223,6 +225,9 @@ def cross_validate_intervals(
         n_calibration=n_calibration,
         groups=by_group,
         before=simple,
+        p_values=np.concatenate([extra.p_values for extra in extras])[order]
+        if extras[0].p_values.size
+        else np.zeros(0),
     )
 
 
@@ -240,6 +245,7 @@ class _Extras(NamedTuple):
     beyond: Mask
     simple: Array | None
     added_errors: Array
+    p_values: Array
 
 
 class _Fold(NamedTuple):
@@ -286,7 +292,19 @@ class _Fold(NamedTuple):
         added = np.zeros(0)
         if importance:
             added = self.test.size * _added_errors(fitted, new, self.y[self.test], random_state)
-        return _Extras(_calibration_rows(fitted), beyond, simple, added)
+        return _Extras(_calibration_rows(fitted), beyond, simple, added, self._p_values(fitted))
+
+    def _p_values(self, fitted: Any) -> Array:
+        """P-values of the true values of the test rows; 1 in groups without calibration rows."""
+        if not hasattr(fitted, "predict_p"):
+            return np.zeros(0)
+        seen = _seen(fitted, self.test.size, self._known_of(self.test))
+        rows = self.test[seen]
+        p_values = np.ones(self.test.size)
+        if rows.size:
+            new = _safe_indexing(self.X, rows)
+            p_values[seen] = fitted.predict_p(new, self.y[rows], **self._known_of(rows))
+        return p_values
 
     def _known_of(self, rows: Indices) -> dict[str, Any]:
         """Noise variances and groups of some rows, as far as the model takes them."""
@@ -339,14 +357,19 @@ def _shares(names: Iterable[str], added: Array, error: float) -> dict[str, float
 
 def _intervals(model: Any, X: Any, levels: list[float], options: dict[str, Any]) -> Array:
     """Intervals of test rows, infinite for those of groups that have no calibration rows."""
-    seen = np.ones(len(X), dtype=bool)
-    if "groups" in options:
-        seen = np.array([group in model._groups.labels for group in options["groups"]])
+    seen = _seen(model, len(X), options)
     ends = np.tile([[-np.inf], [np.inf]], (len(X), 1, len(levels)))
     if seen.any():
         own = {name: value[seen] if isinstance(value, np.ndarray) else value for name, value in options.items()}
         ends[seen] = model.predict_interval(_safe_indexing(X, np.flatnonzero(seen)), levels, **own)
     return ends
+
+
+def _seen(model: Any, n_rows: int, options: dict[str, Any]) -> Mask:
+    """Rows of groups that have calibration rows; all without groups."""
+    if "groups" not in options:
+        return np.ones(n_rows, dtype=bool)
+    return np.array([group in model._groups.labels for group in options["groups"]])
 
 
 def error_bars(mean: Array, std: Array, levels: Sequence[float]) -> Array:
