@@ -55,7 +55,7 @@ def main() -> None:
     X, y = load_auto_mpg(return_X_y=True)
     print(f"Auto-mpg: {y.size} cars, {X.shape[1]} inputs; ten-fold cross-validation", flush=True)
     process = ConformalGPRegressor(tuning="train", n_restarts=0, random_state=0)
-    plain = cross_validate_intervals({"same process": process}, X, y, LEVELS, plain="standard GP")
+    plain = cross_validate_intervals({"same process": process}, X, y, LEVELS, standard_gp="standard GP")
     ours = cross_validate_intervals({"conformal-gp": ConformalGPRegressor(random_state=0)}, X, y, LEVELS)
     mean = plain.prediction["standard GP"]
     intervals = {"standard GP": plain.intervals["standard GP"]} | ours.intervals

@@ -22,7 +22,7 @@ from conformal_gp.plotting import CoverageDisplay, IntervalDisplay
 X, y = load_cpu(return_X_y=True)
 levels = np.round(np.arange(0.50, 0.97, 0.01), 2)
 process = ConformalGPRegressor(tuning="train", n_restarts=0, random_state=0)
-plain = cross_validate_intervals({"same process": process}, X, y, levels, plain="standard GP")
+plain = cross_validate_intervals({"same process": process}, X, y, levels, standard_gp="standard GP")
 ours = cross_validate_intervals({"conformal": ConformalGPRegressor(random_state=0)}, X, y, levels)
 prediction = plain.prediction["standard GP"]
 intervals = {"standard GP": plain.intervals["standard GP"]} | ours.intervals

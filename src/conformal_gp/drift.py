@@ -112,7 +112,7 @@ def watch(model: ConformalGPRegressor, X: Any, y: ArrayLike, **options: Any) -> 
     >>> from conformal_gp import ConformalGPRegressor
     >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
     >>> print(watch(model, [[0.5], [1.5]], [0.6, 0.7], random_state=0))
-    The rows look exchangeable in their order: evidence against it reached 1.0 to 1; 100 to 1, which ...
+    No evidence of drift by the martingale test: it reached 1.0 to 1; 100 to 1, which ...
     """
     return Drift(online_p_values(model, X, y, **options))
 
@@ -164,8 +164,9 @@ class Drift(Display):
                 f"to 1 against exchangeability, which the guarantee needs."
             )
         return (
-            f"The rows look exchangeable in their order: evidence against it reached {10**self.maximum:.1f} to 1; "
-            f"{ALARM} to 1, which exchangeable rows reach with probability {1 / ALARM:.0%} at most, is an alarm."
+            f"No evidence of drift by the martingale test: it reached {10**self.maximum:.1f} to 1; {ALARM} to 1, which "
+            f"exchangeable rows reach with probability {1 / ALARM:.0%} at most, is an alarm. Slow or small changes may "
+            "stay below it."
         )
 
     def _draw(self, ax: Any) -> dict[str, str]:
