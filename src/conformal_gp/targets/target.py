@@ -107,7 +107,7 @@ class Target:
         z = self.origin + self.unit * ends
         with np.errstate(invalid="ignore"):
             again = (z - self.origin) / self.unit
-        outside = (again - ends) * np.sign(towards) < 0.0
+        outside = again < ends if towards > 0.0 else again > ends
         return np.where(outside & np.isfinite(z), np.nextafter(z, towards), z)
 
     def half_width(self, mean: Array, deviation: Array) -> Array:
