@@ -56,9 +56,9 @@ def test_regions_and_p_values_are_those_of_the_definition(gamma):
 @pytest.mark.parametrize(
     ("tuning_rows", "sentence"),
     [
-        (None, "Not valid in general: hyperparameters and mean function were learnt from the training rows"),
+        (None, "Not valid in general: hyperparameters and mean function were tuned on the calibration rows"),
         ([], "Valid: kernel and noise were fixed beforehand"),
-        pytest.param(np.arange(10), "Valid: .*10 tuning rows and the other 30 are calibration rows"),
+        pytest.param(np.arange(10), "Valid: .*10 tuning rows, and the other 30 are calibration rows"),
     ],
 )
 def test_what_is_guaranteed(tuning_rows, sentence):
@@ -72,7 +72,7 @@ def test_what_is_guaranteed(tuning_rows, sentence):
     [
         ({"mean": [1.0, 2.0]}, r"mean must be a finite number, got \[1\.0, 2\.0\]; of a function m, give y - m\(X\)"),
         ({"mean": np.nan}, "mean must be a finite number"),
-        ({"tuning_rows": 5}, "design must be a list of row numbers"),
+        ({"tuning_rows": 5}, "tuning_rows must be a list of row numbers"),
         ({"noise_variance": -1.0}, "noise_variance"),
         ({"noise_variance": None}, "noise_variance must be a number"),
         ({"gamma": 0.5}, "gamma"),
@@ -102,7 +102,7 @@ def test_sklearn(normalize_y, white):
     assert model.guarantee_.startswith("Not valid in general: ")
 
 
-def test_sklearn_with_design_rows_and_names():
+def test_sklearn_with_tuning_rows_and_names():
     frame, names = (pd.DataFrame(rows, columns=["a", "b"]) for rows in (X, NEW))
     learnt = GaussianProcessRegressor(KERNEL + WhiteKernel(0.1)).fit(frame[:20], Y[:20])
     gpr = GaussianProcessRegressor(learnt.kernel_, optimizer=None).fit(frame, Y)
@@ -123,7 +123,7 @@ def test_sklearn_that_is_refused():
         from_sklearn(clone(rows).fit(X, np.column_stack([Y, Y])))
     with pytest.raises(ValueError, match="an alpha for each row"):
         from_sklearn(clone(rows).set_params(alpha=np.linspace(0.1, 0.2, 40)).fit(X, Y))
-    with pytest.raises(ValueError, match="design must be None with normalize_y=True"):
+    with pytest.raises(ValueError, match="tuning_rows must be None with normalize_y=True"):
         from_sklearn(clone(rows).set_params(alpha=0.1, normalize_y=True).fit(X, Y), tuning_rows=[1])
 
 

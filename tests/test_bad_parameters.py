@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF, CompoundKernel, Kernel, WhiteKernel
 
 from cases import INF, fixed_model, make_data
-from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+from conformal_gp import ConformalGPRegressor
 
 X, Y = make_data(1, 30)
 PAIR = CompoundKernel([RBF(1.0), RBF(2.0)])
@@ -46,12 +46,13 @@ def test_levels(level):
         ("gamma", 0.5, "in the range [1"),
         ("gamma", np.nan, "in the range [1"),
         ("gamma", "2", "in the range [1"),
-        ("kernel", "rbf", "matern52"),
+        ("kernel", "linear", "matern52"),
         ("kernel", None, "matern52"),
         ("kernel", RBF, "matern52"),
         ("mean", "quadratic", "linear"),
         ("target_transform", "cube", "yeo-johnson"),
-        ("unseen_categories", "ignore", "zeros"),
+        ("low_rank", -1, "auto"),
+        ("gamma", [1.0, 2.0], "in the range [1"),
         ("tuning", "bag", "integrated"),
         ("noise_variance", -1e-9, "[0"),
         ("noise_variance", INF, "[0"),
@@ -86,10 +87,7 @@ WRONG = {
     ),
     "dimensions": ({"kernel": THREE, "tuning": "holdout"}, DIMENSIONS),
     "dimensions, integrated": ({"kernel": THREE, "tuning": "integrated"}, DIMENSIONS),
-    "share": (
-        {"tuning_rows": 0.99, "tuning": "holdout"},
-        "design must leave rows to rank: got 30 of n_samples=30 rows.",
-    ),
+    "too many": ({"tuning_rows": 30, "tuning": "holdout"}, "tuning_rows must leave calibration rows: got 30 of n_samples=30 rows."),
     "length scale": (
         {"kernel": RBF(-1.0), "tuning": "holdout"},
         "kernel RBF(length_scale=-1): length_scale must be positive and finite, got -1.0.",
@@ -179,7 +177,7 @@ MODELS = {
     "fixed": ConformalGPRegressor(1.0 * RBF(1.0), tuning="fixed", noise_variance=0.1, scale_inputs=False),
     "holdout": ConformalGPRegressor(1.0 * RBF(1.0), tuning="holdout", n_restarts=0, scale_inputs=False),
     "integrated": ConformalGPRegressor(1.0 * RBF(1.0), tuning="integrated", scale_inputs=False),
-    "sparse": SparseConformalGPRegressor(1.0 * RBF(1.0), n_inducing=5, n_restarts=0, scale_inputs=False),
+    "low rank": ConformalGPRegressor(1.0 * RBF(1.0), low_rank=5, n_restarts=0, scale_inputs=False),
 }
 
 
@@ -214,5 +212,5 @@ def test_what_a_fit_leaves_can_be_changed_without_harm(name):
 
 
 def test_arguments_of_the_low_rank_model():
-    with pytest.raises(ValueError, match=re.escape("inducing has masked entries (1)")):
-        SparseConformalGPRegressor(inducing=np.ma.masked_equal(X, X[3, 1])).fit(X, Y)
+    with pytest.raises(ValueError, match=re.escape("low_rank has masked entries (1)")):
+        ConformalGPRegressor(low_rank=np.ma.masked_equal(X, X[3, 1])).fit(X, Y)

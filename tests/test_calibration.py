@@ -12,18 +12,16 @@ from sklearn.preprocessing import FunctionTransformer
 
 import bags
 from cases import fixed_model
-from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor, io, pipeline
+from conformal_gp import ConformalGPRegressor, pipeline, saving
+from conformal_gp.large import rows
 
-WARPED = {"target_transform": "sqrt", "y_bounds": (0.0, None)}
+TRANSFORMED = {"target_transform": "sqrt", "y_bounds": (0.0, None)}
 MODELS = {
-    "integrated": (ConformalGPRegressor, {"tuning": "integrated"}),
-    "fixed, warped": (ConformalGPRegressor, {"noise_variance": 0.1, **bags.FIXED, **WARPED}),
-    "split, difficulty": (ConformalGPRegressor, {"difficulty": KNeighborsRegressor(3), **WARPED, **bags.HOLDOUT}),
-    "low rank": (SparseConformalGPRegressor, bags.SPARSE),
-    "low rank, difficulty": (
-        SparseConformalGPRegressor,
-        {"difficulty": KNeighborsRegressor(3), **bags.SPARSE, **WARPED},
-    ),
+    "integrated": {"tuning": "integrated"},
+    "fixed, transformed": {"noise_variance": 0.1, **bags.FIXED, **TRANSFORMED},
+    "holdout, difficulty": {"difficulty": KNeighborsRegressor(3), **TRANSFORMED, **bags.HOLDOUT},
+    "low rank": bags.LOW_RANK,
+    "low rank, difficulty": {"difficulty": KNeighborsRegressor(3), **bags.LOW_RANK, **TRANSFORMED},
 }
 CASES = [(name, gamma) for name in MODELS for gamma in ([2.0] if name == "integrated" else [1.0, 1.5, 2.0, np.inf])]
 pytestmark = pytest.mark.filterwarnings("ignore:likelihood_ratio leaves:UserWarning", "ignore:quantile=:UserWarning")
@@ -35,10 +33,9 @@ def data(seed, n):
 
 
 def fitted(name, X, y, groups=None, **more):
-    regressor, options = MODELS[name]
     tuning_rows = {} if name.startswith(("integrated", "fixed")) else {"tuning_rows": np.arange(9)}
     with warnings.catch_warnings(action="ignore"):
-        return regressor(**options | tuning_rows | more).fit(X, y, groups=groups)
+        return ConformalGPRegressor(**MODELS[name] | tuning_rows | more).fit(X, y, groups=groups)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -185,22 +182,21 @@ def test_a_column_a_function_and_labels_are_the_same_groups(frame, tmp_path):
     assert list(model.feature_names_in_) == ["x", "z"]
     model.predict(frame[:5])
     np.testing.assert_array_equal(model.predict_interval(frame[:5], 0.8), expected)
-    io.save(model, tmp_path / "model")
-    np.testing.assert_array_equal(io.load(tmp_path / "model").predict_interval(frame[:5], 0.8), expected)
+    saving.save(model, tmp_path / "model")
+    np.testing.assert_array_equal(saving.load(tmp_path / "model").predict_interval(frame[:5], 0.8), expected)
     np.testing.assert_array_equal(model.predict_interval(numbers[:5], 0.8, groups=list(frame["site"][:5])), expected)
     category = FRAME.astype({"site": "category"})
-    assert simple(X=category, groups="site")._n_inputs == 3  # an input too
+    assert simple(X=category, groups="site")._encoding.n_inputs == 3  # an input too
     assert simple(X=numbers, groups=lambda X: X["z"] > 1).predict_interval(numbers[:3], 0.8).shape == (3, 2)
     ratio = simple(X=numbers).predict_p(numbers[:3], LABELS[:3], likelihood_ratio=lambda X: np.asarray(X["x"]) + 1.0)
     pair = FRAME["x"].to_numpy() + 1.0, FRAME["x"].to_numpy()[:3] + 1.0
     np.testing.assert_array_equal(simple(X=numbers).predict_p(numbers[:3], LABELS[:3], likelihood_ratio=pair), ratio)
 
 
-def test_low_rank_models_take_functions_of_blocks():
+def test_low_rank_models_take_functions_of_blocks(monkeypatch):
+    monkeypatch.setattr(rows, "BLOCK_ROWS", 30)
     X, y = data(3, 200)
-    model = SparseConformalGPRegressor(n_inducing=20, tuning_rows=50, block_rows=30, n_restarts=0, random_state=0).fit(
-        X, y
-    )
+    model = ConformalGPRegressor(low_rank=20, tuning_rows=50, n_restarts=0, random_state=0).fit(X, y)
 
     def ratio(X):
         return np.exp(X[:, 0])
@@ -223,15 +219,12 @@ def test_pipelines_pass_them_on():
 
 def test_what_there_are_too_few_rows_for_is_infinite_and_said():
     X, groups = FRAME[["x", "z"]].to_numpy(), np.r_[["few"] * 8, ["many"] * 52]
-    model = simple(X=X, groups=groups, unseen_groups="all")
-    with pytest.warns(UserWarning, match=r"confidence_level=0.9 needs at least 9 rows to rank, group 'few' has 8"):
+    model = simple(X=X, groups=groups)
+    with pytest.warns(UserWarning, match=r"confidence_level=0.9 needs at least 9 calibration rows, group 'few' has 8"):
         ends = model.predict_interval(X[:2], 0.9, groups=["many", "few"])
     assert np.isfinite(ends).tolist() == [[True, True], [False, False]]
-    with pytest.warns(UserWarning, match="1 of 2 rows are of groups that fit did not see; they are ranked among all"):
-        found = model.predict_interval(X[:2], 0.9, groups=["new", "many"])
-    np.testing.assert_array_equal(found[0], simple(X=X).predict_interval(X[:1], 0.9)[0])
     assert "2 groups" not in model.guarantee_  # inputs scaled: not valid in general
-    assert fitted("integrated", X, LABELS, groups).guarantee_.endswith("That holds in each of 2 groups by itself.")
+    assert fitted("integrated", X, LABELS, groups).guarantee_.endswith("That holds in each of 2 groups separately.")
     with warnings.catch_warnings(action="error"):  # 8 rows are enough for a row of less weight
         less = np.ones(60), np.array([0.1])
         assert np.isfinite(model.predict_interval(X[:1], 0.9, groups=["few"], likelihood_ratio=less)).all()
@@ -242,7 +235,7 @@ def test_what_there_are_too_few_rows_for_is_infinite_and_said():
     with pytest.warns(UserWarning, match=r"leaves 3.0 effective rows of the 60 calibration rows of the model"):
         simple(X=X).predict_p(X[:2], LABELS[:2], likelihood_ratio=(np.arange(60) < 3, np.ones(2)))
     assert model.effective_rows((np.arange(60) < 20, None)) == {"few": 8.0, "many": 12.0}
-    not_calibration = fitted("split, difficulty", *data(1, 20), np.r_[np.zeros(9), np.ones(11)])  # tuning rows only
+    not_calibration = fitted("holdout, difficulty", *data(1, 20), np.r_[np.zeros(9), np.ones(11)])  # tuning rows only
     assert not_calibration.predict_p(*data(2, 3), groups=[0, 0, 1])[:2].tolist() == [1.0, 1.0]
     nowhere = model.predict_p(X[:1], LABELS[:1], groups=["few"], likelihood_ratio=(groups == "many", [0.0]))
     assert nowhere.tolist() == [1.0]
@@ -263,8 +256,7 @@ def predict(X=FRAME[["x", "z"]], **how):
         ({"groups": np.ones((60, 2))}, None, "groups must hold one label for each row"),
         ({"groups": [["a"]] * 60}, None, r"groups must hold one label for each row, got \['a'\] in row 0"),
         ({"groups": 3}, None, "groups must hold one label for each row, got 3"),
-        ({"groups": ["a"] * 60, "unseen_groups": "none"}, None, "unseen_groups must be 'error' or 'all', got 'none'"),
-        ({}, predict(groups=["a"] * 60), "groups of other rows are taken if fit was given those"),
+        ({}, predict(groups=["a"] * 60), "groups was given, but fit was called without groups"),
         ({"groups": ["a"] * 60}, predict(), "groups is needed, one for each row"),
         ({"groups": ["a"] * 60}, predict(groups=["a"]), "groups must hold one label for each of the 60 rows, got 1"),
         ({"groups": ["a"] * 60}, predict(groups=["a", "b"] * 30), "a group that fit did not see, 'b' in row 1; it saw"),

@@ -9,16 +9,16 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 import oracle
 from cases import GAMMAS, INF, MEANS, fixed_model, make_basis, make_data
-from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+from conformal_gp import ConformalGPRegressor
 from signed_oracle import check_against_lines
 
 KERNEL = ConstantKernel(1.5) * Matern(0.9, nu=1.5)
-DESIGN = np.arange(12)
+TUNING = np.arange(12)
 EXACT = {
-    "holdout": ConformalGPRegressor(tuning="holdout", tuning_rows=DESIGN, n_restarts=0),
+    "holdout": ConformalGPRegressor(tuning="holdout", tuning_rows=TUNING, n_restarts=0),
     "fixed": ConformalGPRegressor(tuning="fixed", noise_variance=0.1, scale_inputs=False),
     "fixed, gamma inf": ConformalGPRegressor(tuning="fixed", noise_variance=0.1, scale_inputs=False, gamma=INF),
-    "low rank": SparseConformalGPRegressor(tuning_rows=DESIGN, n_inducing=6, n_restarts=0, random_state=0),
+    "low rank": ConformalGPRegressor(tuning_rows=TUNING, low_rank=6, n_restarts=0, random_state=0),
 }
 
 
@@ -115,7 +115,7 @@ def test_units_of_labels_do_not_matter(name, factor):
 def test_bounds_are_where_the_distribution_function_says(name):
     X, y = skewed(3, 50)
     model = EXACT[name].fit(X, y)
-    n = model._predictor.n_calibration
+    n = model._answers.n_calibration
     X_new, _ = skewed(4, 5)
     k = int(np.floor(0.25 * (n + 1) + 1e-9))
     for side, sign in (("upper", 1.0), ("lower", -1.0)):

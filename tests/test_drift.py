@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 import bags
 from cases import fixed_model, make_data
-from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor, drift
+from conformal_gp import ConformalGPRegressor, drift
 
 X, Y = make_data(5, 120)
 HOLDOUT = {"tuning": "holdout", "n_restarts": 0, "random_state": 0}
@@ -52,9 +52,9 @@ MODELS = {
     "gamma 1": ConformalGPRegressor(gamma=1.0, mean="linear", **HOLDOUT),
     "gamma inf": ConformalGPRegressor(gamma=np.inf, **HOLDOUT),
     "difficulty": ConformalGPRegressor(difficulty=KNeighborsRegressor(5), **HOLDOUT),
-    "warp, bounds": ConformalGPRegressor(target_transform="log", y_bounds=(0.0, None), **HOLDOUT),
+    "transformation, bounds": ConformalGPRegressor(target_transform="log", y_bounds=(0.0, None), **HOLDOUT),
     "next to no noise": fixed_model(noise_variance=1e-7),
-    "low rank": SparseConformalGPRegressor(n_inducing=9, n_restarts=0, random_state=0),
+    "low rank": ConformalGPRegressor(low_rank=9, n_restarts=0, random_state=0),
 }
 # A mean direction that the first rows do not determine; equal rows; labels that are large beside their differences.
 ROWS = {
@@ -69,10 +69,10 @@ ROWS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_p_values_are_those_of_one_row_after_the_other(name, rows):
     inputs, labels = ROWS[rows]
-    labels = np.exp(0.3 * (labels - labels.min())) if "target_transform" in name else labels
+    labels = np.exp(0.3 * (labels - labels.min())) if "transformation" in name else labels
     model = MODELS[name].fit(inputs[:70], labels[:70])
     before = dict(vars(model))
-    n = 75 if "list" in name else 85
+    n = 85
     found = drift.online_p_values(model, inputs[70:n], labels[70:n], random_state=3)
     assert vars(model) == before
     ties = np.random.RandomState(3)
@@ -93,7 +93,7 @@ def test_rows_of_groups_are_ranked_among_rows_of_their_group():
         if i == 80:
             assert found[10] == own
         else:
-            counts = model._calibration_rows(row[0], None, groups[i : i + 1], None)
+            counts = model._test_rows(row[0], None, groups[i : i + 1], None)
             assert found[i - 70] == counts.shares(row[1], np.array([own]))[0]
         model.partial_fit(*row, groups=groups[i : i + 1])
 
@@ -104,7 +104,7 @@ def test_known_noise_and_errors():
     p = drift.online_p_values(model, X[70:], Y[70:], noise[70:], random_state=0)
     at_first = model.predict_p(X[70:71], Y[70:71], smoothing=True, random_state=0, y_variance=noise[70:71])
     assert p[0] == pytest.approx(at_first[0])
-    with pytest.raises(ValueError, match="noise_variance is needed"):
+    with pytest.raises(ValueError, match="y_variance is needed"):
         drift.watch(model, X, Y)
     with pytest.raises(NotFittedError):
         drift.watch(ConformalGPRegressor(), X, Y)

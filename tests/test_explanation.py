@@ -4,32 +4,32 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conformal_gp.tuning import choices
-from low_rank import dense_lowrank
 from scipy.stats import norm
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 from sklearn.neighbors import KNeighborsRegressor
 
 import conformal_gp.explanation
+import dense_lowrank
 import odd_regions
 import oracle
 from cases import fixed_model, make_basis, make_data
-from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+from conformal_gp import ConformalGPRegressor
+from conformal_gp.conformal.lines import Spread
 from conformal_gp.gp.inputs import Rows
-from conformal_gp.targets.difficulty import Spread
+from conformal_gp.models import choices
 
 LEVEL, N_NEW = Fraction(4, 5), 7
-DESIGN = {"tuning_rows": np.arange(25), "random_state": 0, "n_restarts": 0, "target_transform": None}
+TUNING = {"tuning_rows": np.arange(25), "random_state": 0, "n_restarts": 0, "target_transform": None}
 WHITE = ConstantKernel(2.0) * RBF(0.7) + WhiteKernel(0.05) + DotProduct()
 MODELS = {
     "fixed": fixed_model(mean="constant"),
     "gamma inf": fixed_model(gamma=np.inf, noise_variance=0.01),
     "white noise, gamma 3": fixed_model(WHITE, gamma=3.0),
     "known noise": fixed_model(noise_variance=0.01),
-    "holdout, difficulty": ConformalGPRegressor(tuning="holdout", difficulty=KNeighborsRegressor(5), **DESIGN),
-    "holdout, location": ConformalGPRegressor(tuning="holdout", **DESIGN),
-    "low rank": SparseConformalGPRegressor("se", n_inducing=8, difficulty=KNeighborsRegressor(5), **DESIGN),
+    "holdout, difficulty": ConformalGPRegressor(tuning="holdout", difficulty=KNeighborsRegressor(5), **TUNING),
+    "holdout, location": ConformalGPRegressor(tuning="holdout", **TUNING),
+    "low rank": ConformalGPRegressor("se", low_rank=8, difficulty=KNeighborsRegressor(5), **TUNING),
 }
 
 
@@ -37,7 +37,7 @@ class Dense:
     """A fitted model by dense inverses over training rows and test row; what the model learnt is taken from it."""
 
     def __init__(self, model, X, known):
-        self.model, self.process, self.known = model, model._predictor.process, known
+        self.model, self.process, self.known = model, model._answers.inner, known
         self.X = self.process.inputs.new(Rows(X)).X
         self.calibration = np.delete(np.arange(len(self.X)), model.tuning_rows_)
         self.c, self.g = self.spread(X)
@@ -47,8 +47,8 @@ class Dense:
         return Spread.usual(len(X)) if self.process.difficulty is None else self.process.difficulty(Rows(X))
 
     def precision(self, X, kernel, noise, known):
-        if isinstance(self.model, SparseConformalGPRegressor):
-            A = dense_lowrank.covariance(kernel, noise, self.model.inducing_, X, "fitc")
+        if self.model.inducing_ is not None:
+            A = dense_lowrank.covariance(kernel, noise, self.model.inducing_, X)
         else:
             A = kernel(X) + np.diag(noise + known)
         return dense_lowrank.inverse(A, make_basis(self.model.mean_, X))
@@ -66,14 +66,14 @@ class Dense:
 def case(request):
     X, y = make_data(3, 64)
     known = np.where(X[:, 0] > 0, 0.5, 0.1) if request.param == "known noise" else None
-    options = {} if known is None else {"noise_variance": known[:-N_NEW]}
+    options = {} if known is None else {"y_variance": known[:-N_NEW]}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choices, "_gain", lambda *scores: 1.0)  # a difficulty wherever one is asked for
         patch.setattr(choices, "ROWS_FOR_DIFFICULTY", 20)
         model = MODELS[request.param].fit(X[:-N_NEW], y[:-N_NEW], **options)
     if "location" in request.param:
-        assert np.abs(model._predictor.process._calibration_spread.location).min() > 1e-3
-    options = {} if known is None else {"noise_variance": known[-N_NEW:]}
+        assert np.abs(model._answers.inner._spread.location).min() > 1e-3
+    options = {} if known is None else {"y_variance": known[-N_NEW:]}
     new = 1.2 * X[-N_NEW:]
     found = model.explain_interval(new, float(LEVEL), **options)
     np.testing.assert_array_equal(found.interval, model.predict_interval(new, float(LEVEL), **options))
@@ -177,11 +177,7 @@ def test_labels_that_are_transformed_cut_or_shifted(shift):
     X, y = make_data(2, 60)
     options = {"mean": "constant", "noise_variance": 0.2}
     plain = fixed_model(**options).fit(X[:50], y[:50]).explain_interval(X[50:], 0.9)
-    warped = (
-        fixed_model(target_transform=(np.log, np.exp), **options)
-        .fit(X[:50], np.exp(y[:50]))
-        .explain_interval(X[50:], 0.9)
-    )
+    warped = fixed_model(target_transform=(np.log, np.exp), **options).fit(X[:50], np.exp(y[:50])).explain_interval(X[50:], 0.9)
     np.testing.assert_allclose(warped.interval, np.exp(plain.interval), rtol=1e-8)
     cut = fixed_model(y_bounds=(y.min() + shift, None), **options).fit(X[:50], y[:50] + shift)
     cut = cut.explain_interval(X[50:], 0.9)
@@ -202,9 +198,7 @@ def test_ends_at_learnt_bounds(outside):
     X, y = make_data(2, 80)
     y = np.exp(y - 1)
     y[60 : 60 + outside] = -1.0
-    model = ConformalGPRegressor(
-        tuning="holdout", tuning_rows=np.arange(50), n_restarts=0, target_transform=None, difficulty=None
-    )
+    model = ConformalGPRegressor(tuning="holdout", tuning_rows=np.arange(50), n_restarts=0, target_transform=None, difficulty=None)
     model.fit(X[:70], y[:70])
     assert model.y_bounds_ == (0.0, np.inf)
     found = model.explain_interval(X[70:], 0.8)
@@ -216,7 +210,7 @@ def test_ends_at_learnt_bounds(outside):
     for i, number in enumerate(found.row[:, 1]):  # moved a little, a label makes this row's score pass the test row's
         end, one = found.interval[i, 1], np.zeros(70)
         one[number] = 1.0
-        counts = model._predictor.counts(Rows(X[[70 + i]]), np.array([end]), False, one[50:])
+        counts = model._answers.counts(Rows(X[[70 + i]]), np.array([end]), False, one[50:])
         assert np.subtract(*counts) == 1.0
 
 

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conformal_gp import ConformalGPRegressor, ExtrapolationWarning, SparseConformalGPRegressor
+from conformal_gp import ConformalGPRegressor, ExtrapolationWarning
 
 FRAME = pd.DataFrame({"a": np.linspace(0, 10, 30), "b": np.arange(30) % 4 * 1.0, "same": 2.0})
 LABELS = np.sin(FRAME["a"])
 MODELS = [
     ConformalGPRegressor("se", tuning="holdout", random_state=0),
-    SparseConformalGPRegressor("se", tuning_rows=10, n_inducing=5, random_state=0),
+    ConformalGPRegressor("se", tuning_rows=10, low_rank=5, random_state=0),
 ]
 
 

@@ -5,14 +5,14 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from conformal_gp.tuning import methods
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from sklearn.neighbors import KNeighborsRegressor
 
 from cases import ArcSine, make_data
-from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor, io
+from conformal_gp import ConformalGPRegressor, saving
 from conformal_gp.adapters import from_process
 from conformal_gp.gp.posterior import Posterior
+from conformal_gp.models import tuned, tuning
 
 X, Y = make_data(3, 90)
 X_NEW = make_data(4, 12)[0]
@@ -21,7 +21,7 @@ DESIGN = np.arange(0, 50, 2)
 NOISE = np.random.default_rng(0).uniform(0.1, 0.4, 90)
 FIXED = {"tuning": "fixed", "scale_inputs": False, "noise_variance": 0.2, "mean": "constant"}
 HOLDOUT = {"tuning": "holdout", "tuning_rows": DESIGN, "n_restarts": 0, "random_state": 0, "mean": "constant"}
-LOW_RANK = {"class": SparseConformalGPRegressor, **HOLDOUT, "n_inducing": 12}
+LOW_RANK = {**HOLDOUT, "low_rank": 12}
 MODELS = {
     "fixed": FIXED,
     "fixed, linear mean": {**FIXED, "mean": "linear"},
@@ -40,8 +40,7 @@ MODELS = {
 
 
 def new(name, **options):
-    options = {**MODELS[name], **options}
-    return options.pop("class", ConformalGPRegressor)(**options)
+    return ConformalGPRegressor(**{**MODELS[name], **options})
 
 
 def assert_same(later, whole, X_new=X_NEW, **noise):
@@ -55,7 +54,7 @@ def assert_same(later, whole, X_new=X_NEW, **noise):
     for name in ("y_bounds_", "mean_coef_", "log_marginal_likelihood_", "input_range_"):
         np.testing.assert_allclose(getattr(later, name), getattr(whole, name), rtol=1e-9, atol=1e-9)
     assert later.guarantee_ == whole.guarantee_
-    assert later._predictor.n_calibration == whole._predictor.n_calibration
+    assert later._answers.n_calibration == whole._answers.n_calibration
 
 
 @pytest.mark.parametrize("parts", [[FIRST], [FIRST, 61, 62, 80]], ids=["at once", "in parts"])
@@ -67,27 +66,27 @@ def test_rows_that_come_later_give_what_a_fit_to_all_rows_gives(name, parts):
             later.predict_interval(X_NEW, 0.5)  # what was made for predictions is extended too
         later.partial_fit(X[start:stop], Y[start:stop])
     assert_same(later, new(name).fit(X, Y))
-    again = pickle.loads(pickle.dumps(later)) if "user" in name else io.loads(io.dumps(later))
+    again = pickle.loads(pickle.dumps(later)) if "user" in name else saving.loads(saving.dumps(later))
     assert_same(again.partial_fit(X_NEW, X_NEW[:, 0]), later.partial_fit(X_NEW, X_NEW[:, 0]))
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e5])
 @pytest.mark.parametrize("name", ["holdout", "low rank"])
-def test_known_noise_warps_frames_and_offsets(name, offset):
+def test_known_noise_transformations_frames_and_offsets(name, offset):
     """Labels that are large beside their differences are measured from one of them, which later rows may change."""
     labels = np.exp(0.5 * Y) + offset
     frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(np.where(X[:, 1] > 0, "a", "b"))})
     for options, rows, noise in (({"target_transform": "log"}, frame, None), ({"target_transform": None}, X, NOISE)):
-        given = {} if noise is None else {"noise_variance": noise[:FIRST]}
+        given = {} if noise is None else {"y_variance": noise[:FIRST]}
         more, whole = (
-            {} if noise is None else {"noise_variance": noise[part]} for part in (slice(FIRST, 90), slice(90))
+            {} if noise is None else {"y_variance": noise[part]} for part in (slice(FIRST, 90), slice(90))
         )
         later = (
             new(name, **options)
             .fit(rows[:FIRST], labels[:FIRST], **given)
             .partial_fit(rows[FIRST:], labels[FIRST:], **more)
         )
-        test = {} if noise is None else {"noise_variance": NOISE[:12]}
+        test = {} if noise is None else {"y_variance": NOISE[:12]}
         assert_same(later, new(name, **options).fit(rows, labels, **whole), rows[:12], **test)
 
 
@@ -101,7 +100,7 @@ def test_many_rows_of_the_default_model_are_low_rank_and_take_more(monkeypatch):
     monkeypatch.setattr("conformal_gp.regressor.ROWS_FOR_EXACT", 50)
     options = {**HOLDOUT, "tuning": "auto"}
     later = ConformalGPRegressor(**options).fit(X[:FIRST], Y[:FIRST]).partial_fit(X[FIRST:], Y[FIRST:])
-    assert type(later._result).__name__ == "LowRankModel"
+    assert later.inducing_ is not None
     assert_same(later, ConformalGPRegressor(**options).fit(X, Y))
 
 
@@ -109,8 +108,8 @@ def test_nothing_is_factorised_or_learnt_again(monkeypatch):
     model = new("holdout, difficulty").fit(X[:FIRST], Y[:FIRST])
     hyperparameters = model.kernel_, model.noise_variance_, model.difficulty_
     monkeypatch.setattr(Posterior, "_factorised", None)
-    monkeypatch.setattr(methods, "learn_with_warp", None)
-    monkeypatch.setattr(methods.OneModel, "_difficulty", None)
+    monkeypatch.setattr(tuning, "learn_with_transform", None)
+    monkeypatch.setattr(tuned, "_difficulty_of", None)
     model.partial_fit(X[FIRST:], Y[FIRST:])
     assert (model.kernel_, model.noise_variance_, model.difficulty_) == hyperparameters
     assert "the other 65 are calibration rows" in model.guarantee_
@@ -118,7 +117,7 @@ def test_nothing_is_factorised_or_learnt_again(monkeypatch):
 
 def test_a_process_that_was_learnt_from_its_rows_does_not_become_exact():
     model = from_process(RBF(1.0), X[:FIRST], Y[:FIRST], noise_variance=0.1).partial_fit(X[FIRST:], Y[FIRST:])
-    assert model.guarantee_ == methods.TRAIN_GUARANTEE
+    assert model.guarantee_ == tuning.TRAIN_GUARANTEE
 
 
 def test_a_model_that_is_not_fitted_is_fitted():
@@ -133,7 +132,7 @@ BAD_ROWS = {
     "no number": ((X, np.where(Y > 1, np.inf, Y)), r"y contains infinity \(inf\) in row"),
     "outside bounds": ((X[:2], [1.0, 99.0]), r"y has 99 in row 1, outside y_bounds"),
     "outside the domain": ((X[:2], [1.0, -1.0]), "y has -1 in row 1, and target_transform='log' takes labels above 0"),
-    "noise": ((X, Y, NOISE), "noise_variance of other rows is taken if fit was given"),
+    "noise": ((X, Y, NOISE), "y_variance was given, but fit was called without it"),
 }
 
 
@@ -159,7 +158,7 @@ def test_what_takes_no_later_rows_says_what_to_do(tmp_path):
     with pytest.raises(ValueError, match="call fit with a collection of all rows, or begin with arrays in memory"):
         model.partial_fit(X, Y)
     knows = new("holdout").fit(X, Y, NOISE)
-    with pytest.raises(ValueError, match="noise_variance is needed, one for each test row and each later row"):
+    with pytest.raises(ValueError, match="y_variance is needed, one for each row"):
         knows.partial_fit(X, Y)
     frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(np.where(X[:, 1] > 0, "a", "b"))})
     model = new("holdout").fit(frame, Y)
@@ -204,7 +203,7 @@ def test_later_rows_have_groups_and_may_bring_new_ones(name, rule):
     )
     with pytest.raises(ValueError, match="groups is needed" if rule is None else "groups must hold one label"):
         later.partial_fit(rows[more], Y[more], groups=None if rule is None else ["a"])
-    with pytest.raises(ValueError, match="groups of other rows are taken if fit was given those"):
+    with pytest.raises(ValueError, match="groups was given, but fit was called without groups"):
         new(name).fit(X, Y).partial_fit(X, Y, groups=kind)
 
 

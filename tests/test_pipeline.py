@@ -179,8 +179,8 @@ def test_searches_and_cross_validation_take_scorers_and_known_noise():
     scoring = {"score": interval_scorer(0.8), "coverage": coverage_scorer(0.8), "width": width_scorer(0.8)}
     grid = {"conformalgpregressor__noise_variance": [0.1, 100.0]}
     with config_context(enable_metadata_routing=True):
-        pipe = make_pipeline(FunctionTransformer(half), fixed_model().set_fit_request(noise_variance=True))
-        found = cross_validate(pipe, X, Y, scoring=scoring, cv=folds, params={"noise_variance": noise})
+        pipe = make_pipeline(FunctionTransformer(half), fixed_model().set_fit_request(y_variance=True))
+        found = cross_validate(pipe, X, Y, scoring=scoring, cv=folds, params={"y_variance": noise})
         search = GridSearchCV(pipe, grid, scoring=interval_scorer(0.8), cv=folds).fit(X, Y, y_variance=noise)
     for place, (train, test) in enumerate(folds.split(X)):
         model = fixed_model().fit(half(X[train]), Y[train], y_variance=noise[train])

@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from cases import make_data
-from conformal_gp import ConformalGPRegressor, NeuralNetwork, SparseConformalGPRegressor
+from conformal_gp import ConformalGPRegressor, NeuralNetwork
 from conformal_gp.pipeline import predict_interval
 from conformal_gp.saving import dumps, loads
 
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:tuning='train'")
 
 def unfitted(way, **parameters):
     if way == "low rank":
-        return SparseConformalGPRegressor(n_inducing=20, n_restarts=0, random_state=0, **parameters)
+        return ConformalGPRegressor(low_rank=20, n_restarts=0, random_state=0, **parameters)
     parameters = {"kernel": "se", "noise_variance": 0.1, **parameters}
     return ConformalGPRegressor(tuning=way, n_restarts=0, random_state=0, **parameters)
 

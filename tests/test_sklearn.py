@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from cases import fixed_model, make_data
@@ -17,9 +18,40 @@ from conformal_gp import ConformalGPRegressor, ExtrapolationWarning
 INPUTS = np.array([[0.1, 0.2], [1.0, -1.0], [3.0, 3.0]])
 
 
+# Few starts and few rows to average over: checks are about the interface.
+CHEAP = [
+    ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1),
+    ConformalGPRegressor(tuning="holdout", mean="constant", low_rank=10, n_restarts=0, random_state=0),
+]
+
+
+@parametrize_with_checks(CHEAP)
+@pytest.mark.filterwarnings("ignore:.*ended on its:UserWarning", "ignore:y is reproduced exactly:UserWarning")
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "check_fit2d_1sample",
+        "check_fit2d_1feature",
+        "check_fit_check_is_fitted",
+        "check_dict_unchanged",
+        "check_estimators_dtypes",
+        "check_estimators_overwrite_params",
+        "check_n_features_in",
+    ],
+)
+@pytest.mark.filterwarnings("ignore:y is reproduced exactly:UserWarning")
+def test_estimator_checks_of_the_default(name):
+    getattr(estimator_checks, name)("ConformalGPRegressor", ConformalGPRegressor())
+
+
+@pytest.mark.slow
 @parametrize_with_checks([ConformalGPRegressor()])
 @pytest.mark.filterwarnings("ignore:y is reproduced exactly:UserWarning")
-def test_estimator_checks(estimator, check):
+def test_all_estimator_checks_of_the_default(estimator, check):
     check(estimator)
 
 
@@ -36,10 +68,11 @@ def test_parameters_are_those_of_the_contract_and_keywords_after_the_kernel():
         "difficulty": "auto",
         "y_bounds": "auto",
         "scale_inputs": True,
-        "unseen_categories": "error",
+        "low_rank": "auto",
         "n_restarts": 3,
         "random_state": None,
         "n_jobs": None,
+        "verbose": False,
     }
     with pytest.raises(TypeError):
         ConformalGPRegressor("se", "linear")

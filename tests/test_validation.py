@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from cases import INF, MEANS, fixed_model, make_data
-from conformal_gp import ConformalGPRegressor, SparseConformalGPRegressor
+from conformal_gp import ConformalGPRegressor
 
 X, Y = make_data(1, 30)
 PREDICTIONS = {
@@ -22,7 +22,7 @@ REGRESSORS = [
     fixed_model(mean="linear"),
     ConformalGPRegressor(tuning="holdout", n_restarts=0),
     ConformalGPRegressor(tuning="integrated"),
-    SparseConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, n_inducing=10, tuning_rows=10),
+    ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, low_rank=10, tuning_rows=10),
 ]
 regressors = pytest.mark.parametrize("model", REGRESSORS, ids=["fixed", "holdout", "integrated", "sparse"])
 

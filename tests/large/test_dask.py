@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from conformal_gp.predictors import lowrank
 
 from cases import make_data
-from conformal_gp import SparseConformalGPRegressor
+from conformal_gp import ConformalGPRegressor
+from conformal_gp.large import dask
+from conformal_gp.models import low_rank
 
 pytest.importorskip("dask", reason="Dask is an extra: pip install 'conformal-gp[dask]'")
 da = pytest.importorskip("dask.array")
@@ -18,12 +19,18 @@ WHOLE = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y)
 FRAME = dd.from_pandas(WHOLE, npartitions=5)
 ARRAY = da.from_array(X, chunks=(400, 1))
 INPUTS, LABELS = make_data(2, 20)
+ROWS = np.arange(0, 1500, 10)  # in memory they are drawn by their content, which Dask does not sort
 NAMED = pd.DataFrame(INPUTS, columns=["a", "b"])
 
 
 def small(**options):
-    settings = {"n_inducing": 25, "tuning_rows": 150, "n_restarts": 0, "random_state": 0, "block_rows": 128}
-    return SparseConformalGPRegressor(**settings | options)
+    settings = {"low_rank": 25, "tuning_rows": ROWS, "n_restarts": 0, "random_state": 0}
+    return ConformalGPRegressor(**settings | options)
+
+
+@pytest.fixture(autouse=True)
+def blocks_are_small(monkeypatch):
+    monkeypatch.setattr(dask, "BLOCK_ROWS", 128)
 
 
 def answers(model, inputs=INPUTS, labels=LABELS):
@@ -65,7 +72,7 @@ def test_answers_are_those_of_rows_in_memory(inputs, labels, expected):
 
 
 def test_rows_that_do_not_come_together_come_in_portions(expected, monkeypatch, capsys):
-    monkeypatch.setattr(lowrank, "GATHERED_ROWS", 200)
+    monkeypatch.setattr(low_rank, "GATHERED_ROWS", 200)
     np.testing.assert_allclose(answers(small(verbose=True).fit(ARRAY, Y)), expected, rtol=1e-10, atol=1e-10)
     assert "100% Completed" in capsys.readouterr().out
 
@@ -98,8 +105,8 @@ NUMBERS = da.from_array(np.arange(1500), chunks=400)
         (da.from_array(X[:0], chunks=1), Y[:0], None, "no rows"),
         (da.where(NUMBERS[:, None] == 777, np.nan, ARRAY), Y, None, "NaN in row 777"),
         (ARRAY, da.where(NUMBERS == 888, np.inf, Y), None, r"infinity.* in row 888"),
-        (ARRAY, Y, da.from_array(Y[1:], chunks=400), "X and noise_variance have inconsistent numbers"),
-        (ARRAY, Y, da.where(NUMBERS == 905, -1.0, 0.1), r"noise_variance is -1\.0 in row 905"),
+        (ARRAY, Y, da.from_array(Y[1:], chunks=400), "X and y_variance have inconsistent numbers"),
+        (ARRAY, Y, da.where(NUMBERS == 905, -1.0, 0.1), r"y_variance is -1\.0 in row 905"),
         (FRAME.assign(a="text")[["a", "b"]], Y, None, "columns of text: 'a'"),
     ],
 )
