@@ -123,8 +123,8 @@ class _Scorer:
     measure: str
     confidence_level: float
 
-    def __call__(self, model: Any, X: Any, y: ArrayLike, noise_variance: ArrayLike | None = None) -> float:
-        ends = predict_interval(model, X, self.confidence_level, y_variance=noise_variance)
+    def __call__(self, model: Any, X: Any, y: ArrayLike, y_variance: ArrayLike | None = None) -> float:
+        ends = predict_interval(model, X, self.confidence_level, y_variance=y_variance)
         if self.measure == "coverage":
             return float(coverage(y, ends))
         return -float(mean_width(ends) if self.measure == "width" else interval_score(y, ends, self.confidence_level))
@@ -132,7 +132,7 @@ class _Scorer:
     def get_metadata_routing(self) -> MetadataRequest:
         """What scikit-learn's metadata routing passes on: noise variances of the scored rows, where they are given."""
         request = MetadataRequest(owner=type(self).__name__)
-        request.score.add_request(param="noise_variance", alias=True)
+        request.score.add_request(param="y_variance", alias=True)
         return request
 
 
@@ -151,7 +151,7 @@ def interval_scorer(confidence_level: float = 0.9) -> Callable[..., float]:
     -------
     scorer : callable
         ``scorer(model, X, y)``, for any model that :func:`conformal_gp.pipeline.predict_interval` takes. Of a model
-        that was fitted with known noise variances, ``scorer(model, X, y, noise_variance=...)``; searches and
+        that was fitted with known noise variances, ``scorer(model, X, y, y_variance=...)``; searches and
         ``cross_validate`` pass them on with scikit-learn's metadata routing (:doc:`/labels_and_difficulty`).
 
     Examples
