@@ -48,13 +48,6 @@ def test_estimator_checks_of_the_default(name):
     getattr(estimator_checks, name)("ConformalGPRegressor", ConformalGPRegressor())
 
 
-@pytest.mark.slow
-@parametrize_with_checks([ConformalGPRegressor()])
-@pytest.mark.filterwarnings("ignore:y is reproduced exactly:UserWarning")
-def test_all_estimator_checks_of_the_default(estimator, check):
-    check(estimator)
-
-
 def test_parameters_are_those_of_the_contract_and_keywords_after_the_kernel():
     assert ConformalGPRegressor().get_params() == {
         "kernel": "matern52",
