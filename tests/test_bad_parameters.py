@@ -87,7 +87,10 @@ WRONG = {
     ),
     "dimensions": ({"kernel": THREE, "tuning": "holdout"}, DIMENSIONS),
     "dimensions, integrated": ({"kernel": THREE, "tuning": "integrated"}, DIMENSIONS),
-    "too many": ({"tuning_rows": 30, "tuning": "holdout"}, "tuning_rows must leave calibration rows: got 30 of n_samples=30 rows."),
+    "too many": (
+        {"tuning_rows": 30, "tuning": "holdout"},
+        "tuning_rows must leave calibration rows: got 30 of n_samples=30 rows.",
+    ),
     "length scale": (
         {"kernel": RBF(-1.0), "tuning": "holdout"},
         "kernel RBF(length_scale=-1): length_scale must be positive and finite, got -1.0.",

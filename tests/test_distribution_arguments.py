@@ -79,14 +79,18 @@ def test_labels_that_are_not_finite_are_refused(model, bad):
 
 
 def test_infinite_with_a_warning_that_says_how_many_rows_it_takes(model):
-    with pytest.warns(UserWarning, match="quantile=0.99 needs at least 99 calibration rows, the model has 39") as caught:
+    with pytest.warns(
+        UserWarning, match="quantile=0.99 needs at least 99 calibration rows, the model has 39"
+    ) as caught:
         found = model.predict_quantiles(NEW, [0.5, 0.99])
     assert caught[0].filename == __file__
     assert np.isfinite(found[:, 0]).all()
     assert (found[:, 1] == np.inf).all()
     with pytest.warns(UserWarning, match="quantile=0.01 needs at least 99 calibration rows"):
         assert (model.predict_quantiles(NEW, 0.01) == -np.inf).all()
-    with pytest.warns(UserWarning, match="confidence_level=0.98 needs at least 49 calibration rows.* its bounds are infinite"):
+    with pytest.warns(
+        UserWarning, match="confidence_level=0.98 needs at least 49 calibration rows.* its bounds are infinite"
+    ):
         assert (model.predict_bound(NEW, 0.98, side="lower") == -np.inf).all()
     with pytest.warns(UserWarning, match="confidence_level=0.96 needs at least 49 calibration rows") as caught:
         assert np.isinf(model.predict_interval(NEW, 0.96, tails="equal")).all()

@@ -15,9 +15,9 @@ import odd_regions
 import oracle
 from cases import fixed_model, make_basis, make_data
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.conformal.lines import Spread
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.models import choices
+from conformal_gp.targets.difficulty import Spread
 
 LEVEL, N_NEW = Fraction(4, 5), 7
 TUNING = {"tuning_rows": np.arange(25), "random_state": 0, "n_restarts": 0, "target_transform": None}
@@ -177,7 +177,11 @@ def test_labels_that_are_transformed_cut_or_shifted(shift):
     X, y = make_data(2, 60)
     options = {"mean": "constant", "noise_variance": 0.2}
     plain = fixed_model(**options).fit(X[:50], y[:50]).explain_interval(X[50:], 0.9)
-    warped = fixed_model(target_transform=(np.log, np.exp), **options).fit(X[:50], np.exp(y[:50])).explain_interval(X[50:], 0.9)
+    warped = (
+        fixed_model(target_transform=(np.log, np.exp), **options)
+        .fit(X[:50], np.exp(y[:50]))
+        .explain_interval(X[50:], 0.9)
+    )
     np.testing.assert_allclose(warped.interval, np.exp(plain.interval), rtol=1e-8)
     cut = fixed_model(y_bounds=(y.min() + shift, None), **options).fit(X[:50], y[:50] + shift)
     cut = cut.explain_interval(X[50:], 0.9)
@@ -198,7 +202,9 @@ def test_ends_at_learnt_bounds(outside):
     X, y = make_data(2, 80)
     y = np.exp(y - 1)
     y[60 : 60 + outside] = -1.0
-    model = ConformalGPRegressor(tuning="holdout", tuning_rows=np.arange(50), n_restarts=0, target_transform=None, difficulty=None)
+    model = ConformalGPRegressor(
+        tuning="holdout", tuning_rows=np.arange(50), n_restarts=0, target_transform=None, difficulty=None
+    )
     model.fit(X[:70], y[:70])
     assert model.y_bounds_ == (0.0, np.inf)
     found = model.explain_interval(X[70:], 0.8)

@@ -78,9 +78,7 @@ def test_known_noise_transformations_frames_and_offsets(name, offset):
     frame = pd.DataFrame({"x": X[:, 0], "kind": pd.Categorical(np.where(X[:, 1] > 0, "a", "b"))})
     for options, rows, noise in (({"target_transform": "log"}, frame, None), ({"target_transform": None}, X, NOISE)):
         given = {} if noise is None else {"y_variance": noise[:FIRST]}
-        more, whole = (
-            {} if noise is None else {"y_variance": noise[part]} for part in (slice(FIRST, 90), slice(90))
-        )
+        more, whole = ({} if noise is None else {"y_variance": noise[part]} for part in (slice(FIRST, 90), slice(90)))
         later = (
             new(name, **options)
             .fit(rows[:FIRST], labels[:FIRST], **given)

@@ -139,7 +139,9 @@ def test_many_rows_are_given_to_a_low_rank_process(monkeypatch):
     assert not np.allclose(exact.predict_interval(INPUTS, 0.8), model.predict_interval(INPUTS, 0.8), rtol=1e-9)
 
 
-@pytest.mark.parametrize("options", [{}, {"tuning": "holdout", "n_restarts": 0}, {"target_transform": (np.sqrt, np.square)}])
+@pytest.mark.parametrize(
+    "options", [{}, {"tuning": "holdout", "n_restarts": 0}, {"target_transform": (np.sqrt, np.square)}]
+)
 def test_bounds_of_labels_cut_intervals(options):
     X, y = make_data(20, 30)
     y = np.maximum(y, 0.0)

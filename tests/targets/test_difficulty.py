@@ -5,10 +5,11 @@ import pytest
 from sklearn.neighbors import KNeighborsRegressor
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.conformal.lines import Spread, normalised_residual_lines
+from conformal_gp.conformal.lines import normalised_residual_lines
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.models.choices import learnt_bounds
 from conformal_gp.targets.bounds import Bounds
+from conformal_gp.targets.difficulty import Spread
 
 N_TUNING = 200
 
