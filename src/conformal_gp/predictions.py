@@ -87,6 +87,7 @@ class Predictions:
         >>> mean.round(3), std.round(3)
         (array([ 0.802, -0.333]), array([0.424, 0.84 ]))
         """
+        check_is_fitted(self)
         # the location of a difficulty is in units of the standard deviation, of which the noise is a part
         needs_variance = return_std or return_cov or self._tuned.difficulty is not None
         rows = self._checked_test_rows(X, y_variance, needs_variance)
