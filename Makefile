@@ -50,7 +50,7 @@ test-wheel: dist  ## the fast lane on the installed wheel, not on the checkout
 
 test-slow: $(VENV)/.test  ## statistical checks of the theorem
 	@echo "== Slow lane: coverage over tens of thousands of labels, and every page and example"
-	$(PYTEST) -n auto -m slow tests/slow tests/docs
+	$(PYTEST) -n auto -m slow tests
 
 test-reproduction: $(VENV)/.test  ## the paper's methods, tables and studies: tests of reproduction/
 	@echo "== Tests of the reproduction"

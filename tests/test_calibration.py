@@ -38,7 +38,9 @@ def fitted(name, X, y, groups=None, **more):
         return ConformalGPRegressor(**MODELS[name] | tuning_rows | more).fit(X, y, groups=groups)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if "difficulty" in name else []) for name in MODELS]
+)
 def test_each_row_in_turn_is_the_test_row(name):
     """p-values are shares, in weight, of the rows of the group that score as high: 1/n_g, ..., 1 with equal weights."""
     first = 0 if name.startswith(("integrated", "fixed")) else 9
@@ -92,6 +94,7 @@ def answers(model, X, y, **how):
     yield model.predict_distribution(X, **how).steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "gamma"), CASES)
 @pytest.mark.filterwarnings("ignore:confidence_level=:UserWarning", "ignore:invalid value:RuntimeWarning")
 def test_equal_weights_and_one_group_change_nothing(name, gamma):

@@ -28,7 +28,7 @@ print(peak() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counted in kilobytes on Linux")
-@pytest.mark.parametrize(("n_rows", "megabytes"), [(300, 30), (45, 15)])
+@pytest.mark.parametrize(("n_rows", "megabytes"), [pytest.param(300, 30, marks=pytest.mark.slow), (45, 15)])
 def test_memory_beyond_imports(n_rows, megabytes):
     environment = {**os.environ, "PYTHONPATH": str(Path(conformal_gp.__file__).parents[1])}
     command = [sys.executable, "-W", "ignore", "-c", PEAK.format(test_size=392 - n_rows)]

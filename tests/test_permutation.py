@@ -140,6 +140,7 @@ def skewed(seed, n):
     return X, np.maximum(y, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("way", "outside"), [("holdout", 0), ("holdout", 1), ("holdout", 2), ("low rank", 1)])
 def test_bounds_transformation_and_difficulty_that_tuning_rows_choose(way, outside):
     """Bounds may be wrong: labels of some calibration rows are beyond them."""

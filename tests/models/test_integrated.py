@@ -73,6 +73,7 @@ def test_each_row_in_turn_is_the_test_row(kind, targets):
     assert (misses <= allowed).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", ["all", "one"])
 def test_each_row_in_turn_with_known_noise(known):
     rng = np.random.default_rng(8)

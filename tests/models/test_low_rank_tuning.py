@@ -23,6 +23,7 @@ def test_a_low_rank_model_of_a_function_without_noise(n_rows, n_inputs):
     assert (high - low).mean() < 0.05 * y.std()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_rows", [10, 30, 300])
 def test_an_exact_model_of_a_function_without_noise(n_rows):
     X = np.random.default_rng(n_rows).random((n_rows + 20, 2))
@@ -35,6 +36,7 @@ def test_an_exact_model_of_a_function_without_noise(n_rows):
     assert n_rows < 100 or (high - low).mean() < 0.01 * y.std()
 
 
+@pytest.mark.slow
 def test_more_rows_without_noise_do_not_widen_intervals():
     X = np.random.default_rng(5).random((1200, 2))
     y = smooth(X)

@@ -29,6 +29,7 @@ def fitted(kind, X, y, **options):
     return ConformalGPRegressor(low_rank=20, **options).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["exact", "low rank"])
 @pytest.mark.parametrize("outside", [0, 1, 2])
 def test_a_label_is_in_the_region_exactly_when_its_p_value_says_so(kind, outside):
