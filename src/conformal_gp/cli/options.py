@@ -37,7 +37,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only results a
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 Missing = Literal["error", "drop", "impute"]
-Kernel = Literal["se", "rq", "nn", "matern32", "matern52"]
+Kernel = Literal["se", "rbf", "rq", "nn", "matern32", "matern52"]
 Tuning = Literal["auto", "integrated", "holdout", "train"]
 Transformation = Literal["auto", "none", "log", "sqrt", "box-cox", "yeo-johnson"]
 

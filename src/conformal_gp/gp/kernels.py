@@ -142,6 +142,7 @@ class NeuralNetwork(Kernel):
 # Shapes that the names stand for, and whether they can have a length scale for each input.
 _SHAPES: dict[str, tuple[Callable[[Any, Bounds], Kernel], bool]] = {
     "se": (RBF, True),
+    "rbf": (RBF, True),
     "rq": (lambda length, bounds: RationalQuadratic(length, 1.0, bounds, (1e-3, 1e5)), False),
     "nn": (NeuralNetwork, False),
     "matern32": (partial(Matern, nu=1.5), True),
@@ -157,8 +158,8 @@ def kernel_from_name(
 
     Parameters
     ----------
-    name : {"se", "rq", "nn", "matern32", "matern52"}
-        Squared exponential, rational quadratic, neural network, Matérn 3/2, Matérn 5/2.
+    name : {"se", "rbf", "rq", "nn", "matern32", "matern52"}
+        Squared exponential (both "se" and "rbf"), rational quadratic, neural network, Matérn 3/2, Matérn 5/2.
     amplitude : float, default=1.0
         Signal variance to start from; its bounds are a factor 1e6 to either side.
     length_scale : float, default=1.0
