@@ -96,7 +96,7 @@ class Found(NamedTuple):
 
 def whole_and_other_levels(n):
     """Levels whose share of n rows is whole, and others; n rows are too few for the last of them."""
-    return [Fraction(n // 3, n), Fraction(n // 2 + 1, n), Fraction(n - 1, n), Fraction(4, 5), Fraction(29, 30)]
+    return [Fraction(n // 2, n), Fraction(n - 1, n), Fraction(4, 5), Fraction(29, 30)]
 
 
 def in_turn(X, y, options, first=0, later=0, variances=None, groups=None, levels=None, valid="Valid:"):

@@ -9,6 +9,7 @@ from conformal_gp.models.tuning_rows import (
     ROWS_FOR_INTEGRATED,
     automatic,
     calibration_size,
+    content_keys,
     draw_tuning_rows,
     drawn,
 )
@@ -65,3 +66,16 @@ def test_the_order_of_the_rows_does_not_matter(equal):
     both = (np.column_stack([X, y])[rows] for rows in (chosen, order[again]))
     first, second = (rows[np.lexsort(rows.T)] for rows in both)
     np.testing.assert_array_equal(first, second)
+
+
+def test_a_fixed_seed_leaves_calibration_rows_exchangeable_with_a_new_row():
+    """Rows drawn by a place in the order of their values would not be: coverage would be 87% with some seeds."""
+    rng = np.random.default_rng(0)
+    for seed in (0, 1):
+        covered = 0
+        for _ in range(2000):
+            x = rng.uniform(size=41)
+            y = x * rng.normal(size=41)  # noise that grows with the input
+            rest = np.argsort(content_keys(x[:40, None], y[:40], seed))[21:]
+            covered += np.abs(y[40]) <= np.sort(np.abs(y[rest]))[17]
+        assert abs(covered / 2000 - 0.9) < 4 * np.sqrt(0.09 / 2000)

@@ -67,18 +67,6 @@ def test_every_answer_is_mapped_back(name):
     np.testing.assert_array_equal(ours.cdf(labels), theirs.cdf(np.log(labels)))
 
 
-@pytest.mark.parametrize(
-    ("name", "target_transform"),
-    [("integrated", "log"), ("integrated", "box-cox"), ("holdout", "yeo-johnson"), ("low rank", "auto")],
-)
-def test_p_values_of_a_bag_are_a_permutation(name, target_transform):
-    first = 0 if name == "integrated" else 24
-    X, y = rows(sum(map(ord, name + target_transform)), 30 if first else 8)
-    found = bags.in_turn(X, y, {**MODELS[name], "target_transform": target_transform}, first)
-    assert bags.is_permutation(found.ranks)
-    bags.check_misses(found)
-
-
 @pytest.mark.parametrize(("name", "target_transform"), [("holdout", "auto"), ("low rank", "yeo-johnson")])
 def test_maps_are_learnt_from_tuning_rows_alone(name, target_transform):
     X, y = rows(n=40)

@@ -27,6 +27,9 @@ TOLERANCE = 1e-4
 # The grid on either side of the prediction, in predictive standard deviations; doubled where regions reach beyond it.
 GRID = np.array([0.2, 0.45, 0.7, 1.0, 1.3, 1.65, 2.0, 2.4, 3.0, 3.8, 5.0, 7.0, 11.0, 20.0, 50.0, 200.0])
 DOUBLINGS = 60
+# With at most so many calibration rows the grid is finer by this factor: sets of few rows have narrow pieces.
+FEW_ROWS = 12
+FINER = 5
 MOST_STEPS = 60
 # Rows tie at an end of a region if their scores differ from the test row's by at most so many tolerances.
 TIED = 5.0
@@ -102,7 +105,10 @@ class Search:
 
     def _grid(self) -> tuple[Array, Array]:
         """Positions (m, G), ascending, that reach beyond all bounded regions, and f there, (m, G, levels)."""
-        positions = centres(self._curves) + np.concatenate([-GRID[::-1], [0.0], GRID])
+        grid = np.append(0.0, GRID)
+        if self._curves.n_calibration <= FEW_ROWS:
+            grid = np.interp(np.arange(0.0, GRID.size, 1.0 / FINER), np.arange(grid.size), grid)
+        positions = centres(self._curves) + np.concatenate([-grid[:0:-1], grid])
         positions = np.sort(np.concatenate([positions, self._curves.landmarks], axis=1), axis=1)
         excess = self._f(positions)
         for _ in range(DOUBLINGS):

@@ -17,6 +17,7 @@ what tuning rows say of each other.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.models.settings import Settings
@@ -30,6 +31,8 @@ ROWS_FOR_INTEGRATED = 500
 # likelihood costs their number cubed.
 CALIBRATION_SHARE = 0.3
 MOST_TUNING_ROWS = 1000
+# Values of rows are the same up to rounding if they agree to so many decimals, in units of their standard deviation.
+KEY_DECIMALS = 8
 # One less than a multiple of this are ranked, so that levels like 80, 90 and 95% are met exactly: ranks are whole
 # numbers, and rounding them makes intervals wider. The least of them supports a level of 95%.
 STEP = 20
@@ -50,8 +53,42 @@ def draw_tuning_rows(settings: Settings, X: Array, y: Array, rng: np.random.Rand
         size = max(n_rows - calibration_size(n_rows), fewest_tuning_rows(settings.mean, n_inputs))
     else:
         size = given
-    places = drawn(settings.mean, size, n_rows, n_inputs, rng)
-    return np.sort(content_order(X, y)[places])
+    check_size(settings.mean, size, n_rows, n_inputs)
+    return np.sort(np.argsort(content_keys(X, y, rng.randint(2**31)), kind="stable")[:size])
+
+
+def content_keys(X: Array, y: Array, seed: int) -> NDArray[np.uint64]:
+    """Pseudo-random number of each row, a hash of its values: it depends on neither the order nor the units of rows.
+
+    Rows that are the first by such numbers are a random sample, whatever their values. (Rows that are the first in an
+    order of their values are not, and the others would not be exchangeable with a new row.)
+
+    >>> X, y = np.array([[2.0], [1.0], [1.0]]), np.array([0.0, 5.0, 4.0])
+    >>> bool((content_keys(X, y, 7)[::-1] == content_keys(1e3 * X[::-1], y[::-1], 7)).all())
+    True
+    """
+    values = np.column_stack([X, y])
+    spread = values.std(axis=0)
+    scaled = (values - values.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    cells = np.rint(scaled * 10.0**KEY_DECIMALS).astype(np.int64).view(np.uint64)
+    # equal rows are told apart by their number among equal rows
+    order = np.lexsort(cells.T)
+    same = np.append(False, (cells[order[1:]] == cells[order[:-1]]).all(axis=1))
+    starts = np.maximum.accumulate(np.where(same, 0, np.arange(order.size)))
+    number = np.empty(order.size, dtype=np.uint64)
+    number[order] = np.arange(order.size) - starts
+    keys = _mixed(number + np.uint64(seed))
+    for column in cells.T:
+        keys = _mixed(keys ^ column)
+    return keys
+
+
+def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The output function of SplitMix64 (Steele, Lea and Flood, 2014)."""
+    bits = bits + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
 
 
 def content_order(X: Array, y: Array) -> Indices:
@@ -79,8 +116,8 @@ def fewest_tuning_rows(mean: str, n_inputs: int) -> int:
     return {"zero": 0, "constant": 1, "linear": 1 + n_inputs}[mean] + 3
 
 
-def drawn(mean: str, size: int, n_rows: int, n_inputs: int, rng: np.random.RandomState) -> Indices:
-    """Tuning rows at random, ascending; an error if they are too few for the mean function, or all rows."""
+def check_size(mean: str, size: int, n_rows: int, n_inputs: int) -> None:
+    """Raise a ValueError if tuning rows are too few for the mean function, or all rows."""
     fewest = fewest_tuning_rows(mean, n_inputs)
     if size < fewest:
         raise ValueError(f"tuning_rows must be at least {fewest} with mean={mean!r} and {n_inputs} inputs, got {size}.")
@@ -89,4 +126,9 @@ def drawn(mean: str, size: int, n_rows: int, n_inputs: int, rng: np.random.Rando
             f"mean={mean!r} has {fewest - 3} coefficients and needs {fewest} tuning rows, which leaves no calibration "
             f"rows of n_samples={n_rows}; use mean='constant' or mean='zero'."
         )
+
+
+def drawn(mean: str, size: int, n_rows: int, n_inputs: int, rng: np.random.RandomState) -> Indices:
+    """Tuning rows at random by their place, ascending, where rows are not in memory."""
+    check_size(mean, size, n_rows, n_inputs)
     return np.sort(rng.permutation(n_rows)[:size])
