@@ -123,7 +123,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         if one in a hundred is equal to it; they are ignored if more than one calibration target violates them.
     random_state : int, RandomState instance or None, default=None
         *Computation.* Seed of the random starts, of the choice of tuning rows and of the Markov chain, which with None
-        always is the same. The order of the rows does not matter.
+        always is the same. The order of rows in memory does not matter.
     n_jobs : int or None, default=None
         Threads over starts and blocks of rows. None takes as many as BLAS would; -1 takes all cores. Results do not
         depend on it.
