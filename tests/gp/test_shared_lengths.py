@@ -121,13 +121,14 @@ def test_low_rank_models_share_length_scales_too():
     assert n_in_each_variable(model.kernel_.k2.length_scale) == [1] * 5
 
 
-def test_nothing_of_ranked_rows_decides_about_length_scales():
+def test_nothing_of_calibration_rows_decides_about_length_scales():
     X, y = table()
-    model = ConformalGPRegressor(tuning="holdout", random_state=0, n_restarts=1).fit(X, y)
-    calibration = np.setdiff1d(np.arange(y.size), model.tuning_rows_)
-    X[calibration, 2:] = 1.0  # no longer categories of one variable
-    y[calibration] *= -3.0
-    again = ConformalGPRegressor(tuning="holdout", random_state=0, n_restarts=1).fit(X, y)
+    first = int(0.7 * y.size)
+    options = {"tuning": "holdout", "tuning_rows": np.arange(first), "random_state": 0, "n_restarts": 1}
+    model = ConformalGPRegressor(**options).fit(X, y)
+    X[first:, 2:] = 1.0  # no longer categories of one variable
+    y[first:] *= -3.0
+    again = ConformalGPRegressor(**options).fit(X, y)
     np.testing.assert_array_equal(again.kernel_.theta, model.kernel_.theta)
     assert again.noise_variance_ == model.noise_variance_
 
