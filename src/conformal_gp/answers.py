@@ -74,6 +74,8 @@ class Model(Protocol):
     """Location and scale of the scores of rows; None is 0 and 1."""
     one_interval: bool
     """Whether prediction sets always are one interval."""
+    screens: bool
+    """Whether scores depend on the question, as rows that cannot matter to it are left out."""
 
     def among(self, calibration: Indices) -> Self:
         """The same model with only some of its calibration rows, by their numbers."""
@@ -259,10 +261,17 @@ class Answers:
             levels = np.arange(above.n_levels) if block.levels is None else block.levels
             upper[block.rows[:, None], levels] = upper_bounds(block.scores, block.needed(above), 1)
 
-        if below.n_levels:
-            model.visit(new, Question(-1, needed=below), fill_lower)
-        if above.n_levels:
-            model.visit(new, Question(1, needed=above), fill_upper)
+        def fill_both(block: Block) -> None:
+            fill_lower(block)
+            fill_upper(block)
+
+        if below.n_levels and above.n_levels and not model.screens:
+            model.visit(new, Question(needed=below), fill_both)
+        else:
+            if below.n_levels:
+                model.visit(new, Question(-1, needed=below), fill_lower)
+            if above.n_levels:
+                model.visit(new, Question(1, needed=above), fill_upper)
         first = self.target.ends(lower, np.full_like(lower, np.inf))[0]
         last = self.target.ends(np.full_like(upper, -np.inf), upper)[1]
         return np.concatenate([first, last], axis=1)

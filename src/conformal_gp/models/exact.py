@@ -43,6 +43,8 @@ class ExactModel:
         Training rows, and a function from rows to location and scale of their scores; None is 0 and 1.
     """
 
+    screens: bool = False
+
     def __init__(
         self,
         inputs: Inputs,

@@ -110,6 +110,7 @@ class IntegratedModel:
 
     difficulty: Callable[[Rows], Spread] | None = None
     one_interval: bool = False
+    screens: bool = False
 
     def __init__(self, averaging: Averaging, rows: Rows, y: Array, zero: float, n_jobs: int | None):
         self.averaging = averaging

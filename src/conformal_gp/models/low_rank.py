@@ -101,6 +101,8 @@ class LowRankModel:
         From rows to what scores are measured from and by besides; None is 0 and 1.
     """
 
+    screens: bool = True
+
     def __init__(
         self,
         posterior: LowRankPosterior,
