@@ -54,8 +54,10 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
     kernel : str, scikit-learn kernel, or list of these, default="matern52"
         *Model.* Covariance function. The names "se" (or "rbf"), "rq", "nn", "matern32" and "matern52" are squared
         exponential, rational quadratic, neural network, Matérn 3/2 and Matérn 5/2, with an amplitude and length scales
-        (see ``ard``). A kernel object keeps its form, its bounds and what it holds fixed. When it is tuned, its length
-        scales set only the ratios of the starting values. Of a list, the likelihood of the tuning rows chooses one.
+        (see ``ard``). With "integrated", "matern52" is a weighted sum of itself and of the squared exponential with the
+        same length scales; the weight is averaged over, so smooth functions are recognised. A kernel object keeps its
+        form, its bounds and what it holds fixed. When it is tuned, its length scales set only the ratios of the
+        starting values. Of a list, the likelihood of the tuning rows chooses one.
     mean : {"auto", "zero", "constant", "linear"}, default="auto"
         Mean function; "linear" is a constant and a term for each input, with a flat prior. "auto" is a constant and,
         with "integrated", a linear term in the kernel, which has a proper prior; with other methods it is linear if

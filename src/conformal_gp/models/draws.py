@@ -34,7 +34,7 @@ DRAWS = (64, 256)
 DRAWS_OF_OTHER_KERNELS = 96
 # Chains, and draws that a chain goes through for one that is kept, with at most so many rows. Chains that run together
 # share the work that does not depend on their number, which is most of it with few rows.
-SCHEDULE = ((60, 12, 3), (100, 6, 2), (np.inf, 6, 1))
+SCHEDULE = ((60, 12, 2), (100, 6, 2), (np.inf, 6, 1))
 # Rows are added without new draws as long as this share of them is effective.
 LEAST_EFFECTIVE = 0.3
 # Noise ratio of noise_variance=0: with less, scores of rows with equal inputs are known to too few digits to tie.
@@ -69,6 +69,7 @@ def integrated(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomSt
     plan = Averaging(
         kernel=kernel,
         groups=groups,
+        blended=settings.kernels[0] == "matern52",
         mean=mean,
         linear=settings.mean == "auto",
         fixed_noise=NUGGET if settings.noise_variance == 0.0 else None,
