@@ -2,7 +2,7 @@ r"""From scores to answers in units of the target: intervals, sets, bounds, p-va
 
 A model gives, for blocks of test rows, the scores of its calibration rows as functions of the candidate label
 (:class:`~conformal_gp.conformal.lines.Lines` or :class:`~conformal_gp.conformal.curves.Curves`). What labels need to be
-in a prediction set is a :class:`~conformal_gp.conformal.weights.Needed`. Ends and p-values follow from these two, and a
+in a prediction set is a :class:`~conformal_gp.conformal.levels.Needed`. Ends and p-values follow from these two, and a
 :class:`~conformal_gp.targets.target.Target` brings them back to units of the target and cuts them at its bounds
 (:mod:`conformal_gp.targets.bounds`).
 """
@@ -15,10 +15,10 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 
 from conformal_gp.arrays import Array, Indices, Mask
-from conformal_gp.conformal import one_sided, pvalues, regions, search
+from conformal_gp.conformal import regions, search
 from conformal_gp.conformal.curves import Curves
+from conformal_gp.conformal.levels import Needed
 from conformal_gp.conformal.lines import Lines
-from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Inputs, Rows
 from conformal_gp.targets.bounds import Bounds
 from conformal_gp.targets.difficulty import Spread
@@ -373,14 +373,14 @@ def upper_bounds(scores: Scores, needed: Needed, sign: int) -> Array:
     if isinstance(scores, Curves):
         return search.Search(scores, needed, sign).upper_bounds()
     if sign < 0:
-        scores = one_sided.mirrored(scores)
-    return one_sided.upper_bounds(scores, needed)
+        scores = regions.mirrored(scores)
+    return regions.upper_bounds(scores, needed)
 
 
 def counts(scores: Scores, labels: Array, signed: bool, weights: Array | None) -> tuple[Array, Array]:
     """How many calibration rows, or of what weight, score at least as high as the test row, and higher, (k,) each."""
     if isinstance(scores, Lines):
-        return pvalues.counts(scores, labels, signed, weights)
+        return regions.counts(scores, labels, signed, weights)
     if signed and weights is None:
         return search.monotone_counts(scores, labels)
     return search.counts(scores, labels, signed, weights)
@@ -390,7 +390,7 @@ def tied_rows(scores: Scores, labels: Array) -> tuple[Indices, Indices]:
     """How many calibration rows tie with the test row, and the place of the nearest, (k,) each."""
     if isinstance(scores, Curves):
         return search.tied_rows(scores, labels)
-    return pvalues.tied_rows(scores, labels)
+    return regions.tied_rows(scores, labels)
 
 
 def union(pieces: Array) -> Array:

@@ -14,9 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from conformal_gp.answers import Answers
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.conformal.levels import rank, rows_needed
-from conformal_gp.conformal.pvalues import shares
-from conformal_gp.conformal.weights import Needed
+from conformal_gp.conformal.levels import Needed, rank, rows_needed, shares
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.validation import check_finite, holds_categories
 

@@ -32,8 +32,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.calibration import GroupsLike, Part
-from conformal_gp.conformal.levels import rank, read_levels, rows_needed
-from conformal_gp.conformal.weights import Needed
+from conformal_gp.conformal.levels import Needed, rank, read_levels, rows_needed
 from conformal_gp.gp.covariance import covariance, shared_variance
 from conformal_gp.gp.inputs import NewInputs, Rows
 from conformal_gp.predictions import Predictions

@@ -8,10 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cases import lines_of
+from conformal_gp.conformal.levels import Needed
 from conformal_gp.conformal.lines import COVERS_ALL, Lines
-from conformal_gp.conformal.one_sided import bounds, mirrored, upper_bounds
-from conformal_gp.conformal.pvalues import counts
-from conformal_gp.conformal.weights import Needed
+from conformal_gp.conformal.regions import bounds, counts, mirrored, upper_bounds
 
 NEEDED = Needed.of_ranks
 

@@ -13,7 +13,7 @@ every reach lies between :math:`A_-` and :math:`A_+` times :math:`s^{1/\gamma} r
 of *high leverage*, are few: they are left out of the maxima and always looked at. Let :math:`r_1 \ge r_2 \ge \dots` be
 the base scores of the others, the rows of *low leverage*, :math:`w_1, w_2, \dots` their weights, and H the weight of
 all rows of high leverage. A region holds the labels that rows of more weight than T cover
-(:mod:`conformal_gp.conformal.weights`). Let k be the first place with :math:`w_1 + \dots + w_k > T`, and :math:`k'` the
+(:mod:`conformal_gp.conformal.levels`). Let k be the first place with :math:`w_1 + \dots + w_k > T`, and :math:`k'` the
 first with :math:`w_1 + \dots + w_{k'} > T - H`. (With weights of 1 and the rank as k, :math:`k' = k - H`.)
 
 **Lemma 1.** *Let U be the rows of low leverage with* :math:`A_- r_i > A_+ r_{k'}` *(none, if* :math:`T < H` *) and N
@@ -26,7 +26,7 @@ from :math:`k'` on reaches t. Those before, among them U, weigh at most T - H, a
 most T: t is in neither, U counted whether it reaches t or not. In between, all of U covers t and none of N does. ∎
 Nothing was assumed of the rows of high leverage, so the lemma holds for unions and rays as well as for intervals.
 
-**Signed scores** (:mod:`conformal_gp.conformal.one_sided`). The thresholds lie between :math:`A_-` and :math:`A_+`
+**Signed scores** (:mod:`conformal_gp.conformal.regions`). The thresholds lie between :math:`A_-` and :math:`A_+`
 times :math:`s^{1/\gamma} r_i` too, where :math:`r_i = \alpha_i / P_{ii}^e` has a sign: the least is :math:`A_-` times a
 positive base score and :math:`A_+` times a negative one, the greatest the other way round. Both rise with :math:`r_i`.
 
