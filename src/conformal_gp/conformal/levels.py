@@ -16,21 +16,16 @@ is the whole line. Weights of 1 make c a number of rows, which must be at least 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
-from typing import Any
-
-import numpy as np
-
-from collections.abc import Sequence
-from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from conformal_gp.arrays import Array, Indices
+
 
 def read_level(level: Any, name: str = "confidence_level") -> Fraction:
     """Read one confidence level strictly between 0 and 1; ``name`` is what errors call it.
