@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_score
 from bags import MODELS, few_draws, is_permutation, n_tuning
 from cases import fixed_model, make_data
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.frames import input_names
+from conformal_gp.validation import input_names
 
 X, Y = make_data(1, 40)
 KINDS = np.array(["u", "v", "w"])[np.arange(40) % 3]

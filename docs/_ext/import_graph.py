@@ -22,9 +22,9 @@ START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Types", ("arrays",)),
     ("Ground", ("threads", "validation", "files")),
-    ("Target, tables", ("targets", "frames", "datasets")),
+    ("Target, data sets", ("targets", "datasets")),
     ("Mathematics", ("gp", "conformal")),
-    ("Rows, steps", ("large", "pipeline", "step_functions")),
+    ("Rows", ("large", "pipeline")),
     ("The waist", ("answers",)),
     ("Models, calibration", ("models", "calibration", "metrics")),
     ("Predictions", ("predictions",)),

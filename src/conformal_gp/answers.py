@@ -3,8 +3,7 @@ r"""From scores to answers in units of the target: intervals, sets, bounds, p-va
 A model gives, for blocks of test rows, the scores of its calibration rows as functions of the candidate label
 (:class:`~conformal_gp.conformal.lines.Lines` or :class:`~conformal_gp.conformal.curves.Curves`). What labels need to be
 in a prediction set is a :class:`~conformal_gp.conformal.levels.Needed`. Ends and p-values follow from these two, and a
-:class:`~conformal_gp.targets.target.Target` brings them back to units of the target and cuts them at its bounds
-(:mod:`conformal_gp.targets.bounds`).
+:class:`~conformal_gp.targets.target.Target` brings them back to units of the target and cuts them at its bounds.
 """
 
 from __future__ import annotations
@@ -20,9 +19,8 @@ from conformal_gp.conformal.curves import Curves
 from conformal_gp.conformal.levels import Needed
 from conformal_gp.conformal.lines import Lines
 from conformal_gp.gp.inputs import Inputs, Rows
-from conformal_gp.targets.bounds import Bounds
 from conformal_gp.targets.difficulty import Spread
-from conformal_gp.targets.target import Target
+from conformal_gp.targets.target import Bounds, Target
 
 Scores = Lines | Curves
 

@@ -11,7 +11,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from conformal_gp.arrays import Array
-from conformal_gp.frames import encoded_inputs
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.large.rows import ArrayRows, RowSource
 from conformal_gp.models.choices import check_domain
@@ -21,8 +20,15 @@ from conformal_gp.models.settings import Settings, check_kernels, check_transfor
 from conformal_gp.models.tuned import Tuned
 from conformal_gp.models.tuning import fixed, holdout, train
 from conformal_gp.models.tuning_rows import ROWS_FOR_EXACT, automatic
-from conformal_gp.targets.bounds import Bounds, check_within
-from conformal_gp.validation import check_inputs, check_known_noise, check_labels, check_squares, check_unmasked
+from conformal_gp.targets.target import Bounds, check_within
+from conformal_gp.validation import (
+    check_inputs,
+    check_known_noise,
+    check_labels,
+    check_squares,
+    check_unmasked,
+    encoded_inputs,
+)
 
 METHODS: dict[str, Callable[[Settings, Rows, Array, np.random.RandomState], Tuned]] = {
     "integrated": integrated,

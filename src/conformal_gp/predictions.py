@@ -24,11 +24,10 @@ from conformal_gp.calibration import (
     split_ratio,
 )
 from conformal_gp.conformal.levels import read_levels
-from conformal_gp.frames import Encoding, encoded_inputs
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.large.rows import RowSource
 from conformal_gp.models.tuned import Tuned
-from conformal_gp.validation import beyond, check_known_noise, check_labels, warn_beyond
+from conformal_gp.validation import Encoding, beyond, check_known_noise, check_labels, encoded_inputs, warn_beyond
 
 
 class Predictions:

@@ -30,7 +30,7 @@ from conformal_gp.models.settings import (
     TransformChoice,
 )
 from conformal_gp.models.tuned import Fitted, Tuned, fitted
-from conformal_gp.targets.bounds import Bounds, check_within
+from conformal_gp.targets.target import Bounds, check_within
 from conformal_gp.targets.transformation import Logarithms
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.validation import (

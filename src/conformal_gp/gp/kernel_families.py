@@ -17,8 +17,8 @@ from scipy.special import expit
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel
 
 from conformal_gp.arrays import Array, Indices, Mask
-from conformal_gp.gp.covariance import PROFILES, covariance
-from conformal_gp.gp.kernels import is_amplitude, is_length
+from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.kernels import PROFILES, is_amplitude, is_length
 
 Pullback = Callable[[Array, Array], tuple[Array, Array]]
 

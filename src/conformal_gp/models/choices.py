@@ -20,8 +20,8 @@ from conformal_gp.gp.inputs import Inputs, Rows, Scaling
 from conformal_gp.gp.posterior import EXPLAINED, Posterior
 from conformal_gp.models.learning import Hyperparameters, Purpose, learn, learn_nearby
 from conformal_gp.models.settings import Settings, label_variance
-from conformal_gp.targets.bounds import Bounds
 from conformal_gp.targets.difficulty import Difficulty, LeftOut, Spread
+from conformal_gp.targets.target import Bounds
 from conformal_gp.targets.transformation import BoxCox, Functions, Transformation, YeoJohnson
 
 BOX_COX_EXPONENTS = (1.0, 0.5, 1 / 3, 0.0, -0.5, -1.0)

@@ -22,7 +22,7 @@ from conformal_gp.gp.mixture import Mixture
 from conformal_gp.gp.prior import HyperPrior
 from conformal_gp.gp.sampling import TrainingRows
 from conformal_gp.targets.difficulty import Spread
-from conformal_gp.targets.powers import inverse_power
+from conformal_gp.targets.transformation import inverse_power
 from conformal_gp.threads import map_threads, slices
 
 # Entries of arrays over draws, training rows and test rows that are worked on at a time: of predictions, and of scores.

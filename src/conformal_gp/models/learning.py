@@ -12,9 +12,10 @@ from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.gp.covariance import Cholesky, covariance, one_norm
+from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.kernels import is_amplitude, is_length, multiplied
+from conformal_gp.gp.linalg import Cholesky, one_norm
 from conformal_gp.gp.maximum_likelihood import (
     MANY_INPUTS,
     NOISE_RATIOS,

@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.gp.inducing import centres, independent, unexplained_variance
 from conformal_gp.gp.inputs import Inputs, Rows, Scaling
-from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior
+from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior, centres, independent, unexplained_variance
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.large.rows import ArrayRows, RowSource
 from conformal_gp.models.choices import choose_difficulty, learn_with_transform, mapped

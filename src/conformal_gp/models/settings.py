@@ -14,7 +14,7 @@ from conformal_gp.arrays import Array, Indices
 from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.kernels import KERNEL_NAMES, kernel_from_name
-from conformal_gp.targets.bounds import Bounds
+from conformal_gp.targets.target import Bounds
 
 T = TypeVar("T")
 TransformChoice = str | tuple[Callable[[Array], Any], Callable[[Array], Any]] | None

@@ -1,9 +1,12 @@
-r"""Increasing maps of labels: a process of mapped labels, whose answers are mapped back.
+r"""Monotone transformations of the target: the model is fitted to transformed targets, answers are transformed back.
 
-A map that is fixed beforehand, or learnt from rows that are not ranked, keeps every ranking of labels, and so the
-guarantee: the region of the mapped label, mapped back, holds the label whenever it holds the mapped one.
+A transformation that is fixed beforehand, or learnt from tuning rows, keeps the order of values, and so the guarantee:
+the prediction set of the transformed target, transformed back, covers the target whenever it covers the transformed
+one. An end beyond the range of a transformation is set to the end of its domain.
 
-Ends that lie beyond the range of a map become the end of its domain: no label is there.
+The *power functions* at the end serve a model that averages over exponents of Box and Cox's transformation
+:math:`T_\lambda(y) = (y^\lambda - 1) / \lambda`, :math:`\log y` at :math:`\lambda = 0`: for many exponents, which are
+at least 0, at once, and for targets given by their logarithms.
 """
 
 from __future__ import annotations
@@ -261,3 +264,39 @@ class Functions(Transformation):
             inverse = (again == z) | (np.abs(again - z) <= ROUND_TRIP * (1.0 + np.abs(z)))
             same_side = np.where(z < self._mapped, y <= self._label, y >= self._label)
         return np.where(inverse & same_side, y, np.where(z < self._mapped, -np.inf, np.inf))
+
+
+# Exponents below this are 0: the next term of the series is below rounding.
+LEAST_EXPONENT = 1e-9
+
+
+def power(logarithm: Array, exponent: Array | float) -> Array:
+    """T of targets.
+
+    >>> power(np.log([1.0, 4.0]), 0.5), power(np.array([2.0]), 0.0)
+    (array([0., 2.]), array([2.]))
+    """
+    safe = np.maximum(exponent, LEAST_EXPONENT)
+    with np.errstate(over="ignore"):
+        return np.expm1(safe * logarithm) / safe
+
+
+def power_slope(logarithm: Array, exponent: Array | float) -> Array:
+    r"""Derivative of T in the exponent: :math:`(y^\lambda (\lambda \log y - 1) + 1) / \lambda^2`."""
+    x = np.maximum(exponent, LEAST_EXPONENT) * logarithm
+    small = np.abs(x) < 1e-4
+    safe = np.where(small, 1.0, x)
+    # (e^x (x - 1) + 1) / x^2, by its series near 0
+    factor = np.where(small, 0.5 + x / 3.0, (np.expm1(safe) * (safe - 1.0) + safe) / safe**2)
+    return factor * logarithm**2
+
+
+def inverse_power(z: Array, exponent: Array | float) -> Array:
+    """Logarithms of targets from T; minus infinity below its range.
+
+    >>> inverse_power(np.array([2.0, -2.0]), 0.5).round(3)
+    array([1.386,  -inf])
+    """
+    safe = np.maximum(exponent, LEAST_EXPONENT)
+    with np.errstate(divide="ignore"):
+        return np.log1p(np.maximum(safe * z, -1.0)) / safe
