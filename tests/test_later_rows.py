@@ -95,7 +95,7 @@ def test_later_rows_may_determine_a_coefficient_that_earlier_rows_do_not():
 
 
 def test_many_rows_of_the_default_model_are_low_rank_and_take_more(monkeypatch):
-    monkeypatch.setattr("conformal_gp.fitting.ROWS_FOR_EXACT", 50)
+    monkeypatch.setattr("conformal_gp.models.settings.ROWS_FOR_EXACT", 50)
     options = {**HOLDOUT, "tuning": "auto"}
     later = ConformalGPRegressor(**options).fit(X[:FIRST], Y[:FIRST]).partial_fit(X[FIRST:], Y[FIRST:])
     assert later.inducing_ is not None

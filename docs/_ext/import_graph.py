@@ -28,7 +28,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("The waist", ("answers",)),
     ("Models, calibration", ("models", "calibration", "metrics")),
     ("Predictions", ("predictions",)),
-    ("Distributions, explanations", ("distributions", "explanation", "fitting")),
+    ("Distributions, explanations", ("distributions", "explanation")),
     ("The estimator", ("regressor",)),
     ("The package", ("conformal_gp",)),
     ("Evaluation", ("evaluation",)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, Self
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context, clone
 from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from conformal_gp.answers import Model
@@ -19,19 +20,15 @@ from conformal_gp.arrays import Array
 from conformal_gp.calibration import Groups, GroupsLike, check_length
 from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.explanation import ExplainedIntervals
-from conformal_gp.fitting import METHODS, read_rows, tune
 from conformal_gp.gp.inputs import MEAN_NAMES, Rows
 from conformal_gp.gp.kernels import KERNEL_NAMES
 from conformal_gp.large.rows import ArrayRows, RowSource
-from conformal_gp.models.choices import mapped
-from conformal_gp.models.draws import redrawn
-from conformal_gp.models.settings import (
-    LEARNT_TRANSFORMS,
-    TransformChoice,
-)
+from conformal_gp.models.draws import integrated, redrawn
+from conformal_gp.models.settings import LEARNT_TRANSFORMS, Settings, TransformChoice, read_rows, read_settings
 from conformal_gp.models.tuned import Fitted, Tuned, fitted
+from conformal_gp.models.tuning import fixed, holdout, low_rank, train
 from conformal_gp.targets.target import Bounds, check_within
-from conformal_gp.targets.transformation import Logarithms
+from conformal_gp.targets.transformation import Logarithms, transformed
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.validation import (
     check_labels,
@@ -39,6 +36,13 @@ from conformal_gp.validation import (
 )
 
 __all__ = ["ConformalGPRegressor"]
+
+METHODS: dict[str, Callable[[Settings, Rows, Array, np.random.RandomState], Tuned]] = {
+    "integrated": integrated,
+    "holdout": holdout,
+    "train": train,
+    "fixed": fixed,
+}
 
 
 class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, RegressorMixin, BaseEstimator):
@@ -286,7 +290,9 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
             if self._groups is not None:
                 check_length(self._groups.codes, source.n_rows)
             with one_blas_thread(rows=source.n_rows):
-                self.tuning_, tuned = tune(self, source)
+                settings = read_settings(self, source)
+                self.tuning_ = settings.tuning
+                tuned = _tuned(settings, source, self.random_state)
                 low, high = source.each(_extremes, "ranges of inputs")
                 self.input_range_ = np.stack([low.min(axis=1), high.max(axis=1)])
                 self._keep(tuned, source, fitted(tuned, source, self.n_jobs))
@@ -360,7 +366,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         targets = check_labels(y, rows.X)
         check_within(self.y_bounds, targets)
         if not isinstance(self._tuned.target.transformation, Logarithms):
-            mapped(self._tuned.target.transformation, targets)  # an error names the row among these
+            transformed(self._tuned.target.transformation, targets)  # an error names the row among these
         self._need_groups(groups)
         if self._groups is None:
             return rows, targets, None
@@ -426,3 +432,15 @@ def _all_or_nothing(model: BaseEstimator) -> Iterator[None]:
 def _extremes(rows: Rows, y: Array) -> Array:
     """Least and greatest value of each input, (2, d, 1)."""
     return np.stack([rows.X.min(axis=0), rows.X.max(axis=0)])[:, :, None]
+
+
+def _tuned(settings: Settings, source: RowSource, random_state: Any) -> Tuned:
+    """Follow the tuning method; what it decides."""
+    if settings.tuning == "integrated" and random_state is None:
+        random_state = 0  # without a seed, draws of a chain are the same at every fit
+    rng = check_random_state(random_state)
+    if settings.inducing is not False:
+        return low_rank(settings, source, rng)
+    if not isinstance(source, ArrayRows):
+        raise ValueError("low_rank must not be False for a Dask collection.")
+    return METHODS[settings.tuning](settings, source.rows, source.y, rng)

@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression
 import bags
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.models.draws import ROWS_FOR_PRIOR
-from conformal_gp.models.tuning_rows import ROWS_FOR_INTEGRATED
+from conformal_gp.models.settings import ROWS_FOR_INTEGRATED
 
 
 def rows(n, d=2, seed=0, noise=0.1, shift=0.0):

@@ -266,6 +266,13 @@ class Functions(Transformation):
         return np.where(inverse & same_side, y, np.where(z < self._mapped, -np.inf, np.inf))
 
 
+def transformed(transformation: Transformation | None, y: Array) -> Array:
+    """Targets under a transformation; None is the identity."""
+    if transformation is None:
+        return y
+    return transformation.forward(y)
+
+
 # Exponents below this are 0: the next term of the series is below rounding.
 LEAST_EXPONENT = 1e-9
 
