@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from conformal_gp.answers import TestRows
 from conformal_gp.arrays import Array
-from conformal_gp.calibration import GroupsLike, RatioLike, TestRows
+from conformal_gp.calibration import GroupsLike, PartedRows, RatioLike
 from conformal_gp.conformal.levels import read_levels
-from conformal_gp.predictions import Predictions
+from conformal_gp.predictions import Predictions, warn_where_infinite
 from conformal_gp.validation import check_labels
 
 __all__ = ["PredictiveDistribution"]
@@ -201,11 +202,11 @@ class PredictiveDistributions(Predictions):
         """
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         wanted, single = read_levels(quantiles, "quantiles")
-        rows.warn_where_infinite("quantile", [(q, max(q, 1 - q)) for q in wanted], "values")
+        warn_where_infinite(rows, "quantile", [(q, max(q, 1 - q)) for q in wanted], "values")
         values = self._quantiles(rows, wanted)
         return values[:, 0] if single else values
 
-    def _quantiles(self, rows: TestRows, wanted: list[Fraction]) -> Array:
+    def _quantiles(self, rows: TestRows | PartedRows, wanted: list[Fraction]) -> Array:
         """Quantiles in the order asked for, (m, quantiles)."""
         below = [q for q in wanted if q <= HALF]
         above = [q for q in wanted if q >= HALF]
@@ -265,7 +266,7 @@ class PredictiveDistributions(Predictions):
         levels, single = read_levels(confidence_level)
         if side not in ("upper", "lower"):
             raise ValueError(f"side must be 'upper' or 'lower', got {side!r}.")
-        rows.warn_where_infinite("confidence_level", [(level, level) for level in levels], "bounds")
+        warn_where_infinite(rows, "confidence_level", [(level, level) for level in levels], "bounds")
         found = rows.bounds([], levels) if side == "upper" else rows.bounds(levels, [])
         return found[:, 0] if single else found
 
@@ -311,8 +312,9 @@ class PredictiveDistributions(Predictions):
         """
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         labels = check_labels(y, rows.new.X)
-        half = np.full(labels.size, 0.5)
-        ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else half
+        ties = np.full(labels.size, 0.5)
+        if smoothing:
+            ties = check_random_state(random_state).uniform(size=labels.size)
         return rows.shares(labels, ties, signed=True)
 
     def predict_distribution(
@@ -357,5 +359,6 @@ class PredictiveDistributions(Predictions):
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         if not isinstance(max_steps, Integral) or max_steps < 1:
             raise ValueError(f"max_steps must be a whole number of at least 1, got {max_steps!r}.")
-        n_steps = max(1, min(int(max_steps), rows.fewest))
+        fewest = min(part.answers.n_calibration for part in rows.parts)
+        n_steps = max(1, min(int(max_steps), fewest))
         return PredictiveDistribution(self._quantiles(rows, [Fraction(i, n_steps + 1) for i in range(1, n_steps + 1)]))

@@ -26,8 +26,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from conformal_gp.answers import TestRows
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.calibration import Part, TestRows
 from conformal_gp.plotting.frame import Display, accent, ink
 from conformal_gp.regressor import ConformalGPRegressor
 
@@ -99,7 +99,7 @@ def online_p_values(
         row = slice(i, i + 1)
         if all_groups is not None:
             own = own.among(own.calibration[all_groups.codes[own.calibration] == all_groups.codes[first + i]])
-        p[row] = TestRows(rows.take(row), [Part("", own, np.arange(1))]).shares(labels[row], ties[row])
+        p[row] = TestRows(rows.take(row), own).shares(labels[row], ties[row])
         model = model._with_rows(rows.take(row), labels[row], None)
     return p
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,24 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from conformal_gp.answers import Answers
-from conformal_gp.arrays import Array, Mask
-from conformal_gp.calibration import (
-    Groups,
-    GroupsLike,
-    Part,
-    RatioLike,
-    TestRows,
-    as_given,
-    check_ratios,
-    effective_rows,
-    split_ratio,
-)
-from conformal_gp.conformal.levels import read_levels
+from conformal_gp.answers import Answers, TestRows
+from conformal_gp.arrays import Array
+from conformal_gp.calibration import Groups, GroupsLike, PartedRows, RatioLike, compared
+from conformal_gp.conformal.levels import read_levels, rows_needed
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.large.rows import RowSource
 from conformal_gp.models.tuned import Tuned
-from conformal_gp.validation import Encoding, beyond, check_known_noise, check_labels, encoded_inputs, warn_beyond
+from conformal_gp.validation import Encoding, check_known_noise, check_labels, encoded_inputs, warn_beyond
 
 
 class Predictions:
@@ -164,7 +156,7 @@ class Predictions:
         if tails not in ("joint", "equal"):
             raise ValueError(f"tails must be 'joint' or 'equal', got {tails!r}.")
         each = levels if tails == "joint" else [(1 + level) / 2 for level in levels]
-        rows.warn_where_infinite("confidence_level", zip(levels, each, strict=True), "intervals")
+        warn_where_infinite(rows, "confidence_level", zip(levels, each, strict=True), "intervals")
         intervals = rows.intervals(each) if tails == "joint" else rows.bounds(each, each).reshape(-1, 2, len(levels))
         return intervals[:, :, 0] if single else intervals
 
@@ -209,7 +201,7 @@ class Predictions:
         levels, single = read_levels(confidence_level)
         if not single:
             raise ValueError(f"confidence_level must be one number for predict_set, got {confidence_level!r}.")
-        rows.warn_where_infinite("confidence_level", [(levels[0], levels[0])], "regions")
+        warn_where_infinite(rows, "confidence_level", [(levels[0], levels[0])], "regions")
         return rows.sets(levels[0])
 
     def predict_p(
@@ -256,92 +248,20 @@ class Predictions:
         """
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         labels = check_labels(y, rows.new.X)
-        ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else None
+        ties = np.ones(labels.size)  # every tie counts in full
+        if smoothing:
+            ties = check_random_state(random_state).uniform(size=labels.size)
         return rows.shares(labels, ties)
 
-    def effective_rows(self, likelihood_ratio: RatioLike) -> float | dict[Any, float]:
-        r"""Effective number of calibration rows under a likelihood ratio.
-
-        Parameters
-        ----------
-        likelihood_ratio : callable or pair of arrays
-            As in :meth:`predict_interval`; of a pair, only the training rows' ratios are used.
-
-        Returns
-        -------
-        n_effective : float, or dict from group to float
-            :math:`(\sum w)^2 / \sum w^2` over the calibration rows; of each group, where ``fit`` was given groups. With
-            equal ratios it is their number, and it falls to 1 as one row outweighs the others.
-
-        Examples
-        --------
-        >>> from conformal_gp import ConformalGPRegressor
-        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
-        >>> model.effective_rows(lambda X: X[:, 0])
-        1.8
-        """
-        check_is_fitted(self)
-        weights = self._training_ratios(split_ratio(likelihood_ratio)[0])
-        if self._groups is None:
-            return effective_rows(weights[self._answers.calibration])
-        found = [effective_rows(weights[answers.calibration]) for answers in self._group_answers]
-        return dict(zip(self._groups.labels, found, strict=True))
-
-    def beyond_training(self, X: ArrayLike) -> Mask:
-        """Find inputs outside the training range, where intervals rely on the model alone.
-
-        An input is outside if it is below the least value of the training rows, or above the greatest, by more than a
-        tenth of the distance between the two. Predictions for such rows come with an
-        :class:`~conformal_gp.ExtrapolationWarning`. Rows that are unusual in combination only are not found.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Test inputs.
-
-        Returns
-        -------
-        beyond : ndarray of bool of shape (n_samples, n_features)
-            True where the input is out of range; use ``.any(axis=1)`` per row.
-
-        Examples
-        --------
-        >>> from conformal_gp import ConformalGPRegressor
-        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
-        >>> model.beyond_training([[2.1], [2.3]]).tolist()
-        [[False], [True]]
-        """
-        return beyond(self._checked_inputs(X), self.input_range_)
-
     # --------------------------------------------------------------------------------------------------- test rows
-    def _test_rows(self, X: Any, y_variance: Any, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows:
+    def _test_rows(
+        self, X: Any, y_variance: Any, groups: GroupsLike, likelihood_ratio: RatioLike
+    ) -> TestRows | PartedRows:
         """Test rows for a method that a user called, with the calibration rows that each is compared with."""
         new = self._checked_test_rows(X, y_variance, stacklevel=4)
-        parts = self._parts(X, groups, len(new.X))
-        if likelihood_ratio is None:
-            return TestRows(new, parts)
-        training, test = split_ratio(likelihood_ratio)
-        weights = self._training_ratios(training)
-        own = check_ratios(test(X) if callable(test) else test, len(new.X), "test")
-        # ratios that are equal become 1, without rounding
-        unit = max(weights[self._answers.calibration].max(), own.max())
-        return TestRows(new, [part.weighted(weights, own, unit) for part in parts])
-
-    def _parts(self, X: Any, groups: GroupsLike, n_new: int) -> list[Part]:
-        """Test rows by their groups, or in one part."""
-        self._need_groups(groups)
-        if self._groups is None:
-            return [Part("the model", self._answers, np.arange(n_new))]
-        codes = self._groups.of(X, groups, n_new)
-        return [
-            Part(f"group {self._groups.labels[code]!r}", self._group_answers[code], np.flatnonzero(codes == code))
-            for code in np.unique(codes)
-        ]
-
-    def _need_groups(self, groups: GroupsLike) -> None:
-        """Refuse groups of other rows where the training rows have none."""
-        if self._groups is None and groups is not None:
-            raise ValueError("groups was given, but fit was called without groups.")
+        if self._groups is None and groups is None and likelihood_ratio is None:
+            return TestRows(new, self._answers)
+        return compared(self, X, new, groups, likelihood_ratio)
 
     def _set_answers(self, answers: Answers) -> None:
         """Keep answers, and those by the calibration rows of each group."""
@@ -357,23 +277,6 @@ class Predictions:
     def _most_calibration(self) -> int:
         """Most calibration rows that a test row is compared with."""
         return max((each.n_calibration for each in self._group_answers), default=self._answers.n_calibration)
-
-    def _training_ratios(self, ratio: Any) -> Array:
-        """Likelihood ratios of all training rows, from a function of X or as they are given."""
-        if not callable(ratio):
-            ratios = check_ratios(ratio, self._source.n_rows, "training")
-        elif self._encoding is not None or (self._groups is not None and self._groups.left_out is not None):
-            raise ValueError(
-                "likelihood_ratio must be a pair of arrays, for the training rows and for the test rows, as fit was "
-                "given a frame with columns that are not numbers, which the model does not keep."
-            )
-        else:
-            ratios = self._source.each(_ratios_of(ratio, self._input_names(), self._frame), "likelihood ratios")
-        if not ratios[self._answers.calibration].any():
-            raise ValueError(
-                "likelihood_ratio is 0 for all calibration rows: training and test distributions do not overlap."
-            )
-        return ratios
 
     def _input_names(self) -> NDArray[Any] | None:
         """Names of the inputs, where columns had names."""
@@ -410,10 +313,22 @@ class Predictions:
         return Rows(inputs, check_known_noise(y_variance, inputs))
 
 
-def _ratios_of(ratio: Callable[[Any], Any], names: Any, frame: str | None) -> Callable[[Rows, Array], Array]:
-    """A function of training rows that a cluster can get without the model."""
+def warn_where_infinite(
+    rows: TestRows | PartedRows, name: str, asked: Iterable[tuple[Fraction, Fraction]], what: str
+) -> None:
+    """Warn of levels that the calibration rows do not support, on behalf of a public method.
 
-    def ratios(rows: Rows, y: Array) -> Array:
-        return check_ratios(ratio(as_given(rows.X, names, frame)), y.size, "training")
-
-    return ratios
+    ``asked`` holds what the caller asked for, and for each the level of the set that it takes.
+    """
+    for value, level in asked:
+        for part in rows.parts:
+            infinite = int((part.needed([level]).least < 0.0).sum())
+            if not infinite:
+                continue
+            if part.weights is None:
+                has = f"{part.name} has {part.answers.n_calibration}"
+                why = f"needs at least {rows_needed(level)} calibration rows, {has}; its {what}"
+            else:
+                share = f"weights alone are more than {float(1 - level):.3g} of all those of {part.name}"
+                why = f"is too high for {infinite} of {len(part.new.X)} rows, whose {share}; their {what}"
+            warnings.warn(f"{name}={float(value):g} {why} are infinite.", UserWarning, stacklevel=3)

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from conformal_gp.answers import Model
 from conformal_gp.arrays import Array
-from conformal_gp.calibration import Groups, GroupsLike, check_length
+from conformal_gp.calibration import Groups, GroupsLike, check_groups, check_length
 from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.explanation import ExplainedIntervals
 from conformal_gp.gp.inputs import MEAN_NAMES, Rows
@@ -367,7 +367,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         check_within(self.y_bounds, targets)
         if not isinstance(self._tuned.target.transformation, Logarithms):
             transformed(self._tuned.target.transformation, targets)  # an error names the row among these
-        self._need_groups(groups)
+        check_groups(self, groups)
         if self._groups is None:
             return rows, targets, None
         return rows, targets, self._groups.extended(X, groups, targets.size)

@@ -171,12 +171,10 @@ def weight_up_to(ends: Array, weights: Array, labels: Array, side: str) -> Array
     return total[np.searchsorted(ends[order], labels, side)]  # type: ignore[call-overload]
 
 
-def shares(at_least: Array, greater: Array, total: float, tie_breaks: Array | None, own: Array | float = 1.0) -> Array:
+def shares(at_least: Array, greater: Array, total: float, ties: Array | float = 1.0, own: Array | float = 1.0) -> Array:
     """p-values: the share of all rows, by weight, the test row included, whose score is at least the test row's.
 
-    ``total`` is the weight of the calibration rows and ``own`` that of each test row. ``tie_breaks`` are uniform
-    numbers by which ties count; None counts every tie in full.
+    ``total`` is the weight of the calibration rows and ``own`` that of each test row. Ties count by
+    ``ties``: in full, by half, or by uniform numbers.
     """
-    if tie_breaks is None:  # every tie counts in full
-        tie_breaks = np.ones(at_least.size)
-    return np.minimum((greater + tie_breaks * (at_least - greater + own)) / (total + own), 1.0)
+    return np.minimum((greater + ties * (at_least - greater + own)) / (total + own), 1.0)

@@ -143,6 +143,19 @@ def _side(offset: Array, slope: Array, constant: float, share: float, weights: A
     return np.column_stack([starts, ends if ends.size == starts.size else np.append(ends, np.inf)])
 
 
+def union(pieces: Array) -> Array:
+    """Pieces, sorted, those that touch made one.
+
+    >>> union(np.array([[2.0, 3.0], [0.0, 1.0], [1.0, 1.5]]))
+    array([[0. , 1.5],
+           [2. , 3. ]])
+    """
+    pieces = pieces[np.argsort(pieces[:, 0])]
+    reached = np.maximum.accumulate(pieces[:, 1])
+    begins = np.append(True, pieces[1:, 0] > reached[:-1])[: len(pieces)]
+    return np.column_stack([pieces[begins, 0], reached[np.append(begins[1:], True)[: len(pieces)]]])
+
+
 def mirrored(lines: Lines) -> Lines:
     """Lines of the same rows with the signs of all labels changed."""
     return lines._replace(centre=-lines.centre, offset=-lines.offset)
