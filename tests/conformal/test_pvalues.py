@@ -15,7 +15,7 @@ quarters = st.integers(-8, 8).map(lambda i: i / 4)
 rows = st.lists(st.tuples(quarters, quarters), min_size=1, max_size=9)
 
 
-def p_values(lines, y, tie_breaks=None):
+def p_values(lines, y, tie_breaks=1.0):
     """As predictors put them together."""
     return levels.shares(*regions.counts(lines, y), lines.offset.shape[1], tie_breaks)
 

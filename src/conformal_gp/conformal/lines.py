@@ -37,7 +37,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conformal_gp.arrays import Array, Indices, Mask
+from conformal_gp.arrays import Array, Mask
 from conformal_gp.targets.difficulty import Spread
 
 # Slope of rows, their offsets zero, where nothing is known of a label: they cover every candidate. It stands for
@@ -77,14 +77,6 @@ class Lines(NamedTuple):
     rounding: Rounding | None = None
     """How far the arithmetic that they come from puts scores off; None where that is less than counts as a tie."""
 
-    @classmethod
-    def concatenate(cls, parts: list[Lines]) -> Lines:
-        """Lines of all test rows of several blocks, which all have their rounding."""
-        known = [part.rounding for part in parts if part.rounding is not None]
-        floor, share = (np.concatenate([getattr(part, name) for part in known]) for name in ("floor", "share"))
-        centre, offset, slope = (np.concatenate([part[i] for part in parts]) for i in range(3))
-        return cls(centre, offset, slope, Rounding(floor, share))
-
     def normalised(self, calibration: Spread, test: Spread, variance: Array) -> Lines:
         r"""Lines of scores :math:`|e - c| / g` in the place of :math:`|e|`, where e is a standardised residual.
 
@@ -115,13 +107,6 @@ class Lines(NamedTuple):
         )
         off = np.maximum(ratio.max(axis=1, initial=0.0), 1.0)
         return Lines(self.centre + moved, offset * ratio, self.slope * ratio, Rounding(off * floor, off * share))
-
-    def take(self, rows: Indices) -> Lines:
-        """Lines of some of the test rows."""
-        centre, offset, slope, rounding = self
-        if rounding is not None:
-            rounding = Rounding(rounding.floor[rows], rounding.share[rows])
-        return Lines(centre[rows], offset[rows], slope[rows], rounding)
 
 
 def ties(lines: Lines) -> tuple[Array, Array]:

@@ -223,13 +223,6 @@ class NewInputs(NamedTuple):
         """Noise variances of the targets, (m,): what was learnt, and what is known."""
         return _noise(learnt, self)
 
-    def take(self, rows: Indices) -> NewInputs:
-        """Some of the inputs."""
-        X, H, undetermined, y_variance = self
-        if y_variance is not None:
-            y_variance = y_variance[rows]
-        return NewInputs(X[rows], H[rows], undetermined[rows], y_variance)
-
 
 class Inputs:
     """Training inputs under a scaling and a mean function.
