@@ -211,10 +211,10 @@ def test_dates_are_named(regressor):
 def test_labels_that_are_no_numbers_are_named(regressor):
     days = pd.date_range("2020-01-01", periods=40)
     for labels in (days, days.to_numpy(), pd.Series(days), pl.Series(days.to_numpy())):
-        with pytest.raises(ValueError, match="y holds dates or times; labels must be numbers"):
+        with pytest.raises(ValueError, match="y holds dates or times; targets must be numbers"):
             regressor.fit(X, labels)
     for labels in (KINDS, KINDS.tolist(), pd.Series(KINDS), pl.Series(KINDS), pd.Series(pd.Categorical(KINDS))):
-        with pytest.raises(ValueError, match="y holds 'u' in row 0; labels must be numbers"):
+        with pytest.raises(ValueError, match="y holds 'u' in row 0; targets must be numbers"):
             regressor.fit(X, labels)
 
 

@@ -129,7 +129,7 @@ BAD_ROWS = {
     "no labels": ((X, None), "requires y to be passed"),
     "no number": ((X, np.where(Y > 1, np.inf, Y)), r"y contains infinity \(inf\) in row"),
     "outside bounds": ((X[:2], [1.0, 99.0]), r"y has 99 in row 1, outside y_bounds"),
-    "outside the domain": ((X[:2], [1.0, -1.0]), "y has -1 in row 1, and target_transform='log' takes labels above 0"),
+    "outside the domain": ((X[:2], [1.0, -1.0]), "y has -1 in row 1, and target_transform='log' takes targets above 0"),
     "noise": ((X, Y, NOISE), "y_variance was given, but fit was called without it"),
 }
 

@@ -1,7 +1,7 @@
 r"""From scores to answers in units of the target: intervals, sets, bounds, p-values. Written once, for all models.
 
-A model gives, for blocks of test rows, the scores of its calibration rows as functions of the candidate label
-(:class:`~conformal_gp.conformal.lines.Lines` or :class:`~conformal_gp.conformal.curves.Curves`). What labels need to be
+A model gives, for blocks of test rows, the scores of its calibration rows as functions of the candidate value
+(:class:`~conformal_gp.conformal.lines.Lines` or :class:`~conformal_gp.conformal.curves.Curves`). What values need to be
 in a prediction set is a :class:`~conformal_gp.conformal.levels.Needed`. Ends and p-values follow from these two, and a
 :class:`~conformal_gp.targets.target.Target` brings them back to units of the target and cuts them at its bounds.
 """
@@ -28,14 +28,14 @@ Scores = Lines | Curves
 
 
 class Question(NamedTuple):
-    """What is asked of test rows: a model may leave out calibration rows that cannot matter to it."""
+    """A question about test rows: a model may leave out calibration rows that cannot matter to it."""
 
     sign: int = 0
     """0 compares absolute scores, 1 signed ones, -1 signed ones with their signs changed."""
     needed: Needed | None = None
     """Prediction sets of these levels are wanted."""
     labels: Array | None = None
-    """(m,): or comparisons at these labels."""
+    """(m,): or comparisons at these values."""
     weights: Array | None = None
     """(n,): weights of the calibration rows; None if all weigh the same."""
 
@@ -51,10 +51,10 @@ class Block(NamedTuple):
     calibration: Indices | None = None
     """Places of the calibration rows that the scores are of; None is all."""
     covering: float = 0.0
-    """Weight of the calibration rows that are left out because they score higher at every label in question."""
+    """Weight of the calibration rows that are left out because they score higher at every value in question."""
 
     def needed(self, needed: Needed) -> Needed:
-        """What labels need among the calibration rows of this block."""
+        """Requirement of values among the calibration rows of this block."""
         own = needed.take(self.rows)
         if self.levels is None or self.calibration is None:
             return own
@@ -62,7 +62,7 @@ class Block(NamedTuple):
 
 
 class Model(Protocol):
-    """What a tuned model gives for test rows, in its own units of the target."""
+    """The waist: everything that a tuned model gives for test rows, in its own units of the target."""
 
     n_rows: int
     """Training rows."""
@@ -84,7 +84,7 @@ class Model(Protocol):
         """Call ``fill`` with blocks of scores for all test rows; in threads, each block once."""
 
     def centre(self, new: Rows) -> Array:
-        """Labels of p-value 1, (m,): they are in every prediction set."""
+        """Values whose p-value is 1, (m,): they are in every prediction set."""
 
     def moments(self, new: Rows) -> tuple[Array, Array]:
         """Means and variances of new observations under the Gaussian process, (m,) each."""
@@ -115,6 +115,8 @@ class Answers:
     def __init__(self, model: Model, target: Target, side: Array | None = None):
         self.model = model
         self.target = target
+        self.calibration = model.calibration
+        self.n_calibration = model.calibration.size
         self._all_sides = side
         self._side = np.zeros(model.calibration.size)
         if side is not None:
@@ -127,16 +129,6 @@ class Answers:
         self.inner = model
         if self._one_outside:
             self.inner = model.among(model.calibration[self._side == 0.0])
-
-    @property
-    def calibration(self) -> Indices:
-        """Numbers of the calibration rows."""
-        return self.model.calibration
-
-    @property
-    def n_calibration(self) -> int:
-        """How many calibration rows there are."""
-        return self.model.calibration.size
 
     def among(self, calibration: Indices) -> Answers:
         """The same with only some of the calibration rows."""
@@ -275,14 +267,14 @@ class Answers:
         return np.concatenate([first, last], axis=1)
 
     def _left(self, needed: Needed, covering: Mask) -> Needed:
-        """What values inside bounds need of rows inside, where a row outside covers them all."""
+        """Requirement of values inside bounds among rows inside, where a row outside covers them all."""
         if not self._one_outside:
             return needed
         weight = float(needed.each(self.n_calibration)[covering].sum())
         return needed.among(np.flatnonzero(self._side == 0.0), weight, np.arange(needed.n_levels))
 
     def counts(self, new: Rows, y: Array, signed: bool, weights: Array | None = None) -> tuple[Array, Array]:
-        """How many calibration rows, or of what weight, score at least as high as each test row, and higher."""
+        """Weight of the calibration rows that score at least as high as each test row, and higher."""
         plain = self._counts(self.model, new, y, signed, weights)
         if self._bounds is None:
             return plain
@@ -328,7 +320,7 @@ class TestRows:
     answers: Answers
     """By the calibration rows."""
     name: str = "the model"
-    """What warnings call the calibration rows."""
+    """Name of the calibration rows in warnings."""
     weights: Array | None = None
     """(n,): weights of the calibration rows; None if all rows weigh the same."""
     own: Array | float = 1.0
@@ -349,7 +341,7 @@ class TestRows:
         return float(self.weights.sum())
 
     def needed(self, levels: Sequence[Fraction]) -> Needed:
-        """What weight of the calibration rows must cover values of the target."""
+        """Weight of the calibration rows that must cover values of the target, by level."""
         if self.weights is None:
             return Needed.of_ranks([rank(level, self.answers.n_calibration) for level in levels])
         return Needed.of_weights(levels, self.weights, np.asarray(self.own))
@@ -390,7 +382,7 @@ def sets(scores: Scores, needed: Needed) -> list[Array]:
 
 
 def upper_bounds(scores: Scores, needed: Needed, sign: int) -> Array:
-    """Upper bounds of labels times the sign, (k, levels)."""
+    """Upper bounds of values times the sign, (k, levels)."""
     if isinstance(scores, Curves):
         return search.Search(scores, needed, sign).upper_bounds()
     if sign < 0:
@@ -399,7 +391,7 @@ def upper_bounds(scores: Scores, needed: Needed, sign: int) -> Array:
 
 
 def counts(scores: Scores, labels: Array, signed: bool, weights: Array | None) -> tuple[Array, Array]:
-    """How many calibration rows, or of what weight, score at least as high as the test row, and higher, (k,) each."""
+    """Weight of the calibration rows that score at least as high as the test row, and higher, (k,) each."""
     if isinstance(scores, Lines):
         return regions.counts(scores, labels, signed, weights)
     if signed and weights is None:

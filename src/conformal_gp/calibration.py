@@ -1,4 +1,4 @@
-"""Which calibration rows a test row is compared with, and with what weights: groups, and known covariate shift."""
+"""Groups of rows, and weights for a known covariate shift: the calibration rows that a test row is compared with."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def check_ratios(ratios: Any, n_rows: int, of: str) -> Array:
 
 
 def effective_rows(ratios: Array) -> float:
-    r"""How many rows of equal weight would do as well: :math:`(\sum w)^2 / \sum w^2`.
+    r"""Number of rows of equal weight that would do as well: :math:`(\sum w)^2 / \sum w^2`.
 
     >>> effective_rows(np.ones(5)), effective_rows(np.array([1.0, 0.0, 0.0]))
     (5.0, 1.0)

@@ -30,7 +30,7 @@ class PredictiveDistribution:
     Parameters
     ----------
     steps : ndarray of shape (n_samples, n_steps)
-        For each row the labels at which its distribution function rises, sorted.
+        For each row the values at which its distribution function rises, sorted.
 
     Examples
     --------
@@ -88,13 +88,13 @@ class PredictiveDistribution:
         return intervals[:, :, 0] if single else intervals
 
     def cdf(self, y: ArrayLike) -> Array:
-        """Value of each row's distribution function at its label, as of ``predict_cdf``, (n_samples,)."""
+        """Value of each row's distribution function at its target, as of ``predict_cdf``, (n_samples,)."""
         labels = check_labels(y, self.steps)[:, None]
         less, at_most = (self.steps < labels).sum(axis=1), (self.steps <= labels).sum(axis=1)
         return 0.5 * (less + at_most + 1.0) / (self.steps.shape[1] + 1.0)
 
     def crps(self, y: ArrayLike) -> Array:
-        r"""Continuous ranked probability score of each label, (n_samples,); lower is better.
+        r"""Continuous ranked probability score of each target, (n_samples,); lower is better.
 
         With n equal steps :math:`\int (F(x) - 1\{y \le x\})^2 dx` is
         :math:`\frac{2}{n} \sum_i \left( 1\{y < x_i\} - \frac{i - 1/2}{n} \right) (x_i - y)` (Laio and Tamea, 2007).
@@ -103,7 +103,7 @@ class PredictiveDistribution:
         return 2.0 * (((labels < self.steps) - (np.arange(n) + 0.5) / n) * (self.steps - labels)).mean(axis=1)
 
     def sample(self, n: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
-        """Labels drawn from each row's steps, (n_samples, n)."""
+        """Values drawn from each row's steps, (n_samples, n)."""
         drawn = check_random_state(random_state).randint(self.steps.shape[1], size=(len(self), n))
         return np.take_along_axis(self.steps, drawn, axis=1)
 
@@ -129,7 +129,7 @@ class PredictiveDistributions(Predictions):
         random_state: int | np.random.RandomState | None = 0,
         y_variance: ArrayLike | None = None,
     ) -> Array:
-        """Labels drawn together from the plain Gaussian process given the training rows, without the guarantee.
+        """Targets drawn jointly from the standard GP given the training rows, without the guarantee.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class PredictiveDistributions(Predictions):
         Returns
         -------
         samples : ndarray of shape (n_rows, n_samples)
-            A draw in each column, noise included; with ``target_transform``, of mapped labels, mapped back.
+            A draw in each column, noise included; with ``target_transform``, of transformed targets, transformed back.
 
         Examples
         --------
@@ -168,7 +168,7 @@ class PredictiveDistributions(Predictions):
     ) -> Array:
         """Quantiles of the predictive distribution.
 
-        A quantile above the median is an upper bound: the label is at most that with at least this probability. One
+        A quantile above the median is an upper bound: the target is at most that with at least this probability. One
         below it is a lower bound. The median is the midpoint of both bounds at 1/2.
 
         Parameters
@@ -184,7 +184,7 @@ class PredictiveDistributions(Predictions):
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_quantiles)
             In the order of ``quantiles``; two-dimensional when a sequence is given. Infinite where the training rows
-            cannot support the quantile. The median is not a number where nothing is known of a label, as where the
+            cannot support the quantile. The median is not a number where nothing is known of a target, as where the
             training rows do not determine the mean function.
 
         Examples
@@ -239,14 +239,14 @@ class PredictiveDistributions(Predictions):
         confidence_level : float or sequence of floats, default=0.95
             Level or levels, each strictly between 0 and 1.
         side : {"upper", "lower"}, default="upper"
-            Whether labels are to be below their bounds, or above.
+            Whether targets are to be below their bounds, or above.
         y_variance, groups, likelihood_ratio
             As in :meth:`predict_interval`.
 
         Returns
         -------
         bounds : ndarray of shape (n_samples,) or (n_samples, n_levels)
-            A label is at most its upper bound (at least its lower bound) with at least the probability of the level.
+            A target is at most its upper bound (at least its lower bound) with at least the probability of the level.
             Two-dimensional when a sequence of levels is given. Infinite where the training rows cannot support the
             level.
 
@@ -281,16 +281,16 @@ class PredictiveDistributions(Predictions):
         groups: GroupsLike = None,
         likelihood_ratio: RatioLike = None,
     ) -> Array:
-        """Values of the predictive distribution function: how high each label is for its inputs.
+        """Values of the predictive distribution function at values of the target.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Test inputs.
         y : array-like of shape (n_samples,)
-            One label for each row.
+            One value of the target for each row.
         smoothing : bool, default=False
-            Break ties at random: values at true labels are then exactly uniform. Without, ties count by half.
+            Break ties at random: values at true targets are then exactly uniform. Without, ties count by half.
         random_state : int, RandomState instance or None, default=None
             Seed of the tie breaks.
         y_variance, groups, likelihood_ratio

@@ -1,6 +1,6 @@
-r"""Why an interval is as wide as it is, and which training rows decide its ends.
+r"""Explanations of intervals: the factors of their widths, and the training rows that decide their ends.
 
-An end of an interval is a label at which the test row's score ties with that of a calibration row: that row *decides*
+An end of an interval is a value at which the test row's score ties with that of a calibration row: that row *decides*
 it. In the notation of docs/theory.md scores of rows of variance s and scale g are residuals over :math:`s^{1/\gamma}
 g`, so widths are in proportion to these. Let :math:`\nu` be the noise in s, :math:`s_*`, :math:`\nu_*` and :math:`g_*`
 those of a typical row, and :math:`z_c` the number of standard deviations on either side of the mean that hold a share c
@@ -14,7 +14,7 @@ of a Gaussian distribution. The width at level c is
     \underbrace{\frac{z_{1 - k/(n + 1)}}{z_c}}_\text{rank} \cdot \text{scores},
 
 where k is the rank among the n calibration rows, and the last factor is what is left: how much larger residuals of
-ranked rows are than the process says, at the place that decides.
+calibration rows are than the GP expects, at the place that decides.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ IN_WORDS = {
 }
 DECIDERS = {
     "rows": "several rows that tie",
-    "bound": "a bound of the labels",
-    "nothing": "the end of the range of labels",
+    "bound": "a bound of the target",
+    "nothing": "the end of the range of the target",
 }
 
 
@@ -68,9 +68,9 @@ DECIDERS = {
 class Explanation:
     """Why intervals are as wide as they are; made by ``explain_interval``, an entry for each test row.
 
-    The width is that of the plain process' interval at a typical calibration row times ``distance * noise * difficulty
-    * rank * scores``. With ``target_transform`` and bounds that is the width before labels are mapped back and
-    intervals cut.
+    The width is that of the interval of the standard GP at a typical calibration row times ``distance * noise *
+    difficulty * rank * scores``. With ``target_transform`` and bounds that is the width before values are transformed
+    back and intervals cut.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Explanation:
 
     confidence_level: float
     n_calibration: Indices
-    """(n,): number of rows that each test row is ranked among."""
+    """(n,): number of rows that each test row is compared with."""
     interval: Array
     """(n, 2): as ``predict_interval`` gives it."""
     row: Indices
@@ -96,19 +96,19 @@ class Explanation:
     distance: Array
     """(n,): factor of the variance at the usual noise, relative to the median over calibration rows."""
     noise: Array
-    """(n,): of the noise, relative to the median over training rows, or tuning rows where the process is low-rank."""
+    """(n,): of the noise, relative to the median over training rows, or tuning rows of a low-rank GP."""
     difficulty: Array
     """(n,): of the scale of residuals, relative to the median over calibration rows."""
     rank: Array
     """(n,): of the level that so few calibration rows support."""
     scores: Array
-    """(n,): of the residuals of calibration rows, relative to what the process says."""
+    """(n,): of the residuals of calibration rows, relative to what the GP expects."""
     nearest: Indices
     """(n, n_nearest): numbers of the training rows of the highest correlation with each test row under ``kernel_``."""
 
     @property
     def width(self) -> Array:
-        """Widths of the intervals, in units of the labels."""
+        """Widths of the intervals, in units of the target."""
         return self.interval[:, 1] - self.interval[:, 0]
 
     def to_frame(self, row_names: Sequence[Any] | None = None) -> pd.DataFrame:
@@ -140,8 +140,8 @@ class Explanation:
         if "mean" in self.decided_by[i]:
             return ": the training rows do not determine the mean function there"
         if not np.isfinite(self.width[i]):
-            return ": scores of some rows grow with the label as fast as its own"
-        few, err = f"{n} calibration rows are few for {level}", "calibration rows err {} than the process says"
+            return ": scores of some rows grow with the target as fast as its own"
+        few, err = f"{n} calibration rows are few for {level}", "calibration rows err {} than the GP expects"
         words = IN_WORDS | {"rank": (few, ""), "scores": (err.format("more"), err.format("less"))}
         reasons = ", ".join(filter(None, (_in_words(getattr(self, factor)[i], *words[factor]) for factor in words)))
         own = float(self.distance[i] * self.noise[i] * self.difficulty[i])
@@ -288,7 +288,7 @@ class ExplainedIntervals(Predictions):
         n = answers.n_calibration
         k = rank(level, n)
         both = answers.intervals(new, Needed.of_ranks([k, min(k + 1, n)]))
-        # rows that are not among those of the inner model, being outside bounds, cover all labels in question
+        # rows that are not among those of the inner model, being outside bounds, cover all values in question
         n_outside = n - model.calibration.size
         inner = _hulls(model, new, Needed.of_ranks([max(k - n_outside, 0)]))
         ends = both[:, :, 0]
@@ -296,7 +296,7 @@ class ExplainedIntervals(Predictions):
         finite = np.isfinite(inner)
         tied, row = _deciding(model, new, np.where(finite, inner, 0.0))
         cut = np.isfinite(ends) & np.isin(ends, self.y_bounds_)
-        if n_outside:  # an end beyond, which a label beyond makes possible
+        if n_outside:  # an end beyond, which a value beyond makes possible
             cut |= np.isfinite(ends) & ((ends < self.y_bounds_[0]) | (ends > self.y_bounds_[1]))
         variance = model.moments(new)[1]
         typical, typical_scale = model.typical()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,13 +17,14 @@ from conformal_gp.arrays import Array
 from conformal_gp.calibration import Groups, GroupsLike, PartedRows, RatioLike, compared
 from conformal_gp.conformal.levels import read_levels, rows_needed
 from conformal_gp.gp.inputs import Rows
-from conformal_gp.large.rows import RowSource
-from conformal_gp.models.tuned import Tuned
+from conformal_gp.large.rows import ArrayRows, RowSource
+from conformal_gp.models.tuned import Tuned, fitted
+from conformal_gp.threads import one_blas_thread
 from conformal_gp.validation import Encoding, check_known_noise, check_labels, encoded_inputs, warn_beyond
 
 
 class Predictions:
-    """Predict methods that compare labels by their scores; ``fit`` of the regressor sets what they need."""
+    """Predict methods that compare values of the target by their scores; ``fit`` sets what they need."""
 
     input_range_: Array
     n_features_in_: int
@@ -36,6 +37,7 @@ class Predictions:
     _encoding: Encoding | None = None
     _frame: str | None = None
     _has_y_variance: bool = False
+    n_jobs: int | None
 
     def predict(
         self,
@@ -117,17 +119,17 @@ class Predictions:
             Level or levels, each strictly between 0 and 1.
         tails : {"joint", "equal"}, default="joint"
             "joint" is the hull of the region of absolute scores. "equal" takes the lower and the upper bound of signed
-            scores at half of delta each: labels miss it on either side with probability at most delta / 2. Such
+            scores at half of delta each: targets miss it on either side with probability at most delta / 2. Such
             intervals follow skewed noise, and need twice as many rows.
         y_variance : array-like of shape (n_samples,) or None, default=None
-            Known noise variance of each test row's label. Needed if ``fit`` was given those of the training rows, else
+            Known noise variance of each test row's target. Needed if ``fit`` was given those of the training rows, else
             an error.
         groups : array-like of shape (n_samples,), callable, str or None, default=None
-            Groups of the test rows, as ``fit`` takes them: each row is ranked among the training rows of its group.
+            Groups of the test rows, as ``fit`` takes them: each row is compared with the calibration rows of its group.
             None takes the function or the column that ``fit`` was given. An error if ``fit`` was given no groups.
         likelihood_ratio : callable, pair of arrays or None, default=None
             Density of the test inputs over that of the training inputs, up to a factor: a function of X, or ratios of
-            the training rows and of the test rows. Rows are then weighted by it, and coverage is exact for test rows of
+            the training rows and of the test rows. Rows are then weighted by it, and coverage is valid for test rows of
             another distribution of inputs. Ends are infinite where a test row's ratio is more than delta of the sum.
 
         Returns
@@ -169,7 +171,7 @@ class Predictions:
         groups: GroupsLike = None,
         likelihood_ratio: RatioLike = None,
     ) -> list[Array]:
-        """Exact prediction regions, holes and all.
+        """Exact prediction sets (unions of intervals).
 
         Parameters
         ----------
@@ -185,9 +187,9 @@ class Predictions:
         regions : list of ndarrays of shape (n_pieces, 2)
             For each row the closure of its region, as sorted, disjoint, closed intervals. With ``gamma=2`` and without
             a difficulty there is always one where hyperparameters are fixed or tuned. Where they are averaged over
-            (``tuning_`` is "integrated") regions are searched on a grid of labels, which is a third of a standard
-            deviation wide near the prediction: smaller gaps are not found, and ends are put out by up to 1e-4 standard
-            deviations.
+            (``tuning_`` is "integrated") regions are searched on a grid of target values, which is a third of a
+            standard deviation wide near the prediction: smaller gaps are not found, and ends are widened by up to 1e-4
+            standard deviations.
 
         Examples
         --------
@@ -215,16 +217,16 @@ class Predictions:
         groups: GroupsLike = None,
         likelihood_ratio: RatioLike = None,
     ) -> Array:
-        """p-values of labels: how well each fits in with the training rows.
+        """p-values of candidate values: how well each agrees with the training rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Test inputs.
         y : array-like of shape (n_samples,)
-            One candidate label for each row.
+            One candidate value for each row.
         smoothing : bool, default=False
-            Break ties at random: p-values of true labels are then exactly uniform, where without they are a little
+            Break ties at random: p-values of true targets are then exactly uniform, where without they are a little
             larger.
         random_state : int, RandomState instance or None, default=None
             Seed of the tie breaks.
@@ -234,7 +236,7 @@ class Predictions:
         Returns
         -------
         p : ndarray of shape (n_samples,)
-            The label ``y[i]`` is in the region of level ``1 - delta`` of ``X[i]`` exactly when ``p[i] > delta``
+            The value ``y[i]`` is in the region of level ``1 - delta`` of ``X[i]`` exactly when ``p[i] > delta``
             (without smoothing). Ends of regions count as inside, up to rounding, or up to 1e-4 standard deviations
             where hyperparameters are averaged over.
 
@@ -253,7 +255,6 @@ class Predictions:
             ties = check_random_state(random_state).uniform(size=labels.size)
         return rows.shares(labels, ties)
 
-    # --------------------------------------------------------------------------------------------------- test rows
     def _test_rows(
         self, X: Any, y_variance: Any, groups: GroupsLike, likelihood_ratio: RatioLike
     ) -> TestRows | PartedRows:
@@ -272,6 +273,25 @@ class Predictions:
             self._group_answers = [
                 answers.among(answers.calibration[codes == code]) for code in range(len(self._groups.labels))
             ]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the model, which follows from numbers and rows, unless the rows live on disk or on a cluster."""
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        at_hand = isinstance(state.get("_source"), ArrayRows)
+        follow = ("_answers", "_group_answers")
+        return {name: value for name, value in state.items() if name not in follow or not at_hand}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[misc]
+        if "_tuned" in state and "_answers" not in state:
+            with one_blas_thread(rows=self._source.n_rows):
+                self._set_answers(fitted(self._tuned, self._source, self.n_jobs).answers)
+
+    def __copy__(self) -> Self:
+        """A shallow copy, which shares the model."""
+        other = object.__new__(type(self))
+        other.__dict__.update(vars(self))
+        return other
 
     @property
     def _most_calibration(self) -> int:

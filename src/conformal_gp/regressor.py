@@ -83,7 +83,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         *Tuning and calibration.* How hyperparameters are tuned.
 
         - "integrated": averaged over draws, weighted by the likelihood of the augmented set (training rows and test row
-          with each candidate label). All rows are calibration rows. Valid up to 12 rows, where draws come from the
+          with each candidate value). All rows are calibration rows. Valid up to 12 rows, where draws come from the
           prior; beyond, where they come from a Markov chain, valid up to Monte Carlo error. Takes ``gamma=2``, one
           kernel, no ``tuning_rows`` and no given ``difficulty``.
         - "holdout": by maximum likelihood on tuning rows. All rows are training data of the Gaussian process; the
@@ -102,7 +102,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         Whether the Gaussian process is low-rank (FITC): "auto" for more than 2000 rows with "holdout", unless there are
         at most 10,000 and the data are nearly noise-free; and for memory maps and Dask collections. A number is that of
         the inducing inputs, or the inputs themselves are given, which may not come from calibration rows. "auto" takes
-        512, or 1536 where the exact process of 2000 tuning rows predicts better.
+        512, or 1536 where the exact GP of 2000 tuning rows predicts better.
     n_restarts : int, default=3
         Random starts of the optimiser in addition to the given one.
     gamma : float in [1, inf], default=2.0
@@ -396,25 +396,6 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
             earlier: Model = self._answers.model
             model._keep(tuned, source, fitted(tuned, source, self.n_jobs, earlier))
         return model
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the model, which follows from numbers and rows, unless the rows live on disk or on a cluster."""
-        state = super().__getstate__()
-        at_hand = isinstance(state.get("_source"), ArrayRows)
-        follow = ("_answers", "_group_answers")
-        return {name: value for name, value in state.items() if name not in follow or not at_hand}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if "_tuned" in state and "_answers" not in state:
-            with one_blas_thread(rows=self._source.n_rows):
-                self._set_answers(fitted(self._tuned, self._source, self.n_jobs).answers)
-
-    def __copy__(self) -> Self:
-        """A shallow copy, which shares the model."""
-        other = object.__new__(type(self))
-        other.__dict__.update(vars(self))
-        return other
 
 
 @contextmanager

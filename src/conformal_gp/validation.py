@@ -90,7 +90,7 @@ def check_inputs(estimator: BaseEstimator, X: Any, *, reset: bool, y: Any = "no_
 
 
 def need_labels(estimator: BaseEstimator, y: Any) -> None:
-    """Raise a ValueError if there are no labels to fit to."""
+    """Raise a ValueError if there are no targets to fit to."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
 
@@ -129,7 +129,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def converted(X: Any, convert: Callable[[], Array]) -> Array:
-    """What ``convert`` makes of X, or a ValueError that names columns of text or dates."""
+    """Result of ``convert``, or a ValueError that names columns of text or dates."""
     dates = [str(name) for name, dtype in _columns(X) if _is_date(dtype)]
     if dates or (isinstance(X, np.ndarray) and X.dtype.kind in "mM"):
         raise _no_dates(f"X has columns of dates or times: {_listed(dates)}" if dates else "X holds dates or times")
@@ -159,7 +159,7 @@ def _no_dates(what: str) -> ValueError:
 
 
 def beyond(X: Array, ends: Array) -> Mask:
-    """Which inputs lie outside the training rows' range, (2, d), by more than a tenth of it.
+    """Inputs that lie outside the training rows' range, (2, d), by more than a tenth of it.
 
     >>> beyond(np.array([[1.1, 5.0], [1.2, 6.0]]), np.array([[0.0, 5.0], [1.0, 5.0]])).tolist()
     [[False, False], [True, True]]
@@ -203,10 +203,10 @@ def check_known_noise(y_variance: Any, X: Array, first_row: int = 0) -> Array:
 
 
 def check_labels(y: Any, X: Array) -> Array:
-    """``y`` as a finite float64 vector, one label for each row of ``X``."""
+    """``y`` as a finite float64 vector, one target for each row of ``X``."""
     check_unmasked("y", y)
     if _is_date(getattr(y, "dtype", None)):
-        raise ValueError("y holds dates or times; labels must be numbers, say days since a date.")
+        raise ValueError("y holds dates or times; targets must be numbers, say days since a date.")
     try:
         y = column_or_1d(y, warn=True, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -214,7 +214,7 @@ def check_labels(y: Any, X: Array) -> Array:
         wrong = next((i for i, value in enumerate(held) if isinstance(value, str | date)), None)
         if wrong is None or "shape" in str(error):
             raise
-        raise ValueError(f"y holds {held[wrong]!r} in row {wrong}; labels must be numbers.") from error
+        raise ValueError(f"y holds {held[wrong]!r} in row {wrong}; targets must be numbers.") from error
     check_finite("y", y)
     check_consistent_length(X, y)
     check_squares("y", y)
@@ -223,7 +223,7 @@ def check_labels(y: Any, X: Array) -> Array:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How the columns of a frame become inputs."""
+    """Encoding of a frame's columns as inputs."""
 
     categories: tuple[tuple[Any, ...] | None, ...]
     """Of each column; None where it holds numbers."""

@@ -3,7 +3,7 @@ r"""Confidence levels, and the weight of calibration rows that must cover a valu
 (1 - 0.9) * 500 is 49.999999999999986 in floating point, and its floor is the wrong rank. So a level is read as the
 fraction that a person meant by it, and ranks are found in integers.
 
-With weights :math:`w_i` of the n calibration rows, :math:`W = \sum w_i`, and w of the test row, a label at which rows
+With weights :math:`w_i` of the n calibration rows, :math:`W = \sum w_i`, and w of the test row, a value at which rows
 of weight c score at least as high as the test row has the p-value :math:`p = (c + w) / (W + w)`. So
 
 .. math:: p > \delta \quad \Longleftrightarrow \quad c > \delta (W + w) - w .
@@ -66,7 +66,7 @@ def read_levels(given: Any, name: str = "confidence_level") -> tuple[list[Fracti
 
 
 def rank(level: Fraction, n_calibration: int) -> int:
-    """k = floor(δ (n + 1)): a label is in the region when at least k of the n calibration rows conform no better.
+    """k = floor(δ (n + 1)): a value is in the region when at least k of the n calibration rows conform no better.
 
     p = (count + 1) / (n + 1) > δ is count + 1 > δ (n + 1), which for integers is count >= floor(δ (n + 1)).
 
@@ -86,7 +86,7 @@ WEIGHT_TIE = 1e-12
 
 
 class Needed(NamedTuple):
-    """Weight of covering rows that labels of a region exceed, for several levels.
+    """Weight of covering rows that values of a region exceed, for several levels.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class Needed(NamedTuple):
 
     @classmethod
     def of_ranks(cls, ranks: Sequence[int]) -> Needed:
-        """How many rows must cover a label, from 0 (then the region is the whole line) to n."""
+        """From numbers of rows that must cover a value: 0 (then the region is the whole line) to n."""
         return cls(np.array([ranks], dtype=np.float64) - 0.5)
 
     @property
@@ -120,7 +120,7 @@ class Needed(NamedTuple):
         return np.ones(n_rows) if self.weights is None else self.weights
 
     def by_row(self, n_new: int) -> Array:
-        """What labels of each test row need, (m, levels)."""
+        """Requirement for each test row, (m, levels)."""
         return np.broadcast_to(self.least, (n_new, self.n_levels))
 
     def take(self, rows: Indices | slice) -> Needed:
@@ -128,7 +128,7 @@ class Needed(NamedTuple):
         return self if self.weights is None else self._replace(least=self.least[rows])
 
     def among(self, rows: Indices, covering: float, levels: Indices | list[int]) -> Needed:
-        """For some levels and calibration rows, where others of some weight cover all labels in question."""
+        """For some levels and calibration rows, where others of some weight cover all values in question."""
         weights = None if self.weights is None else self.weights[rows]
         return Needed(self.least[:, levels] - covering, weights)
 
@@ -165,7 +165,7 @@ class Needed(NamedTuple):
 
 
 def weight_up_to(ends: Array, weights: Array, labels: Array, side: str) -> Array:
-    """Weight of the ends that lie before each label (side "left"), or not after it ("right")."""
+    """Weight of the ends that lie before each value (side "left"), or not after it ("right")."""
     order = np.argsort(ends)
     total = np.append(0.0, np.cumsum(weights[order]))
     return total[np.searchsorted(ends[order], labels, side)]  # type: ignore[call-overload]

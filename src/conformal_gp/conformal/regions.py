@@ -55,7 +55,7 @@ def hulls(lines: Lines, needed: Needed) -> Array:
     lines : Lines
         Centred lines of n calibration rows for m test rows.
     needed : Needed
-        For each level, what weight of rows must cover a label.
+        For each level, what weight of rows must cover a value.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def regions(lines: Lines, needed: Needed) -> list[Array]:
     lines : Lines
         Centred lines of n calibration rows for m test rows.
     needed : Needed
-        What weight of rows must cover a label, at one level.
+        What weight of rows must cover a value, at one level.
 
     Returns
     -------
@@ -157,7 +157,7 @@ def union(pieces: Array) -> Array:
 
 
 def mirrored(lines: Lines) -> Lines:
-    """Lines of the same rows with the signs of all labels changed."""
+    """Lines of the same rows with the signs of all values changed."""
     return lines._replace(centre=-lines.centre, offset=-lines.offset)
 
 
@@ -196,8 +196,8 @@ def upper_bounds(lines: Lines, needed: Needed) -> Array:
 
 
 def _outermost(thresholds: Array, reach: Array, slope: Array, share: float, weights: Array, least: Array) -> Array:
-    """The bounds of one test row some of whose rows score higher from their threshold on, or at every label."""
-    # a row that is parallel to the test row's up to rounding scores higher at every label, or at none
+    """The bounds of one test row some of whose rows score higher from their threshold on, or at every value."""
+    # a row that is parallel to the test row's up to rounding scores higher at every value, or at none
     parallel = np.abs(slope - 1.0) <= share + SLOPE_TIE
     falls = ~parallel & (slope < 1.0)
     rises = ~parallel & (slope > 1.0)
@@ -210,9 +210,9 @@ def _outermost(thresholds: Array, reach: Array, slope: Array, share: float, weig
 
 
 def counts(lines: Lines, y: Array, signed: bool = False, weights: Array | None = None) -> tuple[Array, Array]:
-    """How many rows, or of what weight, score at least as high as each test row, and higher, by more than a tie.
+    """Weight of the rows that score at least as high as each test row, and higher by more than a tie.
 
-    With ``signed``, scores keep their signs. Where nothing is known of a label, no sign means anything: all rows tie.
+    With ``signed``, scores keep their signs. Where nothing is known of the target, signs mean nothing: all rows tie.
     """
     at_least, greater, _ = _compared(lines, y, signed)
     each = np.ones(lines.offset.shape[1]) if weights is None else weights
@@ -235,7 +235,7 @@ def _compared(lines: Lines, y: Array, signed: bool) -> tuple[Mask, Mask, Array]:
 
 
 def tied_rows(lines: Lines, y: Array) -> tuple[Indices, Indices]:
-    """How many rows tie with each test row at its label, and which of them is nearest, (m,) each."""
+    """Number of rows that tie with each test row at its value, and the nearest of them, (m,) each."""
     at_least, greater, gap = _compared(lines, y, signed=False)
     tied = at_least & ~greater
     return tied.sum(axis=1), np.where(tied, gap, np.inf).argmin(axis=1)

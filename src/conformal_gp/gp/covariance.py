@@ -169,7 +169,7 @@ def _neural_network(kernel: NeuralNetwork, X: Array, Z: Array | None, scale: flo
 
 
 def shared_variance(kernel: Kernel, X: Array) -> Array:
-    """Variance at each row of ``X`` without white noise: the covariance of two labels at the same input.
+    """Variance at each row of ``X`` without white noise: the covariance of two targets at the same input.
 
     >>> shared_variance(RBF() + WhiteKernel(0.5), np.zeros((2, 1)))
     array([1., 1.])
@@ -190,7 +190,7 @@ def check_matrix(kernel: Kernel, K: Array) -> None:
 
     A Gaussian process has a positive semi-definite covariance matrix over any rows. With a kernel of the user's own,
     such as :math:`\exp(-|x - z|^4)`, that may fail. Clipping what is negative would treat training rows and test row
-    differently, and coverage would not be exact. So the matrix over the training rows is checked here, and what each
+    differently, and coverage would not be valid. So the matrix over the training rows is checked here, and what each
     test row adds to it in :func:`check_variances`.
     """
     if is_definite(kernel):

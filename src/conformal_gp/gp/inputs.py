@@ -229,7 +229,7 @@ class Inputs:
 
     Parameters
     ----------
-    rows : Points
+    rows : Rows
         Training inputs.
     scaling : Scaling
         How to scale them.
@@ -276,7 +276,7 @@ class Inputs:
 
 
 def label_variance(inputs: Inputs, y: Array) -> float:
-    """Mean square of the labels about their mean function; 0 when that is rounding."""
+    """Mean square of the targets about their mean function; 0 when that is rounding."""
     residual = y - inputs.H @ (inputs.H.T @ y)  # H has orthonormal columns
     variance, size = float(np.mean(residual**2)), float(np.mean(y**2))
     return variance if variance > 1e-26 * size else 0.0

@@ -35,7 +35,7 @@ class NegativeLogLikelihood:
     X : ndarray of shape (l, d)
         Inputs.
     y : ndarray of shape (l,)
-        Labels.
+        Targets.
     H : ndarray of shape (l, p)
         Mean basis with independent columns.
     noise_variance : float or None, default=None

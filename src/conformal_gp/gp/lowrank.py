@@ -1,11 +1,11 @@
-r"""Gaussian process regression in a low-rank model, as sums over rows.
+r"""Low-rank Gaussian process regression: inducing inputs, and a fit as sums over rows.
 
-Inducing inputs Z give each input features :math:`\phi(x) = L^{-1} k(Z, x)` with :math:`L L' = K_{ZZ}`, and labels are
+Inducing inputs Z give each input features :math:`\phi(x) = L^{-1} k(Z, x)` with :math:`L L' = K_{ZZ}`, and targets are
 
 .. math:: y_i = h_i' \beta + \phi_i' u + \epsilon_i, \qquad u \sim N(0, I), \quad \epsilon_i \sim N(0, \lambda_i),
 
 where :math:`\lambda_i = \sigma^2` (DTC), or :math:`\sigma^2 + k(x_i, x_i) - |\phi_i|^2` (FITC), which keeps the
-variance of every label what it is under the kernel. Rows of known noise have it added to
+variance of every target what it is under the kernel. Rows of known noise have it added to
 :math:`\sigma^2`. White noise inside the kernel counts as noise. The coefficients
 :math:`\beta` of the mean have a flat prior: they are features too, of prior precision zero. With
 :math:`f_i = (\phi_i, h_i)` and E the diagonal prior precision (ones, then zeros), let
@@ -92,11 +92,11 @@ class LowRankPrior:
     kernel : sklearn.gaussian_process.kernels.Kernel
         Covariance function.
     noise_variance : float
-        Noise variance of each label besides what is known.
+        Noise variance of each target in addition to what is known.
     inputs : Inputs
         Tuning rows: they bring the scaling and the mean basis.
     y : ndarray of shape (n_design,)
-        Their labels, to which the mean is fitted first, only to reduce rounding.
+        Their targets, to which the mean is fitted first, only to reduce rounding.
     Z : ndarray of shape (m, d)
         Inducing inputs, scaled.
     """
@@ -138,7 +138,7 @@ class LowRankPrior:
         return Sums(F.T @ F, F.T @ residual, float(residual @ residual), float(np.log(noise).sum()), gram, y.size)
 
     def residual(self, F: Array, y: Array) -> Array:
-        """Labels less the first fit of the mean. Under a flat prior that changes nothing but rounding."""
+        """Targets less the first fit of the mean. Under a flat prior that changes nothing but rounding."""
         return y - F[:, self.n_inducing :] @ self._first_fit
 
     def mean_coef(self, theta: Array) -> Array:
@@ -151,7 +151,7 @@ class LowRankPrior:
 
 
 class RowState(NamedTuple):
-    """What a comparison with test rows needs of a block of n training rows."""
+    """State of a block of n training rows for a comparison with test rows."""
 
     alpha: Array
     """(n,): weighted residuals."""
@@ -162,7 +162,7 @@ class RowState(NamedTuple):
     G: Array
     """(n, m + p): rows g."""
     prior: Array
-    """(n,): prior variances of the labels, noise included."""
+    """(n,): prior variances of the targets, noise included."""
 
     @property
     def bound(self) -> Array:
@@ -182,7 +182,7 @@ class NewRows(NamedTuple):
     W: Array
     """(k, m + p): rows w."""
     mean: Array
-    """(k,): mean of a new label."""
+    """(k,): mean of a new target."""
     variance: Array
     """(k,): its variance, noise included."""
 
@@ -202,7 +202,7 @@ class LowRankPosterior:
     mean_coef : ndarray of shape (p,)
         Coefficients of the mean function.
     log_marginal_likelihood : float
-        Restricted log likelihood of the labels, in a mean basis that is orthonormal over the training rows.
+        Restricted log likelihood of the targets, in a mean basis that is orthonormal over the training rows.
     """
 
     def __init__(self, prior: LowRankPrior, sums: Sums):
@@ -226,7 +226,7 @@ class LowRankPosterior:
         )
 
     def mean(self, rows: Rows) -> Array:
-        """Means of new labels."""
+        """Means of new targets."""
         return self._mean(self._prior.features(rows).F)
 
     def _mean(self, F: Array) -> Array:
@@ -251,7 +251,7 @@ class LowRankPosterior:
         return RowState(alpha, left / noise, noise, F, prior)
 
     def summary(self, rows: Rows, y: Array) -> Array:
-        """(5, n): alpha, diagonal, bound, size of the label and its prior variance, of training rows."""
+        """(5, n): alpha, diagonal, bound, size of the target and its prior variance, of training rows."""
         state = self.rows(rows, y)
         return np.stack([state.alpha, state.diagonal, state.bound, np.abs(y), state.prior])
 
@@ -335,7 +335,7 @@ def centres(kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomStat
 
 
 def unexplained_variance(kernel: Kernel, X: Array, Z: Array) -> float:
-    """Mean variance at rows ``X`` given the process at inducing inputs ``Z``."""
+    """Mean variance at rows ``X`` given the GP at inducing inputs ``Z``."""
     half = Cholesky(covariance(kernel, Z, Z)[0]).half_solve(covariance(kernel, Z, X)[0])
     return float(np.mean(shared_variance(kernel, X) - np.einsum("ij,ij->j", half, half)))
 

@@ -29,7 +29,7 @@ class RowTaker(Protocol):
     """Rows that can be taken by their numbers."""
 
     def take(self, numbers: Indices) -> tuple[Rows, Array]:
-        """Inputs and labels of rows by their numbers."""
+        """Inputs and targets of rows by their numbers."""
 
 
 class RowSource(RowTaker, Protocol):
@@ -122,7 +122,7 @@ class ArrayRows:
 
 
 class MappedRows:
-    """Rows whose labels are mapped, by a function that is picklable where rows are on a cluster, as they are read."""
+    """Rows whose targets are transformed as they are read, by a function that can be pickled for a cluster."""
 
     def __init__(self, rows: Any, function: Callable[[Array], Array]):
         self._rows = rows

@@ -44,20 +44,20 @@ from conformal_gp.targets.transformation import BoxCox, Transformation, YeoJohns
 # the same; the paper's are compared to five digits.
 TUNING_TOLERANCE = 1e-6
 PAPER_TOLERANCE = 1e-8
-# Steps from hyperparameters of other labels of the same rows.
+# Steps from hyperparameters of other targets of the same rows.
 NEARBY_STEPS = 5
 # How much better the condition of the matrix has to be than the worst that is trusted: it is of fewer rows.
 CONDITION_MARGIN = 3.0
 
 
 class Hyperparameters(NamedTuple):
-    """Hyperparameters, learnt or given, in units of the labels."""
+    """Hyperparameters, learnt or given, in units of the targets."""
 
     kernel: Kernel
     noise_variance: float
     warnings: list[str]
     optimum: Optimum
-    """The same in units of the labels' variance, with a length scale for each variable if inputs share them."""
+    """The same in units of the targets' variance, with a length scale for each variable if inputs share them."""
     variables: Indices | None = None
     """Which of the optimum's length scales each input has; see LearningRows."""
 
@@ -87,7 +87,7 @@ def learn(
 ) -> Hyperparameters:
     """Maximum likelihood; of several kernels the one of best BIC.
 
-    Labels are learnt from in units of their own standard deviation, and starts are at the scale of the inputs, so the
+    Targets are learnt from in units of their own standard deviation, and starts are at the scale of the inputs, so the
     units of neither matter, whatever starts and bounds a kernel object has for its amplitude. With many inputs,
     categories of one variable share a length scale of kernels that are given by name.
     """
@@ -115,7 +115,7 @@ def learn(
 def learn_nearby(
     settings: Settings, near: Hyperparameters, inputs: Inputs, y: Array, purpose: Purpose, rng: np.random.RandomState
 ) -> Hyperparameters:
-    """Hyperparameters after a few steps from those of the same rows, or of more, with other labels."""
+    """Hyperparameters after a few steps from those of the same rows, or of more, with other targets."""
     rows, variance = _learning_rows(settings, inputs, y)
     rows = rows._replace(variables=near.variables)  # some of the rows may not have all categories
     if variance == 0.0:
@@ -126,7 +126,7 @@ def learn_nearby(
 
 
 def _learning_rows(settings: Settings, inputs: Inputs, y: Array) -> tuple[LearningRows, float]:
-    """Rows with labels in units of their standard deviation, and its square."""
+    """Rows with targets in units of their standard deviation, and its square."""
     variance, X = label_variance(inputs, y), inputs.X
     many = X.shape[1] > MANY_INPUTS and settings.named and settings.ard
     unit = variance or 1.0
@@ -153,7 +153,7 @@ def _search(settings: Settings, purpose: Purpose, rng: np.random.RandomState) ->
 
 
 def _in_units(found: Optimum, variance: float, rows: LearningRows, inputs: Inputs, purpose: Purpose) -> Hyperparameters:
-    """Hyperparameters in units of the labels, noise raised as the model needs it."""
+    """Hyperparameters in units of the targets, noise raised as the model needs it."""
     kernel = for_each_input(found.kernel, rows.variables)
     noise = _raised(kernel, found.noise_variance, inputs, purpose) * variance
     return Hyperparameters(
@@ -162,7 +162,7 @@ def _in_units(found: Optimum, variance: float, rows: LearningRows, inputs: Input
 
 
 def _start(settings: Settings, given: str | Kernel, rows: LearningRows) -> Kernel:
-    """A kernel to start from, at the scale of the inputs and, in units of the labels, at amplitude 1.
+    """A kernel to start from, at the scale of the inputs and, in units of the targets, at amplitude 1.
 
     It has one length scale, or one for each input, or for each variable that inputs belong to.
     """
@@ -183,7 +183,7 @@ def _raised(kernel: Kernel, noise: float, inputs: Inputs, purpose: Purpose) -> f
 
     The size of that matrix, and of its inverse, are estimated from the rows that hyperparameters were learnt from, so
     no other row matters. In the 1-norm the inverse may exceed one over the noise by up to the root of the number of
-    rows: where rows are many for the rank of the matrix without noise, as of labels that are a sum of inputs.
+    rows: where rows are many for the rank of the matrix without noise, as of targets that are a sum of inputs.
     """
     n_rows = purpose.n_rows
     largest = n_rows * float(kernel.diag(inputs.X).max())
@@ -211,7 +211,7 @@ STANDARD_ERRORS = 1.5
 ROWS_FOR_TRANSFORM = 40
 ROWS_FOR_DIFFICULTY = 100
 ROWS_FOR_BOTH = 300
-# Labels have a bound at their least or greatest value if so many tuning rows, and such a share, have it.
+# Targets have a bound at their least or greatest value if so many tuning rows, and such a share, have it.
 OFTEN_ROWS = 5
 OFTEN_SHARE = 0.01
 # Rows whose intervals are compared for a transformation, at most; the levels; folds of the difficulty, with fewer and
@@ -232,7 +232,7 @@ def _maps(settings: Settings, y: Array) -> Sequence[Transformation | None]:
         return [YeoJohnson(exponent, unit) for exponent in YEO_JOHNSON_EXPONENTS]
     if y.size < ROWS_FOR_TRANSFORM or y.min() < 0.0 or y.max() == 0.0:
         return [None]
-    # square root and logarithm go on along a tangent below: labels of other rows may be of any sign
+    # square root and logarithm go on along a tangent below: targets of other rows may be of any sign
     cut = 0.5 * float(y[y > 0.0].min())
     return [None, BoxCox(0.5, cut), BoxCox(0.0, cut)]
 
@@ -295,7 +295,7 @@ def _bounds(settings: Settings, y: Array) -> Bounds:
 
 
 def learnt_bounds(y: Array) -> Bounds | None:
-    """Bounds that tuning rows' labels respect: 0 if none is negative, and ends that a share of them are equal to."""
+    """Bounds that tuning rows' targets respect: 0 if none is negative, and ends that a share of them are equal to."""
     if y.size < ROWS_FOR_TRANSFORM:
         return None
     least, most = float(y.min()), float(y.max())
@@ -316,7 +316,7 @@ def _from_other_folds(X: Array, left_out: LeftOut) -> Spread:
 
 
 def _gain(scores: Array, usual: Array) -> float:
-    """By how much scores of rows are lower than the usual ones, if that is more than chance explains; else 0."""
+    """Mean gain over the usual scores, if it is more than chance explains; else 0."""
     if not np.isfinite([scores, usual]).all():  # a transformation back that reaches infinity
         return 0.0
     gain = usual - scores
@@ -335,7 +335,7 @@ def _left_out(learnt: Hyperparameters, inputs: Inputs, z: Array) -> LeftOut:
 def _scores(
     left_out: LeftOut, target_transform: Transformation | None, spread: Spread | None, y: Array, bounds: Bounds
 ) -> Array:
-    """Interval scores of the rows in units of the labels, averaged over levels."""
+    """Interval scores of the rows in units of the targets, averaged over levels."""
     c, g = Spread.usual(y.size) if spread is None else spread
     sizes, total = np.sort(np.abs(left_out.residual - c) / g), np.zeros(y.size)
     back: Callable[[Array], Array] = (lambda z: z) if target_transform is None else target_transform.backward
@@ -344,6 +344,6 @@ def _scores(
         ends = (left_out.mean + left_out.deviation * (c + sign * reach * g) for sign in (-1.0, 1.0))
         low, high = (bounds.clip(back(end)) for end in ends)
         outside = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
-        with np.errstate(invalid="ignore"):  # both ends may be mapped back to infinity, which does not gain
+        with np.errstate(invalid="ignore"):  # both ends may be transformed back to infinity, which does not gain
             total += high - low + 2.0 / float(1 - level) * outside
     return total / len(LEVELS)

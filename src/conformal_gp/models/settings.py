@@ -47,7 +47,7 @@ EXPONENTS = {"log": 0.0, "sqrt": 0.5}
 USED_BY = {"tuning_rows": ("holdout", "fixed")}
 # Transformations whose exponent tuning="integrated" averages over.
 AVERAGED_TRANSFORMS = ("auto", "box-cox")
-# Beyond so many rows the low-rank process takes over from the exact one, whose time grows with their cube. On noisy
+# Beyond so many rows the low-rank GP takes over from the exact one, whose time grows with their cube. On noisy
 # rows its intervals are as narrow.
 ROWS_FOR_EXACT = 2000
 # Up to so many rows hyperparameters are averaged over; the time of that grows with their cube.
@@ -70,11 +70,11 @@ class Settings:
     n_inputs: int = 0
     """Number of inputs; categories have one each."""
     tuning_rows: int | Indices | None = None
-    """How many tuning rows, or which."""
+    """Number of tuning rows, or their row numbers."""
     ard: bool = True
     """Whether named kernels have a length scale for each input."""
     target_transform: TransformChoice = None
-    """Monotone transformation of the labels: by name, or a pair of functions."""
+    """Monotone transformation of the targets: by name, or a pair of functions."""
     difficulty: Any = None
     """None, "auto" or a regressor to fit to the size of standardised residuals."""
     bounds: Bounds | None = None
@@ -88,7 +88,7 @@ class Settings:
 
     @property
     def learns_transform(self) -> bool:
-        """Whether rows have a part in the map of labels."""
+        """Whether the transformation of the target is learnt from rows."""
         return self.target_transform in LEARNT_TRANSFORMS
 
     @property
@@ -212,7 +212,7 @@ def check_transform(target_transform: Any) -> TransformChoice:
 
 
 def explained(inputs: Inputs, y: Array, mean: str) -> list[str]:
-    """A warning if the mean function reproduces the labels."""
+    """A warning if the mean function reproduces the targets."""
     if label_variance(inputs, y) > 0.0:
         return []
     return [f"y is reproduced exactly by mean={mean!r}: the intervals have no width."]

@@ -177,12 +177,12 @@ MOST_LOW_RANK_TUNING_ROWS = 20_000
 LEARNING_ROWS = 600
 CENTRED_ROWS = 4000
 # Default number of inducing inputs, and where these limit what is known of a function without much noise: where so many
-# tuning rows of the exact process predict each other better than that by all tuning rows of the low-rank one.
+# tuning rows of the exact GP predict each other better than that by all tuning rows of the low-rank one.
 INDUCING = 512
 MORE_INDUCING = 1536
 TRIAL_ROWS = 2000
 CLEARLY_LESS = 0.95
-# There the exact process is taken up to so many rows, if they are in memory.
+# There the exact GP is taken up to so many rows, if they are in memory.
 ROWS_FOR_EXACT_WITHOUT_NOISE = 10_000
 
 # Least noise variance that is learnt, relative to the kernel's variance: in all, and for each training row. The matrix
@@ -229,7 +229,7 @@ def _tuning_rows(settings: Settings, source: RowSource, rng: np.random.RandomSta
 def _low_rank(
     settings: Settings, source: RowSource, tuning_rows: Indices, rng: np.random.RandomState
 ) -> tuple[Tuned, bool]:
-    """What tuning rows decide, and whether an exact process would be better, where that can be."""
+    """Results from tuning rows, and whether an exact GP would be better, where that can be."""
     inducing = settings.inducing
     own, y = source.take(tuning_rows)
     order = content_order(own.X, y)
@@ -258,7 +258,7 @@ def _low_rank(
             left_out = _left_out(prior(Z), own, z)
     bounds = bounds_in_use(settings, y)
     tuned = Tuned(
-        guarantee=tuned_guarantee(tuning_rows.size, f"a process with {len(Z)} inducing inputs was") + condition,
+        guarantee=tuned_guarantee(tuning_rows.size, f"a GP with {len(Z)} inducing inputs was") + condition,
         mean=settings.mean,
         target=Target(learnt.transformation, **bounds),
         gamma=settings.gamma,
@@ -274,7 +274,7 @@ def _low_rank(
 
 
 class _Learnt(NamedTuple):
-    """What some of the tuning rows have decided."""
+    """Results from some of the tuning rows."""
 
     kernel: Kernel
     noise_variance: float
@@ -311,7 +311,7 @@ def _left_out(prior: LowRankPrior, rows: Rows, y: Array) -> LeftOut:
 def _limits(
     learnt: _Learnt, mean: str, own: Rows, y: Array, Z: Array, left_out: LeftOut, rng: np.random.RandomState
 ) -> bool:
-    """Whether the number of inducing inputs limits what is known: the exact process of fewer rows knows more."""
+    """Whether the number of inducing inputs limits what is known: the exact GP of fewer rows knows more."""
     some = rng.permutation(y.size)[:TRIAL_ROWS]
     inputs = Inputs(own.take(some), learnt.scaling, mean)
     if unexplained_variance(learnt.kernel, inputs.X, Z) <= learnt.noise_variance:

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.models.settings import Settings
 
-# Share of the rows that are ranked: more are known better at the price of what is learnt. And most tuning rows, whose
+# Share of the calibration rows: more are known better at the price of what is learnt. And most tuning rows, whose
 # likelihood costs their number cubed.
 CALIBRATION_SHARE = 0.3
 MOST_TUNING_ROWS = 1000
 # Values of rows are the same up to rounding if they agree to so many decimals, in units of their standard deviation.
 KEY_DECIMALS = 8
-# One less than a multiple of this are ranked, so that levels like 80, 90 and 95% are met exactly: ranks are whole
-# numbers, and rounding them makes intervals wider. The least of them supports a level of 95%.
+# The number of calibration rows is one less than a multiple of this, so that levels like 80, 90 and 95% are met
+# exactly: ranks are whole numbers, and rounding them makes intervals wider. The least of them supports 95%.
 STEP = 20
 
 

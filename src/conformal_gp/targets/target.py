@@ -24,7 +24,7 @@ from conformal_gp.targets.transformation import Logarithms, Transformation
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds of labels, either of them infinite.
+    """Bounds of targets, either of them infinite.
 
     >>> Bounds.of((0, None)).clip(np.array([-1.0, 2.0]))
     array([0., 2.])
@@ -49,21 +49,21 @@ class Bounds:
         )
 
     def clip(self, y: Array) -> Array:
-        """Labels beyond a bound become the bound."""
+        """Targets beyond a bound become the bound."""
         return np.clip(y, self.low, self.high)
 
     def cut(self, pieces: Array) -> Array:
-        """What of the pieces of a region, (k, 2), lies within."""
+        """Pieces of a region, (k, 2), cut at the bounds."""
         kept = pieces[(pieces[:, 0] <= self.high) & (pieces[:, 1] >= self.low)]
         return self.clip(kept)
 
     def rest(self, pieces: Array) -> Array:
-        """What of the pieces of a region lies outside, up to the bounds."""
+        """Pieces of a region outside, up to the bounds."""
         below, above = Bounds(-np.inf, self.low), Bounds(self.high, np.inf)
         return np.concatenate([below.cut(pieces[pieces[:, 0] < self.low]), above.cut(pieces[pieces[:, 1] > self.high])])
 
     def side(self, y: Array) -> Array:
-        """-1 for labels below the bounds, 0 within, 1 above."""
+        """-1 for targets below the bounds, 0 within, 1 above."""
         return np.where(y < self.low, -1.0, np.where(y > self.high, 1.0, 0.0))
 
 

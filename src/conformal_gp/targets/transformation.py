@@ -21,48 +21,48 @@ import numpy as np
 from conformal_gp.arrays import Array, Mask
 from conformal_gp.validation import check_squares
 
-# How far a label may be from itself, mapped and mapped back, relative to the largest label.
+# Largest error of a target that is transformed and transformed back, relative to the largest target.
 ROUND_TRIP = 1e-6
 
 
 class Transformation(ABC):
-    """An increasing map of labels."""
+    """An increasing transformation of the target."""
 
     name: str
-    """What the map is called in messages."""
+    """Name in messages."""
     accepts: str
-    """Which labels it takes."""
+    """Its domain, in words."""
     _label: float = 1.0
-    """A label that it takes."""
+    """A target in its domain."""
 
     @abstractmethod
     def _inside(self, y: Array) -> Mask:
-        """Which labels the map takes."""
+        """True for targets in its domain."""
 
     @abstractmethod
     def _forward(self, y: Array) -> Array:
-        """Labels that it takes, mapped."""
+        """Targets in its domain, transformed."""
 
     @abstractmethod
     def backward(self, z: Array) -> Array:
-        """Any mapped values, infinite ones among them, as labels."""
+        """Targets from any transformed values, infinite ones among them."""
 
     def forward(self, y: Array) -> Array:
-        """Labels, mapped; a ValueError names the first that the map does not take."""
+        """Targets, transformed; a ValueError names the first outside the domain."""
         inside = self._inside(y)
         if not inside.all():
             row = int(np.argmin(inside))
             raise ValueError(
                 f"y has {y[row]:g} in row {row}, and target_transform={self.name} takes {self.accepts}; add a "
                 "constant to all "
-                "labels, leave such rows out, or give target_transform='yeo-johnson', which takes any label."
+                "targets, leave such rows out, or give target_transform='yeo-johnson', which takes any target."
             )
         z = self._forward(y)
         check_squares(f"y after target_transform={self.name}", z)
         return z
 
     def extended(self, y: Array) -> Array:
-        """Any labels, mapped: those beyond the domain to infinity, on their side."""
+        """Any targets, transformed: those beyond the domain to infinity, on their side."""
         inside = self._inside(y)
         return np.where(inside, self._forward(np.where(inside, y, self._label)), np.copysign(np.inf, y - self._label))
 
@@ -71,8 +71,7 @@ class Transformation(ABC):
 class BoxCox(Transformation):
     r"""Box and Cox's powers, :math:`(y^\lambda - 1) / \lambda`, and the logarithm at :math:`\lambda = 0`.
 
-    Below ``cut``, if that is positive, the map goes on along its tangent: it then takes any label. This serves where no
-    one has said that labels are positive.
+    Below ``cut``, if that is positive, it is continued linearly, along its tangent: it then takes any target.
 
     Examples
     --------
@@ -93,7 +92,7 @@ class BoxCox(Transformation):
     @property
     def accepts(self) -> str:  # type: ignore[override]
         """See Transformation."""
-        return "labels of at least 0" if self.exponent == 0.5 else "labels above 0"
+        return "targets of at least 0" if self.exponent == 0.5 else "targets above 0"
 
     def _inside(self, y: Array) -> Mask:
         if self.cut > 0.0:
@@ -141,7 +140,7 @@ class Logarithms(Transformation):
 
     origin: float
     name = "'box-cox'"
-    accepts = "labels above 0"
+    accepts = "targets above 0"
 
     def _inside(self, y: Array) -> Mask:
         return y > 0.0
@@ -158,7 +157,7 @@ class Logarithms(Transformation):
 
 @dataclass(frozen=True)
 class YeoJohnson(Transformation):
-    r"""Yeo and Johnson's powers of labels in some unit, exponents from 0 to 2: they take any label.
+    r"""Yeo and Johnson's powers of targets in some unit, exponents from 0 to 2: they take any target.
 
     With :math:`x = y / \text{unit}` it is :math:`((1 + x)^\lambda - 1) / \lambda` for :math:`x \ge 0` and
     :math:`-((1 - x)^{2 - \lambda} - 1) / (2 - \lambda)` below, each a logarithm where its exponent is 0.
@@ -172,7 +171,7 @@ class YeoJohnson(Transformation):
     exponent: float
     unit: float = 1.0
     name = "'yeo-johnson'"
-    accepts = "any label"
+    accepts = "any target"
 
     def _inside(self, y: Array) -> Mask:
         return np.ones(y.shape, dtype=bool)
@@ -209,9 +208,9 @@ class Functions(Transformation):
     Parameters
     ----------
     functions : tuple of two callables
-        From arrays of labels to arrays of the same shape, and back. Both must be increasing, or both decreasing.
+        From arrays of targets to arrays of the same shape, and back. Both must be increasing, or both decreasing.
     y : ndarray of shape (n,)
-        Some labels, on which they are checked.
+        Some targets, on which they are checked.
 
     Examples
     --------
@@ -221,7 +220,7 @@ class Functions(Transformation):
     """
 
     name = "(forward, backward)"
-    accepts = "labels that forward maps to numbers"
+    accepts = "targets that forward maps to numbers"
 
     def __init__(self, functions: tuple[Callable[[Array], Any], Callable[[Array], Any]], y: Array):
         self._functions = functions
@@ -234,7 +233,7 @@ class Functions(Transformation):
         self._label, self._mapped = float(ordered[z.size // 2]), float(z[z.size // 2])
         if (np.diff(z) < 0.0).any():
             raise ValueError(
-                "target_transform must be a pair of monotone functions; forward rises and falls on these labels."
+                "target_transform must be a pair of monotone functions; forward rises and falls on these targets."
             )
         off = np.abs(self._back(z) - ordered)
         if not (off <= ROUND_TRIP * np.abs(ordered).max()).all():
