@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, Self
 
@@ -331,6 +332,18 @@ class Predictions:
         if y_variance is None:
             return Rows(inputs)
         return Rows(inputs, check_known_noise(y_variance, inputs))
+
+
+@contextmanager
+def all_or_nothing(model: Predictions) -> Iterator[None]:
+    """Leave the model as it was if a fit fails, or is interrupted."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
 
 
 def warn_where_infinite(

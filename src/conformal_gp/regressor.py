@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -22,27 +21,20 @@ from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.explanation import ExplainedIntervals
 from conformal_gp.gp.inputs import MEAN_NAMES, Rows
 from conformal_gp.gp.kernels import KERNEL_NAMES
-from conformal_gp.large.rows import ArrayRows, RowSource
+from conformal_gp.large.rows import ArrayRows, RowSource, extremes
 from conformal_gp.models.draws import integrated, redrawn
 from conformal_gp.models.settings import LEARNT_TRANSFORMS, Settings, TransformChoice, read_rows, read_settings
 from conformal_gp.models.tuned import Fitted, Tuned, fitted
 from conformal_gp.models.tuning import fixed, holdout, low_rank, train
+from conformal_gp.predictions import all_or_nothing
 from conformal_gp.targets.target import Bounds, check_within
 from conformal_gp.targets.transformation import Logarithms, transformed
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.validation import (
-    check_labels,
-    need_labels,
-)
+from conformal_gp.validation import check_labels, need_labels
 
 __all__ = ["ConformalGPRegressor"]
 
-METHODS: dict[str, Callable[[Settings, Rows, Array, np.random.RandomState], Tuned]] = {
-    "integrated": integrated,
-    "holdout": holdout,
-    "train": train,
-    "fixed": fixed,
-}
+METHODS = {"integrated": integrated, "holdout": holdout, "train": train, "fixed": fixed}
 
 
 class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, RegressorMixin, BaseEstimator):
@@ -256,7 +248,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         ----------
         X : array-like, data frame, memory map or Dask collection of shape (n_samples, n_features)
             Inputs: numbers, booleans, and in frames of pandas or polars also columns of categories, by dtype
-            (``category``, ``Categorical``, ``Enum``). A category becomes an input that is 1 in its rows and 0 in
+            (``category``, ``Categorical``, ``Enum``), each of which becomes an input that is 1 in its rows and 0 in
             others. Memory maps and Dask collections are read again by the predict methods, in blocks.
         y : array-like, Dask array or Dask series of shape (n_samples,)
             Target.
@@ -281,7 +273,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         >>> model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0]).guarantee_[:5]
         'Valid'
         """
-        with _all_or_nothing(self):
+        with all_or_nothing(self):
             self._groups = None
             if groups is not None:
                 self._groups = Groups.learn(X, groups)
@@ -293,7 +285,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
                 settings = read_settings(self, source)
                 self.tuning_ = settings.tuning
                 tuned = _tuned(settings, source, self.random_state)
-                low, high = source.each(_extremes, "ranges of inputs")
+                low, high = source.each(extremes, "ranges of inputs")
                 self.input_range_ = np.stack([low.min(axis=1), high.max(axis=1)])
                 self._keep(tuned, source, fitted(tuned, source, self.n_jobs))
             for message in tuned.warnings:
@@ -328,9 +320,8 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         """Add calibration rows that come later; nothing is tuned again.
 
         The model is that of a fit to all rows at the tuning rows and hyperparameters that it has, with the same
-        guarantee: given the tuning rows, earlier and later calibration rows and the test row are exchangeable. Rows
-        that were chosen by the model, such as those of largest expected improvement, are not exchangeable with the
-        others, and void it. With l rows, each costs :math:`O(l^2)`. A low-rank GP reads all rows once a call. With
+        guarantee. Rows that the model chose, such as those of largest expected improvement, are not exchangeable with
+        the others, and void it. With l rows, each costs :math:`O(l^2)`. A low-rank GP reads all rows once a call. With
         "integrated", draws are weighted again, and drawn again where too few of them would count.
 
         Parameters
@@ -343,8 +334,8 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         Returns
         -------
         self : ConformalGPRegressor
-            The model, fitted if it was not; an error leaves it as it was. Rows cannot be added with ``tuning="train"``,
-            which learns from all of them, nor to memory maps or Dask collections.
+            The model, fitted if it was not. Rows cannot be added with ``tuning="train"``, nor to memory maps or Dask
+            collections.
 
         Examples
         --------
@@ -375,10 +366,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
     def _with_rows(self, rows: Rows, y: Array, groups: Groups | None) -> Self:
         """The model with more calibration rows; this one stays as it is."""
         if self.tuning_ == "train":
-            raise ValueError(
-                "partial_fit is for tuning methods other than 'train', which learns from all training rows: call fit "
-                "with all rows, or give tuning='holdout'."
-            )
+            raise ValueError("partial_fit is not for tuning='train': call fit with all rows, or give tuning='holdout'.")
         if not isinstance(self._source, ArrayRows) or not self._source.in_memory:
             raise ValueError(
                 "partial_fit is for rows in memory, and fit was given a memory map or a Dask collection: call fit with "
@@ -396,23 +384,6 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
             earlier: Model = self._answers.model
             model._keep(tuned, source, fitted(tuned, source, self.n_jobs, earlier))
         return model
-
-
-@contextmanager
-def _all_or_nothing(model: BaseEstimator) -> Iterator[None]:
-    """Leave the model as it was if a fit fails, or is interrupted."""
-    before = dict(vars(model))
-    try:
-        yield
-    except BaseException:
-        vars(model).clear()
-        vars(model).update(before)
-        raise
-
-
-def _extremes(rows: Rows, y: Array) -> Array:
-    """Least and greatest value of each input, (2, d, 1)."""
-    return np.stack([rows.X.min(axis=0), rows.X.max(axis=0)])[:, :, None]
 
 
 def _tuned(settings: Settings, source: RowSource, random_state: Any) -> Tuned:

@@ -121,6 +121,11 @@ class ArrayRows:
         return self
 
 
+def extremes(rows: Rows, y: Array) -> Array:
+    """Least and greatest value of each input, (2, d, 1)."""
+    return np.stack([rows.X.min(axis=0), rows.X.max(axis=0)])[:, :, None]
+
+
 class MappedRows:
     """Rows whose targets are transformed as they are read, by a function that can be pickled for a cluster."""
 
