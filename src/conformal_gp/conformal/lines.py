@@ -177,16 +177,16 @@ def normalised_residual_lines(
     """
     unknown = np.isinf(variance)
     s = np.where(unknown, 1.0, variance)[:, None]
-    slope = weights * weights
+    slope = weights * weights  # s P_ii + v_i^2
     slope += s * diagonal
     with np.errstate(divide="ignore", invalid="ignore"):
         if gamma == 2.0:  # 1 / d
             np.divide(1.0, np.sqrt(slope, out=slope), out=slope)
         else:
             np.power(slope, 1.0 / gamma - 1.0, out=slope)
-        offset = slope * alpha
+        offset = slope * alpha  # p_i = s alpha_i / d_i
         offset *= s
-        slope *= weights
+        slope *= weights  # q_i = -v_i / d_i
         np.negative(slope, out=slope)
     alone = diagonal == 0.0
     if alone.any():

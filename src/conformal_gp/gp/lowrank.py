@@ -118,9 +118,10 @@ class LowRankPrior:
         """Features and noise of rows."""
         new = self.inputs.new(rows)
         scaled = new.X
-        phi = covariance(self._kernel, scaled, self._Z)[0] @ self._root.T
+        phi = covariance(self._kernel, scaled, self._Z)[0] @ self._root.T  # phi = L^-1 k(Z, x)
         shared = shared_variance(self._kernel, scaled)
         noise = new.noise(self._noise_variance) + self._kernel.diag(scaled) - shared
+        # FITC: lambda = sigma^2 + k(x, x) - |phi|^2
         noise += np.maximum(shared - np.einsum("ij,ij->i", phi, phi), 0.0)
         if not (noise > 0.0).all():
             raise LinAlgError(
@@ -171,7 +172,7 @@ class RowState(NamedTuple):
 
     def weights(self, W: Array) -> Array:
         """(k, n): weights v in the predictions at k inputs with rows ``W``."""
-        weights = W @ self.G.T
+        weights = W @ self.G.T  # v_i = g_i'w / lambda_i
         weights /= self.noise
         return weights
 
@@ -209,16 +210,20 @@ class LowRankPosterior:
         self._prior = prior
         self.inputs = prior.inputs
         B = sums.information.copy()
-        m, p = prior.n_inducing, sums.gram.shape[0]
+        m = prior.n_inducing
+        p = sums.gram.shape[0]
+        # B = E + sum f f' / lambda
         B.flat[: m * B.shape[0] : B.shape[0] + 1] += 1.0
         # Scaled to a diagonal of ones, B is as well conditioned as scaling can make it.
         scale = 1.0 / np.sqrt(np.diagonal(B))
         factor = well_conditioned(np.tril(B * scale * scale[:, None]), _SMALLEST_CONDITION, _singular)
         log_determinant = factor.log_determinant() - 2.0 * float(np.log(scale).sum())
-        self._root = factor.inverse_root * scale
+        self._root = factor.inverse_root * scale  # R^-1
+        # theta = B^-1 sum f y / lambda
         whitened = self._root @ sums.moment
         self._theta = whitened @ self._root
         self.mean_coef = prior.mean_coef(self._theta)
+        # Woodbury: y'P y = sum y^2 / lambda - |R^-1 sum f y / lambda|^2, and |K + sigma^2 I| |H'CH| = |B| prod lambda
         quadratic = sums.square - float(whitened @ whitened)
         log_determinant += sums.log_noise - float(np.linalg.slogdet(sums.gram)[1])
         self.log_marginal_likelihood = -0.5 * (
@@ -237,7 +242,7 @@ class LowRankPosterior:
         F, noise = self._prior.features(rows)
         mean = self._mean(F)
         F = F @ self._root.T
-        return NewRows(F, mean, noise + np.einsum("ij,ij->i", F, F))
+        return NewRows(F, mean, noise + np.einsum("ij,ij->i", F, F))  # s = lambda(x) + |w|^2
 
     def rows(self, rows: Rows, y: Array) -> RowState:
         """State of training rows that are among the sums."""
@@ -247,6 +252,7 @@ class LowRankPosterior:
         prior = noise + np.einsum("ij,ij->i", phi, phi)
         F = F @ self._root.T
         # nothing is left of a tuning row that determines a coefficient of the mean by itself
+        # P_ii = (1 - |g_i|^2 / lambda_i) / lambda_i
         left = np.maximum(1.0 - np.einsum("ij,ij->i", F, F) / noise, LEAST_LEFT)
         return RowState(alpha, left / noise, noise, F, prior)
 

@@ -146,7 +146,7 @@ class Posterior:
         self._factor = self._factorised() if earlier is None or not self._extends() else self._extended(earlier)
         self.log_determinant = self._factor.log_determinant()
         self.degrees_of_freedom = y.size
-        self._explain_labels()
+        self._fit_targets()
         if self._flat:
             self.log_determinant += 2.0 * float(np.log(np.abs(np.diagonal(self._r))).sum())
             self.degrees_of_freedom -= self._H.shape[1]
@@ -175,24 +175,25 @@ class Posterior:
         corner = covariance(self.kernel, self._X[n:])[0] + np.diag(self.noise[n:])
         return earlier._factor.extended(covariance(self.kernel, self._X[n:], self._X[:n])[0], corner)
 
-    def _explain_labels(self) -> None:
+    def _fit_targets(self) -> None:
         """Generalised least squares; a flat prior does not notice a first fit, but rounding does."""
         first_fit = self._H.T @ self.y  # H has orthonormal columns
-        labels = self.y - self._H @ first_fit
+        rest = self.y - self._H @ first_fit
+        # L^-1 H = q r, and e = (I - q q') L^-1 y
         self._q, self._r = np.linalg.qr(self._factor.half_solve(np.array(self._H, order="F")))
-        error = self._factor.half_solve(labels)
+        error = self._factor.half_solve(rest)
         target = np.zeros(first_fit.size)
         for _ in range(2):  # twice, so that what is left is orthogonal to the basis up to rounding
             part = self._q.T @ error
             error = error - self._q @ part
             target += part
         target = solve_triangular(self._r, target) if target.size else target
-        left = np.abs(labels - self._H @ target).max()
+        left = np.abs(rest - self._H @ target).max()
         if left <= EXPLAINED * np.abs(self.y).max():
             error[:] = 0.0
         self.coefficients = first_fit + target
         self.quadratic = float(error @ error)
-        self.alpha = self._factor.half_solve(error, transposed=True)
+        self.alpha = self._factor.half_solve(error, transposed=True)  # alpha = L^-T e
 
     @cached_property
     def _root(self) -> Array:
@@ -273,10 +274,11 @@ class Posterior:
         """Means, variances, u + q g, (l, m), and prior variances."""
         K = covariance(self.kernel, new.X, self._X)[0]
         mean = K @ self.alpha + new.H @ self.coefficients
-        half = self._half_solve(K.T)
+        half = self._half_solve(K.T)  # u = L^-1 k
         square = np.einsum("ij,ij->j", half, half)
         gap = np.empty((0, mean.size))
         if self._flat:
+            # g = r^-T h(x) - q'u; weights are L^-T (u + q g): Rasmussen and Williams (2006), section 2.7, B -> infinity
             gap = solve_triangular(self._r, new.H.T, trans="T") - self._q.T @ half
             half = half + self._q @ gap
         variance, prior = self._variances(new, square, gap)
@@ -294,7 +296,7 @@ class Posterior:
             spread = np.einsum("ij,ij->j", gap, gap)
             # A flat prior says nothing where the training rows determine no coefficient, or only by rounding.
             undetermined = new.undetermined | (variance <= ALONE**2 * spread)
-            variance = np.where(undetermined, np.inf, variance + spread)
+            variance = np.where(undetermined, np.inf, variance + spread)  # s = k(x, x) + noise - u'u + g'g
         return variance, prior
 
     def covariance(self, new: NewInputs) -> Array:

@@ -48,6 +48,24 @@ PAPER_TOLERANCE = 1e-8
 NEARBY_STEPS = 5
 # How much better the condition of the matrix has to be than the worst that is trusted: it is of fewer rows.
 CONDITION_MARGIN = 3.0
+# Exponents to choose from, the usual one first.
+BOX_COX_EXPONENTS = (1.0, 0.5, 1 / 3, 0.0, -0.5, -1.0)
+YEO_JOHNSON_EXPONENTS = (1.0, 0.75, 0.5, 0.25, 0.0, 1.25, 1.5, 2.0)
+# "auto" does something if that lowers the scores by this share, and by so many standard errors.
+LEAST_GAIN = 0.01
+STANDARD_ERRORS = 1.5
+# Fewest tuning rows that choose a transformation, a difficulty, and a transformation with a view to a difficulty.
+ROWS_FOR_TRANSFORM = 40
+ROWS_FOR_DIFFICULTY = 100
+ROWS_FOR_BOTH = 300
+# Targets have a bound at their least or greatest value if so many tuning rows, and such a share, have it.
+OFTEN_ROWS = 5
+OFTEN_SHARE = 0.01
+# Rows whose intervals are compared for a transformation, at most; the levels; folds of the difficulty, with fewer and
+# with at least so many rows.
+CHOOSING_ROWS = 600
+LEVELS = read_levels([0.8, 0.9, 0.95])[0]
+FOLDS = (3, 2)
 
 
 class Hyperparameters(NamedTuple):
@@ -127,11 +145,16 @@ def learn_nearby(
 
 def _learning_rows(settings: Settings, inputs: Inputs, y: Array) -> tuple[LearningRows, float]:
     """Rows with targets in units of their standard deviation, and its square."""
-    variance, X = label_variance(inputs, y), inputs.X
-    many = X.shape[1] > MANY_INPUTS and settings.named and settings.ard
+    variance = label_variance(inputs, y)
+    X = inputs.X
     unit = variance or 1.0
-    y_variance = None if inputs.y_variance is None else inputs.y_variance / unit
-    return LearningRows(X, y / np.sqrt(unit), inputs.H, y_variance, variables(X) if many else None), variance
+    y_variance = None
+    if inputs.y_variance is not None:
+        y_variance = inputs.y_variance / unit
+    shared = None
+    if X.shape[1] > MANY_INPUTS and settings.named and settings.ard:
+        shared = variables(X)
+    return LearningRows(X, y / np.sqrt(unit), inputs.H, y_variance, shared), variance
 
 
 def _least_ratio(purpose: Purpose) -> float:
@@ -202,26 +225,7 @@ def _raised(kernel: Kernel, noise: float, inputs: Inputs, purpose: Purpose) -> f
     return noise * max(1.0, CONDITION_MARGIN * SMALLEST_CONDITION / condition)
 
 
-BOX_COX_EXPONENTS = (1.0, 0.5, 1 / 3, 0.0, -0.5, -1.0)
-YEO_JOHNSON_EXPONENTS = (1.0, 0.75, 0.5, 0.25, 0.0, 1.25, 1.5, 2.0)
-# "auto" does something if that lowers the scores by this share, and by so many standard errors.
-LEAST_GAIN = 0.01
-STANDARD_ERRORS = 1.5
-# Fewest tuning rows that choose a transformation, a difficulty, and a transformation with a view to a difficulty.
-ROWS_FOR_TRANSFORM = 40
-ROWS_FOR_DIFFICULTY = 100
-ROWS_FOR_BOTH = 300
-# Targets have a bound at their least or greatest value if so many tuning rows, and such a share, have it.
-OFTEN_ROWS = 5
-OFTEN_SHARE = 0.01
-# Rows whose intervals are compared for a transformation, at most; the levels; folds of the difficulty, with fewer and
-# with at least so many rows.
-CHOOSING_ROWS = 600
-LEVELS = read_levels([0.8, 0.9, 0.95])[0]
-FOLDS = (3, 2)
-
-
-def _maps(settings: Settings, y: Array) -> Sequence[Transformation | None]:
+def _transformations(settings: Settings, y: Array) -> Sequence[Transformation | None]:
     """Transformations to choose from, the usual one first."""
     if not settings.learns_transform:
         return [given_transform(settings, y)]
@@ -232,7 +236,7 @@ def _maps(settings: Settings, y: Array) -> Sequence[Transformation | None]:
         return [YeoJohnson(exponent, unit) for exponent in YEO_JOHNSON_EXPONENTS]
     if y.size < ROWS_FOR_TRANSFORM or y.min() < 0.0 or y.max() == 0.0:
         return [None]
-    # square root and logarithm go on along a tangent below: targets of other rows may be of any sign
+    # square root and logarithm are continued along a tangent below: targets of other rows may be of any sign
     cut = 0.5 * float(y[y > 0.0].min())
     return [None, BoxCox(0.5, cut), BoxCox(0.0, cut)]
 
@@ -244,30 +248,36 @@ def learn_with_transform(
 
     Hyperparameters of one transformation are a few steps from those of another.
     """
-    maps, inputs = _maps(settings, y), Inputs(rows, scaling, settings.mean)
-    learnt = learn(settings, inputs, transformed(maps[0], y), purpose, rng)
-    if len(maps) == 1:
-        return maps[0], learnt
+    candidates = _transformations(settings, y)
+    inputs = Inputs(rows, scaling, settings.mean)
+    learnt = learn(settings, inputs, transformed(candidates[0], y), purpose, rng)
+    if len(candidates) == 1:
+        return candidates[0], learnt
     some = rng.permutation(y.size)[:CHOOSING_ROWS]
-    few, labels = rows.take(some), y[some]
+    few = rows.take(some)
+    few_y = y[some]
     scores: list[Array] = []
     found: list[Hyperparameters] = []
-    bounds, seen = _bounds(settings, labels), Inputs(few, scaling, settings.mean)
-    for target_transform in maps:
-        z = transformed(target_transform, labels)
-        found.append(learn_nearby(settings, learnt, seen, z, purpose, rng) if found else learnt)
+    bounds = _bounds(settings, few_y)
+    seen = Inputs(few, scaling, settings.mean)
+    for target_transform in candidates:
+        z = transformed(target_transform, few_y)
+        nearby = learnt
+        if found:
+            nearby = learn_nearby(settings, learnt, seen, z, purpose, rng)
+        found.append(nearby)
         left_out = _left_out(found[-1], seen, z)
-        own = [_scores(left_out, target_transform, None, labels, bounds)]
+        own = [_scores(left_out, target_transform, None, few_y, bounds)]
         if settings.difficulty == "auto" and some.size >= ROWS_FOR_BOTH:
-            own.append(_scores(left_out, target_transform, _from_other_folds(few.X, left_out), labels, bounds))
+            own.append(_scores(left_out, target_transform, _from_other_folds(few.X, left_out), few_y, bounds))
         scores.append(min(own, key=lambda each: each.mean()))
     if settings.target_transform == "auto":
         chosen = int(np.argmax([_gain(own, scores[0]) for own in scores]))
     else:  # some exponent must be taken
         chosen = int(np.argmin([own.mean() for own in scores]))
     if chosen > 0:
-        learnt = learn_nearby(settings, found[chosen], inputs, transformed(maps[chosen], y), purpose, rng)
-    return maps[chosen], learnt
+        learnt = learn_nearby(settings, found[chosen], inputs, transformed(candidates[chosen], y), purpose, rng)
+    return candidates[chosen], learnt
 
 
 def choose_difficulty(
@@ -298,16 +308,28 @@ def learnt_bounds(y: Array) -> Bounds | None:
     """Bounds that tuning rows' targets respect: 0 if none is negative, and ends that a share of them are equal to."""
     if y.size < ROWS_FOR_TRANSFORM:
         return None
-    least, most = float(y.min()), float(y.max())
+    least = float(y.min())
+    most = float(y.max())
     often = max(OFTEN_ROWS, OFTEN_SHARE * y.size)
-    low = least if (y == least).sum() >= often else 0.0 if least >= 0.0 else -np.inf
-    high = most if (y == most).sum() >= often else 0.0 if most <= 0.0 else np.inf
-    return Bounds(low, high) if low < high and np.isfinite([low, high]).any() else None
+    low = -np.inf
+    if (y == least).sum() >= often:
+        low = least
+    elif least >= 0.0:
+        low = 0.0
+    high = np.inf
+    if (y == most).sum() >= often:
+        high = most
+    elif most <= 0.0:
+        high = 0.0
+    if low < high and np.isfinite([low, high]).any():
+        return Bounds(low, high)
+    return None
 
 
 def _from_other_folds(X: Array, left_out: LeftOut) -> Spread:
     """Location and scale of each row, learnt from the rows of the other folds."""
-    spread, folds = Spread.usual(len(X)), FOLDS[len(X) >= CHOOSING_ROWS]
+    spread = Spread.usual(len(X))
+    folds = FOLDS[len(X) >= CHOOSING_ROWS]
     for fold in range(folds):
         out = np.arange(len(X)) % folds == fold
         learnt = Difficulty.learn("auto", X[~out], left_out.take(~out))
@@ -321,7 +343,9 @@ def _gain(scores: Array, usual: Array) -> float:
         return 0.0
     gain = usual - scores
     least = max(LEAST_GAIN * usual.mean(), STANDARD_ERRORS * gain.std() / np.sqrt(gain.size))
-    return float(gain.mean()) if gain.mean() > least else 0.0
+    if gain.mean() > least:
+        return float(gain.mean())
+    return 0.0
 
 
 def _left_out(learnt: Hyperparameters, inputs: Inputs, z: Array) -> LeftOut:
@@ -336,14 +360,17 @@ def _scores(
     left_out: LeftOut, target_transform: Transformation | None, spread: Spread | None, y: Array, bounds: Bounds
 ) -> Array:
     """Interval scores of the rows in units of the targets, averaged over levels."""
-    c, g = Spread.usual(y.size) if spread is None else spread
-    sizes, total = np.sort(np.abs(left_out.residual - c) / g), np.zeros(y.size)
-    back: Callable[[Array], Array] = (lambda z: z) if target_transform is None else target_transform.backward
+    c, g = spread or Spread.usual(y.size)
+    sizes = np.sort(np.abs(left_out.residual - c) / g)
+    total = np.zeros(y.size)
     for level in LEVELS:
         reach = sizes[-max(1, rank(level, y.size))]
-        ends = (left_out.mean + left_out.deviation * (c + sign * reach * g) for sign in (-1.0, 1.0))
-        low, high = (bounds.clip(back(end)) for end in ends)
+        # mu + (c -+ q g) sigma, transformed back
+        ends = [left_out.mean + left_out.deviation * (c + sign * reach * g) for sign in (-1.0, 1.0)]
+        if target_transform is not None:
+            ends = [target_transform.backward(end) for end in ends]
+        low, high = (bounds.clip(end) for end in ends)
         outside = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
         with np.errstate(invalid="ignore"):  # both ends may be transformed back to infinity, which does not gain
-            total += high - low + 2.0 / float(1 - level) * outside
+            total += high - low + 2.0 / float(1 - level) * outside  # Winkler's score
     return total / len(LEVELS)
