@@ -261,7 +261,8 @@ class Functions(Transformation):
         again = self._forward(y)
         with np.errstate(invalid="ignore"):
             inverse = (again == z) | (np.abs(again - z) <= ROUND_TRIP * (1.0 + np.abs(z)))
-            same_side = np.where(z < self._mapped, y <= self._label, y >= self._label)
+            slack = ROUND_TRIP * abs(self._label)
+            same_side = np.where(z < self._mapped, y <= self._label + slack, y >= self._label - slack)
         return np.where(inverse & same_side, y, np.where(z < self._mapped, -np.inf, np.inf))
 
 
