@@ -180,7 +180,7 @@ class IntegratedModel:
             for curves, part in self._curves(new.take(rows), key):
                 fill(Block(rows[part], curves))
 
-        list(map_threads(visit_block, blocks, self.n_jobs))
+        map_threads(visit_block, blocks, self.n_jobs)
 
     def _blocks(self, new: Rows) -> list[tuple[Indices, tuple[int, ...] | None]]:
         """Blocks of test rows that share a scaling, and its key."""
@@ -249,7 +249,7 @@ class IntegratedModel:
             for curves, part in self._curves(new.take(members), key):
                 found[members[part]] = curves.labels(centres(curves) + steps)
 
-        list(map_threads(visit_block, self._blocks(new), self.n_jobs))
+        map_threads(visit_block, self._blocks(new), self.n_jobs)
         return found
 
     def covariance(self, new: Rows) -> Array:
