@@ -48,8 +48,8 @@ PAPER_TOLERANCE = 1e-8
 NEARBY_STEPS = 5
 # How much better the condition of the matrix has to be than the worst that is trusted: it is of fewer rows.
 CONDITION_MARGIN = 3.0
-# Exponents to choose from, the usual one first.
-BOX_COX_EXPONENTS = (1.0, 0.5, 1 / 3, 0.0, -0.5, -1.0)
+# Exponents to choose from, the usual one first. Those below 0 are bounded above: ends beyond have no target.
+BOX_COX_EXPONENTS = (1.0, 0.5, 1 / 3, 0.0)
 YEO_JOHNSON_EXPONENTS = (1.0, 0.75, 0.5, 0.25, 0.0, 1.25, 1.5, 2.0)
 # "auto" does something if that lowers the scores by this share, and by so many standard errors.
 LEAST_GAIN = 0.01

@@ -149,6 +149,10 @@ def holdout(
     z = transformed(transformation, own_y)
     posterior = Posterior(learnt.kernel, learnt.noise_variance, Inputs(own, scaling, settings.mean), z)
     left_out = LeftOut.of(posterior.residuals, posterior.diagonal, z)
+    difficulty = choose_difficulty(settings, left_out, transformation, own.X, own_y)
+    if settings.difficulty == "auto" and difficulty is not None:
+        if not difficulty.is_bounded(posterior.correlations(), own.X, left_out.mean):
+            difficulty = None
     return Tuned(
         guarantee=tuned_guarantee(tuning_rows.size),
         mean=settings.mean,
@@ -159,7 +163,7 @@ def holdout(
         kernel=learnt.kernel,
         noise_variance=learnt.noise_variance,
         scaling=scaling,
-        difficulty=choose_difficulty(settings, left_out, transformation, own.X, own_y),
+        difficulty=difficulty,
         learning=learning,
     )
 

@@ -147,11 +147,11 @@ class Target:
         return (y - self.origin) / self.unit
 
     def backward(self, values: Array) -> Array:
-        """Values of the model in units of the target."""
+        """Values of the model in units of the target; those that are finite stay finite."""
         z = self.origin + self.unit * values
-        if self.transformation is not None:
-            z = self.transformation.backward(z)
-        return z
+        if self.transformation is None:
+            return z
+        return self.transformation.nearest(z)
 
     def ends(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Lower and upper ends of prediction sets in units of the target.
@@ -183,6 +183,7 @@ class Target:
             if not short.any():
                 break
             y = np.where(short, y + sign * step * np.spacing(np.abs(y)), y)
+        y = np.where(np.isposinf(-sign * y), self.transformation.nearest(z), y)  # of an empty set
         return np.clip(y, *self.transformation.backward(np.array([-np.inf, np.inf])))
 
     def _rounded(self, ends: Array, towards: float) -> Array:

@@ -23,6 +23,9 @@ from conformal_gp.validation import check_squares
 
 # Largest error of a target that is transformed and transformed back, relative to the largest target.
 ROUND_TRIP = 1e-6
+LARGEST = np.finfo(np.float64).max
+# Halvings that find the end of a domain to rounding.
+BISECTIONS = 100
 
 
 class Transformation(ABC):
@@ -46,6 +49,11 @@ class Transformation(ABC):
     @abstractmethod
     def backward(self, z: Array) -> Array:
         """Targets from any transformed values, infinite ones among them."""
+
+    def nearest(self, z: Array) -> Array:
+        """Targets from transformed values; those of finite values are finite."""
+        y = self.backward(z)
+        return np.where(np.isfinite(z), np.clip(y, -LARGEST, LARGEST), y)
 
     def forward(self, y: Array) -> Array:
         """Targets, transformed; a ValueError names the first outside the domain."""
@@ -203,7 +211,7 @@ class Functions(Transformation):
     """A user's pair of functions: a monotone map, and its inverse.
 
     Where the second is not the inverse of the first, as squares are not of roots at negative numbers, ends are
-    infinite.
+    infinite, and predictions are the last target before, which is found by bisection.
 
     Parameters
     ----------
@@ -257,13 +265,37 @@ class Functions(Transformation):
 
     def backward(self, z: Array) -> Array:
         """See Transformation."""
+        y, inverse = self._inverted(z)
+        return np.where(inverse, y, np.where(z < self._mapped, -np.inf, np.inf))
+
+    def nearest(self, z: Array) -> Array:
+        """See Transformation."""
+        y = self.backward(z)
+        beyond = np.isinf(y) & np.isfinite(z)
+        if beyond.any():
+            y[beyond] = self._last_before(z[beyond])
+        return y
+
+    def _inverted(self, z: Array) -> tuple[Array, Mask]:
+        """Values transformed back, and whether that is the inverse of the first function."""
         y = self._back(z)
         again = self._forward(y)
+        slack = ROUND_TRIP * abs(self._label)
         with np.errstate(invalid="ignore"):
             inverse = (again == z) | (np.abs(again - z) <= ROUND_TRIP * (1.0 + np.abs(z)))
-            slack = ROUND_TRIP * abs(self._label)
             same_side = np.where(z < self._mapped, y <= self._label + slack, y >= self._label - slack)
-        return np.where(inverse & same_side, y, np.where(z < self._mapped, -np.inf, np.inf))
+        return y, inverse & same_side
+
+    def _last_before(self, z: Array) -> Array:
+        """Targets at which the functions cease to be inverse, on the way from one of the targets to ``z``."""
+        good = np.full(z.shape, self._mapped)
+        bad = z
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (good + bad)
+            inverse = self._inverted(middle)[1]
+            good = np.where(inverse, middle, good)
+            bad = np.where(inverse, bad, middle)
+        return self._back(good)
 
 
 def transformed(transformation: Transformation | None, y: Array) -> Array:
