@@ -27,6 +27,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Rows", ("large", "pipeline")),
     ("The waist", ("answers",)),
     ("Models, calibration", ("models", "calibration", "metrics")),
+    ("Infinite ends", ("unbounded",)),
     ("Predictions", ("predictions",)),
     ("Distributions, explanations", ("distributions", "explanation")),
     ("The estimator", ("regressor",)),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -16,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from conformal_gp.answers import Answers, TestRows
 from conformal_gp.arrays import Array
 from conformal_gp.calibration import Groups, GroupsLike, PartedRows, RatioLike, compared
-from conformal_gp.conformal.levels import read_levels, rows_needed
+from conformal_gp.conformal.levels import read_levels
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.large.rows import ArrayRows, RowSource
 from conformal_gp.models.tuned import Tuned, fitted
 from conformal_gp.threads import one_blas_thread
+from conformal_gp.unbounded import warn_where_infinite, warn_where_unsupported
 from conformal_gp.validation import Encoding, check_known_noise, check_labels, encoded_inputs, warn_beyond
 
 
@@ -159,8 +158,10 @@ class Predictions:
         if tails not in ("joint", "equal"):
             raise ValueError(f"tails must be 'joint' or 'equal', got {tails!r}.")
         each = levels if tails == "joint" else [(1 + level) / 2 for level in levels]
-        warn_where_infinite(rows, "confidence_level", zip(levels, each, strict=True), "intervals")
+        asked = list(zip(levels, each, strict=True))
+        warn_where_unsupported(rows, "confidence_level", asked, "intervals")
         intervals = rows.intervals(each) if tails == "joint" else rows.bounds(each, each).reshape(-1, 2, len(levels))
+        warn_where_infinite(rows, "confidence_level", asked, "intervals", intervals)
         return intervals[:, :, 0] if single else intervals
 
     def predict_set(
@@ -204,8 +205,12 @@ class Predictions:
         levels, single = read_levels(confidence_level)
         if not single:
             raise ValueError(f"confidence_level must be one number for predict_set, got {confidence_level!r}.")
-        warn_where_infinite(rows, "confidence_level", [(levels[0], levels[0])], "regions")
-        return rows.sets(levels[0])
+        asked = [(levels[0], levels[0])]
+        warn_where_unsupported(rows, "confidence_level", asked, "regions")
+        sets = rows.sets(levels[0])
+        ends = np.array([pieces.ravel()[[0, -1]] if len(pieces) else np.zeros(2) for pieces in sets])
+        warn_where_infinite(rows, "confidence_level", asked, "regions", ends[:, :, None])
+        return sets
 
     def predict_p(
         self,
@@ -344,24 +349,3 @@ def all_or_nothing(model: Predictions) -> Iterator[None]:
         vars(model).clear()
         vars(model).update(before)
         raise
-
-
-def warn_where_infinite(
-    rows: TestRows | PartedRows, name: str, asked: Iterable[tuple[Fraction, Fraction]], what: str
-) -> None:
-    """Warn of levels that the calibration rows do not support, on behalf of a public method.
-
-    ``asked`` holds what the caller asked for, and for each the level of the set that it takes.
-    """
-    for value, level in asked:
-        for part in rows.parts:
-            infinite = int((part.needed([level]).least < 0.0).sum())
-            if not infinite:
-                continue
-            if part.weights is None:
-                has = f"{part.name} has {part.answers.n_calibration}"
-                why = f"needs at least {rows_needed(level)} calibration rows, {has}; its {what}"
-            else:
-                share = f"weights alone are more than {float(1 - level):.3g} of all those of {part.name}"
-                why = f"is too high for {infinite} of {len(part.new.X)} rows, whose {share}; their {what}"
-            warnings.warn(f"{name}={float(value):g} {why} are infinite.", UserWarning, stacklevel=3)

@@ -150,9 +150,9 @@ def holdout(
     posterior = Posterior(learnt.kernel, learnt.noise_variance, Inputs(own, scaling, settings.mean), z)
     left_out = LeftOut.of(posterior.residuals, posterior.diagonal, z)
     difficulty = choose_difficulty(settings, left_out, transformation, own.X, own_y)
-    if settings.difficulty == "auto" and difficulty is not None:
-        if not difficulty.is_bounded(posterior.correlations(), own.X, left_out.mean):
-            difficulty = None
+    if difficulty is not None and settings.difficulty == "auto":
+        bounded = difficulty.is_bounded(posterior.correlations(), own.X, left_out.mean)
+        difficulty = difficulty if bounded else None
     return Tuned(
         guarantee=tuned_guarantee(tuning_rows.size),
         mean=settings.mean,
