@@ -133,21 +133,68 @@ def converted(X: Any, convert: Callable[[], Array]) -> Array:
     dates = [str(name) for name, dtype in _columns(X) if _is_date(dtype)]
     if dates or (isinstance(X, np.ndarray) and X.dtype.kind in "mM"):
         raise _no_dates(f"X has columns of dates or times: {_listed(dates)}" if dates else "X holds dates or times")
+    _refuse_text(X)
     try:
         return convert()
     except (TypeError, ValueError) as error:
-        text, dates = (
-            [str(name) for name, _ in _columns(X) if any(isinstance(value, kind) for value in X[name])]
-            for kind in (str, (date, time))
-        )
+        dates = [str(name) for name, _ in _columns(X) if any(isinstance(value, date | time) for value in X[name])]
         if dates:
             raise _no_dates(f"X has columns of dates or times: {_listed(dates)}") from error
-        if not text or "could not convert" not in str(error):
-            raise
+        raise
+
+
+def _refuse_text(X: Any) -> None:
+    """Raise a ValueError that names columns of text, or the first text of an array: also "1.5" is no number."""
+    if is_frame(X):
+        text = [
+            str(name)
+            for name, dtype in _columns(X)
+            if _may_hold_text(dtype) and any(isinstance(value, str | bytes) for value in X[name])
+        ]
+        if text:
+            raise ValueError(
+                f"X has columns of text: {_listed(text)}; inputs must be numbers, booleans, or categories by dtype: "
+                f"X.astype({{{text[0]!r}: 'category'}}) in pandas, Categorical or Enum in polars. {ENCODE} Numerals in "
+                "text become numbers by pandas.to_numeric."
+            )
+        return
+    place = first_text(X)
+    if place is not None:
+        row, *column = place
+        where = f"row {row}" + "".join(f", column {j}" for j in column)
         raise ValueError(
-            f"X has columns of text: {_listed(text)}; inputs must be numbers, booleans, or categories by dtype: "
-            f"X.astype({{{text[0]!r}: 'category'}}) in pandas, Categorical or Enum in polars. {ENCODE}"
-        ) from error
+            f"X holds text in {where}; inputs must be numbers. Numerals in text become numbers by X.astype(float). "
+            f"{ENCODE}"
+        )
+
+
+def _may_hold_text(dtype: Any) -> bool:
+    """Return whether a column of this type of pandas or polars may hold text."""
+    if holds_categories(dtype):
+        return False
+    if hasattr(dtype, "is_numeric"):  # of polars
+        return not dtype.is_numeric()
+    return getattr(dtype, "kind", "O") in "OUST"
+
+
+def first_text(values: Any) -> tuple[int, ...] | None:
+    """Place of the first text in an array or nested list; None if there is none.
+
+    >>> first_text([[1.0, 2.0], [3.0, "4"]]), first_text(np.ones(3))
+    ((1, 1), None)
+    """
+    if isinstance(values, list | tuple):
+        try:
+            values = np.asarray(values, dtype=object)
+        except ValueError:  # rows of different lengths, of which scikit-learn says more
+            return None
+    if not _may_hold_text(getattr(values, "dtype", None if is_frame(values) else np.dtype(float))):
+        return None
+    held = np.asarray(values, dtype=object)
+    for place in np.ndindex(held.shape):
+        if isinstance(held[place], str | bytes):
+            return place
+    return None
 
 
 def _is_date(dtype: Any) -> bool:
@@ -207,6 +254,10 @@ def check_labels(y: Any, X: Array) -> Array:
     check_unmasked("y", y)
     if _is_date(getattr(y, "dtype", None)):
         raise ValueError("y holds dates or times; targets must be numbers, say days since a date.")
+    place = first_text(y)
+    if place is not None:
+        held = np.asarray(y, dtype=object)[place]
+        raise ValueError(f"y holds {held!r} in row {place[0]}; targets must be numbers, not text.")
     try:
         y = column_or_1d(y, warn=True, dtype=np.float64)
     except (TypeError, ValueError) as error:
