@@ -20,7 +20,7 @@ from conformal_gp.large.rows import ArrayRows, RowSource
 from conformal_gp.models.tuned import Tuned, fitted
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.unbounded import warn_where_infinite, warn_where_unsupported
-from conformal_gp.validation import Encoding, check_known_noise, check_labels, encoded_inputs, warn_beyond
+from conformal_gp.validation import Encoding, check_known_noise, check_labels, encoded_inputs, input_box, warn_beyond
 
 
 class Predictions:
@@ -37,6 +37,7 @@ class Predictions:
     _encoding: Encoding | None = None
     _frame: str | None = None
     _has_y_variance: bool = False
+    _input_box: Array | None = None
     n_jobs: int | None
 
     def predict(
@@ -311,6 +312,15 @@ class Predictions:
             return names
         return np.array(self._encoding.names(names), dtype=object)
 
+    def _box(self) -> Array:
+        """Return the least and the greatest value of each input that is not far outside the training rows, (2, d)."""
+        if self._input_box is None:
+            rows = None
+            if isinstance(self._source, ArrayRows) and self._source.in_memory:
+                rows = self._source.rows.X
+            self._input_box = input_box(self.input_range_, rows, self._source.n_rows)
+        return self._input_box
+
     def _checked_inputs(self, X: Any) -> Array:
         check_is_fitted(self)
         if self._groups is not None:
@@ -324,7 +334,7 @@ class Predictions:
     ) -> Rows:
         """Test rows for a method that a user called; warns of those outside the training range."""
         rows = self._checked_rows(X, y_variance, needs_variance)
-        warn_beyond(rows.X, self.input_range_, self._input_names(), stacklevel=stacklevel)
+        warn_beyond(rows.X, self._box(), self._input_names(), stacklevel=stacklevel)
         return rows
 
     def _checked_rows(self, X: Any, y_variance: Any, needs_variance: bool = True) -> Rows:

@@ -296,6 +296,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         """Keep what tuning has decided, from which the model is made again when it is loaded, and its attributes."""
         self._tuned = tuned
         self._source = source
+        self._input_box = None
         self._set_answers(made.answers)
         self.kernel_ = clone(made.kernel)
         self.noise_variance_ = made.noise_variance

@@ -129,10 +129,10 @@ class IntegratedModel:
         self._scaled = lru_cache(KEPT_SCALINGS)(self._make_scaled)
         self.inputs, self.mixture = self._scaled(self._training_key())
 
-    def _training_key(self) -> tuple[int, ...] | None:
+    def _training_key(self) -> tuple[float, ...] | None:
         return None if self._symmetric is None else tuple(self._symmetric.training_key())
 
-    def _make_scaled(self, key: tuple[int, ...] | None) -> tuple[Inputs, Mixture]:
+    def _make_scaled(self, key: tuple[float, ...] | None) -> tuple[Inputs, Mixture]:
         """Training rows under a scaling, and the processes of all draws."""
         plan = self.averaging
         scaling = plan.scaling or Scaling.none(self._rows.X)
@@ -174,7 +174,7 @@ class IntegratedModel:
             return
         blocks = self._blocks(new.take(determined))
 
-        def visit_block(block: tuple[Indices, tuple[int, ...] | None]) -> None:
+        def visit_block(block: tuple[Indices, tuple[float, ...] | None]) -> None:
             members, key = block
             rows = determined[members]
             for curves, part in self._curves(new.take(rows), key):
@@ -182,16 +182,16 @@ class IntegratedModel:
 
         map_threads(visit_block, blocks, self.n_jobs)
 
-    def _blocks(self, new: Rows) -> list[tuple[Indices, tuple[int, ...] | None]]:
+    def _blocks(self, new: Rows) -> list[tuple[Indices, tuple[float, ...] | None]]:
         """Blocks of test rows that share a scaling, and its key."""
-        members: list[tuple[Indices, tuple[int, ...] | None]] = [(np.arange(len(new.X)), None)]
+        members: list[tuple[Indices, tuple[float, ...] | None]] = [(np.arange(len(new.X)), None)]
         if self._symmetric is not None:
             keys, which = np.unique(self._symmetric.keys(new.X), axis=0, return_inverse=True)
             members = [(np.flatnonzero(which.ravel() == number), tuple(key)) for number, key in enumerate(keys)]
         step = max(1, BLOCK_ENTRIES // (self.n_rows * len(self.averaging.theta)))
         return [(rows[part], key) for rows, key in members for part in slices(rows.size, step) if rows.size]
 
-    def _curves(self, new: Rows, key: tuple[int, ...] | None) -> Iterator[tuple[Curves, slice]]:
+    def _curves(self, new: Rows, key: tuple[float, ...] | None) -> Iterator[tuple[Curves, slice]]:
         """Scores for test rows under a scaling, in blocks of fewer rows."""
         inputs, mixture = self._scaled(key)
         seen = inputs.new(new)
@@ -244,7 +244,7 @@ class IntegratedModel:
         """Labels some standard deviations from the centres, (m, steps)."""
         found = np.empty((len(new.X), steps.shape[1]))
 
-        def visit_block(block: tuple[Indices, tuple[int, ...] | None]) -> None:
+        def visit_block(block: tuple[Indices, tuple[float, ...] | None]) -> None:
             members, key = block
             for curves, part in self._curves(new.take(members), key):
                 found[members[part]] = curves.labels(centres(curves) + steps)

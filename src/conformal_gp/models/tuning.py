@@ -102,10 +102,11 @@ def fixed(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) 
 
 def train(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) -> Tuned:
     """Everything by maximum likelihood on the training rows, the coefficients of the mean included: the paper's way."""
-    scaling = settings.scaling(rows.X)
+    order = content_order(rows.X, y)  # so that what is learnt does not depend on the order of the rows
+    scaling = settings.scaling(rows.X[order])
     inputs = Inputs(rows, scaling, settings.mean)
     purpose = Purpose(y.size, restricted=False)
-    transformation, learnt = learn_with_transform(settings, rows, scaling, y, purpose, rng)
+    transformation, learnt = learn_with_transform(settings, rows.take(order), scaling, y[order], purpose, rng)
     return Tuned(
         guarantee=TRAIN_GUARANTEE,
         mean=settings.mean,
