@@ -22,7 +22,7 @@ START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Types", ("arrays",)),
     ("Ground", ("threads", "validation", "files")),
-    ("Target, tables", ("targets", "frames", "datasets")),
+    ("Target, tables", ("targets", "frames", "datasets", "design")),
     ("Mathematics", ("gp", "conformal")),
     ("Rows, steps", ("large", "pipeline", "step_functions")),
     ("The waist", ("answers",)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -20,9 +20,9 @@ from sklearn.utils.validation import has_fit_parameter
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.calibration import check_length, group_labels
 from conformal_gp.conformal.levels import read_levels, rows_needed
+from conformal_gp.design import Grid, columns_of
 from conformal_gp.evaluation.findings import USUAL, Finding, Level, number, one_set_range, percent, supported_levels
-from conformal_gp.evaluation.parts import columns_of
-from conformal_gp.validation import ExtrapolationWarning
+from conformal_gp.validation import ExtrapolationWarning, is_frame
 
 Progress = Callable[[int, int], None]
 
@@ -61,6 +61,8 @@ class HeldOut:
     """Intervals of the first method without target transformation and difficulty; None if it has neither."""
     p_values: Array = field(default_factory=lambda: np.zeros(0))
     """Conformal p-values of the true values under the first method, (n,); empty if it has none."""
+    grid: Grid | None = None
+    """The designed grid that the rows of the data are, if they are one."""
 
     def one_set(self) -> str:
         """Describe the variability of coverage over training sets, in a sentence; empty if it is unknown."""
@@ -79,25 +81,42 @@ class HeldOut:
         scatter = np.median(np.abs(self.y - np.median(self.y)))
         return f"Median absolute error {number(miss)} (always predicting the median: {number(scatter)})."
 
+    def at(self, levels: Sequence[Fraction]) -> HeldOut:
+        """Return the same at some of the levels."""
+        places = [self.levels.index(level) for level in levels]
+        before = self.before
+        if before is not None:
+            before = before[:, :, places]
+        intervals = {name: every[:, :, places] for name, every in self.intervals.items()}
+        return replace(self, levels=list(levels), intervals=intervals, before=before)
+
     def findings(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
         """Findings on each method at each level, or at each of those given."""
         return [
-            Finding.of(name, level, self.y, intervals[:, :, self.levels.index(level)])
-            for level in (self.levels if confidence_level is None else read_levels(confidence_level)[0])
+            Finding.of(name, level, self.y, intervals[:, :, self.levels.index(level)], on_grid=self.grid is not None)
+            for level in self._read(confidence_level)
             for name, intervals in self.intervals.items()
         ]
 
     def by_group(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
         """Findings on the first method in each group, at each level or each of those given; empty without groups."""
-        labels = [] if self.groups is None else list(dict.fromkeys(self.groups))
-        (name, intervals), *_ = self.intervals.items()
+        if self.groups is None:
+            return []
+        name, intervals = next(iter(self.intervals.items()))
+        labels = dict.fromkeys(self.groups)
+        described = {"n_parts": len(labels), "on_grid": self.grid is not None}
         found = []
-        for level in self.levels if confidence_level is None else read_levels(confidence_level)[0]:
+        for level in self._read(confidence_level):
+            ends = intervals[:, :, self.levels.index(level)]
             for label in labels:
                 rows = self.groups == label
-                ends = intervals[rows, :, self.levels.index(level)]
-                found.append(Finding.of(name, level, self.y[rows], ends, f"group {label}", len(labels)))
+                found.append(Finding.of(name, level, self.y[rows], ends[rows], among=f"group {label}", **described))
         return found
+
+    def _read(self, confidence_level: Iterable[Level] | None) -> list[Fraction]:
+        if confidence_level is None:
+            return self.levels
+        return read_levels(confidence_level)[0]
 
 
 def cross_validate_intervals(
@@ -214,6 +233,9 @@ def cross_validate_intervals(
         simple = np.concatenate([part.intervals if extra.simple is None else extra.simple for extra, part in parts])[
             order
         ]
+    p_values = np.concatenate([extra.p_values for extra in extras])
+    if p_values.size:
+        p_values = p_values[order]
     return HeldOut(
         held,
         levels,
@@ -225,9 +247,8 @@ def cross_validate_intervals(
         n_calibration=n_calibration,
         groups=by_group,
         before=simple,
-        p_values=np.concatenate([extra.p_values for extra in extras])[order]
-        if extras[0].p_values.size
-        else np.zeros(0),
+        p_values=p_values,
+        grid=_grid(X),
     )
 
 
@@ -337,6 +358,15 @@ def _splits(cv: Any, X: Any, y: Array, random_state: int | None) -> list[tuple[I
     if np.unique(rows).size < rows.size:
         raise ValueError(f"cv must hold out every row at most once, and holds out some repeatedly: {cv!r}.")
     return splits
+
+
+def _grid(X: Any) -> Grid | None:
+    """Return the designed grid that inputs are; None if they are none, or not a table of numbers and categories."""
+    if not is_frame(X):
+        X = np.asarray(X)
+        if X.ndim != 2 or X.dtype.kind not in "biuf":
+            return None
+    return Grid.find(columns_of(X))
 
 
 def _calibration_rows(fitted: Any) -> int:

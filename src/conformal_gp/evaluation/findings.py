@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,7 +36,9 @@ def percent(share: Level, decimals: int | None = None) -> str:
     ('95%', '99.9%', '4.3%')
     """
     value = float(100 * share)
-    return f"{value:.12g}%" if decimals is None else f"{value:.{decimals}f}%"
+    if decimals is None:
+        return f"{value:.12g}%"
+    return f"{value:.{decimals}f}%"
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -45,7 +48,9 @@ def number(value: float, digits: int = 4) -> str:
     ('1346000', '0.01235', '3', '2.5e+15', 'inf')
     """
     text = f"{value:.{digits}g}"
-    return f"{float(text):.0f}" if "e+" in text and abs(value) < 1e12 else text
+    if "e+" in text and abs(value) < 1e12:
+        return f"{float(text):.0f}"
+    return text
 
 
 def chance_range(confidence_level: Level | Iterable[Level], n_rows: int, probability: float = LIKELY) -> Array:
@@ -121,6 +126,7 @@ class Judgement(StrEnum):
     TOO_NARROW = "too narrow"
     TOO_WIDE = "too wide"
     INFINITE = "infinite"
+    AT_LEVELS = "unknown between the levels"
 
 
 @dataclass(frozen=True)
@@ -146,14 +152,25 @@ class Finding:
     """The subgroup in words; empty for all rows."""
     n_parts: int = 1
     """Number of subgroups that are tested; the judgement has Bonferroni's correction for it."""
+    on_grid: bool = False
+    """Whether the rows are a designed grid: coverage at its levels does not tell the coverage between them."""
 
     @classmethod
-    def of(cls, method: str, level: Level, y_true: ArrayLike, intervals: ArrayLike, *part: str | int) -> Finding:
-        """Count targets (n,) that intervals (n, 2) miss, and measure widths."""
-        y, ends = np.asarray(y_true, dtype=np.float64), np.asarray(intervals, dtype=np.float64)
-        widths = ends[:, 1] - ends[:, 0]
-        counts = int((y < ends[:, 0]).sum()), int((y > ends[:, 1]).sum()), float(np.median(widths))
-        return cls(method, read_level(level), y.size, *counts, int(np.isinf(widths).sum()), *part)  # type: ignore[arg-type]
+    def of(cls, method: str, level: Level, y_true: ArrayLike, intervals: ArrayLike, **described: Any) -> Finding:
+        """Count targets (n,) that intervals (n, 2) miss, and measure widths; other fields are ``described``."""
+        y = np.asarray(y_true, dtype=np.float64)
+        lower, upper = np.asarray(intervals, dtype=np.float64).T
+        widths = upper - lower
+        return cls(
+            method,
+            read_level(level),
+            n_rows=y.size,
+            n_below=int((y < lower).sum()),
+            n_above=int((y > upper).sum()),
+            median_width=float(np.median(widths)),
+            n_infinite=int(np.isinf(widths).sum()),
+            **described,
+        )
 
     @property
     def n_outside(self) -> int:
@@ -184,6 +201,8 @@ class Finding:
         least, most = self.expected(NEARLY_ALL)
         if self.coverage < least - rounding:
             return Judgement.TOO_NARROW
+        if self.on_grid:
+            return Judgement.AT_LEVELS
         if self.coverage > most + rounding:
             return Judgement.TOO_WIDE
         if self.coverage < self.expected()[0] - rounding:

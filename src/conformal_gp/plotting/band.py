@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
 from conformal_gp.conformal.levels import read_levels
+from conformal_gp.design import columns_of
 from conformal_gp.evaluation import percent
-from conformal_gp.evaluation.parts import columns_of
 from conformal_gp.plotting.frame import Display, accent, arrowheads, ink, limits_of, stacked, tint, vector
 from conformal_gp.validation import is_frame
 
