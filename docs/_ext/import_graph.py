@@ -21,7 +21,7 @@ START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 # below it.
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Types", ("arrays",)),
-    ("Ground", ("threads", "validation", "files")),
+    ("Ground", ("threads", "validation", "files", "formatting")),
     ("Target, tables", ("targets", "frames", "datasets", "design")),
     ("Mathematics", ("gp", "conformal")),
     ("Rows, steps", ("large", "pipeline", "step_functions")),
@@ -33,8 +33,8 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("The package", ("conformal_gp",)),
     ("Evaluation", ("evaluation",)),
     ("Uses of a model", ("adapters", "plotting", "saving", "testing")),
-    ("Report", ("report",)),
     ("Drift", ("drift",)),
+    ("Report", ("report",)),
     ("The command", ("cli",)),
     ("python -m", ("__main__",)),
 )

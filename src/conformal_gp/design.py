@@ -6,7 +6,7 @@ than between the levels. So neither the theorem nor cross-validation tells how o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -122,7 +122,7 @@ def columns_of(X: Any) -> dict[str, NDArray[Any]]:
     """Split an array or data frame into columns by name: numbers as floats, everything else as text."""
     if not is_frame(X):
         return {f"x{j}": column for j, column in enumerate(np.asarray(X, dtype=np.float64).T)}
-    columns = {}
+    columns: dict[str, NDArray[Any]] = {}
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
         kind: type = str
         if _is_numeric(dtype):
@@ -136,15 +136,3 @@ def _is_numeric(dtype: Any) -> bool:
     if hasattr(dtype, "is_numeric"):
         return bool(dtype.is_numeric())
     return getattr(dtype, "kind", "") in "iuf" and not holds_categories(dtype)
-
-
-def numbered(rows: Iterable[int], most: int = 5) -> str:
-    """Name the first of some rows, counted from 1.
-
-    >>> numbered([0, 4, 7], most=2)
-    '1, 5, ...'
-    """
-    numbers = [str(row + 1) for row in rows]
-    if len(numbers) > most:
-        return ", ".join([*numbers[:most], "..."])
-    return ", ".join(numbers)

@@ -257,7 +257,7 @@ def shift_test(
     >>> shift_test(errors, random_state=0).alarm
     False
     >>> shift_test(errors + (np.arange(200) >= 120), random_state=0).start
-    121
+    117
     """
     values = np.asarray(errors, dtype=np.float64)
     if values.ndim != 1 or values.size < 2 or not np.isfinite(values).all():
@@ -301,7 +301,7 @@ def examine_order(
     errors: Array,
     held_out: Indices,
     *,
-    y_variance: Array | None = None,
+    y_variance: ArrayLike | None = None,
     numbers: Indices | None = None,
     random_state: int | None = None,
 ) -> list[str]:
@@ -331,7 +331,7 @@ def examine_order(
     def some(places: Indices) -> tuple[Any, ...]:
         if y_variance is None:
             return _safe_indexing(X, places), y[places]
-        return _safe_indexing(X, places), y[places], y_variance[places]
+        return _safe_indexing(X, places), y[places], np.asarray(y_variance)[places]
 
     fitted = clone(model).set_params(tuning="holdout").fit(*some(first))
     drift = Drift(online_p_values(fitted, *some(later), random_state=random_state), numbers[later])

@@ -125,7 +125,7 @@ def test_too_few_labels_inside_and_what_would_help():
     page = build_report(X, y, model=fixed_model(noise_variance=1e-2, kernel="se", scale_inputs=True), cv=2)
     assert re.search(r"<p>Conformal: 90% intervals covered \d+\.\d% \(expected .*?\): within the expected range", page)
     assert re.search(r"<p>Standard GP: 90% intervals covered \d+\.\d% \(expected .*?\): too narrow", page)
-    assert "Advice: leave out &#x27;id&#x27;, which numbers the rows" in page
+    assert "Advice: Leave out &#x27;id&#x27;, which numbers the rows" in page
 
 
 def test_rows_that_were_held_out_once_are_those_of_the_page(report):

@@ -19,8 +19,9 @@ the others.
 """
 
 from conformal_gp.evaluation.cross_validation import HeldOut, cross_validate_intervals
-from conformal_gp.evaluation.findings import Finding, Judgement, chance_range, percent, supported_levels, verdict
+from conformal_gp.evaluation.findings import Finding, Judgement, chance_range, supported_levels, verdict
 from conformal_gp.evaluation.parts import advice, before_and_after, coverage_by_parts, summary
+from conformal_gp.formatting import percent
 
 __all__ = [
     "Finding",

@@ -21,7 +21,8 @@ from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.calibration import check_length, group_labels
 from conformal_gp.conformal.levels import read_levels, rows_needed
 from conformal_gp.design import Grid, columns_of
-from conformal_gp.evaluation.findings import USUAL, Finding, Level, number, one_set_range, percent, supported_levels
+from conformal_gp.evaluation.findings import USUAL, Finding, Level, one_set_range, supported_levels
+from conformal_gp.formatting import number, percent
 from conformal_gp.validation import ExtrapolationWarning, is_frame
 
 Progress = Callable[[int, int], None]

@@ -15,6 +15,7 @@ from scipy.stats import beta, binom
 
 from conformal_gp.arrays import Array
 from conformal_gp.conformal.levels import read_level, read_levels, rows_needed
+from conformal_gp.formatting import percent
 
 Level = float | Fraction
 
@@ -24,33 +25,6 @@ LIKELY, NEARLY_ALL = 0.95, 0.99
 EXPECTED_MISSES = 10
 # Default levels, and those of data with too few rows for them.
 USUAL, LOWER = (Fraction(9, 10), Fraction(19, 20), Fraction(99, 100)), (Fraction(4, 5), Fraction(1, 2))
-
-
-def percent(share: Level, decimals: int | None = None) -> str:
-    """Write a share in percent, with some decimals, or as many as it has.
-
-    Examples
-    --------
-    >>> from conformal_gp.evaluation import percent
-    >>> percent(0.95), percent(0.999), percent(17 / 392, decimals=1)
-    ('95%', '99.9%', '4.3%')
-    """
-    value = float(100 * share)
-    if decimals is None:
-        return f"{value:.12g}%"
-    return f"{value:.{decimals}f}%"
-
-
-def number(value: float, digits: int = 4) -> str:
-    """Write a number with some significant digits; with an exponent only if it is very large or very small.
-
-    >>> number(1345678.9), number(0.012345), number(3.0), number(2.5e15), number(float("inf"))
-    ('1346000', '0.01235', '3', '2.5e+15', 'inf')
-    """
-    text = f"{value:.{digits}g}"
-    if "e+" in text and abs(value) < 1e12:
-        return f"{float(text):.0f}"
-    return text
 
 
 def chance_range(confidence_level: Level | Iterable[Level], n_rows: int, probability: float = LIKELY) -> Array:
@@ -193,6 +167,12 @@ class Finding:
         return float(low), float(high)
 
     @property
+    def expected_in_words(self) -> str:
+        """The expected range in percent."""
+        low, high = self.expected()
+        return f"{100 * low:.1f} to {percent(high, 1)}"
+
+    @property
     def judgement(self) -> Judgement:
         """The verdict, without regard to subgroups."""
         if self.n_infinite == self.n_rows:
@@ -228,9 +208,8 @@ class Finding:
         """Coverage, its expected range and the verdict."""
         if self.judgement == Judgement.INFINITE:
             return f"{percent(self.level)}: infinite (too few rows)"
-        low, high = self.expected()
         covered = f"{percent(self.level)} intervals covered {percent(self.coverage, 1)}"
-        return f"{covered} (expected {100 * low:.1f} to {percent(high, 1)}): {self.judged(parts)}"
+        return f"{covered} (expected {self.expected_in_words}): {self.judged(parts)}"
 
     def __str__(self) -> str:
         return self.in_words()

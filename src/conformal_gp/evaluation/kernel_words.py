@@ -1,4 +1,4 @@
-"""Fitted kernels in everyday words."""
+"""Fitted kernels and guarantees in everyday words."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern
 from conformal_gp.gp.kernels import NeuralNetwork
 
 MOST_LENGTHS = 12
+NAMES = {RBF: "squared exponential", RationalQuadratic: "rational quadratic", NeuralNetwork: "neural network"}
 MATERN = {0.5: "exponential", 1.5: "Matérn 3/2", 2.5: "Matérn 5/2"}
 # How hyperparameters were set, by ``tuning_``.
 TUNING = {
@@ -31,11 +32,14 @@ def kernel_in_words(kernel: Kernel, noise_variance: float, names: Sequence[str] 
     >>> kernel_in_words(4.0 * RBF([1.0, 20.0]), 0.25, ["weight", "year"]).split(";")[0]
     'squared exponential, length scales weight 1, year 20 standard deviations of the inputs'
     """
-    amplitude, shape = 1.0, kernel
+    amplitude = 1.0
+    shape = kernel
     if isinstance(kernel, Product) and isinstance(kernel.k1, ConstantKernel):
-        amplitude, shape = float(np.sqrt(kernel.k1.constant_value)), kernel.k2
-    others = {RBF: "squared exponential", RationalQuadratic: "rational quadratic", NeuralNetwork: "neural network"}
-    name = MATERN.get(shape.nu) if type(shape) is Matern else others.get(type(shape))
+        amplitude = float(np.sqrt(kernel.k1.constant_value))
+        shape = kernel.k2
+    name = NAMES.get(type(shape))
+    if type(shape) is Matern:
+        name = MATERN.get(shape.nu)
     noise = f"noise {np.sqrt(noise_variance):.3g}"
     if name is None:
         return f"{kernel}; {noise} (standard deviation)"
@@ -46,10 +50,26 @@ def _lengths(shape: Kernel, names: Sequence[str], scaled: bool) -> str:
     lengths = np.ravel(getattr(shape, "length_scale", []))
     if lengths.size == 0:
         return ""
-    unit = " standard deviations of the inputs" if scaled else ""
+    unit = ""
+    if scaled:
+        unit = " standard deviations of the inputs"
     if np.ptp(lengths) == 0.0:
         return f", length scale {lengths[0]:.3g}{unit}"
-    known = names if len(names) == lengths.size else [f"x{i}" for i in range(lengths.size)]
-    each = [f"{name} {length:.3g}" for name, length in zip(known, lengths, strict=True)]
-    more = f" and {len(each) - MOST_LENGTHS} more" if len(each) > MOST_LENGTHS else ""
-    return f", length scales {', '.join(each[:MOST_LENGTHS])}{more}{unit}"
+    if len(names) != lengths.size:
+        names = [f"x{i}" for i in range(lengths.size)]
+    each = [f"{name} {length:.3g}" for name, length in zip(names, lengths, strict=True)]
+    shown = ", ".join(each[:MOST_LENGTHS])
+    if len(each) > MOST_LENGTHS:
+        shown += f" and {len(each) - MOST_LENGTHS} more"
+    return f", length scales {shown}{unit}"
+
+
+def conditional(guarantee: str, condition: str) -> str:
+    """A model's statement about its guarantee, where the rows that it was given void the guarantee.
+
+    >>> conditional("Valid: kernel and noise were fixed beforehand.", "missing values were imputed.")
+    'Not valid in general: missing values were imputed. Apart from that, valid: kernel and noise were fixed beforehand.'
+    """
+    if not condition:
+        return guarantee
+    return f"Not valid in general: {condition} Apart from that, {guarantee[0].lower()}{guarantee[1:]}"

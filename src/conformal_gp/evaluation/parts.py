@@ -24,10 +24,9 @@ from conformal_gp.evaluation.findings import (
     Finding,
     Judgement,
     Level,
-    number,
-    percent,
     verdict,
 )
+from conformal_gp.formatting import number, percent
 
 N_PARTS = 5
 # Misses are one-sided below this p-value of a sign test.

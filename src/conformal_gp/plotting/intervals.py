@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_level
-from conformal_gp.evaluation import percent
+from conformal_gp.formatting import percent
 from conformal_gp.plotting.frame import VERMILION, Display, accent, arrowheads, ink, limits_of, vector
 
 
