@@ -18,9 +18,6 @@ def test_evaluate(command_line, train):
         assert word in result.stdout
     assert re.search(r"Permutation importance \(increase in error\): .*kind \+\d+%", result.stdout)
     document = command_line.json("evaluate", train, "-t", "y", *FAST, "-c", "80%")
-    assert document["before_and_after"] == []
-    mapped = command_line("evaluate", train, "-t", "y", *FAST, "-c", "80%", "--target-transform", "yeo-johnson").stdout
-    assert "80%, without and with the target transformation or difficulty" in mapped
     assert [finding["method"] for finding in document["findings"]] == ["conformal", "standard GP"]
     for found in document["findings"]:
         assert found["n_below"] + found["n_above"] == found["outside"]

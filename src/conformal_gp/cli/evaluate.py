@@ -23,7 +23,7 @@ MOST_OUTLIERS = 20
 # Up to so many rows, each is held out once. Of more, a third is held out, at most so many: with 2,000 rows the standard
 # error of a coverage of 90% is 0.7%.
 ROWS_FOR_ALL_FOLDS, HELD_OUT_ROWS = 1000, 2000
-WORDS = ("method", "rows", "verdict", "predictions")  # heads of columns that are aligned to the left
+WORDS = ("method", "rows", "verdict")  # heads of columns that are aligned to the left
 
 
 def evaluate(
@@ -48,14 +48,12 @@ def evaluate(
     Coverage of held-out rows compared with its expected range, widths, and advice. The conformal intervals are compared
     with those of the same Gaussian process without calibration (standard GP).
     """
-    from conformal_gp.evaluation import before_and_after, coverage_by_parts, summary
+    from conformal_gp.evaluation import coverage_by_parts, summary
 
     output = Output(quiet=quiet)
     levels = parse_levels(confidence, any_level=any_level)
     training = read_training(data, target, reading, output)
-    held_out = cross_validated(
-        training, choice, folds, output, levels or None, tails=tails, importance=True, before=True
-    )
+    held_out = cross_validated(training, choice, folds, output, levels or None, tails=tails, importance=True)
     if not levels:
         output.notice(more_rows(held_out.levels, choice.tuning == "holdout", 1 - 1 / (folds or 10)))
     inputs = training.X.iloc[held_out.rows]
@@ -67,7 +65,6 @@ def evaluate(
     worst: list[dict[str, Any]] = []
     if outliers:
         worst = _outliers(held_out, training)
-    pairs = before_and_after(held_out, held_out.levels[0])
     by_group = held_out.by_group()
     if as_json:
         parts = [part for level in held_out.levels for part in coverage_by_parts(held_out, inputs, level)]
@@ -81,7 +78,6 @@ def evaluate(
                 "findings": [_document(finding) for finding in held_out.findings()],
                 "groups": [_document(finding) for finding in by_group],
                 "too_narrow": [_document(part) for part in parts if part.judgement == part.judgement.TOO_NARROW],
-                "before_and_after": [[*map(_document, pair)] for pair in pairs],
                 "importance": held_out.importance,
                 "outliers": worst,
                 "words": sentences,
@@ -92,8 +88,6 @@ def evaluate(
     tables = [_findings(held_out.findings(), title)]
     if by_group:
         tables.append(_findings(by_group, f"By {training.groups}, corrected for the number of groups", "rows"))
-    if pairs:
-        tables.append(_before_and_after(pairs))
     if worst:
         tables.append(_outlier_table(worst, target))
     output.result(*tables, *sentences)
@@ -242,23 +236,6 @@ def _findings(findings: list[Finding], title: str, of: str = "method") -> Any:
         for finding in findings
     ]
     return _table(title, ("level", of, "coverage", "expected", "median width", "verdict"), rows)
-
-
-def _before_and_after(pairs: list[tuple[Finding, Finding]]) -> Any:
-    """Show coverage by fifths of the prediction without and with target transformation and difficulty."""
-    rows = [
-        (
-            after.among.removeprefix("prediction is "),
-            str(after.n_rows),
-            percent(before.coverage, 1),
-            percent(after.coverage, 1),
-            number(before.median_width),
-            number(after.median_width),
-        )
-        for before, after in pairs
-    ]
-    title = f"{percent(pairs[0][0].level)}, without and with the target transformation or difficulty"
-    return _table(title, ("predictions", "n", "coverage without", "with", "median width without", "with"), rows)
 
 
 def _outlier_table(outliers: list[dict[str, Any]], target: str) -> Any:

@@ -20,7 +20,7 @@ the others.
 
 from conformal_gp.evaluation.cross_validation import HeldOut, cross_validate_intervals
 from conformal_gp.evaluation.findings import Finding, Judgement, chance_range, supported_levels, verdict
-from conformal_gp.evaluation.parts import advice, before_and_after, coverage_by_parts, summary
+from conformal_gp.evaluation.parts import advice, coverage_by_parts, summary
 from conformal_gp.formatting import percent
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "HeldOut",
     "Judgement",
     "advice",
-    "before_and_after",
     "chance_range",
     "coverage_by_parts",
     "cross_validate_intervals",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -77,31 +76,6 @@ def coverage_by_parts(held_out: Any, X: Any, confidence_level: Level) -> list[Fi
     return [
         Finding.of(name, level, held_out.y[rows], ends[rows], among=among, n_parts=len(parts)) for among, rows in parts
     ]
-
-
-def before_and_after(held_out: Any, confidence_level: Level) -> list[tuple[Finding, Finding]]:
-    """Findings by fifths of the prediction, without target transformation and difficulty, and with them.
-
-    Empty if there is neither.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fractions import Fraction
-    >>> from conformal_gp.evaluation import HeldOut, before_and_after
-    >>> y, one_width = np.arange(10.0), np.tile([[-1.0], [5.0]], (10, 1, 1))
-    >>> widths_that_follow = {"a": y[:, None, None] + [[-1.0], [1.0]]}
-    >>> held_out = HeldOut(y, [Fraction(9, 10)], {"a": y}, widths_that_follow, before=one_width)
-    >>> parts = before_and_after(held_out, 0.9)
-    >>> sum(before.n_outside for before, _ in parts), sum(after.n_outside for _, after in parts)
-    (4, 0)
-    """
-    if held_out.before is None:
-        return []
-    name = next(iter(held_out.intervals))
-    before = replace(held_out, intervals={name: held_out.before})
-    both = (coverage_by_parts(each, None, confidence_level) for each in (before, held_out))
-    return list(zip(*both, strict=True))
 
 
 def _parts(values: NDArray[Any]) -> Iterator[tuple[str, Mask]]:

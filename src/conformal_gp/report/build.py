@@ -107,7 +107,6 @@ def build_report(
             random_state=random_state,
             standard_gp=STANDARD,
             importance=True,
-            before=True,
             y_variance=y_variance,
             groups=groups,
             progress=progress,

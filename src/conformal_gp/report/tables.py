@@ -14,7 +14,6 @@ from conformal_gp.evaluation import (
     Finding,
     HeldOut,
     Judgement,
-    before_and_after,
     coverage_by_parts,
     summary,
 )
@@ -105,30 +104,27 @@ def parts(held_out: HeldOut, X: Any) -> str:
     by_prediction = coverage_by_parts(held_out, None, PART_LEVEL)
     by_column = coverage_by_parts(held_out, X, PART_LEVEL)[len(by_prediction) :]
     by_group = held_out.by_group([PART_LEVEL])
-    before = [pair[0] for pair in before_and_after(held_out, PART_LEVEL)]
-    said = "No target transformation and no difficulty model is used: too few rows, or no improvement."
-    if before:
-        said = "“Without” is without the target transformation or the difficulty model that is used."
-    first = _part_table(by_prediction, "By fifths of the prediction, at 90%", digits, before)
+    tables = _part_table(by_prediction, "By fifths of the prediction, at 90%", digits)
     if by_group:
-        first = _part_table(by_group, "By group, at 90%", digits) + first
+        tables = _part_table(by_group, "By group, at 90%", digits) + tables
     inputs = _part_table(by_column, "By each input, at 90%", digits)
-    return f"<p>{said}</p>{first}<details><summary>By each input</summary>{inputs}</details>"
+    return f"{tables}<details><summary>By each input</summary>{inputs}</details>"
 
 
-def _part_table(found: Sequence[Finding], caption: str, digits: int, before: Sequence[Finding] = ()) -> str:
-    """Coverage and widths of subgroups, also without transformation and difficulty if ``before`` is given."""
+def _part_table(found: Sequence[Finding], caption: str, digits: int) -> str:
+    """Coverage and widths of subgroups."""
     marks = {Judgement.TOO_NARROW: "✕ too narrow", Judgement.IN_DOUBT: "perhaps too narrow"}
-    head = ["rows where", "rows", "coverage", "median width"]
-    if before:
-        head += ["coverage without", "width without"]
-    rows = []
-    for i, part in enumerate(found[: 5 * ROWS_SHOWN]):
-        cells = [part.among, str(part.n_rows)]
-        for each in (part, *before[i : i + 1]):
-            cells += [percent(each.coverage, 1), text(each.median_width, digits)]
-        rows.append([*cells, marks.get(part.judgement, "")])
-    return table((*head, ""), rows, caption=caption)
+    rows = [
+        (
+            part.among,
+            str(part.n_rows),
+            percent(part.coverage, 1),
+            text(part.median_width, digits),
+            marks.get(part.judgement, ""),
+        )
+        for part in found[: 5 * ROWS_SHOWN]
+    ]
+    return table(("rows where", "rows", "coverage", "median width", ""), rows, caption=caption)
 
 
 def importance(held_out: HeldOut) -> str:
