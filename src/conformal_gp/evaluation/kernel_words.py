@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern, Product, RationalQuadratic
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    ConstantKernel,
+    DotProduct,
+    Kernel,
+    Matern,
+    Product,
+    RationalQuadratic,
+    Sum,
+)
 
 from conformal_gp.gp.kernels import NeuralNetwork
 
@@ -24,26 +33,37 @@ TUNING = {
 def kernel_in_words(kernel: Kernel, noise_variance: float, names: Sequence[str] = (), scaled: bool = True) -> str:
     """A fitted kernel of one of the usual shapes in words; others as scikit-learn writes them.
 
-    The function changes over about a length scale; the amplitude is its standard deviation about its mean function, the
-    noise that of the target about it. ``scaled`` is whether inputs were divided by their standard deviations.
+    The function changes over about a length scale; the amplitude is its standard deviation about its mean function and
+    trend, the noise that of the target about it. ``scaled`` is whether inputs were divided by their standard
+    deviations.
 
     >>> kernel_in_words(4.0 * Matern(7.8, nu=2.5), 0.25)
     'Matérn 5/2, length scale 7.8 standard deviations of the inputs; amplitude 2, noise 0.5 (standard deviations)'
+    >>> kernel_in_words(4.0 * Matern(7.8, nu=2.5) + 0.01 * DotProduct(0.0), 0.25).split(";")[1]
+    ' amplitude 2, linear trend 0.1, noise 0.5 (standard deviations)'
     >>> kernel_in_words(4.0 * RBF([1.0, 20.0]), 0.25, ["weight", "year"]).split(";")[0]
     'squared exponential, length scales weight 1, year 20 standard deviations of the inputs'
     """
-    amplitude = 1.0
     shape = kernel
-    if isinstance(kernel, Product) and isinstance(kernel.k1, ConstantKernel):
-        amplitude = float(np.sqrt(kernel.k1.constant_value))
-        shape = kernel.k2
+    trend = ""
+    if isinstance(shape, Sum) and isinstance(_scaled(shape.k2)[1], DotProduct):
+        trend = f", linear trend {_scaled(shape.k2)[0]:.3g}"
+        shape = shape.k1
+    amplitude, shape = _scaled(shape)
     name = NAMES.get(type(shape))
     if type(shape) is Matern:
         name = MATERN.get(shape.nu)
     noise = f"noise {np.sqrt(noise_variance):.3g}"
     if name is None:
         return f"{kernel}; {noise} (standard deviation)"
-    return f"{name}{_lengths(shape, names, scaled)}; amplitude {amplitude:.3g}, {noise} (standard deviations)"
+    return f"{name}{_lengths(shape, names, scaled)}; amplitude {amplitude:.3g}{trend}, {noise} (standard deviations)"
+
+
+def _scaled(kernel: Kernel) -> tuple[float, Kernel]:
+    """Split a kernel into the standard deviation that scales it and its shape."""
+    if isinstance(kernel, Product) and isinstance(kernel.k1, ConstantKernel):
+        return float(np.sqrt(kernel.k1.constant_value)), kernel.k2
+    return 1.0, kernel
 
 
 def _lengths(shape: Kernel, names: Sequence[str], scaled: bool) -> str:
