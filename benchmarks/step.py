@@ -13,8 +13,8 @@ import numpy as np
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.metrics import interval_score
-from conformal_gp.models.low_rank_tuning import ROWS_FOR_EXACT_WITHOUT_NOISE
-from conformal_gp.models.tuning_rows import ROWS_FOR_EXACT
+from conformal_gp.models.settings import ROWS_FOR_EXACT
+from conformal_gp.models.tuning import ROWS_FOR_EXACT_WITHOUT_NOISE
 from reproduction.studies.functions import FUNCTIONS, draw
 
 PAGE = Path("benchmarks/results/step.md")

@@ -1,7 +1,7 @@
 """Scores averaged over draws, from their definition: a double loop over rows and draws, each row left out in turn.
 
-Nothing of the package is used but the meaning of a draw: (log length scales, log b, log noise ratio, [log amplitude],
-[exponent]).
+Nothing of the package is used but the meaning of a draw: (log length scales, log odds of smoothness, log b, log noise
+ratio, [log amplitude], [exponent]).
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ import numpy as np
 Array = np.ndarray
 
 
-def covariance(X: Array, lengths: Array, slope: float) -> Array:
-    """Matérn 5/2 and a linear term, both of inputs over their length scales."""
+def covariance(X: Array, lengths: Array, log_odds: float, slope: float) -> Array:
+    """Matérn 5/2, a squared exponential and a linear term, all of inputs over their length scales."""
     Z = X / lengths
-    r = np.sqrt(5.0 * ((Z[:, None] - Z) ** 2).sum(axis=2))
-    return (1.0 + r + r**2 / 3.0) * np.exp(-r) + slope * Z @ Z.T
+    squares = ((Z[:, None] - Z) ** 2).sum(axis=2)
+    r = np.sqrt(5.0 * squares)
+    rough = (1.0 + r + r**2 / 3.0) * np.exp(-r)
+    smooth = np.exp(-0.5 * squares)
+    share = 1.0 / (1.0 + np.exp(-log_odds))
+    return (1.0 - share) * rough + share * smooth + slope * Z @ Z.T
 
 
 def box_cox(y: Array, exponent: float) -> Array:
@@ -69,10 +73,10 @@ def scores(
     d = X.shape[1]
     log_weights, residuals = [], []
     for draw, ratio in zip(theta, log_ratio, strict=True):
-        lengths, slope, noise = np.exp(draw[:d]), np.exp(draw[d]), np.exp(draw[d + 1])
-        A = covariance(X, lengths, slope) + noise * np.eye(len(y))
+        lengths, slope, noise = np.exp(draw[:d]), np.exp(draw[d + 1]), np.exp(draw[d + 2])
+        A = covariance(X, lengths, draw[d], slope) + noise * np.eye(len(y))
         if variances is not None:
-            A = np.exp(draw[d + 2]) * A + np.diag(variances)
+            A = np.exp(draw[d + 3]) * A + np.diag(variances)
         z, slope_of_transformation = y, 0.0
         if exponents:
             z = box_cox(y, draw[-1])

@@ -16,7 +16,7 @@ import oracle
 from cases import fixed_model, make_basis, make_data
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.gp.inputs import Rows
-from conformal_gp.models import choices
+from conformal_gp.models import learning
 from conformal_gp.targets.difficulty import Spread
 
 LEVEL, N_NEW = Fraction(4, 5), 7
@@ -68,8 +68,8 @@ def case(request):
     known = np.where(X[:, 0] > 0, 0.5, 0.1) if request.param == "known noise" else None
     options = {} if known is None else {"y_variance": known[:-N_NEW]}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choices, "_gain", lambda *scores: 1.0)  # a difficulty wherever one is asked for
-        patch.setattr(choices, "ROWS_FOR_DIFFICULTY", 20)
+        patch.setattr(learning, "_gain", lambda *scores: 1.0)  # a difficulty wherever one is asked for
+        patch.setattr(learning, "ROWS_FOR_DIFFICULTY", 20)
         model = MODELS[request.param].fit(X[:-N_NEW], y[:-N_NEW], **options)
     if "location" in request.param:
         assert np.abs(model._answers.inner._spread.location).min() > 1e-3
@@ -166,7 +166,7 @@ def test_ends_that_no_row_decides():
     kernel, noise, X, y, x_new, gamma, delta = odd_regions.with_ray(3.0)
     found = fixed_model(kernel, noise, gamma=gamma).fit(X, y).explain_interval([x_new], 1 - delta)
     assert found.decided_by.tolist() == [["nothing", "nothing"]]
-    assert "grow with the label as fast as its own" in str(found)
+    assert "grow with the target as fast as its own" in str(found)
     twice = fixed_model().fit(np.repeat(X[:, :1], 2, axis=0), np.repeat(X[:, 0], 2)).explain_interval([[0.3]], 0.5)
     assert (twice.decided_by == "rows").all()
     assert "Both ends are decided by several rows that tie" in str(twice)
@@ -189,7 +189,7 @@ def test_labels_that_are_transformed_cut_or_shifted(shift):
     assert 0 < below.sum() < 10
     np.testing.assert_array_equal(cut.decided_by[:, 0] == "bound", below)
     np.testing.assert_array_equal(cut.row[~below], plain.row[~below])
-    assert "by a bound of the labels and row" in cut.sentences()[int(np.argmax(below))]
+    assert "by a bound of the target and row" in cut.sentences()[int(np.argmax(below))]
     for found in (warped, cut):
         np.testing.assert_array_equal(found.row[~below], plain.row[~below])
         for name in ("distance", "scores"):

@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_score
 from bags import MODELS, few_draws, is_permutation, n_tuning
 from cases import fixed_model, make_data
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.frames import input_names
+from conformal_gp.validation import input_names
 
 X, Y = make_data(1, 40)
 KINDS = np.array(["u", "v", "w"])[np.arange(40) % 3]
@@ -211,10 +211,10 @@ def test_dates_are_named(regressor):
 def test_labels_that_are_no_numbers_are_named(regressor):
     days = pd.date_range("2020-01-01", periods=40)
     for labels in (days, days.to_numpy(), pd.Series(days), pl.Series(days.to_numpy())):
-        with pytest.raises(ValueError, match="y holds dates or times; labels must be numbers"):
+        with pytest.raises(ValueError, match="y holds dates or times; targets must be numbers"):
             regressor.fit(X, labels)
     for labels in (KINDS, KINDS.tolist(), pd.Series(KINDS), pl.Series(KINDS), pd.Series(pd.Categorical(KINDS))):
-        with pytest.raises(ValueError, match="y holds 'u' in row 0; labels must be numbers"):
+        with pytest.raises(ValueError, match="y holds 'u' in row 0; targets must be numbers"):
             regressor.fit(X, labels)
 
 

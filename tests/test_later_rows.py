@@ -95,7 +95,7 @@ def test_later_rows_may_determine_a_coefficient_that_earlier_rows_do_not():
 
 
 def test_many_rows_of_the_default_model_are_low_rank_and_take_more(monkeypatch):
-    monkeypatch.setattr("conformal_gp.fitting.ROWS_FOR_EXACT", 50)
+    monkeypatch.setattr("conformal_gp.models.settings.ROWS_FOR_EXACT", 50)
     options = {**HOLDOUT, "tuning": "auto"}
     later = ConformalGPRegressor(**options).fit(X[:FIRST], Y[:FIRST]).partial_fit(X[FIRST:], Y[FIRST:])
     assert later.inducing_ is not None
@@ -129,7 +129,7 @@ BAD_ROWS = {
     "no labels": ((X, None), "requires y to be passed"),
     "no number": ((X, np.where(Y > 1, np.inf, Y)), r"y contains infinity \(inf\) in row"),
     "outside bounds": ((X[:2], [1.0, 99.0]), r"y has 99 in row 1, outside y_bounds"),
-    "outside the domain": ((X[:2], [1.0, -1.0]), "y has -1 in row 1, and target_transform='log' takes labels above 0"),
+    "outside the domain": ((X[:2], [1.0, -1.0]), "y has -1 in row 1, and target_transform='log' takes targets above 0"),
     "noise": ((X, Y, NOISE), "y_variance was given, but fit was called without it"),
 }
 

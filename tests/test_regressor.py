@@ -125,9 +125,9 @@ def test_training_row_tuning_says_what_coverage_to_expect_from_few_rows():
 
 
 def test_many_rows_are_given_to_a_low_rank_process(monkeypatch):
-    monkeypatch.setattr("conformal_gp.fitting.ROWS_FOR_EXACT", 50)
+    monkeypatch.setattr("conformal_gp.models.settings.ROWS_FOR_EXACT", 50)
     X, y = make_data(19, 120)
-    monkeypatch.setattr("conformal_gp.models.tuning_rows.ROWS_FOR_INTEGRATED", 50)
+    monkeypatch.setattr("conformal_gp.models.settings.ROWS_FOR_INTEGRATED", 50)
     options = {"n_restarts": 0, "random_state": 0}
     model = ConformalGPRegressor(**options).fit(X, y)
     assert model.tuning_ == "holdout"

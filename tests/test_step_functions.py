@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import quad
 
 from cases import fixed_model, make_data
-from conformal_gp.step_functions import PredictiveDistribution
+from conformal_gp.distributions import PredictiveDistribution
 
 X, Y = make_data(0, 40)
 NEW, LABELS = make_data(1, 6)

@@ -57,7 +57,7 @@ ROWS = {
     "no rows": (X[:0], Y[:0], "0 sample"),
     "another length": (X, Y[:-1], r"30.*29"),
     "two columns of labels": (X, np.column_stack([Y, Y]), r"y should be a 1d array.*\(30, 2\)"),
-    "text as label": (X, ["a", *Y[1:]], "y holds 'a' in row 0; labels must be numbers"),
+    "text as label": (X, ["a", *Y[1:]], "y holds 'a' in row 0; targets must be numbers"),
 }
 
 

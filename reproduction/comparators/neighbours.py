@@ -11,10 +11,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.conformal.levels import rank
+from conformal_gp.conformal.levels import Needed, rank
 from conformal_gp.conformal.lines import Lines, centred_lines
 from conformal_gp.conformal.regions import hulls
-from conformal_gp.conformal.weights import Needed
 from reproduction.comparators.base import IntervalRegressor
 
 

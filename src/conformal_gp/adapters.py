@@ -32,7 +32,7 @@ TOLERANCE, SINGLE_TOLERANCE = 1e-6, 1e-3
 
 @dataclass(frozen=True)
 class Shift:
-    """A constant, added to labels; unlike a lambda it can be saved."""
+    """A constant, added to targets; unlike a lambda it can be saved."""
 
     by: float
 
@@ -62,9 +62,9 @@ def from_process(
     X : array-like or data frame of shape (n_samples, n_features)
         Training inputs, scaled as the process has them.
     y : array-like of shape (n_samples,)
-        Training labels.
+        Training targets.
     noise_variance : float >= 0
-        Variance of the noise on each label.
+        Variance of the noise on each target.
     mean : float, default=0.0
         The constant m.
     tuning_rows : array-like of int or None, default=None
@@ -92,7 +92,7 @@ def from_process(
            [4.13, 4.37]])
     """
     if np.ndim(mean) != 0 or not np.isfinite(mean):
-        raise ValueError(f"mean must be a finite number, got {mean!r}; of a function m, give y - m(X) as labels.")
+        raise ValueError(f"mean must be a finite number, got {mean!r}; of a function m, give y - m(X) as targets.")
     if tuning_rows is not None and np.ndim(tuning_rows) != 1:
         raise ValueError(f"tuning_rows must be a list of row numbers, an empty list or None, got {tuning_rows!r}.")
     model = ConformalGPRegressor(
@@ -117,13 +117,13 @@ def from_sklearn(
     r"""Full conformal regressor of a fitted ``GaussianProcessRegressor``, with the hyperparameters that it learnt.
 
     The noise is its ``alpha``, beside any ``WhiteKernel`` in the kernel. With ``normalize_y`` it models
-    :math:`(y - c) / s`, c and s the mean and the standard deviation of the labels; that is the same as kernel and noise
-    times :math:`s^2`, and the mean c.
+    :math:`(y - c) / s`, c and s the mean and the standard deviation of the targets; that is the same as kernel and
+    noise times :math:`s^2`, and the mean c.
 
     Parameters
     ----------
     gpr : GaussianProcessRegressor
-        Fitted, to one label a row, with one ``alpha`` for all rows.
+        Fitted, to one target a row, with one ``alpha`` for all rows.
     tuning_rows, gamma
         As in :func:`from_process`. Where hyperparameters were learnt from some of its rows, it was fitted twice:
         ``GaussianProcessRegressor(learnt.kernel_, optimizer=None).fit(X, y)``. With ``normalize_y``, which learns from
@@ -151,12 +151,12 @@ def from_sklearn(
         raise ValueError(f"gpr must be a GaussianProcessRegressor, got {type(gpr).__name__}.")
     check_is_fitted(gpr, "X_train_")
     if np.ndim(gpr.y_train_) != 1:
-        raise ValueError(f"gpr must have one label a row, got {np.shape(gpr.y_train_)[1]}; fit one model for each.")
+        raise ValueError(f"gpr must have one target a row, got {np.shape(gpr.y_train_)[1]}; fit one model for each.")
     if np.ptp(gpr.alpha) > 0.0:
         raise ValueError("gpr has an alpha for each row, which says nothing of a new row's noise; give one for all.")
     if gpr.normalize_y and tuning_rows is not None:
         raise ValueError(
-            "tuning_rows must be None with normalize_y=True, which learns the labels' scale from all rows."
+            "tuning_rows must be None with normalize_y=True, which learns the targets' scale from all rows."
         )
     centre, scale = (float(np.ravel(value)[0]) for value in (gpr._y_train_mean, gpr._y_train_std))
     model = from_process(
@@ -208,10 +208,10 @@ def from_gpytorch(
             raise ValueError(f"model must be an ExactGP of GPyTorch with training rows; it has no {name}.")
     for name in ("input_transform", "outcome_transform"):
         if hasattr(model, name):
-            raise ValueError(f"model has an {name}; transform inputs and labels before the model instead.")
+            raise ValueError(f"model has an {name}; transform inputs and targets before the model instead.")
     (X, *others), y = model.train_inputs, model.train_targets
     if others or X.ndim != 2 or y.ndim != 1:
-        raise ValueError("model must have one matrix of inputs and one label a row, no batches and no tasks.")
+        raise ValueError("model must have one matrix of inputs and one target a row, no batches and no tasks.")
     kernel, mean = _kernel(model.covar_module), _converted(model.mean_module, _MEANS, "mean")
     some, theirs = _numbers(X[:COMPARED]), model.forward(X[:COMPARED])
     tolerance = SINGLE_TOLERANCE if "32" in str(X.dtype) else TOLERANCE

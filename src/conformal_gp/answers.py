@@ -1,41 +1,41 @@
 r"""From scores to answers in units of the target: intervals, sets, bounds, p-values. Written once, for all models.
 
-A model gives, for blocks of test rows, the scores of its calibration rows as functions of the candidate label
-(:class:`~conformal_gp.conformal.lines.Lines` or :class:`~conformal_gp.conformal.curves.Curves`). What labels need to be
-in a prediction set is a :class:`~conformal_gp.conformal.weights.Needed`. Ends and p-values follow from these two, and a
-:class:`~conformal_gp.targets.target.Target` brings them back to units of the target and cuts them at its bounds
-(:mod:`conformal_gp.targets.bounds`).
+A model gives, for blocks of test rows, the scores of its calibration rows as functions of the candidate value
+(:class:`~conformal_gp.conformal.lines.Lines` or :class:`~conformal_gp.conformal.curves.Curves`). What values need to be
+in a prediction set is a :class:`~conformal_gp.conformal.levels.Needed`. Ends and p-values follow from these two, and a
+:class:`~conformal_gp.targets.target.Target` brings them back to units of the target and cuts them at its bounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
 from conformal_gp.arrays import Array, Indices, Mask
-from conformal_gp.conformal import one_sided, pvalues, regions, search
+from conformal_gp.conformal import regions, search
 from conformal_gp.conformal.curves import Curves
+from conformal_gp.conformal.levels import Needed, rank, shares
 from conformal_gp.conformal.lines import Lines
-from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Inputs, Rows
-from conformal_gp.targets.bounds import Bounds
 from conformal_gp.targets.difficulty import Spread
-from conformal_gp.targets.target import Target
+from conformal_gp.targets.target import Bounds, Target
 
 Scores = Lines | Curves
 
 
 class Question(NamedTuple):
-    """What is asked of test rows: a model may leave out calibration rows that cannot matter to it."""
+    """A question about test rows: a model may leave out calibration rows that cannot matter to it."""
 
     sign: int = 0
     """0 compares absolute scores, 1 signed ones, -1 signed ones with their signs changed."""
     needed: Needed | None = None
     """Prediction sets of these levels are wanted."""
     labels: Array | None = None
-    """(m,): or comparisons at these labels."""
+    """(m,): or comparisons at these values."""
     weights: Array | None = None
     """(n,): weights of the calibration rows; None if all weigh the same."""
 
@@ -51,10 +51,10 @@ class Block(NamedTuple):
     calibration: Indices | None = None
     """Places of the calibration rows that the scores are of; None is all."""
     covering: float = 0.0
-    """Weight of the calibration rows that are left out because they score higher at every label in question."""
+    """Weight of the calibration rows that are left out because they score higher at every value in question."""
 
     def needed(self, needed: Needed) -> Needed:
-        """What labels need among the calibration rows of this block."""
+        """Requirement of values among the calibration rows of this block."""
         own = needed.take(self.rows)
         if self.levels is None or self.calibration is None:
             return own
@@ -62,7 +62,7 @@ class Block(NamedTuple):
 
 
 class Model(Protocol):
-    """What a tuned model gives for test rows, in its own units of the target."""
+    """The waist: everything that a tuned model gives for test rows, in its own units of the target."""
 
     n_rows: int
     """Training rows."""
@@ -84,7 +84,7 @@ class Model(Protocol):
         """Call ``fill`` with blocks of scores for all test rows; in threads, each block once."""
 
     def centre(self, new: Rows) -> Array:
-        """Labels of p-value 1, (m,): they are in every prediction set."""
+        """Values whose p-value is 1, (m,): they are in every prediction set."""
 
     def moments(self, new: Rows) -> tuple[Array, Array]:
         """Means and variances of new observations under the Gaussian process, (m,) each."""
@@ -115,6 +115,8 @@ class Answers:
     def __init__(self, model: Model, target: Target, side: Array | None = None):
         self.model = model
         self.target = target
+        self.calibration = model.calibration
+        self.n_calibration = model.calibration.size
         self._all_sides = side
         self._side = np.zeros(model.calibration.size)
         if side is not None:
@@ -128,21 +130,10 @@ class Answers:
         if self._one_outside:
             self.inner = model.among(model.calibration[self._side == 0.0])
 
-    @property
-    def calibration(self) -> Indices:
-        """Numbers of the calibration rows."""
-        return self.model.calibration
-
-    @property
-    def n_calibration(self) -> int:
-        """How many calibration rows there are."""
-        return self.model.calibration.size
-
     def among(self, calibration: Indices) -> Answers:
         """The same with only some of the calibration rows."""
         return Answers(self.model.among(calibration), self.target, self._all_sides)
 
-    # ------------------------------------------------------------------------------------------------ predictions
     def predict(self, new: Rows) -> Array:
         """Predictions, which are in every interval."""
         found = self.target.backward(self.model.centre(new))
@@ -166,7 +157,6 @@ class Answers:
             return found
         return self._bounds.clip(found)
 
-    # --------------------------------------------------------------------------------------------- prediction sets
     def intervals(self, new: Rows, needed: Needed) -> Array:
         """Hulls of the prediction sets of several levels, (m, 2, levels)."""
         if self._bounds is None:
@@ -217,7 +207,7 @@ class Answers:
         if not self._one_outside:
             return found
         plain = [self._bounds.rest(pieces) for pieces in self._sets(self.model, new, needed)]
-        return [union(np.concatenate(both)) for both in zip(found, plain, strict=True)]
+        return [regions.union(np.concatenate(both)) for both in zip(found, plain, strict=True)]
 
     def _sets(self, model: Model, new: Rows, needed: Needed) -> list[Array]:
         """Sets without bounds; pieces outside the range of a transformation are left out."""
@@ -277,15 +267,14 @@ class Answers:
         return np.concatenate([first, last], axis=1)
 
     def _left(self, needed: Needed, covering: Mask) -> Needed:
-        """What values inside bounds need of rows inside, where a row outside covers them all."""
+        """Requirement of values inside bounds among rows inside, where a row outside covers them all."""
         if not self._one_outside:
             return needed
         weight = float(needed.each(self.n_calibration)[covering].sum())
         return needed.among(np.flatnonzero(self._side == 0.0), weight, np.arange(needed.n_levels))
 
-    # ---------------------------------------------------------------------------------------------------- p-values
     def counts(self, new: Rows, y: Array, signed: bool, weights: Array | None = None) -> tuple[Array, Array]:
-        """How many calibration rows, or of what weight, score at least as high as each test row, and higher."""
+        """Weight of the calibration rows that score at least as high as each test row, and higher."""
         plain = self._counts(self.model, new, y, signed, weights)
         if self._bounds is None:
             return plain
@@ -322,35 +311,59 @@ class Answers:
         every = np.where(signed & (self.target.extended(y) < 0.0), total, 0.0)
         return np.where(outside, every, at_least), np.where(outside, every, greater)
 
-    def deciding(self, new: Rows, ends: Array) -> tuple[Indices, Indices]:
-        """How many calibration rows tie with test rows at ends of their intervals, (m, 2), and the number of one.
 
-        ``ends`` are in units of the model, without bounds.
-        """
-        model = self.inner
-        tied = np.empty(ends.shape, dtype=np.int64)
-        row = np.empty(ends.shape, dtype=np.int64)
-        for column, labels in enumerate(ends.T):
+@dataclass(frozen=True, eq=False)
+class TestRows:
+    """Test rows that are compared with the same calibration rows."""
 
-            def fill(block: Block, column: int = column, labels: Array = labels) -> None:
-                ties, nearest = tied_rows(block.scores, labels[block.rows])
-                if block.calibration is not None:
-                    nearest = block.calibration[nearest]
-                tied[block.rows, column] = ties
-                row[block.rows, column] = model.calibration[nearest]
+    new: Rows
+    answers: Answers
+    """By the calibration rows."""
+    name: str = "the model"
+    """Name of the calibration rows in warnings."""
+    weights: Array | None = None
+    """(n,): weights of the calibration rows; None if all rows weigh the same."""
+    own: Array | float = 1.0
+    """(m,): weights of the test rows."""
 
-            model.visit(new, Question(labels=labels), fill)
-        return tied, row
+    __test__ = False  # pytest takes it for tests
 
-    def inner_hulls(self, new: Rows, needed: Needed) -> Array:
-        """Hulls of one level in units of the model, without bounds, (m, 2)."""
-        ends = np.tile([-np.inf, np.inf], (len(new.X), 1))
+    @property
+    def parts(self) -> list[TestRows]:
+        """Test rows by what they are compared with: here one part."""
+        return [self]
 
-        def fill(block: Block) -> None:
-            ends[block.rows] = hulls(block.scores, block.needed(needed))[:, :, 0]
+    @property
+    def total(self) -> float:
+        """Weight of the calibration rows."""
+        if self.weights is None:
+            return float(self.answers.n_calibration)
+        return float(self.weights.sum())
 
-        self.inner.visit(new, Question(needed=needed), fill)
-        return ends
+    def needed(self, levels: Sequence[Fraction]) -> Needed:
+        """Weight of the calibration rows that must cover values of the target, by level."""
+        if self.weights is None:
+            return Needed.of_ranks([rank(level, self.answers.n_calibration) for level in levels])
+        return Needed.of_weights(levels, self.weights, np.asarray(self.own))
+
+    def intervals(self, levels: Sequence[Fraction]) -> Array:
+        """Hulls of the prediction sets of several levels, (m, 2, levels)."""
+        return self.answers.intervals(self.new, self.needed(levels))
+
+    def sets(self, level: Fraction) -> list[Array]:
+        """Prediction sets of one level, each (pieces, 2)."""
+        return self.answers.sets(self.new, self.needed([level]))
+
+    def bounds(self, below: Sequence[Fraction], above: Sequence[Fraction]) -> Array:
+        """Lower bounds of some levels, then upper bounds of others, (m, levels)."""
+        return self.answers.bounds(self.new, self.needed(below), self.needed(above))
+
+    def shares(self, y: Array, ties: Array, signed: bool = False) -> Array:
+        """p-values of one value for each test row; with ``signed``, values of the predictive distribution function."""
+        at_least, greater = self.answers.counts(self.new, y, signed, self.weights)
+        if signed:
+            at_least, greater = self.total - greater, self.total - at_least
+        return shares(at_least, greater, self.total, ties, self.own)
 
 
 # Each of these is in closed form for lines, and a search for curves.
@@ -369,38 +382,18 @@ def sets(scores: Scores, needed: Needed) -> list[Array]:
 
 
 def upper_bounds(scores: Scores, needed: Needed, sign: int) -> Array:
-    """Upper bounds of labels times the sign, (k, levels)."""
+    """Upper bounds of values times the sign, (k, levels)."""
     if isinstance(scores, Curves):
         return search.Search(scores, needed, sign).upper_bounds()
     if sign < 0:
-        scores = one_sided.mirrored(scores)
-    return one_sided.upper_bounds(scores, needed)
+        scores = regions.mirrored(scores)
+    return regions.upper_bounds(scores, needed)
 
 
 def counts(scores: Scores, labels: Array, signed: bool, weights: Array | None) -> tuple[Array, Array]:
-    """How many calibration rows, or of what weight, score at least as high as the test row, and higher, (k,) each."""
+    """Weight of the calibration rows that score at least as high as the test row, and higher, (k,) each."""
     if isinstance(scores, Lines):
-        return pvalues.counts(scores, labels, signed, weights)
+        return regions.counts(scores, labels, signed, weights)
     if signed and weights is None:
         return search.monotone_counts(scores, labels)
     return search.counts(scores, labels, signed, weights)
-
-
-def tied_rows(scores: Scores, labels: Array) -> tuple[Indices, Indices]:
-    """How many calibration rows tie with the test row, and the place of the nearest, (k,) each."""
-    if isinstance(scores, Curves):
-        return search.tied_rows(scores, labels)
-    return pvalues.tied_rows(scores, labels)
-
-
-def union(pieces: Array) -> Array:
-    """Pieces, sorted, those that touch made one.
-
-    >>> union(np.array([[2.0, 3.0], [0.0, 1.0], [1.0, 1.5]]))
-    array([[0. , 1.5],
-           [2. , 3. ]])
-    """
-    pieces = pieces[np.argsort(pieces[:, 0])]
-    reached = np.maximum.accumulate(pieces[:, 1])
-    begins = np.append(True, pieces[1:, 0] > reached[:-1])[: len(pieces)]
-    return np.column_stack([pieces[begins, 0], reached[np.append(begins[1:], True)[: len(pieces)]]])

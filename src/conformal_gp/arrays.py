@@ -8,6 +8,6 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 """Numbers."""
 Mask = NDArray[np.bool_]
-"""Which of some rows or entries."""
+"""True for the rows or entries that are meant."""
 Indices = NDArray[np.int64]
 """Row numbers."""

@@ -1,26 +1,22 @@
-"""Which calibration rows a test row is compared with, and with what weights: groups, and known covariate shift."""
+"""Groups of rows, and weights for a known covariate shift: the calibration rows that a test row is compared with."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib import import_module
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from conformal_gp.answers import Answers
+from conformal_gp.answers import TestRows
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.conformal.levels import rank, rows_needed
-from conformal_gp.conformal.pvalues import shares
-from conformal_gp.conformal.weights import Needed
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.validation import check_finite, holds_categories
 
-Answer = TypeVar("Answer")
 GroupsLike = ArrayLike | str | Callable[[Any], ArrayLike] | None
 RatioLike = Callable[[Any], ArrayLike] | tuple[ArrayLike, ArrayLike] | None
 
@@ -58,7 +54,7 @@ def check_ratios(ratios: Any, n_rows: int, of: str) -> Array:
 
 
 def effective_rows(ratios: Array) -> float:
-    r"""How many rows of equal weight would do as well: :math:`(\sum w)^2 / \sum w^2`.
+    r"""Number of rows of equal weight that would do as well: :math:`(\sum w)^2 / \sum w^2`.
 
     >>> effective_rows(np.ones(5)), effective_rows(np.array([1.0, 0.0, 0.0]))
     (5.0, 1.0)
@@ -190,115 +186,113 @@ def _is_input(dtype: Any) -> bool:
     return numeric or holds_categories(dtype) or "bool" in str(dtype).lower()
 
 
-class Part(NamedTuple):
-    """Test rows that are compared with the same calibration rows."""
-
-    name: str
-    """What warnings call the calibration rows."""
-    answers: Answers
-    members: Indices
-    """(k,): numbers of the test rows."""
-    weights: Array | None = None
-    """(n,): weights of the calibration rows; None if all rows weigh the same."""
-    own: Array | float = 1.0
-    """(k,): weights of the test rows."""
-
-    def needed(self, levels: Sequence[Fraction]) -> Needed:
-        """What weight of the calibration rows must cover labels."""
-        if self.weights is None:
-            return Needed.of_ranks([rank(level, self.answers.n_calibration) for level in levels])
-        return Needed.of_weights(levels, self.weights, np.asarray(self.own))
-
-    def weighted(self, weights: Array, own: Array, unit: float) -> Part:
-        """The same part with weights of all training rows and of all test rows."""
-        calibration = weights[self.answers.calibration] / unit
-        test = own[self.members] / unit
-        warn_if_few(effective_rows(calibration), calibration.size, self.name, stacklevel=4)
-        # nothing is known of a row without weights
-        test = np.where(calibration.sum() + test > 0.0, test, 1.0)
-        return self._replace(weights=calibration, own=test)
-
-    @property
-    def total(self) -> float:
-        """Weight of the calibration rows."""
-        if self.weights is None:
-            return float(self.answers.n_calibration)
-        return float(self.weights.sum())
+def compared(model: Any, X: Any, new: Rows, groups: GroupsLike, likelihood_ratio: RatioLike) -> PartedRows:
+    """Test rows with the calibration rows of their groups, weighted by a likelihood ratio."""
+    check_groups(model, groups)
+    members = [np.arange(len(new.X))]
+    parts = [TestRows(new, model._answers)]
+    if model._groups is not None:
+        codes = model._groups.of(X, groups, len(new.X))
+        present = np.unique(codes)
+        members = [np.flatnonzero(codes == code) for code in present]
+        parts = [
+            TestRows(new.take(rows), model._group_answers[code], f"group {model._groups.labels[code]!r}")
+            for rows, code in zip(members, present, strict=True)
+        ]
+    if likelihood_ratio is None:
+        return PartedRows(new, parts, members)
+    training, test = split_ratio(likelihood_ratio)
+    weights = training_ratios(model, training)
+    if callable(test):
+        test = test(X)
+    own = check_ratios(test, len(new.X), "test")
+    # ratios that are equal become 1, without rounding
+    unit = max(weights[model._answers.calibration].max(), own.max())
+    for place, rows in enumerate(members):
+        parts[place] = _weighted(parts[place], weights / unit, own[rows] / unit)
+    return PartedRows(new, parts, members)
 
 
-class TestRows:
-    """Answers for checked test rows, by their parts.
+def _weighted(part: TestRows, weights: Array, own: Array) -> TestRows:
+    """The same test rows with weights of all training rows, and their own."""
+    calibration = weights[part.answers.calibration]
+    warn_if_few(effective_rows(calibration), calibration.size, part.name, stacklevel=5)
+    # nothing is known of a row without weights
+    own = np.where(calibration.sum() + own > 0.0, own, 1.0)
+    return replace(part, weights=calibration, own=own)
+
+
+def check_groups(model: Any, groups: GroupsLike) -> None:
+    """Raise a ValueError if groups of other rows are given where the training rows have none."""
+    if model._groups is None and groups is not None:
+        raise ValueError("groups was given, but fit was called without groups.")
+
+
+def training_ratios(model: Any, ratio: Any) -> Array:
+    """Likelihood ratios of all training rows, from a function of X or as they are given."""
+    if not callable(ratio):
+        ratios = check_ratios(ratio, model._source.n_rows, "training")
+    elif model._encoding is not None or (model._groups is not None and model._groups.left_out is not None):
+        raise ValueError(
+            "likelihood_ratio must be a pair of arrays, for the training rows and for the test rows, as fit was "
+            "given a frame with columns that are not numbers, which the model does not keep."
+        )
+    else:
+        names = getattr(model, "feature_names_in_", None)
+        ratios = model._source.each(_ratios_of(ratio, names, model._frame), "likelihood ratios")
+    if not ratios[model._answers.calibration].any():
+        raise ValueError(
+            "likelihood_ratio is 0 for all calibration rows: training and test distributions do not overlap."
+        )
+    return ratios
+
+
+def _ratios_of(ratio: Callable[[Any], Any], names: Any, frame: str | None) -> Callable[[Rows, Array], Array]:
+    """A function of training rows that a cluster can get without the model."""
+
+    def ratios(rows: Rows, y: Array) -> Array:
+        return check_ratios(ratio(as_given(rows.X, names, frame)), y.size, "training")
+
+    return ratios
+
+
+class PartedRows:
+    """Test rows in parts, each compared with its own calibration rows: the answers of :class:`TestRows`, joined.
 
     Parameters
     ----------
     new : Rows
-        Test rows.
-    parts : list of Part
-        Each test row is in one of them.
+        The test rows.
+    parts : list of TestRows
+        The same by what they are compared with.
+    members : list of ndarray of int
+        Numbers of the test rows in each; each row is in one of them.
     """
 
-    __test__ = False  # pytest takes it for tests
-
-    def __init__(self, new: Rows, parts: list[Part]):
+    def __init__(self, new: Rows, parts: list[TestRows], members: list[Indices]):
         self.new = new
-        self._parts = parts
-        self._order = np.argsort(np.concatenate([part.members for part in parts]))
-
-    @property
-    def fewest(self) -> int:
-        """Least number of calibration rows that a test row is compared with."""
-        return min(part.answers.n_calibration for part in self._parts)
-
-    def each(self, function: Callable[[Part, Rows], Answer]) -> list[Answer]:
-        """Answers for the test rows of each part."""
-        return [function(part, self.new.take(part.members)) for part in self._parts]
+        self.parts = parts
+        self._members = members
+        self._order = np.argsort(np.concatenate(members))
 
     def joined(self, found: list[Array]) -> Array:
         """Answers of all parts, in the order of the test rows."""
         return np.concatenate(found)[self._order]
 
     def intervals(self, levels: Sequence[Fraction]) -> Array:
-        """Hulls of the prediction sets of several levels, (m, 2, levels)."""
-        return self.joined(self.each(lambda part, new: part.answers.intervals(new, part.needed(levels))))
+        """See TestRows."""
+        return self.joined([part.intervals(levels) for part in self.parts])
 
     def sets(self, level: Fraction) -> list[Array]:
-        """Prediction sets of one level, each (pieces, 2)."""
-        found = self.each(lambda part, new: part.answers.sets(new, part.needed([level])))
-        together = [pieces for sets in found for pieces in sets]
+        """See TestRows."""
+        together = [pieces for part in self.parts for pieces in part.sets(level)]
         return [together[place] for place in self._order]
 
     def bounds(self, below: Sequence[Fraction], above: Sequence[Fraction]) -> Array:
-        """Lower bounds of some levels, then upper bounds of others, (m, levels)."""
-        return self.joined(
-            self.each(lambda part, new: part.answers.bounds(new, part.needed(below), part.needed(above)))
-        )
+        """See TestRows."""
+        return self.joined([part.bounds(below, above) for part in self.parts])
 
-    def shares(self, y: Array, tie_breaks: Array | None, signed: bool = False) -> Array:
-        """p-values of one label for each test row; with ``signed``, values of the predictive distribution function."""
-
-        def answer(part: Part, new: Rows) -> Array:
-            at_least, greater = part.answers.counts(new, y[part.members], signed, part.weights)
-            if signed:
-                at_least, greater = part.total - greater, part.total - at_least
-            ties = None if tie_breaks is None else tie_breaks[part.members]
-            return shares(at_least, greater, part.total, ties, part.own)
-
-        return self.joined(self.each(answer))
-
-    def warn_where_infinite(self, name: str, asked: Iterable[tuple[Fraction, Fraction]], what: str) -> None:
-        """Warn of levels that the calibration rows do not support, on behalf of a public method.
-
-        ``asked`` holds what the caller asked for, and for each the level of the region that it takes.
-        """
-        for value, level in asked:
-            for part in self._parts:
-                infinite = int((part.needed([level]).least < 0.0).sum())
-                if infinite and part.weights is None:
-                    has = f"{part.name} has {part.answers.n_calibration}"
-                    why = f"needs at least {rows_needed(level)} calibration rows, {has}; its {what}"
-                elif infinite:
-                    share = f"weights alone are more than {float(1 - level):.3g} of all those of {part.name}"
-                    why = f"is too high for {infinite} of {part.members.size} rows, whose {share}; their {what}"
-                else:
-                    continue
-                warnings.warn(f"{name}={float(value):g} {why} are infinite.", UserWarning, stacklevel=3)
+    def shares(self, y: Array, ties: Array, signed: bool = False) -> Array:
+        """See TestRows."""
+        each = zip(self.parts, self._members, strict=True)
+        return self.joined([part.shares(y[rows], ties[rows], signed) for part, rows in each])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
 
@@ -9,12 +11,110 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from conformal_gp.answers import TestRows
 from conformal_gp.arrays import Array
-from conformal_gp.calibration import GroupsLike, RatioLike, TestRows
+from conformal_gp.calibration import GroupsLike, PartedRows, RatioLike
 from conformal_gp.conformal.levels import read_levels
-from conformal_gp.predictions import Predictions
-from conformal_gp.step_functions import PredictiveDistribution
+from conformal_gp.predictions import Predictions, warn_where_infinite
 from conformal_gp.validation import check_labels
+
+__all__ = ["PredictiveDistribution"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PredictiveDistribution:
+    """Predictive distributions of several rows; made by ``predict_distribution``.
+
+    Each has as many steps of equal height, and they are the quantiles i / (number of steps + 1).
+
+    Parameters
+    ----------
+    steps : ndarray of shape (n_samples, n_steps)
+        For each row the values at which its distribution function rises, sorted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from conformal_gp.distributions import PredictiveDistribution
+    >>> distribution = PredictiveDistribution(np.array([[1.0, 2.0, 3.0], [10.0, 20.0, 60.0]]))
+    >>> distribution.mean, distribution.quantile(0.75)
+    (array([ 2., 30.]), array([ 3., 60.]))
+    >>> distribution.interval(0.5)
+    array([[ 1.,  3.],
+           [10., 60.]])
+    >>> distribution.cdf([2.5, 0.0]), distribution.crps([2.0, 20.0]).round(2)
+    (array([0.625, 0.125]), array([0.22, 5.56]))
+    >>> distribution.sample(4, random_state=0)
+    array([[ 1.,  2.,  1.,  2.],
+           [20., 60., 10., 60.]])
+    """
+
+    steps: Array
+
+    def __repr__(self) -> str:
+        n_rows, n_steps = self.steps.shape
+        return f"<PredictiveDistribution of {n_rows} rows, {n_steps} steps each>"
+
+    def __len__(self) -> int:
+        return self.steps.shape[0]
+
+    @property
+    def mean(self) -> Array:
+        """Mean of each row's steps, (n_samples,)."""
+        return self.steps.mean(axis=1)
+
+    @property
+    def std(self) -> Array:
+        """Standard deviation of each row's steps, (n_samples,)."""
+        return self.steps.std(axis=1)
+
+    def quantile(self, quantiles: float | ArrayLike) -> Array:
+        """Quantiles as of ``predict_quantiles``: (n_samples,) for one, (n_samples, n_quantiles) for several."""
+        wanted, single = read_levels(quantiles, "quantiles")
+        values = self._quantiles(wanted)
+        return values[:, 0] if single else values
+
+    def _quantiles(self, wanted: list[Fraction]) -> Array:
+        ends = np.full((len(self), 1), np.inf)
+        padded = np.hstack([-ends, self.steps, ends])
+        places = np.array([_places(q, self.steps.shape[1]) for q in wanted])
+        return 0.5 * (padded[:, places[:, 0]] + padded[:, places[:, 1]])
+
+    def interval(self, confidence_level: float | ArrayLike = 0.95) -> Array:
+        """Intervals with equal tails: (n_samples, 2), or (n_samples, 2, n_levels) for several levels."""
+        levels, single = read_levels(confidence_level)
+        tails = [(1 - level) / 2 for level in levels]
+        intervals = self._quantiles([*tails, *(1 - tail for tail in tails)]).reshape(len(self), 2, len(levels))
+        return intervals[:, :, 0] if single else intervals
+
+    def cdf(self, y: ArrayLike) -> Array:
+        """Value of each row's distribution function at its target, as of ``predict_cdf``, (n_samples,)."""
+        labels = check_labels(y, self.steps)[:, None]
+        less, at_most = (self.steps < labels).sum(axis=1), (self.steps <= labels).sum(axis=1)
+        return 0.5 * (less + at_most + 1.0) / (self.steps.shape[1] + 1.0)
+
+    def crps(self, y: ArrayLike) -> Array:
+        r"""Continuous ranked probability score of each target, (n_samples,); lower is better.
+
+        With n equal steps :math:`\int (F(x) - 1\{y \le x\})^2 dx` is
+        :math:`\frac{2}{n} \sum_i \left( 1\{y < x_i\} - \frac{i - 1/2}{n} \right) (x_i - y)` (Laio and Tamea, 2007).
+        """
+        labels, n = check_labels(y, self.steps)[:, None], self.steps.shape[1]
+        return 2.0 * (((labels < self.steps) - (np.arange(n) + 0.5) / n) * (self.steps - labels)).mean(axis=1)
+
+    def sample(self, n: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
+        """Values drawn from each row's steps, (n_samples, n)."""
+        drawn = check_random_state(random_state).randint(self.steps.shape[1], size=(len(self), n))
+        return np.take_along_axis(self.steps, drawn, axis=1)
+
+
+def _places(quantile: Fraction, n_steps: int) -> tuple[int, int]:
+    """Numbers of the steps, from 1, whose midpoint is a quantile: it errs away from the median."""
+    below, above = math.floor(quantile * (n_steps + 1)), math.ceil(quantile * (n_steps + 1))
+    if quantile == Fraction(1, 2):
+        return below, above
+    return (below, below) if quantile < Fraction(1, 2) else (above, above)
+
 
 HALF = Fraction(1, 2)
 
@@ -29,7 +129,7 @@ class PredictiveDistributions(Predictions):
         random_state: int | np.random.RandomState | None = 0,
         y_variance: ArrayLike | None = None,
     ) -> Array:
-        """Labels drawn together from the plain Gaussian process given the training rows, without the guarantee.
+        """Targets drawn jointly from the standard GP given the training rows, without the guarantee.
 
         Parameters
         ----------
@@ -45,7 +145,7 @@ class PredictiveDistributions(Predictions):
         Returns
         -------
         samples : ndarray of shape (n_rows, n_samples)
-            A draw in each column, noise included; with ``target_transform``, of mapped labels, mapped back.
+            A draw in each column, noise included; with ``target_transform``, of transformed targets, transformed back.
 
         Examples
         --------
@@ -68,7 +168,7 @@ class PredictiveDistributions(Predictions):
     ) -> Array:
         """Quantiles of the predictive distribution.
 
-        A quantile above the median is an upper bound: the label is at most that with at least this probability. One
+        A quantile above the median is an upper bound: the target is at most that with at least this probability. One
         below it is a lower bound. The median is the midpoint of both bounds at 1/2.
 
         Parameters
@@ -84,7 +184,7 @@ class PredictiveDistributions(Predictions):
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_quantiles)
             In the order of ``quantiles``; two-dimensional when a sequence is given. Infinite where the training rows
-            cannot support the quantile. The median is not a number where nothing is known of a label, as where the
+            cannot support the quantile. The median is not a number where nothing is known of a target, as where the
             training rows do not determine the mean function.
 
         Examples
@@ -102,11 +202,11 @@ class PredictiveDistributions(Predictions):
         """
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         wanted, single = read_levels(quantiles, "quantiles")
-        rows.warn_where_infinite("quantile", [(q, max(q, 1 - q)) for q in wanted], "values")
+        warn_where_infinite(rows, "quantile", [(q, max(q, 1 - q)) for q in wanted], "values")
         values = self._quantiles(rows, wanted)
         return values[:, 0] if single else values
 
-    def _quantiles(self, rows: TestRows, wanted: list[Fraction]) -> Array:
+    def _quantiles(self, rows: TestRows | PartedRows, wanted: list[Fraction]) -> Array:
         """Quantiles in the order asked for, (m, quantiles)."""
         below = [q for q in wanted if q <= HALF]
         above = [q for q in wanted if q >= HALF]
@@ -139,14 +239,14 @@ class PredictiveDistributions(Predictions):
         confidence_level : float or sequence of floats, default=0.95
             Level or levels, each strictly between 0 and 1.
         side : {"upper", "lower"}, default="upper"
-            Whether labels are to be below their bounds, or above.
+            Whether targets are to be below their bounds, or above.
         y_variance, groups, likelihood_ratio
             As in :meth:`predict_interval`.
 
         Returns
         -------
         bounds : ndarray of shape (n_samples,) or (n_samples, n_levels)
-            A label is at most its upper bound (at least its lower bound) with at least the probability of the level.
+            A target is at most its upper bound (at least its lower bound) with at least the probability of the level.
             Two-dimensional when a sequence of levels is given. Infinite where the training rows cannot support the
             level.
 
@@ -166,7 +266,7 @@ class PredictiveDistributions(Predictions):
         levels, single = read_levels(confidence_level)
         if side not in ("upper", "lower"):
             raise ValueError(f"side must be 'upper' or 'lower', got {side!r}.")
-        rows.warn_where_infinite("confidence_level", [(level, level) for level in levels], "bounds")
+        warn_where_infinite(rows, "confidence_level", [(level, level) for level in levels], "bounds")
         found = rows.bounds([], levels) if side == "upper" else rows.bounds(levels, [])
         return found[:, 0] if single else found
 
@@ -181,16 +281,16 @@ class PredictiveDistributions(Predictions):
         groups: GroupsLike = None,
         likelihood_ratio: RatioLike = None,
     ) -> Array:
-        """Values of the predictive distribution function: how high each label is for its inputs.
+        """Values of the predictive distribution function at values of the target.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Test inputs.
         y : array-like of shape (n_samples,)
-            One label for each row.
+            One value of the target for each row.
         smoothing : bool, default=False
-            Break ties at random: values at true labels are then exactly uniform. Without, ties count by half.
+            Break ties at random: values at true targets are then exactly uniform. Without, ties count by half.
         random_state : int, RandomState instance or None, default=None
             Seed of the tie breaks.
         y_variance, groups, likelihood_ratio
@@ -212,8 +312,9 @@ class PredictiveDistributions(Predictions):
         """
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         labels = check_labels(y, rows.new.X)
-        half = np.full(labels.size, 0.5)
-        ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else half
+        ties = np.full(labels.size, 0.5)
+        if smoothing:
+            ties = check_random_state(random_state).uniform(size=labels.size)
         return rows.shares(labels, ties, signed=True)
 
     def predict_distribution(
@@ -258,5 +359,6 @@ class PredictiveDistributions(Predictions):
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         if not isinstance(max_steps, Integral) or max_steps < 1:
             raise ValueError(f"max_steps must be a whole number of at least 1, got {max_steps!r}.")
-        n_steps = max(1, min(int(max_steps), rows.fewest))
+        fewest = min(part.answers.n_calibration for part in rows.parts)
+        n_steps = max(1, min(int(max_steps), fewest))
         return PredictiveDistribution(self._quantiles(rows, [Fraction(i, n_steps + 1) for i in range(1, n_steps + 1)]))

@@ -1,6 +1,6 @@
-r"""Why an interval is as wide as it is, and which training rows decide its ends.
+r"""Explanations of intervals: the factors of their widths, and the training rows that decide their ends.
 
-An end of an interval is a label at which the test row's score ties with that of a calibration row: that row *decides*
+An end of an interval is a value at which the test row's score ties with that of a calibration row: that row *decides*
 it. In the notation of docs/theory.md scores of rows of variance s and scale g are residuals over :math:`s^{1/\gamma}
 g`, so widths are in proportion to these. Let :math:`\nu` be the noise in s, :math:`s_*`, :math:`\nu_*` and :math:`g_*`
 those of a typical row, and :math:`z_c` the number of standard deviations on either side of the mean that hold a share c
@@ -14,7 +14,7 @@ of a Gaussian distribution. The width at level c is
     \underbrace{\frac{z_{1 - k/(n + 1)}}{z_c}}_\text{rank} \cdot \text{scores},
 
 where k is the rank among the n calibration rows, and the last factor is what is left: how much larger residuals of
-ranked rows are than the process says, at the place that decides.
+calibration rows are than the GP expects, at the place that decides.
 """
 
 from __future__ import annotations
@@ -29,15 +29,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils.validation import check_is_fitted
 
-from conformal_gp.arrays import Array, Indices
-from conformal_gp.calibration import GroupsLike, Part
-from conformal_gp.conformal.levels import rank, read_levels, rows_needed
-from conformal_gp.conformal.weights import Needed
+from conformal_gp.answers import Block, Model, Question, Scores, TestRows, hulls
+from conformal_gp.arrays import Array, Indices, Mask
+from conformal_gp.calibration import GroupsLike, PartedRows, RatioLike, effective_rows, split_ratio, training_ratios
+from conformal_gp.conformal import regions, search
+from conformal_gp.conformal.curves import Curves
+from conformal_gp.conformal.levels import Needed, rank, read_levels, rows_needed
 from conformal_gp.gp.covariance import covariance, shared_variance
 from conformal_gp.gp.inputs import NewInputs, Rows
 from conformal_gp.predictions import Predictions
 from conformal_gp.threads import slices
+from conformal_gp.validation import beyond
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,8 +59,8 @@ IN_WORDS = {
 }
 DECIDERS = {
     "rows": "several rows that tie",
-    "bound": "a bound of the labels",
-    "nothing": "the end of the range of labels",
+    "bound": "a bound of the target",
+    "nothing": "the end of the range of the target",
 }
 
 
@@ -64,9 +68,9 @@ DECIDERS = {
 class Explanation:
     """Why intervals are as wide as they are; made by ``explain_interval``, an entry for each test row.
 
-    The width is that of the plain process' interval at a typical calibration row times ``distance * noise * difficulty
-    * rank * scores``. With ``target_transform`` and bounds that is the width before labels are mapped back and
-    intervals cut.
+    The width is that of the interval of the standard GP at a typical calibration row times ``distance * noise *
+    difficulty * rank * scores``. With ``target_transform`` and bounds that is the width before values are transformed
+    back and intervals cut.
 
     Examples
     --------
@@ -78,7 +82,7 @@ class Explanation:
 
     confidence_level: float
     n_calibration: Indices
-    """(n,): number of rows that each test row is ranked among."""
+    """(n,): number of rows that each test row is compared with."""
     interval: Array
     """(n, 2): as ``predict_interval`` gives it."""
     row: Indices
@@ -92,19 +96,19 @@ class Explanation:
     distance: Array
     """(n,): factor of the variance at the usual noise, relative to the median over calibration rows."""
     noise: Array
-    """(n,): of the noise, relative to the median over training rows, or tuning rows where the process is low-rank."""
+    """(n,): of the noise, relative to the median over training rows, or tuning rows of a low-rank GP."""
     difficulty: Array
     """(n,): of the scale of residuals, relative to the median over calibration rows."""
     rank: Array
     """(n,): of the level that so few calibration rows support."""
     scores: Array
-    """(n,): of the residuals of calibration rows, relative to what the process says."""
+    """(n,): of the residuals of calibration rows, relative to what the GP expects."""
     nearest: Indices
     """(n, n_nearest): numbers of the training rows of the highest correlation with each test row under ``kernel_``."""
 
     @property
     def width(self) -> Array:
-        """Widths of the intervals, in units of the labels."""
+        """Widths of the intervals, in units of the target."""
         return self.interval[:, 1] - self.interval[:, 0]
 
     def to_frame(self, row_names: Sequence[Any] | None = None) -> pd.DataFrame:
@@ -136,8 +140,8 @@ class Explanation:
         if "mean" in self.decided_by[i]:
             return ": the training rows do not determine the mean function there"
         if not np.isfinite(self.width[i]):
-            return ": scores of some rows grow with the label as fast as its own"
-        few, err = f"{n} calibration rows are few for {level}", "calibration rows err {} than the process says"
+            return ": scores of some rows grow with the target as fast as its own"
+        few, err = f"{n} calibration rows are few for {level}", "calibration rows err {} than the GP expects"
         words = IN_WORDS | {"rank": (few, ""), "scores": (err.format("more"), err.format("less"))}
         reasons = ", ".join(filter(None, (_in_words(getattr(self, factor)[i], *words[factor]) for factor in words)))
         own = float(self.distance[i] * self.noise[i] * self.difficulty[i])
@@ -205,33 +209,94 @@ class ExplainedIntervals(Predictions):
         >>> found.row.tolist(), found.nearest.tolist(), found.distance.round(2)
         ([[5, 5], [35, 13]], [[13, 12, 14], [39, 38, 37]], array([0.99, 1.64]))
         """
-        calibration = self._test_rows(X, y_variance, groups, None)
+        rows = self._test_rows(X, y_variance, groups, None)
         levels, single = read_levels(confidence_level)
         if not single:
             raise ValueError(f"confidence_level must be one number for explain_interval, got {confidence_level!r}.")
         if isinstance(n_nearest, bool) or not isinstance(n_nearest, int | np.integer) or n_nearest < 0:
             raise ValueError(f"n_nearest must be a whole number of at least 0, got {n_nearest!r}.")
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = calibration.each(partial(self._explained, levels[0]))
-        columns: dict[str, Any] = {name: calibration.joined([part[name] for part in found]) for name in found[0]}
-        return Explanation(float(levels[0]), nearest=self._nearest(calibration.new, int(n_nearest)), **columns)
+            columns = self._factors(levels[0], rows)
+        return Explanation(float(levels[0]), nearest=self._nearest(rows.new, int(n_nearest)), **columns)
 
-    def _explained(self, level: Fraction, part: Part, new: Rows) -> dict[str, Any]:
+    def effective_rows(self, likelihood_ratio: RatioLike) -> float | dict[Any, float]:
+        r"""Effective number of calibration rows under a likelihood ratio.
+
+        Parameters
+        ----------
+        likelihood_ratio : callable or pair of arrays
+            As in :meth:`predict_interval`; of a pair, only the training rows' ratios are used.
+
+        Returns
+        -------
+        n_effective : float, or dict from group to float
+            :math:`(\sum w)^2 / \sum w^2` over the calibration rows; of each group, where ``fit`` was given groups. With
+            equal ratios it is their number, and it falls to 1 as one row outweighs the others.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+        >>> model.effective_rows(lambda X: X[:, 0])
+        1.8
+        """
+        check_is_fitted(self)
+        weights = training_ratios(self, split_ratio(likelihood_ratio)[0])
+        if self._groups is None:
+            return effective_rows(weights[self._answers.calibration])
+        found = [effective_rows(weights[answers.calibration]) for answers in self._group_answers]
+        return dict(zip(self._groups.labels, found, strict=True))
+
+    def beyond_training(self, X: ArrayLike) -> Mask:
+        """Find inputs outside the training range, where intervals rely on the model alone.
+
+        An input is outside if it is below the least value of the training rows, or above the greatest, by more than a
+        tenth of the distance between the two. Predictions for such rows come with an
+        :class:`~conformal_gp.ExtrapolationWarning`. Rows that are unusual in combination only are not found.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Test inputs.
+
+        Returns
+        -------
+        beyond : ndarray of bool of shape (n_samples, n_features)
+            True where the input is out of range; use ``.any(axis=1)`` per row.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+        >>> model.beyond_training([[2.1], [2.3]]).tolist()
+        [[False], [True]]
+        """
+        return beyond(self._checked_inputs(X), self.input_range_)
+
+    def _factors(self, level: Fraction, rows: TestRows | PartedRows) -> dict[str, Any]:
+        """Explanations of test rows, without nearest rows."""
+        if isinstance(rows, TestRows):
+            return self._explained(level, rows)
+        found = [self._explained(level, part) for part in rows.parts]
+        return {name: rows.joined([part[name] for part in found]) for name in found[0]}
+
+    def _explained(self, level: Fraction, rows: TestRows) -> dict[str, Any]:
         """Explanations of test rows that are compared with the same calibration rows, without nearest rows."""
-        answers = part.answers
+        new = rows.new
+        answers = rows.answers
         model = answers.inner
         n = answers.n_calibration
         k = rank(level, n)
-        hulls = answers.intervals(new, Needed.of_ranks([k, min(k + 1, n)]))
-        # rows that are not among those of the inner model, being outside bounds, cover all labels in question
+        both = answers.intervals(new, Needed.of_ranks([k, min(k + 1, n)]))
+        # rows that are not among those of the inner model, being outside bounds, cover all values in question
         n_outside = n - model.calibration.size
-        inner = answers.inner_hulls(new, Needed.of_ranks([max(k - n_outside, 0)]))
-        ends = hulls[:, :, 0]
-        widths = hulls[:, 1] - hulls[:, 0]
+        inner = _hulls(model, new, Needed.of_ranks([max(k - n_outside, 0)]))
+        ends = both[:, :, 0]
+        widths = both[:, 1] - both[:, 0]
         finite = np.isfinite(inner)
-        tied, row = answers.deciding(new, np.where(finite, inner, 0.0))
+        tied, row = _deciding(model, new, np.where(finite, inner, 0.0))
         cut = np.isfinite(ends) & np.isin(ends, self.y_bounds_)
-        if n_outside:  # an end beyond, which a label beyond makes possible
+        if n_outside:  # an end beyond, which a value beyond makes possible
             cut |= np.isfinite(ends) & ((ends < self.y_bounds_[0]) | (ends > self.y_bounds_[1]))
         variance = model.moments(new)[1]
         typical, typical_scale = model.typical()
@@ -275,6 +340,44 @@ class ExplainedIntervals(Predictions):
             correlations = partial(_correlations, self.kernel_, see, see(new.take(part)).X)
             found[part] = np.argsort(-self._source.each(correlations, "correlations"), axis=1, kind="stable")[:, :n]
         return found
+
+
+def _hulls(model: Model, new: Rows, needed: Needed) -> Array:
+    """Hulls of one level in units of the model, without bounds, (m, 2)."""
+    ends = np.tile([-np.inf, np.inf], (len(new.X), 1))
+
+    def fill(block: Block) -> None:
+        ends[block.rows] = hulls(block.scores, block.needed(needed))[:, :, 0]
+
+    model.visit(new, Question(needed=needed), fill)
+    return ends
+
+
+def _deciding(model: Model, new: Rows, ends: Array) -> tuple[Indices, Indices]:
+    """How many calibration rows tie with test rows at ends of their intervals, (m, 2), and the number of one.
+
+    ``ends`` are in units of the model, without bounds.
+    """
+    tied = np.empty(ends.shape, dtype=np.int64)
+    row = np.empty(ends.shape, dtype=np.int64)
+    for column, values in enumerate(ends.T):
+
+        def fill(block: Block, column: int = column, values: Array = values) -> None:
+            ties, nearest = _tied_rows(block.scores, values[block.rows])
+            if block.calibration is not None:
+                nearest = block.calibration[nearest]
+            tied[block.rows, column] = ties
+            row[block.rows, column] = model.calibration[nearest]
+
+        model.visit(new, Question(labels=values), fill)
+    return tied, row
+
+
+def _tied_rows(scores: Scores, values: Array) -> tuple[Indices, Indices]:
+    """How many calibration rows tie with the test row, and the place of the nearest, (k,) each."""
+    if isinstance(scores, Curves):
+        return search.tied_rows(scores, values)
+    return regions.tied_rows(scores, values)
 
 
 def _correlations(kernel: Kernel, see: Callable[[Rows], NewInputs], new: Array, rows: Rows, y: Array) -> Array:

@@ -26,12 +26,12 @@ __all__ = [
 
 
 def coverage(y_true: ArrayLike, intervals: ArrayLike) -> Any:
-    """Share of labels inside their closed intervals.
+    """Share of targets inside their closed intervals.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Labels.
+        Targets.
     intervals : array-like of shape (n_samples, 2) or (n_samples, 2, n_levels)
         Lower and upper ends.
 
@@ -51,7 +51,7 @@ def coverage(y_true: ArrayLike, intervals: ArrayLike) -> Any:
 
 
 def miscoverage(y_true: ArrayLike, intervals: ArrayLike) -> Any:
-    """Share of labels outside their intervals: 1 - :func:`coverage`.
+    """Share of targets outside their intervals: 1 - :func:`coverage`.
 
     Examples
     --------
@@ -107,12 +107,12 @@ def interval_score(y_true: ArrayLike, intervals: ArrayLike, confidence_level: fl
 
 
 def _checked(y_true: ArrayLike, intervals: ArrayLike) -> tuple[Array, Array]:
-    """Labels and interval ends as arrays; labels (n,), or (n, 1) where there are several levels."""
+    """Targets and interval ends as arrays; targets (n,), or (n, 1) where there are several levels."""
     y, ends = np.asarray(y_true, dtype=np.float64), np.asarray(intervals, dtype=np.float64)
     if ends.ndim not in (2, 3) or ends.shape[1] != 2:
         raise ValueError(f"intervals must have shape (n, 2) or (n, 2, levels), got {ends.shape}.")
     if y.shape != (ends.shape[0],):
-        raise ValueError(f"y_true must have one label for each of the {ends.shape[0]} intervals, got shape {y.shape}.")
+        raise ValueError(f"y_true must have one target for each of the {ends.shape[0]} intervals, got shape {y.shape}.")
     return (y if ends.ndim == 2 else y[:, None]), ends
 
 
@@ -130,7 +130,7 @@ class _Scorer:
         return -float(mean_width(ends) if self.measure == "width" else interval_score(y, ends, self.confidence_level))
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """What scikit-learn's metadata routing passes on: noise variances of the scored rows, where they are given."""
+        """Requests of scikit-learn's metadata routing: noise variances of the scored rows, where they are given."""
         request = MetadataRequest(owner=type(self).__name__)
         request.score.add_request(param="y_variance", alias=True)
         return request
@@ -139,7 +139,7 @@ class _Scorer:
 def interval_scorer(confidence_level: float = 0.9) -> Callable[..., float]:
     """A scorer for searches and cross-validation: minus the :func:`interval_score`, so greater is better.
 
-    A search on rows that are ranked afterwards favours them, and voids the guarantee; one on tuning rows keeps it: see
+    A search on calibration rows favours them, and voids the guarantee; one on tuning rows does not: see
     "Pipelines and searches" in the guide for users of scikit-learn.
 
     Parameters

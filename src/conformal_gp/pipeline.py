@@ -1,8 +1,8 @@
 """Intervals through pipelines, searches and transformed targets of scikit-learn.
 
 A ``Pipeline`` or a ``GridSearchCV`` delegates ``predict``, but not ``predict_interval``. The functions here delegate
-the regressors' other predict methods in the same way: inputs are transformed as ``predict`` would, and labels are
-mapped back where a ``TransformedTargetRegressor`` mapped them.
+the regressors' other predict methods in the same way: inputs are transformed as ``predict`` would, and targets are
+transformed back where a ``TransformedTargetRegressor`` mapped them.
 
 What the model learnt besides the regressor counts too: a transformer that was fitted to the training rows treats the
 test row differently, whatever the regressor's ``guarantee_`` says.
@@ -45,14 +45,14 @@ DOCSTRING = """{summary} of the regressor inside a model.
     X : array-like or frame of shape (n_samples, n_features)
         Test inputs, as the model's ``predict`` takes them.
     *arguments, **options
-        As in :meth:`conformal_gp.ConformalGPRegressor.{name}`, labels in units of those that the model was fitted to.
-        ``y_variance`` is in units of the labels that the regressor inside was fitted to.
+        As in :meth:`conformal_gp.ConformalGPRegressor.{name}`, targets in units of those that the model was fitted to.
+        ``y_variance`` is in units of the values that the regressor inside was fitted to.
 
     Returns
     -------
     result
-        As there, labels mapped back. Infinite ends stay infinite. A decreasing map of the target swaps the ends of
-        intervals, upper and lower bounds, and the quantiles q and 1 - q; one that is not monotone is a ValueError.
+        As there, targets transformed back. Infinite ends stay infinite. A decreasing map of the target swaps the ends
+        of intervals, upper and lower bounds, and the quantiles q and 1 - q; one that is not monotone is a ValueError.
 
     Examples
     --------
@@ -66,7 +66,7 @@ DOCSTRING = """{summary} of the regressor inside a model.
     ...     pipeline.{name}(model, [[1.0]]{arguments})
     {result}
     """
-# Labels at which a map of the target is checked to be monotone.
+# Targets at which a map of the target is checked to be monotone.
 GRID = 1001
 
 
@@ -105,7 +105,7 @@ class _Inside:
         return labels
 
     def forth(self, y: ArrayLike) -> Array:
-        """Labels of the model as labels of the regressor."""
+        """Targets of the model as targets of the regressor."""
         labels = mapped = np.ravel(np.asarray(y, dtype=np.float64))
         for label_map in self.maps:
             mapped = _applied(label_map.transform, mapped)
@@ -118,12 +118,12 @@ class _Inside:
 
     @cached_property
     def _nearby(self) -> Array:
-        """The regressor's predictions, or two labels near a single one."""
+        """The regressor's predictions, or two targets near a single one."""
         near = np.unique(self.model.predict(self.X))
         return near if near.size > 1 else near + 1e-3 * max(abs(near[0]), 1.0) * np.array([-1.0, 1.0])
 
     def back(self, values: Array) -> Array:
-        """Labels of the regressor as labels of the model; infinite ones stay infinite."""
+        """Targets of the regressor as targets of the model; infinite ones stay infinite."""
         finite = np.isfinite(values)
         labels = np.union1d(values[finite], self._nearby)
         labels = np.union1d(labels, np.linspace(labels[0], labels[-1], GRID))
@@ -132,7 +132,7 @@ class _Inside:
         if rises == falls:
             raise ValueError(
                 f"the target's map ({self._names}) must be monotone, and its inverse is not between {labels[0]:.6g} "
-                f"and {labels[-1]:.6g}, where the regressor's labels are. Of the square root, say, "
+                f"and {labels[-1]:.6g}, where the regressor's targets are. Of the square root, say, "
                 "lambda z: np.maximum(z, 0) ** 2 is an inverse that is."
             )
         mapped = np.where(finite, 0.0, values if rises else -values)
@@ -141,7 +141,7 @@ class _Inside:
 
 
 def _applied(function: Callable[[Array], Any], labels: Array) -> Array:
-    """A function of columns, applied to labels."""
+    """A function of columns, applied to targets."""
     with np.errstate(all="ignore"):
         return np.ravel(np.asarray(function(labels.reshape(-1, 1)), dtype=np.float64))
 
@@ -179,7 +179,7 @@ def _delegate(name: str, summary: str, example: str, result: str) -> Callable[..
 
 predict_interval = _delegate("predict_interval", "Prediction intervals", ", 0.5", "array([[0.51, 1.22]])")
 predict_set = _delegate("predict_set", "Exact prediction regions", ", 0.5", "[array([[0.51, 1.22]])]")
-predict_p = _delegate("predict_p", "p-values of labels", ", [5.0]", "array([0.25])")
+predict_p = _delegate("predict_p", "p-values of targets", ", [5.0]", "array([0.25])")
 predict_quantiles = _delegate("predict_quantiles", "Predictive quantiles", ", [0.3, 0.7]", "array([[0.51, 1.  ]])")
 predict_bound = _delegate("predict_bound", "One-sided prediction bounds", ", 0.7, side='upper'", "array([1.])")
 predict_cdf = _delegate("predict_cdf", "Predictive distribution functions", ", [5.0]", "array([0.88])")

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from conformal_gp.answers import Answers
-from conformal_gp.arrays import Array, Mask
-from conformal_gp.calibration import (
-    Groups,
-    GroupsLike,
-    Part,
-    RatioLike,
-    TestRows,
-    as_given,
-    check_ratios,
-    effective_rows,
-    split_ratio,
-)
-from conformal_gp.conformal.levels import read_levels
-from conformal_gp.frames import Encoding, encoded_inputs
+from conformal_gp.answers import Answers, TestRows
+from conformal_gp.arrays import Array
+from conformal_gp.calibration import Groups, GroupsLike, PartedRows, RatioLike, compared
+from conformal_gp.conformal.levels import read_levels, rows_needed
 from conformal_gp.gp.inputs import Rows
-from conformal_gp.large.rows import RowSource
-from conformal_gp.models.tuned import Tuned
-from conformal_gp.validation import beyond, check_known_noise, check_labels, warn_beyond
+from conformal_gp.large.rows import ArrayRows, RowSource
+from conformal_gp.models.tuned import Tuned, fitted
+from conformal_gp.threads import one_blas_thread
+from conformal_gp.validation import Encoding, check_known_noise, check_labels, encoded_inputs, warn_beyond
 
 
 class Predictions:
-    """Predict methods that compare labels by their scores; ``fit`` of the regressor sets what they need."""
+    """Predict methods that compare values of the target by their scores; ``fit`` sets what they need."""
 
     input_range_: Array
     n_features_in_: int
@@ -45,6 +38,7 @@ class Predictions:
     _encoding: Encoding | None = None
     _frame: str | None = None
     _has_y_variance: bool = False
+    n_jobs: int | None
 
     def predict(
         self,
@@ -126,17 +120,17 @@ class Predictions:
             Level or levels, each strictly between 0 and 1.
         tails : {"joint", "equal"}, default="joint"
             "joint" is the hull of the region of absolute scores. "equal" takes the lower and the upper bound of signed
-            scores at half of delta each: labels miss it on either side with probability at most delta / 2. Such
+            scores at half of delta each: targets miss it on either side with probability at most delta / 2. Such
             intervals follow skewed noise, and need twice as many rows.
         y_variance : array-like of shape (n_samples,) or None, default=None
-            Known noise variance of each test row's label. Needed if ``fit`` was given those of the training rows, else
+            Known noise variance of each test row's target. Needed if ``fit`` was given those of the training rows, else
             an error.
         groups : array-like of shape (n_samples,), callable, str or None, default=None
-            Groups of the test rows, as ``fit`` takes them: each row is ranked among the training rows of its group.
+            Groups of the test rows, as ``fit`` takes them: each row is compared with the calibration rows of its group.
             None takes the function or the column that ``fit`` was given. An error if ``fit`` was given no groups.
         likelihood_ratio : callable, pair of arrays or None, default=None
             Density of the test inputs over that of the training inputs, up to a factor: a function of X, or ratios of
-            the training rows and of the test rows. Rows are then weighted by it, and coverage is exact for test rows of
+            the training rows and of the test rows. Rows are then weighted by it, and coverage is valid for test rows of
             another distribution of inputs. Ends are infinite where a test row's ratio is more than delta of the sum.
 
         Returns
@@ -165,7 +159,7 @@ class Predictions:
         if tails not in ("joint", "equal"):
             raise ValueError(f"tails must be 'joint' or 'equal', got {tails!r}.")
         each = levels if tails == "joint" else [(1 + level) / 2 for level in levels]
-        rows.warn_where_infinite("confidence_level", zip(levels, each, strict=True), "intervals")
+        warn_where_infinite(rows, "confidence_level", zip(levels, each, strict=True), "intervals")
         intervals = rows.intervals(each) if tails == "joint" else rows.bounds(each, each).reshape(-1, 2, len(levels))
         return intervals[:, :, 0] if single else intervals
 
@@ -178,7 +172,7 @@ class Predictions:
         groups: GroupsLike = None,
         likelihood_ratio: RatioLike = None,
     ) -> list[Array]:
-        """Exact prediction regions, holes and all.
+        """Exact prediction sets (unions of intervals).
 
         Parameters
         ----------
@@ -194,9 +188,9 @@ class Predictions:
         regions : list of ndarrays of shape (n_pieces, 2)
             For each row the closure of its region, as sorted, disjoint, closed intervals. With ``gamma=2`` and without
             a difficulty there is always one where hyperparameters are fixed or tuned. Where they are averaged over
-            (``tuning_`` is "integrated") regions are searched on a grid of labels, which is a third of a standard
-            deviation wide near the prediction: smaller gaps are not found, and ends are put out by up to 1e-4 standard
-            deviations.
+            (``tuning_`` is "integrated") regions are searched on a grid of target values, which is a third of a
+            standard deviation wide near the prediction: smaller gaps are not found, and ends are widened by up to 1e-4
+            standard deviations.
 
         Examples
         --------
@@ -210,7 +204,7 @@ class Predictions:
         levels, single = read_levels(confidence_level)
         if not single:
             raise ValueError(f"confidence_level must be one number for predict_set, got {confidence_level!r}.")
-        rows.warn_where_infinite("confidence_level", [(levels[0], levels[0])], "regions")
+        warn_where_infinite(rows, "confidence_level", [(levels[0], levels[0])], "regions")
         return rows.sets(levels[0])
 
     def predict_p(
@@ -224,16 +218,16 @@ class Predictions:
         groups: GroupsLike = None,
         likelihood_ratio: RatioLike = None,
     ) -> Array:
-        """p-values of labels: how well each fits in with the training rows.
+        """p-values of candidate values: how well each agrees with the training rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Test inputs.
         y : array-like of shape (n_samples,)
-            One candidate label for each row.
+            One candidate value for each row.
         smoothing : bool, default=False
-            Break ties at random: p-values of true labels are then exactly uniform, where without they are a little
+            Break ties at random: p-values of true targets are then exactly uniform, where without they are a little
             larger.
         random_state : int, RandomState instance or None, default=None
             Seed of the tie breaks.
@@ -243,7 +237,7 @@ class Predictions:
         Returns
         -------
         p : ndarray of shape (n_samples,)
-            The label ``y[i]`` is in the region of level ``1 - delta`` of ``X[i]`` exactly when ``p[i] > delta``
+            The value ``y[i]`` is in the region of level ``1 - delta`` of ``X[i]`` exactly when ``p[i] > delta``
             (without smoothing). Ends of regions count as inside, up to rounding, or up to 1e-4 standard deviations
             where hyperparameters are averaged over.
 
@@ -257,92 +251,19 @@ class Predictions:
         """
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         labels = check_labels(y, rows.new.X)
-        ties = check_random_state(random_state).uniform(size=labels.size) if smoothing else None
+        ties = np.ones(labels.size)  # every tie counts in full
+        if smoothing:
+            ties = check_random_state(random_state).uniform(size=labels.size)
         return rows.shares(labels, ties)
 
-    def effective_rows(self, likelihood_ratio: RatioLike) -> float | dict[Any, float]:
-        r"""Effective number of calibration rows under a likelihood ratio.
-
-        Parameters
-        ----------
-        likelihood_ratio : callable or pair of arrays
-            As in :meth:`predict_interval`; of a pair, only the training rows' ratios are used.
-
-        Returns
-        -------
-        n_effective : float, or dict from group to float
-            :math:`(\sum w)^2 / \sum w^2` over the calibration rows; of each group, where ``fit`` was given groups. With
-            equal ratios it is their number, and it falls to 1 as one row outweighs the others.
-
-        Examples
-        --------
-        >>> from conformal_gp import ConformalGPRegressor
-        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
-        >>> model.effective_rows(lambda X: X[:, 0])
-        1.8
-        """
-        check_is_fitted(self)
-        weights = self._training_ratios(split_ratio(likelihood_ratio)[0])
-        if self._groups is None:
-            return effective_rows(weights[self._answers.calibration])
-        found = [effective_rows(weights[answers.calibration]) for answers in self._group_answers]
-        return dict(zip(self._groups.labels, found, strict=True))
-
-    def beyond_training(self, X: ArrayLike) -> Mask:
-        """Find inputs outside the training range, where intervals rely on the model alone.
-
-        An input is outside if it is below the least value of the training rows, or above the greatest, by more than a
-        tenth of the distance between the two. Predictions for such rows come with an
-        :class:`~conformal_gp.ExtrapolationWarning`. Rows that are unusual in combination only are not found.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Test inputs.
-
-        Returns
-        -------
-        beyond : ndarray of bool of shape (n_samples, n_features)
-            True where the input is out of range; use ``.any(axis=1)`` per row.
-
-        Examples
-        --------
-        >>> from conformal_gp import ConformalGPRegressor
-        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
-        >>> model.beyond_training([[2.1], [2.3]]).tolist()
-        [[False], [True]]
-        """
-        return beyond(self._checked_inputs(X), self.input_range_)
-
-    # --------------------------------------------------------------------------------------------------- test rows
-    def _test_rows(self, X: Any, y_variance: Any, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows:
+    def _test_rows(
+        self, X: Any, y_variance: Any, groups: GroupsLike, likelihood_ratio: RatioLike
+    ) -> TestRows | PartedRows:
         """Test rows for a method that a user called, with the calibration rows that each is compared with."""
         new = self._checked_test_rows(X, y_variance, stacklevel=4)
-        parts = self._parts(X, groups, len(new.X))
-        if likelihood_ratio is None:
-            return TestRows(new, parts)
-        training, test = split_ratio(likelihood_ratio)
-        weights = self._training_ratios(training)
-        own = check_ratios(test(X) if callable(test) else test, len(new.X), "test")
-        # ratios that are equal become 1, without rounding
-        unit = max(weights[self._answers.calibration].max(), own.max())
-        return TestRows(new, [part.weighted(weights, own, unit) for part in parts])
-
-    def _parts(self, X: Any, groups: GroupsLike, n_new: int) -> list[Part]:
-        """Test rows by their groups, or in one part."""
-        self._need_groups(groups)
-        if self._groups is None:
-            return [Part("the model", self._answers, np.arange(n_new))]
-        codes = self._groups.of(X, groups, n_new)
-        return [
-            Part(f"group {self._groups.labels[code]!r}", self._group_answers[code], np.flatnonzero(codes == code))
-            for code in np.unique(codes)
-        ]
-
-    def _need_groups(self, groups: GroupsLike) -> None:
-        """Refuse groups of other rows where the training rows have none."""
-        if self._groups is None and groups is not None:
-            raise ValueError("groups was given, but fit was called without groups.")
+        if self._groups is None and groups is None and likelihood_ratio is None:
+            return TestRows(new, self._answers)
+        return compared(self, X, new, groups, likelihood_ratio)
 
     def _set_answers(self, answers: Answers) -> None:
         """Keep answers, and those by the calibration rows of each group."""
@@ -354,27 +275,29 @@ class Predictions:
                 answers.among(answers.calibration[codes == code]) for code in range(len(self._groups.labels))
             ]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the model, which follows from numbers and rows, unless the rows live on disk or on a cluster."""
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        at_hand = isinstance(state.get("_source"), ArrayRows)
+        follow = ("_answers", "_group_answers")
+        return {name: value for name, value in state.items() if name not in follow or not at_hand}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[misc]
+        if "_tuned" in state and "_answers" not in state:
+            with one_blas_thread(rows=self._source.n_rows):
+                self._set_answers(fitted(self._tuned, self._source, self.n_jobs).answers)
+
+    def __copy__(self) -> Self:
+        """A shallow copy, which shares the model."""
+        other = object.__new__(type(self))
+        other.__dict__.update(vars(self))
+        return other
+
     @property
     def _most_calibration(self) -> int:
         """Most calibration rows that a test row is compared with."""
         return max((each.n_calibration for each in self._group_answers), default=self._answers.n_calibration)
-
-    def _training_ratios(self, ratio: Any) -> Array:
-        """Likelihood ratios of all training rows, from a function of X or as they are given."""
-        if not callable(ratio):
-            ratios = check_ratios(ratio, self._source.n_rows, "training")
-        elif self._encoding is not None or (self._groups is not None and self._groups.left_out is not None):
-            raise ValueError(
-                "likelihood_ratio must be a pair of arrays, for the training rows and for the test rows, as fit was "
-                "given a frame with columns that are not numbers, which the model does not keep."
-            )
-        else:
-            ratios = self._source.each(_ratios_of(ratio, self._input_names(), self._frame), "likelihood ratios")
-        if not ratios[self._answers.calibration].any():
-            raise ValueError(
-                "likelihood_ratio is 0 for all calibration rows: training and test distributions do not overlap."
-            )
-        return ratios
 
     def _input_names(self) -> NDArray[Any] | None:
         """Names of the inputs, where columns had names."""
@@ -411,10 +334,34 @@ class Predictions:
         return Rows(inputs, check_known_noise(y_variance, inputs))
 
 
-def _ratios_of(ratio: Callable[[Any], Any], names: Any, frame: str | None) -> Callable[[Rows, Array], Array]:
-    """A function of training rows that a cluster can get without the model."""
+@contextmanager
+def all_or_nothing(model: Predictions) -> Iterator[None]:
+    """Leave the model as it was if a fit fails, or is interrupted."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
 
-    def ratios(rows: Rows, y: Array) -> Array:
-        return check_ratios(ratio(as_given(rows.X, names, frame)), y.size, "training")
 
-    return ratios
+def warn_where_infinite(
+    rows: TestRows | PartedRows, name: str, asked: Iterable[tuple[Fraction, Fraction]], what: str
+) -> None:
+    """Warn of levels that the calibration rows do not support, on behalf of a public method.
+
+    ``asked`` holds what the caller asked for, and for each the level of the set that it takes.
+    """
+    for value, level in asked:
+        for part in rows.parts:
+            infinite = int((part.needed([level]).least < 0.0).sum())
+            if not infinite:
+                continue
+            if part.weights is None:
+                has = f"{part.name} has {part.answers.n_calibration}"
+                why = f"needs at least {rows_needed(level)} calibration rows, {has}; its {what}"
+            else:
+                share = f"weights alone are more than {float(1 - level):.3g} of all those of {part.name}"
+                why = f"is too high for {infinite} of {len(part.new.X)} rows, whose {share}; their {what}"
+            warnings.warn(f"{name}={float(value):g} {why} are infinite.", UserWarning, stacklevel=3)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -12,33 +11,30 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context, clone
 from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from conformal_gp.answers import Model
 from conformal_gp.arrays import Array
-from conformal_gp.calibration import Groups, GroupsLike, check_length
+from conformal_gp.calibration import Groups, GroupsLike, check_groups, check_length
 from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.explanation import ExplainedIntervals
-from conformal_gp.fitting import METHODS, read_rows, tune
 from conformal_gp.gp.inputs import MEAN_NAMES, Rows
 from conformal_gp.gp.kernels import KERNEL_NAMES
-from conformal_gp.large.rows import ArrayRows, RowSource
-from conformal_gp.models.choices import mapped
-from conformal_gp.models.draws import redrawn
-from conformal_gp.models.settings import (
-    LEARNT_TRANSFORMS,
-    TransformChoice,
-)
+from conformal_gp.large.rows import ArrayRows, RowSource, extremes
+from conformal_gp.models.draws import integrated, redrawn
+from conformal_gp.models.settings import LEARNT_TRANSFORMS, Settings, TransformChoice, read_rows, read_settings
 from conformal_gp.models.tuned import Fitted, Tuned, fitted
-from conformal_gp.targets.bounds import Bounds, check_within
-from conformal_gp.targets.transformation import Logarithms
+from conformal_gp.models.tuning import fixed, holdout, low_rank, train
+from conformal_gp.predictions import all_or_nothing
+from conformal_gp.targets.target import Bounds, check_within
+from conformal_gp.targets.transformation import Logarithms, transformed
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.validation import (
-    check_labels,
-    need_labels,
-)
+from conformal_gp.validation import check_labels, need_labels
 
 __all__ = ["ConformalGPRegressor"]
+
+METHODS = {"integrated": integrated, "holdout": holdout, "train": train, "fixed": fixed}
 
 
 class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, RegressorMixin, BaseEstimator):
@@ -54,8 +50,10 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
     kernel : str, scikit-learn kernel, or list of these, default="matern52"
         *Model.* Covariance function. The names "se" (or "rbf"), "rq", "nn", "matern32" and "matern52" are squared
         exponential, rational quadratic, neural network, Matérn 3/2 and Matérn 5/2, with an amplitude and length scales
-        (see ``ard``). A kernel object keeps its form, its bounds and what it holds fixed. When it is tuned, its length
-        scales set only the ratios of the starting values. Of a list, the likelihood of the tuning rows chooses one.
+        (see ``ard``). With "integrated", "matern52" is a weighted sum of itself and of the squared exponential with the
+        same length scales; the weight is averaged over, so smooth functions are recognised. A kernel object keeps its
+        form, its bounds and what it holds fixed. When it is tuned, its length scales set only the ratios of the
+        starting values. Of a list, the likelihood of the tuning rows chooses one.
     mean : {"auto", "zero", "constant", "linear"}, default="auto"
         Mean function; "linear" is a constant and a term for each input, with a flat prior. "auto" is a constant and,
         with "integrated", a linear term in the kernel, which has a proper prior; with other methods it is linear if
@@ -77,7 +75,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         *Tuning and calibration.* How hyperparameters are tuned.
 
         - "integrated": averaged over draws, weighted by the likelihood of the augmented set (training rows and test row
-          with each candidate label). All rows are calibration rows. Valid up to 12 rows, where draws come from the
+          with each candidate value). All rows are calibration rows. Valid up to 12 rows, where draws come from the
           prior; beyond, where they come from a Markov chain, valid up to Monte Carlo error. Takes ``gamma=2``, one
           kernel, no ``tuning_rows`` and no given ``difficulty``.
         - "holdout": by maximum likelihood on tuning rows. All rows are training data of the Gaussian process; the
@@ -96,7 +94,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         Whether the Gaussian process is low-rank (FITC): "auto" for more than 2000 rows with "holdout", unless there are
         at most 10,000 and the data are nearly noise-free; and for memory maps and Dask collections. A number is that of
         the inducing inputs, or the inputs themselves are given, which may not come from calibration rows. "auto" takes
-        512, or 1536 where the exact process of 2000 tuning rows predicts better.
+        512, or 1536 where the exact GP of 2000 tuning rows predicts better.
     n_restarts : int, default=3
         Random starts of the optimiser in addition to the given one.
     gamma : float in [1, inf], default=2.0
@@ -250,7 +248,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         ----------
         X : array-like, data frame, memory map or Dask collection of shape (n_samples, n_features)
             Inputs: numbers, booleans, and in frames of pandas or polars also columns of categories, by dtype
-            (``category``, ``Categorical``, ``Enum``). A category becomes an input that is 1 in its rows and 0 in
+            (``category``, ``Categorical``, ``Enum``), each of which becomes an input that is 1 in its rows and 0 in
             others. Memory maps and Dask collections are read again by the predict methods, in blocks.
         y : array-like, Dask array or Dask series of shape (n_samples,)
             Target.
@@ -275,7 +273,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         >>> model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0]).guarantee_[:5]
         'Valid'
         """
-        with _all_or_nothing(self):
+        with all_or_nothing(self):
             self._groups = None
             if groups is not None:
                 self._groups = Groups.learn(X, groups)
@@ -284,8 +282,10 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
             if self._groups is not None:
                 check_length(self._groups.codes, source.n_rows)
             with one_blas_thread(rows=source.n_rows):
-                self.tuning_, tuned = tune(self, source)
-                low, high = source.each(_extremes, "ranges of inputs")
+                settings = read_settings(self, source)
+                self.tuning_ = settings.tuning
+                tuned = _tuned(settings, source, self.random_state)
+                low, high = source.each(extremes, "ranges of inputs")
                 self.input_range_ = np.stack([low.min(axis=1), high.max(axis=1)])
                 self._keep(tuned, source, fitted(tuned, source, self.n_jobs))
             for message in tuned.warnings:
@@ -320,9 +320,8 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         """Add calibration rows that come later; nothing is tuned again.
 
         The model is that of a fit to all rows at the tuning rows and hyperparameters that it has, with the same
-        guarantee: given the tuning rows, earlier and later calibration rows and the test row are exchangeable. Rows
-        that were chosen by the model, such as those of largest expected improvement, are not exchangeable with the
-        others, and void it. With l rows, each costs :math:`O(l^2)`. A low-rank GP reads all rows once a call. With
+        guarantee. Rows that the model chose, such as those of largest expected improvement, are not exchangeable with
+        the others, and void it. With l rows, each costs :math:`O(l^2)`. A low-rank GP reads all rows once a call. With
         "integrated", draws are weighted again, and drawn again where too few of them would count.
 
         Parameters
@@ -335,8 +334,8 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         Returns
         -------
         self : ConformalGPRegressor
-            The model, fitted if it was not; an error leaves it as it was. Rows cannot be added with ``tuning="train"``,
-            which learns from all of them, nor to memory maps or Dask collections.
+            The model, fitted if it was not. Rows cannot be added with ``tuning="train"``, nor to memory maps or Dask
+            collections.
 
         Examples
         --------
@@ -358,8 +357,8 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         targets = check_labels(y, rows.X)
         check_within(self.y_bounds, targets)
         if not isinstance(self._tuned.target.transformation, Logarithms):
-            mapped(self._tuned.target.transformation, targets)  # an error names the row among these
-        self._need_groups(groups)
+            transformed(self._tuned.target.transformation, targets)  # an error names the row among these
+        check_groups(self, groups)
         if self._groups is None:
             return rows, targets, None
         return rows, targets, self._groups.extended(X, groups, targets.size)
@@ -367,10 +366,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
     def _with_rows(self, rows: Rows, y: Array, groups: Groups | None) -> Self:
         """The model with more calibration rows; this one stays as it is."""
         if self.tuning_ == "train":
-            raise ValueError(
-                "partial_fit is for tuning methods other than 'train', which learns from all training rows: call fit "
-                "with all rows, or give tuning='holdout'."
-            )
+            raise ValueError("partial_fit is not for tuning='train': call fit with all rows, or give tuning='holdout'.")
         if not isinstance(self._source, ArrayRows) or not self._source.in_memory:
             raise ValueError(
                 "partial_fit is for rows in memory, and fit was given a memory map or a Dask collection: call fit with "
@@ -389,38 +385,14 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
             model._keep(tuned, source, fitted(tuned, source, self.n_jobs, earlier))
         return model
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the model, which follows from numbers and rows, unless the rows live on disk or on a cluster."""
-        state = super().__getstate__()
-        at_hand = isinstance(state.get("_source"), ArrayRows)
-        follow = ("_answers", "_group_answers")
-        return {name: value for name, value in state.items() if name not in follow or not at_hand}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if "_tuned" in state and "_answers" not in state:
-            with one_blas_thread(rows=self._source.n_rows):
-                self._set_answers(fitted(self._tuned, self._source, self.n_jobs).answers)
-
-    def __copy__(self) -> Self:
-        """A shallow copy, which shares the model."""
-        other = object.__new__(type(self))
-        other.__dict__.update(vars(self))
-        return other
-
-
-@contextmanager
-def _all_or_nothing(model: BaseEstimator) -> Iterator[None]:
-    """Leave the model as it was if a fit fails, or is interrupted."""
-    before = dict(vars(model))
-    try:
-        yield
-    except BaseException:
-        vars(model).clear()
-        vars(model).update(before)
-        raise
-
-
-def _extremes(rows: Rows, y: Array) -> Array:
-    """Least and greatest value of each input, (2, d, 1)."""
-    return np.stack([rows.X.min(axis=0), rows.X.max(axis=0)])[:, :, None]
+def _tuned(settings: Settings, source: RowSource, random_state: Any) -> Tuned:
+    """Follow the tuning method; what it decides."""
+    if settings.tuning == "integrated" and random_state is None:
+        random_state = 0  # without a seed, draws of a chain are the same at every fit
+    rng = check_random_state(random_state)
+    if settings.inducing is not False:
+        return low_rank(settings, source, rng)
+    if not isinstance(source, ArrayRows):
+        raise ValueError("low_rank must not be False for a Dask collection.")
+    return METHODS[settings.tuning](settings, source.rows, source.y, rng)

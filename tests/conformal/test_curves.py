@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.gaussian_process.kernels import Matern
+from sklearn.gaussian_process.kernels import RBF, Matern
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.answers import Answers, Question
-from conformal_gp.conformal.weights import Needed
+from conformal_gp.conformal.levels import Needed
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.models.integrated import IntegratedModel
 from integrated_oracle import scores
@@ -47,7 +47,7 @@ def test_brute_force(n, shift, noise, mean):
     target = answers.target
     theta = plan.theta
     if mean == "zero":  # no linear term
-        theta = np.insert(theta, 2, -np.inf, axis=1)
+        theta = np.insert(theta, 3, -np.inf, axis=1)
     H = np.ones((n + 1, 1)) if mean == "auto" else np.zeros((n + 1, 0))
     new = Rows(X[n:], None if variances is None else variances[n:])
     blocks = []
@@ -70,9 +70,10 @@ def test_one_draw_is_the_paper():
     X, y = rows(20, shift=0.0)
     answers = answers_of(X, y, 1, y_bounds=None, mean="constant")
     theta = answers.model.averaging.theta[0]
-    kernel = Matern(np.exp(theta[:2]), nu=2.5)
+    share = 1.0 / (1.0 + np.exp(-theta[2]))
+    kernel = (1.0 - share) * Matern(np.exp(theta[:2]), nu=2.5) + share * RBF(np.exp(theta[:2]))
     fixed = ConformalGPRegressor(
-        kernel, tuning="fixed", noise_variance=float(np.exp(theta[2])), mean="constant", scale_inputs=False
+        kernel, tuning="fixed", noise_variance=float(np.exp(theta[3])), mean="constant", scale_inputs=False
     ).fit(X, y)
     X_new = np.random.default_rng(1).normal(size=(7, 2))
     found = answers.intervals(Rows(X_new), Needed.of_ranks([2]))[:, :, 0]

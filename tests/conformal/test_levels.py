@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conformal_gp.conformal.levels import rank, read_level, read_levels, rows_needed
-from conformal_gp.conformal.weights import Needed
+from conformal_gp.conformal.levels import Needed, rank, read_level, read_levels, rows_needed
 
 
 def test_every_decimal_of_four_places_is_read_as_itself():

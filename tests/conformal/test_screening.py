@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
+from conformal_gp.conformal.levels import Needed
 from conformal_gp.conformal.lines import normalised_residual_lines
-from conformal_gp.conformal.one_sided import mirrored, upper_bounds
-from conformal_gp.conformal.pvalues import counts
-from conformal_gp.conformal.regions import regions
+from conformal_gp.conformal.regions import counts, mirrored, regions, upper_bounds
 from conformal_gp.conformal.screening import Ranking
-from conformal_gp.conformal.weights import Needed
 from conformal_gp.targets.difficulty import Spread
 
 GAMMAS = [1.0, 1.5, 2.0, 3.0, np.inf]

@@ -5,7 +5,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
 from conformal_gp.gp.covariance import shared_variance
-from conformal_gp.gp.inducing import centres, greedy, independent, unexplained_variance
+from conformal_gp.gp.lowrank import centres, greedy, independent, unexplained_variance
 
 
 def conditional_variance(kernel, X, Z):

@@ -23,14 +23,18 @@ def data(n=16, d=2, seed=0):
 
 
 def target_of(X, y, kernel=None, mean=True, **free):
-    family = StationaryFamily(Matern(nu=2.5), X, np.arange(X.shape[1])) if kernel is None else AnyFamily(kernel, X)
+    if kernel is None:
+        blended = free.get("blended", False)
+        family = StationaryFamily(Matern(nu=2.5), X, np.arange(X.shape[1]), blended=blended)
+    else:
+        family = AnyFamily(kernel, X)
     known = np.linspace(0.01, 0.1, len(y)) if free.get("amplitude") else None
     H = np.full((len(y), 1), len(y) ** -0.5) if mean else np.zeros((len(y), 0))
     prior = HyperPrior(X.shape[1], family.start.size, family.bounds, **free)
     return LogPosterior(prior, TrainingRows(family, H, y, known))
 
 
-SETTINGS = [{}, {"linear": False}, {"exponent": True}, {"amplitude": True}, {"fixed_noise": 1e-3}]
+SETTINGS = [{}, {"linear": False}, {"exponent": True}, {"amplitude": True}, {"fixed_noise": 1e-3}, {"blended": True}]
 
 
 @pytest.mark.parametrize("free", SETTINGS)
@@ -40,6 +44,26 @@ def test_gradient(free, mean):
     theta = target.prior.start(np.array([0.3, 0.8]), 0.05, 0.6)
     expected = approx_fprime(theta, lambda t: target(t[None])[0][0], 1e-6)
     assert np.allclose(target(theta[None])[1][0], expected, rtol=1e-3, atol=1e-3)
+
+
+def test_blended_kernel():
+    X, _ = data()
+    family = StationaryFamily(Matern(nu=2.5), X, np.arange(2), blended=True)
+    theta = np.array([[0.3, 0.8, -1.0], [0.1, 0.2, 2.0]])
+    linear = np.array([0.0, 0.5])
+    pairs, variances, _ = family.matrices(theta, linear)
+    cross, new_variances = family.cross(theta, linear, X[:3])
+    i, j = np.tril_indices(len(X), -1)
+    for draw, (first, second, log_odds) in enumerate(theta):
+        lengths = np.exp([first, second])
+        share = 1.0 / (1.0 + np.exp(-log_odds))
+        expected = (1.0 - share) * Matern(lengths, nu=2.5)(X) + share * RBF(lengths)(X)
+        expected += linear[draw] * (X / lengths) @ (X / lengths).T
+        assert np.allclose(pairs[draw], expected[i, j])
+        assert np.allclose(variances[draw], np.diagonal(expected))
+        assert np.allclose(cross[draw], expected[:, :3])
+        assert np.allclose(new_variances[draw], np.diagonal(expected)[:3])
+    assert np.allclose(family.kernel(theta[0], 0.0)(X)[i, j], pairs[0])
 
 
 @pytest.mark.parametrize(
@@ -67,16 +91,16 @@ def test_several_vectors_at_once_and_in_threads():
 @pytest.mark.parametrize("exponent", [False, True])
 def test_likelihood_is_the_explicit_one(exponent):
     X, y = data()
-    target = target_of(X, y, exponent=exponent)
+    target = target_of(X, y, exponent=exponent, blended=True)
     theta = target.prior.sample(5, np.random.RandomState(1))
     mixture = Mixture(target.prior, target.rows, theta)
     density = target.prior.log_density(theta)[0]
     expected = []
     for draw in theta:
-        A = covariance(X, np.exp(draw[:2]), np.exp(draw[2])) + np.exp(draw[3]) * np.eye(len(y))
+        A = covariance(X, np.exp(draw[:2]), draw[2], np.exp(draw[3])) + np.exp(draw[4]) * np.eye(len(y))
         z, slope = y, 0.0
         if exponent:
-            z, slope = box_cox(np.exp(y), draw[4]), (draw[4] - 1.0) * y.sum() - draw[4] * y.mean()
+            z, slope = box_cox(np.exp(y), draw[5]), (draw[5] - 1.0) * y.sum() - draw[5] * y.mean()
         expected.append(restricted_log_likelihood(A, np.ones((len(y), 1)), z, False)[0] + slope)
     for found in (target(theta)[0] - density, mixture.log_likelihood):
         difference = found - expected  # H has orthonormal columns here, ones there: a constant

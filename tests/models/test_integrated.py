@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression
 import bags
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.models.draws import ROWS_FOR_PRIOR
-from conformal_gp.models.tuning_rows import ROWS_FOR_INTEGRATED
+from conformal_gp.models.settings import ROWS_FOR_INTEGRATED
 
 
 def rows(n, d=2, seed=0, noise=0.1, shift=0.0):
@@ -140,8 +140,9 @@ def test_many_inputs_share_a_length_scale():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 60))
     model = ConformalGPRegressor().fit(X, X[:, 0])
-    assert model._tuned.averaging.theta.shape[1] == 3  # a length scale, the linear term, noise
-    assert np.ravel(model.kernel_.get_params()["k2__k1__length_scale"]).size == 60
+    assert model._tuned.averaging.theta.shape[1] == 4  # a length scale, smoothness, the linear term, noise
+    lengths = [value for name, value in model.kernel_.get_params().items() if name.endswith("length_scale")]
+    assert [np.size(each) for each in lengths] == [60, 60]
 
 
 @pytest.mark.parametrize("kernel", ["rq", RBF([1.0, 1.0]) + WhiteKernel(0.1), RBF(1.0) + ConstantKernel() * RBF(3.0)])

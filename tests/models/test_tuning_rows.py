@@ -3,16 +3,8 @@
 import numpy as np
 import pytest
 
-from conformal_gp.models.settings import Settings
-from conformal_gp.models.tuning_rows import (
-    MOST_TUNING_ROWS,
-    ROWS_FOR_INTEGRATED,
-    automatic,
-    calibration_size,
-    content_keys,
-    draw_tuning_rows,
-    drawn,
-)
+from conformal_gp.models.settings import ROWS_FOR_INTEGRATED, Settings, automatic
+from conformal_gp.models.tuning_rows import MOST_TUNING_ROWS, calibration_size, content_keys, draw_tuning_rows, drawn
 
 
 def settings(**options):

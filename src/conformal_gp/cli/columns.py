@@ -1,8 +1,8 @@
 """Inputs and target from the columns of a table, the same way for training and new rows.
 
-Columns are matched by name. Text becomes categories, which :mod:`conformal_gp.frames` encodes; dates become year, month
-and day of the week, if so asked. A fault in a table is an error that names column, row and cell; what was done to the
-columns is a warning.
+Columns are matched by name. Text becomes categories, which :mod:`conformal_gp.validation` encodes; dates become year,
+month and day of the week, if so asked. A fault in a table is an error that names column, row and cell; what was done to
+the columns is a warning.
 """
 
 from __future__ import annotations

@@ -214,7 +214,8 @@ def more_rows(levels: Sequence[Fraction], split: bool, share: float = 1.0) -> st
 def _rows_for(level: Fraction, split: bool) -> int:
     """Return the fewest training rows that leave enough calibration rows for a level."""
     from conformal_gp.conformal.levels import rows_needed
-    from conformal_gp.models.tuning_rows import ROWS_FOR_INTEGRATED, calibration_size
+    from conformal_gp.models.settings import ROWS_FOR_INTEGRATED
+    from conformal_gp.models.tuning_rows import calibration_size
 
     needed = rows_needed(level)
     if not split and needed <= ROWS_FOR_INTEGRATED:

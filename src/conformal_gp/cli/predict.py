@@ -208,7 +208,7 @@ def _why(model: Any, new: Inputs, level: Fraction, numbers: Any) -> list[str]:
 
 def _beyond(model: Any, X: pd.DataFrame) -> list[str]:
     """Name the inputs of each row that lie outside the training range."""
-    from conformal_gp.frames import input_names
+    from conformal_gp.validation import input_names
 
     names = input_names(model)
     return ["; ".join(names[outside]) for outside in model.beyond_training(X)]
@@ -241,7 +241,7 @@ def _exclusions(columns: Columns, table: Table, new: Inputs, beyond: list[str]) 
 def _summary(model: Any) -> list[str]:
     """Describe a fitted model and its guarantee."""
     from conformal_gp.evaluation.kernel_words import kernel_in_words
-    from conformal_gp.frames import input_names
+    from conformal_gp.validation import input_names
 
     words = kernel_in_words(model.kernel_, model.noise_variance_, [*input_names(model)], model.scale_inputs)
     return [f"Fitted to {model._source.n_rows} rows. Kernel: {words}.", model.guarantee_]
@@ -266,7 +266,7 @@ def _document(
     model: Any, columns: Columns, levels: list[Fraction], found: pd.DataFrame, exclusions: list[str]
 ) -> dict[str, Any]:
     """Return the result as JSON has it."""
-    from conformal_gp.frames import input_names
+    from conformal_gp.validation import input_names
 
     return {
         "target": columns.target,

@@ -1,1 +1,1 @@
-"""From scores that are lines in the candidate label to regions and p-values."""
+"""From scores as functions of the candidate value to prediction sets, bounds and p-values."""

@@ -33,8 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 from conformal_gp.arrays import Array, Indices, Mask
-from conformal_gp.targets.powers import inverse_power, power
-from conformal_gp.targets.transformation import LARGEST_LOG, SMALLEST_LOG
+from conformal_gp.targets.transformation import LARGEST_LOG, SMALLEST_LOG, inverse_power, power
 
 LARGEST_LABEL = 1e100
 # The least standard deviation of a new target, as labels are given, relative to their size: ends are then apart.

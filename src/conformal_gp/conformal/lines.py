@@ -1,6 +1,6 @@
-r"""Nonconformity scores as lines in the candidate label.
+r"""Nonconformity scores as lines in the candidate value.
 
-Full conformal prediction compares, for a candidate label y of a test row, the score :math:`|a_i + b_i y|` of each
+Full conformal prediction compares, for a candidate value y of a test row, the score :math:`|a_i + b_i y|` of each
 training row with the test row's own, :math:`|a + b y|`. With the candidate measured from the point where the test
 row's score is zero, :math:`t = y + a / b`, and all scores divided by :math:`|b|`, the comparison is
 
@@ -18,15 +18,15 @@ they tie up to rounding. A Cholesky factorisation solves :math:`(A + E) \alpha =
 .. math::
     \epsilon\, (\sqrt{r}\, |D \alpha| + \sqrt{c}\, \max |y|), \qquad r = \max A_{ii} P_{ii}, \quad c = \max P_{ii},
 
-where the last term is for the labels' own rounding. It is a function of the bag, the same whichever row is the test
-row; :func:`rounding` bounds it by a line in the label. A row of large prior variance, such
-as a far-out input where variances grow with inputs, does not make others less exact. Measured on rows that are equal,
-at noise from 1e-1 to 1e-11 of the signal and 10 to 500 rows, scores are off by at most 5.4 times as much, and typically
-by a third of it (tests/test_ties.py).
+where the last term is for the targets' own rounding. It is a function of the augmented set, the same whichever row is
+the test row; :func:`rounding` bounds it by a line in y. A row of large prior variance, such as a far-out input where
+variances grow with inputs, does not make others less exact. Measured on rows that are equal, at noise from 1e-1 to
+1e-11 of the signal and 10 to 500 rows, scores are off by at most 5.4 times as much, and typically by a third of it
+(tests/test_ties.py).
 
 A tie counts in full for p-values: row i covers a candidate t if :math:`|p_i + q_i t| \ge |t| - \epsilon_0 - \epsilon_1
 |t|`, with the two terms of :func:`ties`. Ends of regions solve the same inequality, with :data:`WIDENING` of the terms:
-so a label that ties up to rounding is in the region, and an end of a region, handed back as a label, has a p-value that
+so a value that ties up to rounding is in the region, and an end of a region, handed back as a value, has a p-value that
 says so. With next to no noise and equal inputs of different targets, ends are known to few digits, and regions are
 wider by that.
 """
@@ -37,16 +37,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from conformal_gp.arrays import Array, Indices, Mask
+from conformal_gp.arrays import Array, Mask
 from conformal_gp.targets.difficulty import Spread
 
-# Slope of rows, their offsets zero, where nothing is known of a label: they cover every candidate. It stands for
+# Slope of rows, their offsets zero, where nothing is known of a target: they cover every candidate. It stands for
 # infinity: larger than any slope.
 COVERS_ALL = 1e100
 
 # Scores that differ by less than this share of their size are tied in any case.
 TIE = 2e-11
-# A label is known to rounding only, and so then is its distance from the mean, and the score of a row that it moves.
+# A value is known to rounding only, and so then is its distance from the mean, and the score of a row that it moves.
 LABEL_ROUNDING = 8.0 * np.finfo(float).eps
 # Ends of regions are where scores tie with this share of what counts as a tie for p-values.
 WIDENING = 0.9
@@ -57,7 +57,7 @@ NO_WEIGHT = 1e-9
 
 
 class Rounding(NamedTuple):
-    """Error of scores in units of the label: ``floor + share * t`` at distance t from the mean."""
+    """Error of scores in units of the target: ``floor + share * t`` at distance t from the mean."""
 
     floor: Array
     """(m,)"""
@@ -69,21 +69,13 @@ class Lines(NamedTuple):
     """Centred lines of n calibration rows for each of m test rows."""
 
     centre: Array
-    """(m,): label at which the test row's own score is zero."""
+    """(m,): value at which the test row's own score is zero."""
     offset: Array
     """(m, n): p, the score of each row there, with its sign."""
     slope: Array
     """(m, n): q, its slope, in units of the test row's."""
     rounding: Rounding | None = None
-    """How far the arithmetic that they come from puts scores off; None where that is less than counts as a tie."""
-
-    @classmethod
-    def concatenate(cls, parts: list[Lines]) -> Lines:
-        """Lines of all test rows of several blocks, which all have their rounding."""
-        known = [part.rounding for part in parts if part.rounding is not None]
-        floor, share = (np.concatenate([getattr(part, name) for part in known]) for name in ("floor", "share"))
-        centre, offset, slope = (np.concatenate([part[i] for part in parts]) for i in range(3))
-        return cls(centre, offset, slope, Rounding(floor, share))
+    """Error of the scores by the arithmetic that they come from; None where that is less than counts as a tie."""
 
     def normalised(self, calibration: Spread, test: Spread, variance: Array) -> Lines:
         r"""Lines of scores :math:`|e - c| / g` in the place of :math:`|e|`, where e is a standardised residual.
@@ -97,10 +89,10 @@ class Lines(NamedTuple):
 
         Parameters
         ----------
-        ranked, test : Spread
+        calibration, test : Spread
             Of the calibration rows, (n,), and of the test rows, (m,). Locations other than 0 are for gamma = 2.
         variance : ndarray of shape (m,)
-            s, the variance of each test row's label.
+            s, the variance of each test row's target.
         """
         known = np.isfinite(variance)
         deviation = np.sqrt(np.where(known, variance, 0.0))
@@ -116,19 +108,12 @@ class Lines(NamedTuple):
         off = np.maximum(ratio.max(axis=1, initial=0.0), 1.0)
         return Lines(self.centre + moved, offset * ratio, self.slope * ratio, Rounding(off * floor, off * share))
 
-    def take(self, rows: Indices) -> Lines:
-        """Lines of some of the test rows."""
-        centre, offset, slope, rounding = self
-        if rounding is not None:
-            rounding = Rounding(rounding.floor[rows], rounding.share[rows])
-        return Lines(centre[rows], offset[rows], slope[rows], rounding)
-
 
 def ties(lines: Lines) -> tuple[Array, Array]:
     r"""What counts as a tie at the ends of regions: :math:`\epsilon_0` and :math:`\epsilon_1` of each test row, (m,).
 
     Scores tie that differ by :math:`\epsilon_0 + \epsilon_1 |t|` at distance t from the centre, and by :data:`TIE` of
-    the row's own score there. A label's own rounding is a part of both.
+    the row's own score there. A value's own rounding is a part of both.
     """
     constant = LABEL_ROUNDING * np.abs(lines.centre)
     share = np.full(lines.centre.size, TIE + LABEL_ROUNDING)
@@ -162,7 +147,7 @@ def normalised_residual_lines(
 ) -> Lines:
     r"""Lines of leave-one-out residuals over a root of their variance: the paper's equation 19.
 
-    In the notation of docs/theory.md, the score of training row i with candidate label :math:`\mu + t` is
+    In the notation of docs/theory.md, the score of training row i with candidate value :math:`\mu + t` is
     :math:`|\alpha_i - v_i t / s| / M_{ii}^{1 - 1/\gamma}` with :math:`M_{ii} = P_{ii} + v_i^2 / s`, and the test
     row's is :math:`(|t| / s) / s^{-(1 - 1/\gamma)}`. Their ratio leaves
 
@@ -178,9 +163,9 @@ def normalised_residual_lines(
     alpha, diagonal : ndarray of shape (n,)
         Weighted residuals and inverse leave-one-out variances of the calibration rows.
     weights : ndarray of shape (m, n)
-        Weight v of each calibration row's label in each test row's mean.
+        Weight v of each calibration row's target in each test row's mean.
     mean, variance : ndarray of shape (m,)
-        Mean and variance of each test row's label; where the variance is infinite the region is the whole line.
+        Mean and variance of each test row's target; where the variance is infinite the region is the whole line.
     gamma : float
         Root of the variance: 1 is the plain residual of a fit to all rows (the paper's equation 11), infinity the plain
         leave-one-out residual (equation 12).
@@ -192,16 +177,16 @@ def normalised_residual_lines(
     """
     unknown = np.isinf(variance)
     s = np.where(unknown, 1.0, variance)[:, None]
-    slope = weights * weights
+    slope = weights * weights  # s P_ii + v_i^2
     slope += s * diagonal
     with np.errstate(divide="ignore", invalid="ignore"):
         if gamma == 2.0:  # 1 / d
             np.divide(1.0, np.sqrt(slope, out=slope), out=slope)
         else:
             np.power(slope, 1.0 / gamma - 1.0, out=slope)
-        offset = slope * alpha
+        offset = slope * alpha  # p_i = s alpha_i / d_i
         offset *= s
-        slope *= weights
+        slope *= weights  # q_i = -v_i / d_i
         np.negative(slope, out=slope)
     alone = diagonal == 0.0
     if alone.any():
@@ -219,7 +204,7 @@ def _undetermined_slope(alone: Mask) -> Array:
 
 
 def whole_lines(n_new: int, alone: Mask) -> Lines:
-    """Lines for test rows whose mean the training rows do not determine: every label is in their regions."""
+    """Lines for test rows whose mean the training rows do not determine: every value is in their regions."""
     slope = np.tile(_undetermined_slope(alone), (n_new, 1))
     return Lines(np.zeros(n_new), np.zeros(slope.shape), slope)
 
@@ -240,7 +225,7 @@ def rounding(
     weight : ndarray of shape (m,)
         Length :math:`|D v|` of the vector of weights of each test row.
     variance : ndarray of shape (m,)
-        Variance of each test row's label; nothing is off where it is infinite.
+        Variance of each test row's target; nothing is off where it is infinite.
     prior : ndarray of shape (m,)
         Its prior variance.
     unequal : ndarray of shape (m,), default=1.0
@@ -254,7 +239,7 @@ def rounding(
     relative, precision, residual, label = sizes
     known = np.isfinite(variance)
     s = np.where(known, variance, 1.0)
-    # the test row's own inverse variance is 1/s; with its label D alpha becomes longer by t (sqrt(prior) + |D v|) / s
+    # the test row's own inverse variance is 1/s; with its value D alpha becomes longer by t (sqrt(prior) + |D v|) / s
     unit = SAFETY * np.finfo(float).eps * unequal
     by_matrix = unit * np.sqrt(np.maximum(s * relative, prior))
     floor = by_matrix * residual + unit * np.sqrt(np.maximum(s * precision, 1.0)) * label

@@ -1,7 +1,7 @@
-r"""From lines to prediction regions, exactly.
+r"""From lines to prediction sets, one-sided bounds and counts for p-values, exactly.
 
 A calibration row covers a candidate t when :math:`|p + q t| \ge |t|` (see :mod:`conformal_gp.conformal.lines`); the
-region is where rows of more weight do than its level needs (:mod:`conformal_gp.conformal.weights`): at least k rows, if
+region is where rows of more weight do than its level needs (:mod:`conformal_gp.conformal.levels`): at least k rows, if
 all weights are 1. Every row covers t = 0, so each side of 0 can be walked outwards on its own: on the side t >= 0, with
 signs changed so that p >= 0, a row *leaves* after :math:`p / (1 - q)` (never, if q >= 1), and *returns* at :math:`p /
 (-1 - q)` if q < -1. The side t <= 0 is the same with -q.
@@ -13,15 +13,35 @@ are sorted and swept.
 Scores that tie up to rounding count as equal (:func:`conformal_gp.conformal.lines.ties`): with :math:`\epsilon_0` and
 :math:`\epsilon_1`, rows leave after :math:`(p + \epsilon_0) / (1 - \epsilon_1 - q)` and return at
 :math:`(p - \epsilon_0) / (-1 + \epsilon_1 - q)`.
+
+**One-sided bounds** compare the *signed* score :math:`p_i + q_i t` of a calibration row with the test row's own, t. It
+is large where the target is higher than the other rows expect.
+
+*Theorem.* Where all :math:`q_i < 1`, as always for :math:`\gamma = 2`, row i scores at least as high as the test row
+exactly for the values up to its threshold
+
+.. math:: y_i^* = \mu + \frac{p_i}{1 - q_i} \quad \left( = \mu + \frac{s \alpha_i}{d_i + v_i} \right) ,
+
+so the share of rows that score less than the test row is a distribution function, with steps at the thresholds.
+
+*Proof.* :math:`p_i + q_i t \ge t` is :math:`p_i \ge (1 - q_i) t`, and a positive factor may be divided by. For
+:math:`\gamma = 2`, :math:`|q_i| = |v_i| / \sqrt{s P_{ii} + v_i^2} < 1` where :math:`P_{ii} > 0`. ∎ (A row that by
+itself determines a coefficient of the mean has :math:`P_{ii} = 0, p_i = 0` and :math:`q_i = \pm 1`: it may tie with
+the test row at every value, which leaves the function monotone.)
+
+The *upper region* of rank k holds the values that at least k rows score at least as high as; the upper bound is its
+supremum. Where thresholds exist that is the k-th largest. With another :math:`\gamma` a row may have :math:`q_i > 1`:
+it then scores higher from a value on, not up to one. Lower regions are upper regions of the values with their signs
+changed.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from conformal_gp.arrays import Array
-from conformal_gp.conformal.lines import TIE, Lines, ties
-from conformal_gp.conformal.weights import Needed, weight_up_to
+from conformal_gp.arrays import Array, Indices, Mask
+from conformal_gp.conformal.levels import Needed, weight_up_to
+from conformal_gp.conformal.lines import COVERS_ALL, LABEL_ROUNDING, TIE, Lines, ties
 
 # Slopes that differ from the test row's by less than this are equal to it: a ray has no end in the far distance.
 SLOPE_TIE = 1e-12
@@ -35,7 +55,7 @@ def hulls(lines: Lines, needed: Needed) -> Array:
     lines : Lines
         Centred lines of n calibration rows for m test rows.
     needed : Needed
-        For each level, what weight of rows must cover a label.
+        For each level, what weight of rows must cover a value.
 
     Returns
     -------
@@ -73,7 +93,7 @@ def regions(lines: Lines, needed: Needed) -> list[Array]:
     lines : Lines
         Centred lines of n calibration rows for m test rows.
     needed : Needed
-        What weight of rows must cover a label, at one level.
+        What weight of rows must cover a value, at one level.
 
     Returns
     -------
@@ -121,3 +141,101 @@ def _side(offset: Array, slope: Array, constant: float, share: float, weights: A
     starts = np.append(0.0, t[(before <= least) & (at > least)])
     ends = t[(at > least) & (after <= least)]
     return np.column_stack([starts, ends if ends.size == starts.size else np.append(ends, np.inf)])
+
+
+def union(pieces: Array) -> Array:
+    """Pieces, sorted, those that touch made one.
+
+    >>> union(np.array([[2.0, 3.0], [0.0, 1.0], [1.0, 1.5]]))
+    array([[0. , 1.5],
+           [2. , 3. ]])
+    """
+    pieces = pieces[np.argsort(pieces[:, 0])]
+    reached = np.maximum.accumulate(pieces[:, 1])
+    begins = np.append(True, pieces[1:, 0] > reached[:-1])[: len(pieces)]
+    return np.column_stack([pieces[begins, 0], reached[np.append(begins[1:], True)[: len(pieces)]]])
+
+
+def mirrored(lines: Lines) -> Lines:
+    """Lines of the same rows with the signs of all values changed."""
+    return lines._replace(centre=-lines.centre, offset=-lines.offset)
+
+
+def upper_bounds(lines: Lines, needed: Needed) -> Array:
+    """Suprema of the upper regions of several levels.
+
+    Parameters
+    ----------
+    lines : Lines
+        Centred lines of n calibration rows for m test rows.
+    needed : Needed
+        For each bound, what weight of rows must score at least as high as the test row.
+
+    Returns
+    -------
+    bounds : ndarray of shape (m, levels)
+        Minus infinity where the region is empty, which takes ``gamma`` other than 2 and a level below 1/2.
+    """
+    centre = lines.centre[:, None]
+    if needed.n_levels == 0:
+        return np.empty((centre.size, 0))
+    constant, share = ties(lines)
+    # p + q t >= t - e0 - e1 |t| up to the threshold t = (p + e0) / (1 - q -+ e1), or from it on where q > 1
+    reach = lines.offset + TIE * np.abs(lines.offset) + constant[:, None]
+    side = np.copysign(1.0, reach) * np.where(lines.slope > 1.0, -1.0, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        thresholds = reach / (1.0 - side * share[:, None] - lines.slope)
+    general = np.flatnonzero((lines.slope >= (1.0 - share - SLOPE_TIE)[:, None]).any(axis=1))
+    unsorted = thresholds[general]
+    found = needed.largest(thresholds)
+    least = needed.by_row(centre.size)
+    weights = needed.each(lines.slope.shape[1])
+    for j, own in zip(general, unsorted, strict=True):
+        found[j] = _outermost(own, reach[j], lines.slope[j], share[j], weights, least[j])
+    return centre + found
+
+
+def _outermost(thresholds: Array, reach: Array, slope: Array, share: float, weights: Array, least: Array) -> Array:
+    """The bounds of one test row some of whose rows score higher from their threshold on, or at every value."""
+    # a row that is parallel to the test row's up to rounding scores higher at every value, or at none
+    parallel = np.abs(slope - 1.0) <= share + SLOPE_TIE
+    falls = ~parallel & (slope < 1.0)
+    rises = ~parallel & (slope > 1.0)
+    # the weight falls only after a threshold up to which a row counts: the supremum is one of these, or infinite
+    labels = np.append(thresholds[falls & (thresholds < np.inf)], np.inf)
+    count = weights[falls].sum() + weights[parallel & (reach >= 0.0)].sum()
+    count = count - weight_up_to(thresholds[falls], weights[falls], labels, "left")
+    count += weight_up_to(thresholds[rises], weights[rises], labels, "right")
+    return np.max(np.where(count > least[:, None], labels, -np.inf), axis=1)
+
+
+def counts(lines: Lines, y: Array, signed: bool = False, weights: Array | None = None) -> tuple[Array, Array]:
+    """Weight of the rows that score at least as high as each test row, and higher by more than a tie.
+
+    With ``signed``, scores keep their signs. Where nothing is known of the target, signs mean nothing: all rows tie.
+    """
+    at_least, greater, _ = _compared(lines, y, signed)
+    each = np.ones(lines.offset.shape[1]) if weights is None else weights
+    return at_least @ each, greater @ each
+
+
+def _compared(lines: Lines, y: Array, signed: bool) -> tuple[Mask, Mask, Array]:
+    """Whether rows score at least as high as each test row, and higher, and by how much they differ, (m, n) each."""
+    t = (y - lines.centre)[:, None]
+    slack = TIE * (np.abs(lines.offset) + np.abs(t))
+    slack += LABEL_ROUNDING * np.abs(y)[:, None] * np.maximum(np.abs(lines.slope), 1.0)
+    if lines.rounding is not None:
+        slack += lines.rounding.floor[:, None] + lines.rounding.share[:, None] * np.abs(t)
+    scores, own = lines.offset + lines.slope * t, t
+    if signed:
+        slack[(lines.slope == COVERS_ALL).any(axis=1)] = np.inf
+    else:
+        scores, own = np.abs(scores), np.abs(own)
+    return scores >= own - slack, scores > own + slack, np.abs(scores - own)
+
+
+def tied_rows(lines: Lines, y: Array) -> tuple[Indices, Indices]:
+    """Number of rows that tie with each test row at its value, and the nearest of them, (m,) each."""
+    at_least, greater, gap = _compared(lines, y, signed=False)
+    tied = at_least & ~greater
+    return tied.sum(axis=1), np.where(tied, gap, np.inf).argmin(axis=1)

@@ -1,4 +1,4 @@
-r"""Which of very many calibration rows can decide a region, and which can be left out.
+r"""Screening of very many calibration rows: those that can decide a region, and those that can be left out.
 
 In the notation of :func:`conformal_gp.conformal.lines.normalised_residual_lines`, row i covers the candidates up to its
 *reach* :math:`s |\alpha_i| / (d_i \mp v_i)` on either side of the mean, :math:`d_i = (s P_{ii} + v_i^2)^e`,
@@ -12,8 +12,8 @@ known for each row and :math:`\omega` for each test row. With the *base score* :
 every reach lies between :math:`A_-` and :math:`A_+` times :math:`s^{1/\gamma} r_i`. Rows of large :math:`c_i`, the rows
 of *high leverage*, are few: they are left out of the maxima and always looked at. Let :math:`r_1 \ge r_2 \ge \dots` be
 the base scores of the others, the rows of *low leverage*, :math:`w_1, w_2, \dots` their weights, and H the weight of
-all rows of high leverage. A region holds the labels that rows of more weight than T cover
-(:mod:`conformal_gp.conformal.weights`). Let k be the first place with :math:`w_1 + \dots + w_k > T`, and :math:`k'` the
+all rows of high leverage. A region holds the values that rows of more weight than T cover
+(:mod:`conformal_gp.conformal.levels`). Let k be the first place with :math:`w_1 + \dots + w_k > T`, and :math:`k'` the
 first with :math:`w_1 + \dots + w_{k'} > T - H`. (With weights of 1 and the rank as k, :math:`k' = k - H`.)
 
 **Lemma 1.** *Let U be the rows of low leverage with* :math:`A_- r_i > A_+ r_{k'}` *(none, if* :math:`T < H` *) and N
@@ -26,7 +26,7 @@ from :math:`k'` on reaches t. Those before, among them U, weigh at most T - H, a
 most T: t is in neither, U counted whether it reaches t or not. In between, all of U covers t and none of N does. ∎
 Nothing was assumed of the rows of high leverage, so the lemma holds for unions and rays as well as for intervals.
 
-**Signed scores** (:mod:`conformal_gp.conformal.one_sided`). The thresholds lie between :math:`A_-` and :math:`A_+`
+**Signed scores** (:mod:`conformal_gp.conformal.regions`). The thresholds lie between :math:`A_-` and :math:`A_+`
 times :math:`s^{1/\gamma} r_i` too, where :math:`r_i = \alpha_i / P_{ii}^e` has a sign: the least is :math:`A_-` times a
 positive base score and :math:`A_+` times a negative one, the greatest the other way round. Both rise with :math:`r_i`.
 
@@ -44,7 +44,7 @@ row i's line is, in units of :math:`\sqrt{s}\, g`,
 
 the last term being at most :math:`D = |c| \eta / g + (1 - (1 + \kappa^2)^{-1/2}) \max |c_i| / g_i`. So reaches and
 thresholds lie between those of :math:`r_i - D'` and of :math:`r_i + D'`, :math:`D' = D (1 + \kappa^2)^{1/2}`, and the
-lemmas hold with bounds that are put out by that.
+lemmas hold with bounds that are widened by that.
 
 With m features and l rows, :math:`c_i \omega` is the square root of two leverages, of size m / l each, so the rows that
 remain number some m, whatever l: the selection among a million rows costs what it costs among thousands.
@@ -98,7 +98,7 @@ class Ranking:
     gamma : float
         Root of the variance in the nonconformity measure.
     spread : Spread
-        c and g, from and by which scores are measured besides.
+        c and g, from and by which scores are measured.
     sign : int, default=0
         0 ranks by absolute scores, 1 by signed ones, -1 by those with their signs changed.
 
@@ -134,7 +134,7 @@ class Ranking:
         self._slack = ABSOLUTE_MARGIN * float(np.abs(base).max(initial=0.0))
 
     def _seen(self, values: Array) -> Array:
-        """Residuals, or distances of labels from the mean, as they are ranked."""
+        """Residuals, or distances of values from the mean, as they are compared."""
         return self._sign * values if self._sign else np.abs(values)
 
     def _factors(self, variance: Array, size: Array, spread: Spread) -> tuple[Array, Array, Array]:
@@ -166,7 +166,7 @@ class Ranking:
         Parameters
         ----------
         least : ndarray of shape (k,)
-            T of each test row: rows of more weight must cover a label.
+            T of each test row: rows of more weight must cover a value.
         weighed : Weighed
             Weights of the calibration rows.
         variance, size : ndarray of shape (k,)
@@ -199,16 +199,16 @@ class Ranking:
     def for_label(
         self, y: Array, mean: Array, variance: Array, size: Array, spread: Spread, off: Array | float = 0.0
     ) -> Windows:
-        """Rows whose score may or may not reach that of the test row with label ``y``.
+        """Rows whose score may or may not reach that of the test row with value ``y``.
 
         Parameters
         ----------
         y, mean, variance, size : ndarray of shape (k,)
-            Label, mean, s and ω of each test row.
+            Value, mean, s and ω of each test row.
         spread : Spread
             c and g of each test row.
         off : ndarray of shape (k,), default=0.0
-            How far rounding may put scores off, in units of the label.
+            How far rounding may put scores off, in units of the value.
 
         Returns
         -------

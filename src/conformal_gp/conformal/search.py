@@ -18,7 +18,7 @@ import numpy as np
 
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.conformal.curves import Curves
-from conformal_gp.conformal.weights import Needed
+from conformal_gp.conformal.levels import Needed
 
 # Scores that differ by less than this share of their size, and this much, tie.
 TIE = 1e-6

@@ -198,6 +198,15 @@ class Rows(NamedTuple):
         return Rows(X, np.append(self.y_variance, later.y_variance))
 
 
+def content_order(X: Array, y: Array) -> Indices:
+    """Rows in an order that their values determine.
+
+    >>> content_order(np.array([[2.0], [1.0], [1.0]]), np.array([0.0, 5.0, 4.0]))
+    array([2, 1, 0])
+    """
+    return np.lexsort((y, *X.T[::-1]))
+
+
 class NewInputs(NamedTuple):
     """A block of m new inputs as the model sees them."""
 
@@ -214,20 +223,13 @@ class NewInputs(NamedTuple):
         """Noise variances of the targets, (m,): what was learnt, and what is known."""
         return _noise(learnt, self)
 
-    def take(self, rows: Indices) -> NewInputs:
-        """Some of the inputs."""
-        X, H, undetermined, y_variance = self
-        if y_variance is not None:
-            y_variance = y_variance[rows]
-        return NewInputs(X[rows], H[rows], undetermined[rows], y_variance)
-
 
 class Inputs:
     """Training inputs under a scaling and a mean function.
 
     Parameters
     ----------
-    rows : Points
+    rows : Rows
         Training inputs.
     scaling : Scaling
         How to scale them.
@@ -271,6 +273,13 @@ class Inputs:
     def coefficients(self, reduced: Array) -> Array:
         """Coefficients on the columns of the mean function, from those on the orthonormal basis."""
         return self._columns.coefficients(reduced)
+
+
+def label_variance(inputs: Inputs, y: Array) -> float:
+    """Mean square of the targets about their mean function; 0 when that is rounding."""
+    residual = y - inputs.H @ (inputs.H.T @ y)  # H has orthonormal columns
+    variance, size = float(np.mean(residual**2)), float(np.mean(y**2))
+    return variance if variance > 1e-26 * size else 0.0
 
 
 def _noise(learnt: float, rows: Inputs | NewInputs) -> Array:

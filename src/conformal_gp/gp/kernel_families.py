@@ -13,11 +13,12 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Kernel
+from scipy.special import expit
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel
 
 from conformal_gp.arrays import Array, Indices, Mask
-from conformal_gp.gp.covariance import PROFILES, covariance
-from conformal_gp.gp.kernels import is_amplitude, is_length
+from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.kernels import PROFILES, is_amplitude, is_length
 
 Pullback = Callable[[Array, Array], tuple[Array, Array]]
 
@@ -54,6 +55,10 @@ class StationaryFamily:
     The linear term is :math:`b \sum_d x_d z_d / \ell_d^2`: an input that hardly matters has hardly a slope. With a
     constant mean that has a flat prior, its origin does not matter, but for rounding.
 
+    *Blended* with the squared exponential of the same length scales, the kernel is :math:`(1 - s)\, k + s\, e^{-r^2/2}`
+    with :math:`s = 1 / (1 + e^{-\omega})`, and :math:`\omega` its last hyperparameter: smooth functions need hardly any
+    of the rougher kernel, and then are interpolated far more closely.
+
     Parameters
     ----------
     shape : sklearn.gaussian_process.kernels.Kernel
@@ -64,15 +69,19 @@ class StationaryFamily:
         The length scale, by number, that each input has.
     origin : ndarray of shape (d,) or float, default=0.0
         Origin of the linear term.
+    blended : bool, default=False
+        Whether the kernel is blended with the squared exponential.
     """
 
     bounds: Array | None = None
 
-    def __init__(self, shape: Kernel, X: Array, groups: Indices, origin: Array | float = 0.0):
+    def __init__(self, shape: Kernel, X: Array, groups: Indices, origin: Array | float = 0.0, *, blended: bool = False):
         self.X = X
         self._origin = origin
-        self.start = np.zeros(int(groups.max()) + 1)
-        self.is_length = np.ones(self.start.size, dtype=bool)
+        self._blended = blended
+        self._n_lengths = int(groups.max()) + 1
+        self.start = np.zeros(self._n_lengths + blended)
+        self.is_length = np.arange(self.start.size) < self._n_lengths
         self._shape = shape
         self._profile = PROFILES[getattr(shape, "nu", np.inf)]
         self._groups = groups
@@ -84,38 +93,62 @@ class StationaryFamily:
 
     def _summed(self, values: Array) -> Array:
         """Values of inputs, (n, d), summed over those of each group, (groups, n)."""
-        if self.start.size == values.shape[1]:
+        if self._n_lengths == values.shape[1]:
             return np.ascontiguousarray(values.T)
-        sums = np.zeros((self.start.size, len(values)))
+        sums = np.zeros((self._n_lengths, len(values)))
         for column, group in enumerate(self._groups):
             sums[group] += values[:, column]
         return sums
 
+    def _stationary(self, theta: Array, squares: Array) -> tuple[Array, Callable[[], Array], Array]:
+        """Kernel of summed squared differences, (groups, n), its slope -2 dk / dr^2, and its derivative in omega."""
+        r2 = np.exp(-2.0 * theta[:, : self._n_lengths]) @ squares
+        if not self._blended:
+            K, slope = self._profile(r2)
+            return K, slope, np.empty(0)
+        smooth = np.multiply(r2, -0.5)
+        np.exp(smooth, out=smooth)
+        K, slope = self._profile(r2)
+        share = expit(theta[:, -1:])
+        difference = smooth - K
+        K += share * difference
+
+        def blended_slope() -> Array:
+            rough = slope()
+            return rough + share * (smooth - rough)
+
+        difference *= share * (1.0 - share)
+        return K, blended_slope, difference
+
     def matrices(self, theta: Array, linear: Array) -> tuple[Array, Array, Pullback]:
         """See Family."""
-        inverse_squares = np.exp(-2.0 * theta)
+        inverse_squares = np.exp(-2.0 * theta[:, : self._n_lengths])
         slopes = linear[:, None] * inverse_squares
-        K, profile_slope = self._profile(inverse_squares @ self._squares)
+        K, profile_slope, by_omega = self._stationary(theta, self._squares)
         variances = 1.0 + slopes @ self._lengths
         if linear.any():
             K = K + slopes @ self._products
 
         def pullback(by_pair: Array, by_variance: Array) -> tuple[Array, Array]:
+            by_kernel = np.empty(theta.shape)
             # dk / d log l_d = slope * (x_d - z_d)^2 / l_d^2
             by_length = ((by_pair * profile_slope()) @ self._squares.T) * inverse_squares
+            if self._blended:
+                by_kernel[:, -1] = np.einsum("ij,ij->i", by_pair, by_omega)
             if not linear.any():
-                return by_length, np.zeros(len(theta))
+                by_kernel[:, : self._n_lengths] = by_length
+                return by_kernel, np.zeros(len(theta))
             by_slope = (by_pair @ self._products.T + by_variance @ self._lengths.T) * slopes
-            return by_length - 2.0 * by_slope, by_slope.sum(axis=1)
+            by_kernel[:, : self._n_lengths] = by_length - 2.0 * by_slope
+            return by_kernel, by_slope.sum(axis=1)
 
         return K, variances, pullback
 
     def cross(self, theta: Array, linear: Array, new: Array) -> tuple[Array, Array]:
         """See Family."""
-        inverse_squares = np.exp(-2.0 * theta)
-        slopes = linear[:, None] * inverse_squares
+        slopes = linear[:, None] * np.exp(-2.0 * theta[:, : self._n_lengths])
         squares = self._summed(((self.X[:, None] - new) ** 2).reshape(-1, new.shape[1]))
-        K = self._profile(inverse_squares @ squares)[0]
+        K = self._stationary(theta, squares)[0]
         centred = new - self._origin
         if linear.any():
             products = (self.X - self._origin)[:, None] * centred
@@ -124,12 +157,16 @@ class StationaryFamily:
 
     def kernel(self, theta: Array, linear: float) -> Kernel:
         """See Family; the linear term's slopes are those of the input of the mean length scale."""
-        lengths = np.exp(theta)[self._groups]
-        shape = type(self._shape)(**self._shape.get_params() | {"length_scale": lengths})
+        lengths = theta[: self._n_lengths]
+        scales = np.exp(lengths)[self._groups]
+        found = type(self._shape)(**self._shape.get_params() | {"length_scale": scales})
+        if self._blended:
+            share = float(expit(theta[-1]))
+            found = ConstantKernel(1.0 - share) * found + ConstantKernel(share) * RBF(scales)
         if linear == 0.0:
-            return shape
-        slope = linear * float(np.exp(-2.0 * theta.mean()))
-        return shape + ConstantKernel(slope) * DotProduct(0.0, sigma_0_bounds="fixed")
+            return found
+        slope = linear * float(np.exp(-2.0 * lengths.mean()))
+        return found + ConstantKernel(slope) * DotProduct(0.0, sigma_0_bounds="fixed")
 
 
 class AnyFamily:

@@ -139,6 +139,39 @@ class NeuralNetwork(Kernel):
         return f"{type(self).__name__}(length_scale={self.length_scale:.3g})"
 
 
+# Profiles of stationary kernels: r^2 to k and a function that gives its slope.
+def _squared_exponential(r2: Array) -> tuple[Array, Callable[[], Array]]:
+    r"""k = exp(-r²/2) and its slope -2 dk/dr²; the argument is used up."""
+    r2 *= -0.5
+    K = np.exp(r2, out=r2)
+    return K, lambda: K
+
+
+def _matern32(r2: Array) -> tuple[Array, Callable[[], Array]]:
+    r"""k = (1 + t) exp(-t), t² = 3 r², and its slope 3 exp(-t)."""
+    r2 *= 3.0
+    t = np.sqrt(r2, out=r2)
+    decay = np.exp(-t)
+    t += 1.0
+    t *= decay
+    return t, lambda: 3.0 * decay
+
+
+def _matern52(r2: Array) -> tuple[Array, Callable[[], Array]]:
+    r"""k = (1 + t + t²/3) exp(-t), t² = 5 r², and its slope (5/3) (1 + t) exp(-t)."""
+    r2 *= 5.0
+    t = np.sqrt(r2)
+    decay = np.exp(-t)
+    K = r2
+    K /= 3.0
+    K += t
+    K += 1.0
+    K *= decay
+    return K, lambda: (5.0 / 3.0) * (1.0 + t) * decay
+
+
+PROFILES = {1.5: _matern32, 2.5: _matern52, np.inf: _squared_exponential}
+
 # Shapes that the names stand for, and whether they can have a length scale for each input.
 _SHAPES: dict[str, tuple[Callable[[Any, Bounds], Kernel], bool]] = {
     "se": (RBF, True),

@@ -21,7 +21,8 @@ from scipy.linalg import blas, cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array
-from conformal_gp.gp.covariance import Cholesky, covariance
+from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.linalg import Cholesky
 
 
 class NegativeLogLikelihood:
@@ -34,7 +35,7 @@ class NegativeLogLikelihood:
     X : ndarray of shape (l, d)
         Inputs.
     y : ndarray of shape (l,)
-        Labels.
+        Targets.
     H : ndarray of shape (l, p)
         Mean basis with independent columns.
     noise_variance : float or None, default=None
@@ -95,24 +96,35 @@ class NegativeLogLikelihood:
         l, p = self._H.shape
         A.flat[:: l + 1] += noise + self._known
         factor = Cholesky(A)
+        # log |A| / 2 + l log(2 pi) / 2: Rasmussen and Williams (2006), equation 2.30, is completed below
         value = 0.5 * (factor.log_determinant() + l * np.log(2.0 * np.pi))
 
         solved = factor.solve(np.column_stack([self._H, self._y]))
-        CH, alpha, residual = solved[:, :-1], solved[:, -1], self._y
-        left, right = np.empty((l, 1 + p * self._restricted)), np.empty((l, 1 + p * self._restricted))
+        CH = solved[:, :-1]
+        alpha = solved[:, -1]
+        residual = self._y
+        left = np.empty((l, 1 + p * self._restricted))
+        right = np.empty((l, 1 + p * self._restricted))
         if p:
+            # beta = (H'C H)^-1 H'C y, and alpha = C (y - H beta)
             information = cho_factor(self._H.T @ CH)
             beta = cho_solve(information, CH.T @ self._y)
-            alpha, residual = alpha - CH @ beta, residual - self._H @ beta
+            alpha = alpha - CH @ beta
+            residual = residual - self._H @ beta
             if self._restricted:
+                # log |H'C H| / 2, and P = C - C H (H'C H)^-1 H'C in the gradient
                 value += float(np.log(np.diagonal(information[0])).sum()) - 0.5 * p * np.log(2.0 * np.pi)
-                left[:, 1:], right[:, 1:] = CH, cho_solve(information, CH.T).T
+                left[:, 1:] = CH
+                right[:, 1:] = cho_solve(information, CH.T).T
         left[:, 0] = right[:, 0] = alpha
         value += 0.5 * float(residual @ alpha)
 
+        # C - alpha alpha', or P - alpha alpha': equation 5.9 of Rasmussen and Williams (2006)
         # all products by SciPy's BLAS, which LAPACK uses: threads of a second one would spin beside its own
         Q = blas.dgemm(-1.0, left, right, trans_b=True, beta=1.0, c=factor.lower_inverse(), overwrite_c=True)
         W = np.triu(Q.T)  # in C order, as K is
         W.flat[:: l + 1] *= 0.5  # entries off the diagonal stand for two, and each sum is halved
-        by_noise = [] if self._noise_variance is not None else [noise * np.trace(W)]
-        return value, np.append(product(W), by_noise)
+        gradient = product(W)
+        if self._noise_variance is None:
+            gradient = np.append(gradient, noise * np.trace(W))
+        return value, gradient

@@ -1,11 +1,11 @@
-r"""Gaussian process regression in a low-rank model, as sums over rows.
+r"""Low-rank Gaussian process regression: inducing inputs, and a fit as sums over rows.
 
-Inducing inputs Z give each input features :math:`\phi(x) = L^{-1} k(Z, x)` with :math:`L L' = K_{ZZ}`, and labels are
+Inducing inputs Z give each input features :math:`\phi(x) = L^{-1} k(Z, x)` with :math:`L L' = K_{ZZ}`, and targets are
 
 .. math:: y_i = h_i' \beta + \phi_i' u + \epsilon_i, \qquad u \sim N(0, I), \quad \epsilon_i \sim N(0, \lambda_i),
 
 where :math:`\lambda_i = \sigma^2` (DTC), or :math:`\sigma^2 + k(x_i, x_i) - |\phi_i|^2` (FITC), which keeps the
-variance of every label what it is under the kernel. Rows of known noise have it added to
+variance of every target what it is under the kernel. Rows of known noise have it added to
 :math:`\sigma^2`. White noise inside the kernel counts as noise. The coefficients
 :math:`\beta` of the mean have a flat prior: they are features too, of prior precision zero. With
 :math:`f_i = (\phi_i, h_i)` and E the diagonal prior precision (ones, then zeros), let
@@ -35,10 +35,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
+from threadpoolctl import threadpool_limits
 
-from conformal_gp.arrays import Array
-from conformal_gp.gp.covariance import Cholesky, covariance, shared_variance, well_conditioned
+from conformal_gp.arrays import Array, Indices
+from conformal_gp.gp.covariance import covariance, shared_variance
 from conformal_gp.gp.inputs import Inputs, Rows
+from conformal_gp.gp.linalg import Cholesky, well_conditioned
 
 # Smallest reciprocal condition number of B, its diagonal scaled to ones, at which intervals are trusted.
 _SMALLEST_CONDITION = 1e-12
@@ -90,11 +92,11 @@ class LowRankPrior:
     kernel : sklearn.gaussian_process.kernels.Kernel
         Covariance function.
     noise_variance : float
-        Noise variance of each label besides what is known.
+        Noise variance of each target in addition to what is known.
     inputs : Inputs
         Tuning rows: they bring the scaling and the mean basis.
     y : ndarray of shape (n_design,)
-        Their labels, to which the mean is fitted first, only to reduce rounding.
+        Their targets, to which the mean is fitted first, only to reduce rounding.
     Z : ndarray of shape (m, d)
         Inducing inputs, scaled.
     """
@@ -116,9 +118,10 @@ class LowRankPrior:
         """Features and noise of rows."""
         new = self.inputs.new(rows)
         scaled = new.X
-        phi = covariance(self._kernel, scaled, self._Z)[0] @ self._root.T
+        phi = covariance(self._kernel, scaled, self._Z)[0] @ self._root.T  # phi = L^-1 k(Z, x)
         shared = shared_variance(self._kernel, scaled)
         noise = new.noise(self._noise_variance) + self._kernel.diag(scaled) - shared
+        # FITC: lambda = sigma^2 + k(x, x) - |phi|^2
         noise += np.maximum(shared - np.einsum("ij,ij->i", phi, phi), 0.0)
         if not (noise > 0.0).all():
             raise LinAlgError(
@@ -136,7 +139,7 @@ class LowRankPrior:
         return Sums(F.T @ F, F.T @ residual, float(residual @ residual), float(np.log(noise).sum()), gram, y.size)
 
     def residual(self, F: Array, y: Array) -> Array:
-        """Labels less the first fit of the mean. Under a flat prior that changes nothing but rounding."""
+        """Targets less the first fit of the mean. Under a flat prior that changes nothing but rounding."""
         return y - F[:, self.n_inducing :] @ self._first_fit
 
     def mean_coef(self, theta: Array) -> Array:
@@ -149,7 +152,7 @@ class LowRankPrior:
 
 
 class RowState(NamedTuple):
-    """What a comparison with test rows needs of a block of n training rows."""
+    """State of a block of n training rows for a comparison with test rows."""
 
     alpha: Array
     """(n,): weighted residuals."""
@@ -160,7 +163,7 @@ class RowState(NamedTuple):
     G: Array
     """(n, m + p): rows g."""
     prior: Array
-    """(n,): prior variances of the labels, noise included."""
+    """(n,): prior variances of the targets, noise included."""
 
     @property
     def bound(self) -> Array:
@@ -169,7 +172,7 @@ class RowState(NamedTuple):
 
     def weights(self, W: Array) -> Array:
         """(k, n): weights v in the predictions at k inputs with rows ``W``."""
-        weights = W @ self.G.T
+        weights = W @ self.G.T  # v_i = g_i'w / lambda_i
         weights /= self.noise
         return weights
 
@@ -180,7 +183,7 @@ class NewRows(NamedTuple):
     W: Array
     """(k, m + p): rows w."""
     mean: Array
-    """(k,): mean of a new label."""
+    """(k,): mean of a new target."""
     variance: Array
     """(k,): its variance, noise included."""
 
@@ -200,23 +203,27 @@ class LowRankPosterior:
     mean_coef : ndarray of shape (p,)
         Coefficients of the mean function.
     log_marginal_likelihood : float
-        Restricted log likelihood of the labels, in a mean basis that is orthonormal over the training rows.
+        Restricted log likelihood of the targets, in a mean basis that is orthonormal over the training rows.
     """
 
     def __init__(self, prior: LowRankPrior, sums: Sums):
         self._prior = prior
         self.inputs = prior.inputs
         B = sums.information.copy()
-        m, p = prior.n_inducing, sums.gram.shape[0]
+        m = prior.n_inducing
+        p = sums.gram.shape[0]
+        # B = E + sum f f' / lambda
         B.flat[: m * B.shape[0] : B.shape[0] + 1] += 1.0
         # Scaled to a diagonal of ones, B is as well conditioned as scaling can make it.
         scale = 1.0 / np.sqrt(np.diagonal(B))
         factor = well_conditioned(np.tril(B * scale * scale[:, None]), _SMALLEST_CONDITION, _singular)
         log_determinant = factor.log_determinant() - 2.0 * float(np.log(scale).sum())
-        self._root = factor.inverse_root * scale
+        self._root = factor.inverse_root * scale  # R^-1
+        # theta = B^-1 sum f y / lambda
         whitened = self._root @ sums.moment
         self._theta = whitened @ self._root
         self.mean_coef = prior.mean_coef(self._theta)
+        # Woodbury: y'P y = sum y^2 / lambda - |R^-1 sum f y / lambda|^2, and |K + sigma^2 I| |H'CH| = |B| prod lambda
         quadratic = sums.square - float(whitened @ whitened)
         log_determinant += sums.log_noise - float(np.linalg.slogdet(sums.gram)[1])
         self.log_marginal_likelihood = -0.5 * (
@@ -224,7 +231,7 @@ class LowRankPosterior:
         )
 
     def mean(self, rows: Rows) -> Array:
-        """Means of new labels."""
+        """Means of new targets."""
         return self._mean(self._prior.features(rows).F)
 
     def _mean(self, F: Array) -> Array:
@@ -235,7 +242,7 @@ class LowRankPosterior:
         F, noise = self._prior.features(rows)
         mean = self._mean(F)
         F = F @ self._root.T
-        return NewRows(F, mean, noise + np.einsum("ij,ij->i", F, F))
+        return NewRows(F, mean, noise + np.einsum("ij,ij->i", F, F))  # s = lambda(x) + |w|^2
 
     def rows(self, rows: Rows, y: Array) -> RowState:
         """State of training rows that are among the sums."""
@@ -245,11 +252,12 @@ class LowRankPosterior:
         prior = noise + np.einsum("ij,ij->i", phi, phi)
         F = F @ self._root.T
         # nothing is left of a tuning row that determines a coefficient of the mean by itself
+        # P_ii = (1 - |g_i|^2 / lambda_i) / lambda_i
         left = np.maximum(1.0 - np.einsum("ij,ij->i", F, F) / noise, LEAST_LEFT)
         return RowState(alpha, left / noise, noise, F, prior)
 
     def summary(self, rows: Rows, y: Array) -> Array:
-        """(5, n): alpha, diagonal, bound, size of the label and its prior variance, of training rows."""
+        """(5, n): alpha, diagonal, bound, size of the target and its prior variance, of training rows."""
         state = self.rows(rows, y)
         return np.stack([state.alpha, state.diagonal, state.bound, np.abs(y), state.prior])
 
@@ -259,3 +267,85 @@ def _singular(condition: float, norm: float) -> str:
         f"the low-rank model is numerically singular (reciprocal condition {condition:.1e}); give a larger "
         "noise_variance, a shorter length scale or fewer inducing inputs."
     )
+
+
+# An input whose variance given those chosen before is below this share of the largest variance adds nothing but
+# rounding; the covariance matrix of the chosen ones then needs no jitter.
+LEAST_SHARE = 1e-8
+
+
+def greedy(kernel: Kernel, X: Array, n_inducing: int) -> Indices:
+    """Rows of ``X``, each the one of largest variance given those before: pivots of a Cholesky factorisation.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Covariance function.
+    X : ndarray of shape (n, d)
+        Inputs to choose from.
+    n_inducing : int
+        Number to choose. Fewer are chosen if no other input has variance left given those chosen.
+
+    Returns
+    -------
+    rows : ndarray of int
+        Row numbers, in the order of choice.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> greedy(RBF(1.0), np.array([[0.0], [0.1], [5.0], [0.0]]), 3)
+    array([0, 2, 1])
+    """
+    left = shared_variance(kernel, X)
+    least = LEAST_SHARE * left.max()
+    factor = np.empty((min(n_inducing, X.shape[0]), X.shape[0]))
+    # one row after the other takes much longer, unless few are needed
+    every = covariance(kernel, X, X)[0] if 2 * factor.shape[0] >= X.shape[0] else None
+    chosen: list[int] = []
+    for row in factor:
+        pivot = int(np.argmax(left))
+        if left[pivot] <= least:
+            break
+        earlier = factor[: len(chosen)]
+        known = covariance(kernel, X[[pivot]], X)[0][0] if every is None else every[pivot]
+        row[:] = known - earlier[:, pivot] @ earlier
+        row /= np.sqrt(left[pivot])
+        left -= row**2
+        left[pivot] = 0.0
+        chosen.append(pivot)
+    return np.array(chosen, dtype=np.int64)
+
+
+def centres(kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomState) -> Array:
+    """Centres of k-means: they cover the bulk of the rows, where greedy selection prefers outlying rows.
+
+    Parameters
+    ----------
+    kernel, X, n_inducing
+        As in :func:`greedy`.
+    rng : numpy.random.RandomState
+        Draws the start of k-means.
+
+    Returns
+    -------
+    Z : ndarray of shape (at most n_inducing, d)
+        Inducing inputs whose covariance matrix is not singular up to rounding.
+    """
+    from sklearn.cluster import KMeans  # takes half a second to import, so only where it is needed
+
+    n_clusters = min(n_inducing, np.unique(X, axis=0).shape[0])
+    with threadpool_limits(1, user_api="openmp"):  # sums and centres then do not depend on the order of threads
+        found = KMeans(n_clusters, n_init=1, random_state=rng).fit(X)
+    return independent(kernel, found.cluster_centers_)
+
+
+def unexplained_variance(kernel: Kernel, X: Array, Z: Array) -> float:
+    """Mean variance at rows ``X`` given the GP at inducing inputs ``Z``."""
+    half = Cholesky(covariance(kernel, Z, Z)[0]).half_solve(covariance(kernel, Z, X)[0])
+    return float(np.mean(shared_variance(kernel, X) - np.einsum("ij,ij->j", half, half)))
+
+
+def independent(kernel: Kernel, Z: Array) -> Array:
+    """Inputs whose covariances are linearly independent up to rounding, in the order of pivots."""
+    return Z[greedy(kernel, Z, Z.shape[0])]

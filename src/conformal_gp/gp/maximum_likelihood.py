@@ -1,13 +1,13 @@
 r"""Maximum likelihood by L-BFGS-B from several starts, with weak priors on length scales and noise.
 
 With many rows the starts are followed on some of them, which costs little, and the best goes on with all rows, for some
-steps. With many inputs a step is dear, so their number is limited, and inputs that are the categories of one variable
-share a length scale.
+steps. With many inputs a step is expensive, so their number is limited, and inputs that are the categories of one
+variable share a length scale.
 
 The priors are for tuning rows, which may be few. Length scales are shrunk towards each other: their logarithms,
 relative to their start, are normal about their mean with standard deviation :data:`SHRINKAGE`. And below a hundredth of
 the kernel's variance, noise has a density in proportion to its square root: few rows of a noisy function can look like
-a function without noise, and a process that believes it is absurdly wrong about the next row.
+a function without noise, and a GP that believes it is badly overconfident.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Optimum:
     noise_variance: float
     log_marginal_likelihood: float
     remarks: list[str] = field(default_factory=list)
-    """What to warn of."""
+    """Warnings."""
 
 
 class LearningRows(NamedTuple):
@@ -74,7 +74,7 @@ class LearningRows(NamedTuple):
     X: Array
     """(l, d): inputs."""
     y: Array
-    """(l,): labels, of variance about 1."""
+    """(l,): targets, of variance about 1."""
     H: Array
     """(l, p): mean basis with independent columns."""
     y_variance: Array | None
@@ -118,7 +118,7 @@ def maximise_likelihood(
     restricted : bool
         Whether the coefficients of the mean are integrated out, under a flat prior, or maximised over.
     n_restarts : int
-        Random starts besides the given one.
+        Random starts in addition to the given one.
     random_state : numpy.random.RandomState
         Draws all starts, and rows to follow them on, before any is followed, so the result does not depend on
         ``n_jobs``.

@@ -22,7 +22,7 @@ from conformal_gp.arrays import Array
 from conformal_gp.gp.kernel_families import Family
 from conformal_gp.gp.prior import HyperPrior
 from conformal_gp.gp.sampling import TrainingRows
-from conformal_gp.targets.powers import power
+from conformal_gp.targets.transformation import power
 
 # Entries of matrices that are worked on at a time.
 CHUNK = 2**19

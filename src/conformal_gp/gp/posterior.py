@@ -1,10 +1,10 @@
 r"""A Gaussian process given its training rows: everything that a prediction needs, for many test inputs at once.
 
 Notation: :math:`C = (K + \sigma^2 I)^{-1}` over the l training rows; for a test input x, :math:`k = k(X, x)`,
-weights :math:`v = C k`, mean :math:`\mu`, and variance of a new label :math:`s = k(x, x) + \sigma^2 - k'v`. Where the
+weights :math:`v = C k`, mean :math:`\mu`, and variance of a new target :math:`s = k(x, x) + \sigma^2 - k'v`. Where the
 noise of rows is known, its variances are added to :math:`\sigma^2 I`, and the test row's to :math:`\sigma^2` in s.
 
-A mean function h(x)'β enters in one of two ways. With *given* coefficients it is subtracted from the labels. With a
+A mean function h(x)'β enters in one of two ways. With *given* coefficients it is subtracted from the targets. With a
 *flat prior* on its coefficients (universal kriging) C becomes
 :math:`P = C - C H (H'CH)^{-1} H'C`, and v and s become the universal kriging weights and variance: nothing is then
 estimated from the training rows alone. Either way the inverse over l + 1 rows is, in blocks,
@@ -34,20 +34,14 @@ from scipy.linalg import solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.gp.covariance import (
-    Cholesky,
-    check_matrix,
-    check_variances,
-    covariance,
-    shared_variance,
-    well_conditioned,
-)
+from conformal_gp.gp.covariance import check_matrix, check_variances, covariance, shared_variance
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.kernels import is_definite
+from conformal_gp.gp.linalg import Cholesky, well_conditioned
 from conformal_gp.threads import slices
 
 # Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, that are not
-# refused. Ends of intervals are then within 2e-3 of a high-precision calculation, relative to the labels; within 1e-4
+# refused. Ends of intervals are then within 2e-3 of a high-precision calculation, relative to the targets; within 1e-4
 # at reciprocal condition numbers from 1e-12 on, and within 1e-6 from 1e-10 on (tests/gp/test_precision.py).
 SMALLEST_CONDITION = 1e-14
 SMALLEST_SHARE = 1e-12
@@ -57,10 +51,10 @@ NOISE_FOR_PRODUCTS = 1e-5
 # Triangular matrices are multiplied in so many blocks of rows, which skips most of their zeros. SciPy's own routine
 # holds the interpreter's lock, so that threads would wait for each other.
 TRIANGLE_BLOCKS = 8
-# Residuals below this share of the labels are rounding: the mean function explains them.
+# Residuals below this share of the targets are rounding: the mean function explains them.
 EXPLAINED = 1e-13
 # A row whose inverse leave-one-out standard deviation the flat prior reduces to less than this share determines a
-# coefficient by itself, up to rounding: left out, its label could be anything.
+# coefficient by itself, up to rounding: left out, its target could be anything.
 ALONE = 1e-11
 
 
@@ -68,11 +62,11 @@ class Prediction(NamedTuple):
     """Prediction for a block of m test inputs."""
 
     weights: Array
-    """(m, l): weight v of each training label in the mean."""
+    """(m, l): weight v of each training target in the mean."""
     mean: Array
-    """(m,): mean of a new label."""
+    """(m,): mean of a new target."""
     variance: Array
-    """(m,): variance s of a new label, noise included; infinite where its mean is not determined."""
+    """(m,): variance s of a new target, noise included; infinite where its mean is not determined."""
     prior: Array
     """(m,): its prior variance, noise included."""
 
@@ -81,15 +75,15 @@ class Sizes(NamedTuple):
     """Magnitudes of the numbers from which scores come: rounding errors are in proportion."""
 
     relative: float
-    """Largest ratio of a label's prior variance to its leave-one-out variance."""
+    """Largest ratio of a target's prior variance to its leave-one-out variance."""
     precision: float
     """Largest inverse leave-one-out variance."""
     residual: float
-    """Length of ``alpha``, each entry times its label's prior standard deviation; or, if that is more, of the whitened
-    labels but for a first fit, of which the mean basis is taken away: as with rows that are nearly equal, which an
+    """Length of ``alpha``, each entry times its target's prior standard deviation; or, if that is more, of the whitened
+    residuals of a least squares fit before projection: as with rows that are nearly equal, which an
     input with a coefficient of its own tells apart."""
     label: float
-    """Largest label."""
+    """Largest target."""
 
 
 class Posterior:
@@ -100,17 +94,17 @@ class Posterior:
     kernel : sklearn.gaussian_process.kernels.Kernel
         Covariance function.
     noise_variance : float
-        Variance of the noise that each label carries besides what is known.
+        Variance of the noise that each target carries in addition to what is known.
     inputs : Inputs
         Training inputs, their mean basis and their known noise.
     y : ndarray of shape (l,)
-        Training labels.
+        Training targets.
     flat_prior : bool, default=True
         Whether the coefficients of the mean have a flat prior, or are taken as given at their estimate.
     checked : bool, default=True
         Whether to refuse a matrix that is numerically singular, and test rows whose variance is lost in rounding.
     earlier : Posterior or None, default=None
-        The same process given the first of these rows alone: its Cholesky factor is extended, at the cost of l^2 a row.
+        The same GP given the first of these rows alone: its Cholesky factor is extended, at the cost of l^2 a row.
 
     Attributes
     ----------
@@ -123,7 +117,7 @@ class Posterior:
     log_determinant : float
         log |K + σ² I|, and with a flat prior log |H'CH| added.
     noise : ndarray of shape (l,)
-        Noise variances of the training rows' labels.
+        Noise variances of the training rows' targets.
     prior : ndarray of shape (l,)
         Their prior variances, noise included.
     degrees_of_freedom : int
@@ -152,7 +146,7 @@ class Posterior:
         self._factor = self._factorised() if earlier is None or not self._extends() else self._extended(earlier)
         self.log_determinant = self._factor.log_determinant()
         self.degrees_of_freedom = y.size
-        self._explain_labels()
+        self._fit_targets()
         if self._flat:
             self.log_determinant += 2.0 * float(np.log(np.abs(np.diagonal(self._r))).sum())
             self.degrees_of_freedom -= self._H.shape[1]
@@ -181,24 +175,25 @@ class Posterior:
         corner = covariance(self.kernel, self._X[n:])[0] + np.diag(self.noise[n:])
         return earlier._factor.extended(covariance(self.kernel, self._X[n:], self._X[:n])[0], corner)
 
-    def _explain_labels(self) -> None:
+    def _fit_targets(self) -> None:
         """Generalised least squares; a flat prior does not notice a first fit, but rounding does."""
         first_fit = self._H.T @ self.y  # H has orthonormal columns
-        labels = self.y - self._H @ first_fit
+        rest = self.y - self._H @ first_fit
+        # L^-1 H = q r, and e = (I - q q') L^-1 y
         self._q, self._r = np.linalg.qr(self._factor.half_solve(np.array(self._H, order="F")))
-        error = self._factor.half_solve(labels)
+        error = self._factor.half_solve(rest)
         target = np.zeros(first_fit.size)
         for _ in range(2):  # twice, so that what is left is orthogonal to the basis up to rounding
             part = self._q.T @ error
             error = error - self._q @ part
             target += part
         target = solve_triangular(self._r, target) if target.size else target
-        left = np.abs(labels - self._H @ target).max()
+        left = np.abs(rest - self._H @ target).max()
         if left <= EXPLAINED * np.abs(self.y).max():
             error[:] = 0.0
         self.coefficients = first_fit + target
         self.quadratic = float(error @ error)
-        self.alpha = self._factor.half_solve(error, transposed=True)
+        self.alpha = self._factor.half_solve(error, transposed=True)  # alpha = L^-T e
 
     @cached_property
     def _root(self) -> Array:
@@ -236,7 +231,7 @@ class Posterior:
 
     @property
     def log_marginal_likelihood(self) -> float:
-        """Log density of the labels; with a flat prior, the restricted one, in the basis given."""
+        """Log density of the targets; with a flat prior, the restricted one, in the basis given."""
         return -0.5 * (self.quadratic + self.log_determinant + self.degrees_of_freedom * np.log(2.0 * np.pi))
 
     def precision(self, rows: Indices) -> Array:
@@ -248,12 +243,12 @@ class Posterior:
         return covariance(self.kernel, new.X, self._X)[0] @ self.alpha + new.H @ self.coefficients
 
     def moments(self, new: NewInputs) -> tuple[Array, Array]:
-        """Means and variances of new labels, (m,) each."""
+        """Means and variances of new targets, (m,) each."""
         mean, variance, *_ = self._half(new)
         return mean, variance
 
     def predict(self, new: NewInputs) -> Prediction:
-        """Weights, means and variances of new labels."""
+        """Weights, means and variances of new targets."""
         mean, variance, half, prior = self._half(new)
         return Prediction(self._half_solve(half, transposed=True).T, mean, variance, prior)
 
@@ -279,32 +274,33 @@ class Posterior:
         """Means, variances, u + q g, (l, m), and prior variances."""
         K = covariance(self.kernel, new.X, self._X)[0]
         mean = K @ self.alpha + new.H @ self.coefficients
-        half = self._half_solve(K.T)
+        half = self._half_solve(K.T)  # u = L^-1 k
         square = np.einsum("ij,ij->j", half, half)
         gap = np.empty((0, mean.size))
         if self._flat:
+            # g = r^-T h(x) - q'u; weights are L^-T (u + q g): Rasmussen and Williams (2006), section 2.7, B -> infinity
             gap = solve_triangular(self._r, new.H.T, trans="T") - self._q.T @ half
             half = half + self._q @ gap
         variance, prior = self._variances(new, square, gap)
         return mean, variance, half, prior
 
     def _variances(self, new: NewInputs, square: Array, gap: Array) -> tuple[Array, Array]:
-        """Variances of new labels from u'u and g, (p, m), and their prior variances."""
+        """Variances of new targets from u'u and g, (p, m), and their prior variances."""
         noise = new.noise(self.noise_variance)
         prior = noise + (self.kernel.diag(new.X) if self._stationary is None else self._stationary)
         check_variances(self.kernel, prior - noise - square, prior)
-        variance = np.maximum(prior - square, noise)  # no label varies less than its noise
+        variance = np.maximum(prior - square, noise)  # no target varies less than its noise
         if self._checked:
             check_resolved(variance, prior)
         if self._flat:
             spread = np.einsum("ij,ij->j", gap, gap)
             # A flat prior says nothing where the training rows determine no coefficient, or only by rounding.
             undetermined = new.undetermined | (variance <= ALONE**2 * spread)
-            variance = np.where(undetermined, np.inf, variance + spread)
+            variance = np.where(undetermined, np.inf, variance + spread)  # s = k(x, x) + noise - u'u + g'g
         return variance, prior
 
     def covariance(self, new: NewInputs) -> Array:
-        """Covariances of the labels of new inputs with each other, noise included, (m, m).
+        """Covariances of the targets of new inputs with each other, noise included, (m, m).
 
         With errors :math:`f(x) - v'y` of predictions, :math:`k(x, x_2) - v'k_2 - v_2'k + v' C^{-1} v_2`; the first
         three terms, and the last, are products of u + q g and u.

@@ -6,6 +6,8 @@ hyperparameter                  prior
 log length scales, of inputs    normal, all with the same centre and spread, of which there are several: a mixture
 scaled to about unit variance   over centres and spreads, summed out
 kernel objects of the user      uniform in their logarithm, between the kernel's own bounds
+log odds of the squared         normal
+exponential in a blended kernel
 log noise ratio                 flat between its bounds, falling with a power of the ratio below :data:`LITTLE_NOISE`
 log variance of a linear term   normal
 exponent of Box and Cox         normal, at least 0.2: upper ends would explode with less
@@ -35,6 +37,9 @@ NOISE_POWER = 0.3
 # Linear term: centre less the logarithm of the number of inputs, and spread.
 LINEAR = (-1.0, 2.0)
 LINEAR_BOUNDS = (-14.0, 8.0)
+# Log odds of the squared exponential in a blended kernel.
+SMOOTHNESS = (2.0, 5.0)
+SMOOTHNESS_BOUNDS = (-5.0, 23.0)
 EXPONENT = (0.5, 0.4)
 EXPONENT_BOUNDS = (0.2, 2.5)
 AMPLITUDE_SPREAD = 3.0
@@ -87,8 +92,10 @@ class HyperPrior:
         fixed_noise: float | None = None,
         amplitude: bool = False,
         exponent: bool = False,
+        blended: bool = False,
     ):
         self._n_kernel = n_kernel
+        self._n_lengths = n_kernel - blended
         self._uniform = kernel_bounds is not None
         self._fixed_noise = fixed_noise
         self._centre = 0.5 * np.log(n_inputs)
@@ -97,11 +104,19 @@ class HyperPrior:
             "linear": (self._linear_centre, LINEAR[1]),
             "exponent": EXPONENT,
             "amplitude": (0.0, AMPLITUDE_SPREAD),
+            "smoothness": SMOOTHNESS,
         }
-        bounds = [LENGTH_BOUNDS] * n_kernel if kernel_bounds is None else [*map(tuple, kernel_bounds)]
+        bounds = [LENGTH_BOUNDS] * self._n_lengths if kernel_bounds is None else [*map(tuple, kernel_bounds)]
         self._places: dict[str, int] = {}
-        free = {"linear": linear, "noise": fixed_noise is None, "amplitude": amplitude, "exponent": exponent}
+        free = {
+            "smoothness": blended,
+            "linear": linear,
+            "noise": fixed_noise is None,
+            "amplitude": amplitude,
+            "exponent": exponent,
+        }
         limits = {
+            "smoothness": SMOOTHNESS_BOUNDS,
             "linear": LINEAR_BOUNDS,
             "noise": NOISE_BOUNDS,
             "amplitude": AMPLITUDE_BOUNDS,
@@ -138,15 +153,21 @@ class HyperPrior:
 
     def start(self, kernel: Array, noise: float, exponent: float) -> Array:
         """A hyperparameter vector with these parts, the others at their centre."""
-        values = {"linear": self._linear_centre, "noise": np.log(noise), "amplitude": 0.0, "exponent": exponent}
+        values = {
+            "smoothness": SMOOTHNESS[0],
+            "linear": self._linear_centre,
+            "noise": np.log(noise),
+            "amplitude": 0.0,
+            "exponent": exponent,
+        }
         others = [values[name] for name in self._places]
-        return np.clip(np.append(kernel, others), *self.bounds.T)
+        return np.clip(np.append(kernel[: self._n_lengths], others), *self.bounds.T)
 
     def log_density(self, theta: Array) -> tuple[Array, Array]:
         """Logarithm of the density, up to a constant, (C,), and its gradient, (C, p)."""
         value, gradient = np.zeros(len(theta)), np.zeros(theta.shape)
-        if not self._uniform and self._n_kernel:
-            value, gradient[:, : self._n_kernel] = self._lengths(theta[:, : self._n_kernel])
+        if not self._uniform and self._n_lengths:
+            value, gradient[:, : self._n_lengths] = self._log_density_of_lengths(theta[:, : self._n_lengths])
         for name, (centre, spread) in self._normal.items():
             if name in self._places:
                 z = (theta[:, self._places[name]] - centre) / spread
@@ -158,7 +179,7 @@ class HyperPrior:
             gradient[:, self._places["noise"]] = NOISE_POWER * (below < 0.0)
         return value, gradient
 
-    def _lengths(self, lengths: Array) -> tuple[Array, Array]:
+    def _log_density_of_lengths(self, lengths: Array) -> tuple[Array, Array]:
         """Log density of the mixture of log length scales, (C, k), and its gradient."""
         centre = self._centre + np.repeat(CENTRES, SPREADS.size)
         spread = np.tile(SPREADS, CENTRES.size)
@@ -172,12 +193,12 @@ class HyperPrior:
     def sample(self, n: int, rng: np.random.RandomState) -> Array:
         """Independent draws, (n, p)."""
         found = np.empty((n, len(self.bounds)))
-        low, high = self.bounds[: self._n_kernel].T
+        low, high = self.bounds[: self._n_lengths].T
         centre = self._centre + rng.choice(CENTRES, n)[:, None]
         spread = rng.choice(SPREADS, n)[:, None]
-        lengths = centre + spread * rng.standard_normal((n, self._n_kernel))
-        uniform = rng.uniform(low, high, (n, self._n_kernel))
-        found[:, : self._n_kernel] = uniform if self._uniform else np.clip(lengths, low, high)
+        lengths = centre + spread * rng.standard_normal((n, self._n_lengths))
+        uniform = rng.uniform(low, high, (n, self._n_lengths))
+        found[:, : self._n_lengths] = uniform if self._uniform else np.clip(lengths, low, high)
         for name, place in self._places.items():
             own = self._normal.get(name)
             found[:, place] = _sample_noise(n, rng) if own is None else rng.normal(*own, n)

@@ -26,9 +26,9 @@ from scipy.optimize import minimize
 
 from conformal_gp.arrays import Array
 from conformal_gp.gp.kernel_families import Family
-from conformal_gp.gp.lapack import factorise, invert
+from conformal_gp.gp.linalg import factorise, invert
 from conformal_gp.gp.prior import HyperPrior, Parts
-from conformal_gp.targets.powers import power, power_slope
+from conformal_gp.targets.transformation import power, power_slope
 from conformal_gp.threads import map_threads, stopping_point
 
 # Starts of the search for the mode: shifts of the log length scales, noise ratios, exponents.

@@ -29,7 +29,7 @@ class RowTaker(Protocol):
     """Rows that can be taken by their numbers."""
 
     def take(self, numbers: Indices) -> tuple[Rows, Array]:
-        """Inputs and labels of rows by their numbers."""
+        """Inputs and targets of rows by their numbers."""
 
 
 class RowSource(RowTaker, Protocol):
@@ -121,8 +121,13 @@ class ArrayRows:
         return self
 
 
+def extremes(rows: Rows, y: Array) -> Array:
+    """Least and greatest value of each input, (2, d, 1)."""
+    return np.stack([rows.X.min(axis=0), rows.X.max(axis=0)])[:, :, None]
+
+
 class MappedRows:
-    """Rows whose labels are mapped, by a function that is picklable where rows are on a cluster, as they are read."""
+    """Rows whose targets are transformed as they are read, by a function that can be pickled for a cluster."""
 
     def __init__(self, rows: Any, function: Callable[[Array], Array]):
         self._rows = rows

@@ -8,17 +8,15 @@ import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.gp.inputs import Inputs, Rows, Scaling
+from conformal_gp.gp.inputs import Inputs, Rows, Scaling, content_order
 from conformal_gp.gp.kernels import is_stationary_name
 from conformal_gp.gp.maximum_likelihood import variables
 from conformal_gp.gp.mixture import Mixture
 from conformal_gp.gp.sampling import LogPosterior, sample_posterior
-from conformal_gp.models.choices import only_transform
 from conformal_gp.models.integrated import Averaging, IntegratedModel
-from conformal_gp.models.settings import Settings, check_kernel, explained
+from conformal_gp.models.settings import Settings, check_kernel, explained, given_transform
 from conformal_gp.models.tuned import Tuned
 from conformal_gp.models.tuning import PROMISE
-from conformal_gp.models.tuning_rows import content_order
 from conformal_gp.targets.target import Target
 from conformal_gp.targets.transformation import Logarithms, Transformation
 
@@ -34,7 +32,7 @@ DRAWS = (64, 256)
 DRAWS_OF_OTHER_KERNELS = 96
 # Chains, and draws that a chain goes through for one that is kept, with at most so many rows. Chains that run together
 # share the work that does not depend on their number, which is most of it with few rows.
-SCHEDULE = ((60, 12, 3), (100, 6, 2), (np.inf, 6, 1))
+SCHEDULE = ((60, 12, 2), (100, 6, 2), (np.inf, 6, 1))
 # Rows are added without new draws as long as this share of them is effective.
 LEAST_EFFECTIVE = 0.3
 # Noise ratio of noise_variance=0: with less, scores of rows with equal inputs are known to too few digits to tie.
@@ -58,9 +56,7 @@ PRIOR_GUARANTEE = (
 
 def integrated(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) -> Tuned:
     """Average over the hyperparameters; all rows are calibration rows."""
-    transformation = None
-    if settings.has_given_transform:
-        transformation = only_transform(settings, y)
+    transformation = given_transform(settings, y)
     averages_powers = settings.target_transform in ("auto", "box-cox")
     mean = "constant" if settings.mean == "auto" else settings.mean
     kernel, groups = _kernel(settings, rows.X)
@@ -69,6 +65,7 @@ def integrated(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomSt
     plan = Averaging(
         kernel=kernel,
         groups=groups,
+        blended=settings.kernels[0] == "matern52",
         mean=mean,
         linear=settings.mean == "auto",
         fixed_noise=NUGGET if settings.noise_variance == 0.0 else None,

@@ -1,4 +1,4 @@
-"""The exact Gaussian process with one set of hyperparameters: scores of its calibration rows are lines in the label."""
+"""The exact GP with one set of hyperparameters: scores of calibration rows are lines in the candidate value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BLOCK_ROWS = (64, 512)
 
 
 class ExactModel:
-    """An exact Gaussian process given training rows.
+    """An exact GP given training rows.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def score_lines(posterior: Posterior, calibration: Indices | slice, prediction: 
     Parameters
     ----------
     posterior : Posterior
-        The process given all training rows.
+        The GP given all training rows.
     calibration : ndarray of int, or slice
         Calibration rows.
     prediction : Prediction
@@ -156,7 +156,7 @@ def score_lines(posterior: Posterior, calibration: Indices | slice, prediction: 
     Returns
     -------
     lines : Lines
-        Scores as functions of the test row's label, and how far rounding puts them off.
+        Scores as functions of the test row's target, and how far rounding puts them off.
     """
     weights, mean, variance, prior = prediction
     diagonal = posterior.diagonal[calibration]
@@ -170,7 +170,7 @@ def score_lines(posterior: Posterior, calibration: Indices | slice, prediction: 
 
 
 def _unequal(diagonal: Array, weights: Array, variance: Array, gamma: float) -> Array:
-    """How much larger an error may be in units of scores than in units of standard deviations.
+    """Largest ratio of an error in units of scores to one in units of standard deviations.
 
     Rows that determine a coefficient by themselves score 0, without any error.
     """

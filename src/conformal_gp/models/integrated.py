@@ -22,7 +22,7 @@ from conformal_gp.gp.mixture import Mixture
 from conformal_gp.gp.prior import HyperPrior
 from conformal_gp.gp.sampling import TrainingRows
 from conformal_gp.targets.difficulty import Spread
-from conformal_gp.targets.powers import inverse_power
+from conformal_gp.targets.transformation import inverse_power
 from conformal_gp.threads import map_threads, slices
 
 # Entries of arrays over draws, training rows and test rows that are worked on at a time: of predictions, and of scores.
@@ -43,6 +43,8 @@ class Averaging:
     """A kernel without amplitude."""
     groups: Indices | None
     """(d,): which length scale each input has, for kernels that are given by name; None leaves the kernel as it is."""
+    blended: bool
+    """Whether the kernel is blended with the squared exponential."""
     mean: str
     linear: bool
     """Whether there is a linear term with a proper prior."""
@@ -68,7 +70,7 @@ class Averaging:
             origin = np.median(X if training is None else training, axis=0)
         if self.groups is None:
             return AnyFamily(self.kernel, X, origin)
-        return StationaryFamily(self.kernel, X, self.groups, origin)
+        return StationaryFamily(self.kernel, X, self.groups, origin, blended=self.blended)
 
     def prior(self, family: Family) -> HyperPrior:
         """Prior of the hyperparameters."""
@@ -80,6 +82,7 @@ class Averaging:
             fixed_noise=self.fixed_noise,
             amplitude=self.noise_unit is not None,
             exponent=self.positive,
+            blended=self.blended,
         )
 
     def training_rows(self, inputs: Inputs, y: Array) -> TrainingRows:

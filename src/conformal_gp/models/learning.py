@@ -1,8 +1,15 @@
-"""Maximum likelihood on some of the rows, in units of the data."""
+r"""Hyperparameters, transformation, difficulty and bounds of the target, learnt from some of the rows.
+
+Hyperparameters maximise the likelihood. Transformation and difficulty are chosen by the interval score of leave-one-out
+intervals :math:`\mu_i + (c(x_i) \pm q\, g(x_i))\, \sigma_i`, transformed back, where q is the fitting order statistic
+of :math:`|e_i - c(x_i)| / g(x_i)` (:mod:`conformal_gp.targets.difficulty`). The transformation is compared with c = 0
+and g = 1 or with both from the other folds, whichever is better; then the difficulty is. "auto" does something only
+where scores are clearly better.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -12,9 +19,11 @@ from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.gp.covariance import Cholesky, covariance, one_norm
-from conformal_gp.gp.inputs import Inputs
+from conformal_gp.conformal.levels import rank, read_levels
+from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.inputs import Inputs, Rows, Scaling, label_variance
 from conformal_gp.gp.kernels import is_amplitude, is_length, multiplied
+from conformal_gp.gp.linalg import Cholesky, one_norm
 from conformal_gp.gp.maximum_likelihood import (
     MANY_INPUTS,
     NOISE_RATIOS,
@@ -25,27 +34,48 @@ from conformal_gp.gp.maximum_likelihood import (
     maximise_likelihood,
     variables,
 )
-from conformal_gp.gp.posterior import SMALLEST_CONDITION, noise_floor
-from conformal_gp.models.settings import Settings, check_kernel, explained, label_variance
+from conformal_gp.gp.posterior import EXPLAINED, SMALLEST_CONDITION, Posterior, noise_floor
+from conformal_gp.models.settings import Settings, check_kernel, explained, given_transform
+from conformal_gp.targets.difficulty import Difficulty, LeftOut, Spread
+from conformal_gp.targets.target import Bounds
+from conformal_gp.targets.transformation import BoxCox, Transformation, YeoJohnson, transformed
 
 # Relative change of the likelihood at which a search stops: closer to the optimum, intervals of tuning rows' models are
 # the same; the paper's are compared to five digits.
 TUNING_TOLERANCE = 1e-6
 PAPER_TOLERANCE = 1e-8
-# Steps from hyperparameters of other labels of the same rows.
+# Steps from hyperparameters of other targets of the same rows.
 NEARBY_STEPS = 5
 # How much better the condition of the matrix has to be than the worst that is trusted: it is of fewer rows.
 CONDITION_MARGIN = 3.0
+# Exponents to choose from, the usual one first.
+BOX_COX_EXPONENTS = (1.0, 0.5, 1 / 3, 0.0, -0.5, -1.0)
+YEO_JOHNSON_EXPONENTS = (1.0, 0.75, 0.5, 0.25, 0.0, 1.25, 1.5, 2.0)
+# "auto" does something if that lowers the scores by this share, and by so many standard errors.
+LEAST_GAIN = 0.01
+STANDARD_ERRORS = 1.5
+# Fewest tuning rows that choose a transformation, a difficulty, and a transformation with a view to a difficulty.
+ROWS_FOR_TRANSFORM = 40
+ROWS_FOR_DIFFICULTY = 100
+ROWS_FOR_BOTH = 300
+# Targets have a bound at their least or greatest value if so many tuning rows, and such a share, have it.
+OFTEN_ROWS = 5
+OFTEN_SHARE = 0.01
+# Rows whose intervals are compared for a transformation, at most; the levels; folds of the difficulty, with fewer and
+# with at least so many rows.
+CHOOSING_ROWS = 600
+LEVELS = read_levels([0.8, 0.9, 0.95])[0]
+FOLDS = (3, 2)
 
 
 class Hyperparameters(NamedTuple):
-    """Hyperparameters, learnt or given, in units of the labels."""
+    """Hyperparameters, learnt or given, in units of the targets."""
 
     kernel: Kernel
     noise_variance: float
     warnings: list[str]
     optimum: Optimum
-    """The same in units of the labels' variance, with a length scale for each variable if inputs share them."""
+    """The same in units of the targets' variance, with a length scale for each variable if inputs share them."""
     variables: Indices | None = None
     """Which of the optimum's length scales each input has; see LearningRows."""
 
@@ -75,7 +105,7 @@ def learn(
 ) -> Hyperparameters:
     """Maximum likelihood; of several kernels the one of best BIC.
 
-    Labels are learnt from in units of their own standard deviation, and starts are at the scale of the inputs, so the
+    Targets are learnt from in units of their own standard deviation, and starts are at the scale of the inputs, so the
     units of neither matter, whatever starts and bounds a kernel object has for its amplitude. With many inputs,
     categories of one variable share a length scale of kernels that are given by name.
     """
@@ -103,7 +133,7 @@ def learn(
 def learn_nearby(
     settings: Settings, near: Hyperparameters, inputs: Inputs, y: Array, purpose: Purpose, rng: np.random.RandomState
 ) -> Hyperparameters:
-    """Hyperparameters after a few steps from those of the same rows, or of more, with other labels."""
+    """Hyperparameters after a few steps from those of the same rows, or of more, with other targets."""
     rows, variance = _learning_rows(settings, inputs, y)
     rows = rows._replace(variables=near.variables)  # some of the rows may not have all categories
     if variance == 0.0:
@@ -114,12 +144,17 @@ def learn_nearby(
 
 
 def _learning_rows(settings: Settings, inputs: Inputs, y: Array) -> tuple[LearningRows, float]:
-    """Rows with labels in units of their standard deviation, and its square."""
-    variance, X = label_variance(inputs, y), inputs.X
-    many = X.shape[1] > MANY_INPUTS and settings.named and settings.ard
+    """Rows with targets in units of their standard deviation, and its square."""
+    variance = label_variance(inputs, y)
+    X = inputs.X
     unit = variance or 1.0
-    y_variance = None if inputs.y_variance is None else inputs.y_variance / unit
-    return LearningRows(X, y / np.sqrt(unit), inputs.H, y_variance, variables(X) if many else None), variance
+    y_variance = None
+    if inputs.y_variance is not None:
+        y_variance = inputs.y_variance / unit
+    shared = None
+    if X.shape[1] > MANY_INPUTS and settings.named and settings.ard:
+        shared = variables(X)
+    return LearningRows(X, y / np.sqrt(unit), inputs.H, y_variance, shared), variance
 
 
 def _least_ratio(purpose: Purpose) -> float:
@@ -141,7 +176,7 @@ def _search(settings: Settings, purpose: Purpose, rng: np.random.RandomState) ->
 
 
 def _in_units(found: Optimum, variance: float, rows: LearningRows, inputs: Inputs, purpose: Purpose) -> Hyperparameters:
-    """Hyperparameters in units of the labels, noise raised as the model needs it."""
+    """Hyperparameters in units of the targets, noise raised as the model needs it."""
     kernel = for_each_input(found.kernel, rows.variables)
     noise = _raised(kernel, found.noise_variance, inputs, purpose) * variance
     return Hyperparameters(
@@ -150,7 +185,7 @@ def _in_units(found: Optimum, variance: float, rows: LearningRows, inputs: Input
 
 
 def _start(settings: Settings, given: str | Kernel, rows: LearningRows) -> Kernel:
-    """A kernel to start from, at the scale of the inputs and, in units of the labels, at amplitude 1.
+    """A kernel to start from, at the scale of the inputs and, in units of the targets, at amplitude 1.
 
     It has one length scale, or one for each input, or for each variable that inputs belong to.
     """
@@ -171,7 +206,7 @@ def _raised(kernel: Kernel, noise: float, inputs: Inputs, purpose: Purpose) -> f
 
     The size of that matrix, and of its inverse, are estimated from the rows that hyperparameters were learnt from, so
     no other row matters. In the 1-norm the inverse may exceed one over the noise by up to the root of the number of
-    rows: where rows are many for the rank of the matrix without noise, as of labels that are a sum of inputs.
+    rows: where rows are many for the rank of the matrix without noise, as of targets that are a sum of inputs.
     """
     n_rows = purpose.n_rows
     largest = n_rows * float(kernel.diag(inputs.X).max())
@@ -188,3 +223,154 @@ def _raised(kernel: Kernel, noise: float, inputs: Inputs, purpose: Purpose) -> f
     except LinAlgError:  # a kernel that is no covariance function: the posterior says more
         return noise
     return noise * max(1.0, CONDITION_MARGIN * SMALLEST_CONDITION / condition)
+
+
+def _transformations(settings: Settings, y: Array) -> Sequence[Transformation | None]:
+    """Transformations to choose from, the usual one first."""
+    if not settings.learns_transform:
+        return [given_transform(settings, y)]
+    if settings.target_transform == "box-cox":
+        return [BoxCox(exponent) for exponent in BOX_COX_EXPONENTS]
+    if settings.target_transform == "yeo-johnson":
+        unit = float(np.median(np.abs(y))) or float(np.abs(y).mean()) or 1.0
+        return [YeoJohnson(exponent, unit) for exponent in YEO_JOHNSON_EXPONENTS]
+    if y.size < ROWS_FOR_TRANSFORM or y.min() < 0.0 or y.max() == 0.0:
+        return [None]
+    # square root and logarithm are continued along a tangent below: targets of other rows may be of any sign
+    cut = 0.5 * float(y[y > 0.0].min())
+    return [None, BoxCox(0.5, cut), BoxCox(0.0, cut)]
+
+
+def learn_with_transform(
+    settings: Settings, rows: Rows, scaling: Scaling, y: Array, purpose: Purpose, rng: np.random.RandomState
+) -> tuple[Transformation | None, Hyperparameters]:
+    """The transformation that is asked for, and hyperparameters; the rows choose what is left open.
+
+    Hyperparameters of one transformation are a few steps from those of another.
+    """
+    candidates = _transformations(settings, y)
+    inputs = Inputs(rows, scaling, settings.mean)
+    learnt = learn(settings, inputs, transformed(candidates[0], y), purpose, rng)
+    if len(candidates) == 1:
+        return candidates[0], learnt
+    some = rng.permutation(y.size)[:CHOOSING_ROWS]
+    few = rows.take(some)
+    few_y = y[some]
+    scores: list[Array] = []
+    found: list[Hyperparameters] = []
+    bounds = _bounds(settings, few_y)
+    seen = Inputs(few, scaling, settings.mean)
+    for target_transform in candidates:
+        z = transformed(target_transform, few_y)
+        nearby = learnt
+        if found:
+            nearby = learn_nearby(settings, learnt, seen, z, purpose, rng)
+        found.append(nearby)
+        left_out = _left_out(found[-1], seen, z)
+        own = [_scores(left_out, target_transform, None, few_y, bounds)]
+        if settings.difficulty == "auto" and some.size >= ROWS_FOR_BOTH:
+            own.append(_scores(left_out, target_transform, _from_other_folds(few.X, left_out), few_y, bounds))
+        scores.append(min(own, key=lambda each: each.mean()))
+    if settings.target_transform == "auto":
+        chosen = int(np.argmax([_gain(own, scores[0]) for own in scores]))
+    else:  # some exponent must be taken
+        chosen = int(np.argmin([own.mean() for own in scores]))
+    if chosen > 0:
+        learnt = learn_nearby(settings, found[chosen], inputs, transformed(candidates[chosen], y), purpose, rng)
+    return candidates[chosen], learnt
+
+
+def choose_difficulty(
+    settings: Settings, left_out: LeftOut, target_transform: Transformation | None, X: Array, y: Array
+) -> Difficulty | None:
+    """The difficulty that is asked for, learnt from tuning rows; "auto" is none unless it clearly pays."""
+    regressor = settings.difficulty
+    few = y.size < ROWS_FOR_DIFFICULTY or left_out.error.max() <= EXPLAINED * np.abs(y).max()
+    if regressor is None or (regressor == "auto" and few):
+        return None
+    if regressor == "auto":
+        bounds = _bounds(settings, y)
+        usual = _scores(left_out, target_transform, None, y, bounds)
+        if _gain(_scores(left_out, target_transform, _from_other_folds(X, left_out), y, bounds), usual) == 0.0:
+            return None
+    return replace(Difficulty.learn(regressor, X, left_out), centred=settings.gamma == 2.0)
+
+
+def _bounds(settings: Settings, y: Array) -> Bounds:
+    """Bounds at which intervals will be cut."""
+    found = settings.bounds
+    if settings.learns_bounds:
+        found = learnt_bounds(y)
+    return found or Bounds(-np.inf, np.inf)
+
+
+def learnt_bounds(y: Array) -> Bounds | None:
+    """Bounds that tuning rows' targets respect: 0 if none is negative, and ends that a share of them are equal to."""
+    if y.size < ROWS_FOR_TRANSFORM:
+        return None
+    least = float(y.min())
+    most = float(y.max())
+    often = max(OFTEN_ROWS, OFTEN_SHARE * y.size)
+    low = -np.inf
+    if (y == least).sum() >= often:
+        low = least
+    elif least >= 0.0:
+        low = 0.0
+    high = np.inf
+    if (y == most).sum() >= often:
+        high = most
+    elif most <= 0.0:
+        high = 0.0
+    if low < high and np.isfinite([low, high]).any():
+        return Bounds(low, high)
+    return None
+
+
+def _from_other_folds(X: Array, left_out: LeftOut) -> Spread:
+    """Location and scale of each row, learnt from the rows of the other folds."""
+    spread = Spread.usual(len(X))
+    folds = FOLDS[len(X) >= CHOOSING_ROWS]
+    for fold in range(folds):
+        out = np.arange(len(X)) % folds == fold
+        learnt = Difficulty.learn("auto", X[~out], left_out.take(~out))
+        spread.location[out], spread.scale[out] = learnt(X[out], left_out.mean[out])
+    return spread
+
+
+def _gain(scores: Array, usual: Array) -> float:
+    """Mean gain over the usual scores, if it is more than chance explains; else 0."""
+    if not np.isfinite([scores, usual]).all():  # a transformation back that reaches infinity
+        return 0.0
+    gain = usual - scores
+    least = max(LEAST_GAIN * usual.mean(), STANDARD_ERRORS * gain.std() / np.sqrt(gain.size))
+    if gain.mean() > least:
+        return float(gain.mean())
+    return 0.0
+
+
+def _left_out(learnt: Hyperparameters, inputs: Inputs, z: Array) -> LeftOut:
+    """Leave-one-out predictions of rows."""
+    if label_variance(inputs, z) == 0.0:
+        return LeftOut(z, np.ones(z.size), np.zeros(z.size))
+    posterior = Posterior(learnt.kernel, learnt.noise_variance, inputs, z)
+    return LeftOut.of(posterior.residuals, posterior.diagonal, z)
+
+
+def _scores(
+    left_out: LeftOut, target_transform: Transformation | None, spread: Spread | None, y: Array, bounds: Bounds
+) -> Array:
+    """Interval scores of the rows in units of the targets, averaged over levels."""
+    c, g = spread or Spread.usual(y.size)
+    sizes = np.sort(np.abs(left_out.residual - c) / g)
+    total = np.zeros(y.size)
+    for level in LEVELS:
+        reach = sizes[-max(1, rank(level, y.size))]
+        # mu + (c -+ q g) sigma, transformed back
+        ends = [left_out.mean + left_out.deviation * (c + sign * reach * g) for sign in (-1.0, 1.0)]
+        if target_transform is not None:
+            ends = [target_transform.backward(end) for end in ends]
+        low, high = (bounds.clip(end) for end in ends)
+        outside = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+        with np.errstate(invalid="ignore"):  # both ends may be transformed back to infinity, which does not gain
+            total += high - low + 2.0 / float(1 - level) * outside  # Winkler's score
+    return total / len(LEVELS)

@@ -63,7 +63,7 @@ class SeenRows(NamedTuple):
     W: Array
     """(k, m + p): rows w."""
     mean: Array
-    """(k,): mean of a new label."""
+    """(k,): mean of a new target."""
     variance: Array
     """(k,): its variance, noise included."""
     location: Array
@@ -98,7 +98,7 @@ class LowRankModel:
     n_jobs : int or None
         Threads over blocks of rows.
     difficulty : callable or None, default=None
-        From rows to what scores are measured from and by besides; None is 0 and 1.
+        From rows to what scores are measured from and by; None is 0 and 1.
     """
 
     screens: bool = True
@@ -199,10 +199,10 @@ class LowRankModel:
             self._compare_batch(order, weighed, seen, batch.start, windows, finite, self._rounding(seen), fill)
 
     def _visit_labels(self, new: Rows, order: Ranking, question: Question, fill: Callable[[Block], None]) -> None:
-        """Scores for comparisons at one label of each test row."""
+        """Scores for comparisons at one value for each test row."""
         labels = question.labels
         if labels is None:
-            raise ValueError("a question asks for prediction sets, or for comparisons at labels.")
+            raise ValueError("a question asks for prediction sets, or for comparisons at values.")
         weighed = order.weighed(question.weights)
         for batch in slices(len(new.X), BATCH_ROWS):
             seen = self._new(new.take(batch))
@@ -212,7 +212,7 @@ class LowRankModel:
             self._compare_batch(order, weighed, seen, batch.start, [windows], np.zeros(1, dtype=np.int64), off, fill)
 
     def _rounding(self, new: SeenRows) -> Rounding:
-        """How far rounding may put scores off, by the largest prior variance of a row."""
+        """Rounding of scores, by the largest prior variance of a row."""
         alpha, diagonal, _, labels, priors = self._summaries[:5]
         precision = float(diagonal.max(initial=0.0))
         prior = float(priors.max(initial=0.0))
@@ -263,7 +263,7 @@ class LowRankModel:
             yield Group(members, _merged(start[members].min(axis=0), stop[members].max(axis=0)))
 
     def _fitting(self, order: Ranking, start: Indices, stop: Indices) -> int:
-        """How many test rows, from the first on, may share windows that hold all of theirs."""
+        """Number of test rows, from the first on, that may share windows which contain all of theirs."""
         shared = np.maximum.accumulate(stop) - np.minimum.accumulate(start)
         low, high = order.low_leverage.size, order.high_leverage.size
         looked_at = np.minimum(shared.sum(axis=1), low) + high  # windows of many levels overlap

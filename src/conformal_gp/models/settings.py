@@ -1,32 +1,57 @@
-"""The regressors' parameters, checked."""
+"""Parameters and training rows of a regressor, checked, and the tuning method that the number of rows calls for.
+
+============  ======================================================  ==================================
+rows          method                                                  calibration rows
+============  ======================================================  ==================================
+up to 500     "integrated": average over hyperparameters              all
+up to 2000    "holdout" with an exact GP                              those that are not tuning rows
+more          "holdout" with a low-rank GP, if there is enough noise  those that are not tuning rows
+============  ======================================================  ==================================
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import CompoundKernel, Hyperparameter, Kernel
+from sklearn.utils.validation import validate_data
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.gp.covariance import covariance
-from conformal_gp.gp.inputs import Inputs, Scaling
+from conformal_gp.gp.inputs import Inputs, Scaling, label_variance
 from conformal_gp.gp.kernels import KERNEL_NAMES, kernel_from_name
-from conformal_gp.targets.bounds import Bounds
+from conformal_gp.large.rows import ArrayRows, RowSource
+from conformal_gp.targets.target import Bounds, check_within
+from conformal_gp.targets.transformation import BoxCox, Functions, Transformation
+from conformal_gp.validation import (
+    check_inputs,
+    check_known_noise,
+    check_labels,
+    check_squares,
+    check_unmasked,
+    encoded_inputs,
+)
 
-T = TypeVar("T")
 TransformChoice = str | tuple[Callable[[Array], Any], Callable[[Array], Any]] | None
 
 # Rows for each coefficient from which on mean="auto" is linear.
 ROWS_FOR_LINEAR_MEAN = 20
-# Maps of labels that are learnt from rows.
+# Transformations of the target that are learnt from rows, and those of one exponent.
 LEARNT_TRANSFORMS = ("box-cox", "yeo-johnson", "auto")
+EXPONENTS = {"log": 0.0, "sqrt": 0.5}
 # Tuning methods that use a setting which is None where it is not given.
 USED_BY = {"tuning_rows": ("holdout", "fixed")}
-# Maps of labels whose exponent tuning="integrated" averages over.
+# Transformations whose exponent tuning="integrated" averages over.
 AVERAGED_TRANSFORMS = ("auto", "box-cox")
+# Beyond so many rows the low-rank GP takes over from the exact one, whose time grows with their cube. On noisy
+# rows its intervals are as narrow.
+ROWS_FOR_EXACT = 2000
+# Up to so many rows hyperparameters are averaged over; the time of that grows with their cube.
+ROWS_FOR_INTEGRATED = 500
 
 
 @dataclass(frozen=True)
@@ -40,12 +65,16 @@ class Settings:
     scale_inputs: bool
     n_restarts: int
     n_jobs: int | None
+    tuning: str = "auto"
+    """The tuning method, once it is resolved."""
+    n_inputs: int = 0
+    """Number of inputs; categories have one each."""
     tuning_rows: int | Indices | None = None
-    """How many tuning rows, or which."""
+    """Number of tuning rows, or their row numbers."""
     ard: bool = True
     """Whether named kernels have a length scale for each input."""
     target_transform: TransformChoice = None
-    """Monotone transformation of the labels: by name, or a pair of functions."""
+    """Monotone transformation of the targets: by name, or a pair of functions."""
     difficulty: Any = None
     """None, "auto" or a regressor to fit to the size of standardised residuals."""
     bounds: Bounds | None = None
@@ -54,16 +83,13 @@ class Settings:
     """Whether tuning rows suggest bounds of the target."""
     known_noise: bool = False
     """Whether the noise of each row is known."""
+    inducing: int | Array | bool | None = False
+    """Inducing inputs of a low-rank GP, unscaled, or their number; None lets tuning rows choose, False is none."""
 
     @property
     def learns_transform(self) -> bool:
-        """Whether rows have a part in the map of labels."""
+        """Whether the transformation of the target is learnt from rows."""
         return self.target_transform in LEARNT_TRANSFORMS
-
-    @property
-    def has_given_transform(self) -> bool:
-        """Whether the map of labels is given beforehand."""
-        return self.target_transform is not None and not self.learns_transform
 
     @property
     def named(self) -> bool:
@@ -85,7 +111,7 @@ class Settings:
             )
         return self.kernels[0]
 
-    def resolved(self, tuning: str, n_rows: int, n_inputs: int) -> Settings:
+    def resolved(self, tuning: str, n_rows: int) -> Settings:
         """Settings for a tuning method, "auto" as None without tuning rows; a ValueError names what goes unused."""
         for name, methods in USED_BY.items():
             if getattr(self, name) is not None and tuning not in methods:
@@ -110,9 +136,9 @@ class Settings:
             )
         mean = self.mean
         if tuning != "integrated":
-            mean = resolved_mean(mean, n_rows, n_inputs)
+            mean = resolved_mean(mean, n_rows, self.n_inputs)
         difficulty = self.difficulty if tuning == "holdout" else None
-        return replace(self, mean=mean, target_transform=target_transform, difficulty=difficulty)
+        return replace(self, tuning=tuning, mean=mean, target_transform=target_transform, difficulty=difficulty)
 
     @property
     def can_integrate(self) -> bool:
@@ -127,8 +153,7 @@ class Settings:
 
     def _check_integrated(self) -> None:
         """Raise a ValueError that names what tuning="integrated" does not take."""
-        if len(self.kernels) > 1:
-            raise ValueError(f"kernel must be one kernel with tuning='integrated', got {len(self.kernels)}.")
+        self.only_kernel("integrated")
         if self.gamma != 2.0:
             raise ValueError(f"gamma must be 2 with tuning='integrated', got {self.gamma}; use tuning='holdout'.")
         if self.learns_transform and self.target_transform not in AVERAGED_TRANSFORMS:
@@ -186,15 +211,8 @@ def check_transform(target_transform: Any) -> TransformChoice:
     return target_transform[0], target_transform[1]
 
 
-def label_variance(inputs: Inputs, y: Array) -> float:
-    """Mean square of the labels about their mean function; 0 when that is rounding."""
-    residual = y - inputs.H @ (inputs.H.T @ y)  # H has orthonormal columns
-    variance, size = float(np.mean(residual**2)), float(np.mean(y**2))
-    return variance if variance > 1e-26 * size else 0.0
-
-
 def explained(inputs: Inputs, y: Array, mean: str) -> list[str]:
-    """A warning if the mean function reproduces the labels."""
+    """A warning if the mean function reproduces the targets."""
     if label_variance(inputs, y) > 0.0:
         return []
     return [f"y is reproduced exactly by mean={mean!r}: the intervals have no width."]
@@ -219,7 +237,7 @@ def check_kernel(kernel: Kernel, X: Array) -> None:
     try:
         with np.errstate(all="ignore"):
             kernel(X[:1])
-            values = covariance(kernel, X[:3], X[:3])[0]
+            values = kernel(X[:3], X[:3])
     except ArithmeticError:
         values = np.array(np.nan)
     except ValueError as error:
@@ -262,3 +280,121 @@ def check_kernels(kernel: Any) -> list[str | Kernel]:
     if not kernels:
         raise ValueError("kernel must not be an empty list.")
     return kernels
+
+
+def given_transform(settings: Settings, y: Array) -> Transformation | None:
+    """The transformation that is given beforehand; None if there is none, or rows have a part in it."""
+    target_transform = settings.target_transform
+    if target_transform is None or settings.learns_transform:
+        return None
+    if isinstance(target_transform, str):
+        return BoxCox(EXPONENTS[target_transform])
+    return Functions(target_transform, y)
+
+
+def _check_domain(settings: Settings, y: Array) -> None:
+    """Raise a ValueError that names the first target which a transformation does not take, whatever its exponent."""
+    transformation = given_transform(settings, y)
+    if settings.target_transform == "box-cox":
+        transformation = BoxCox(-1.0)
+    if transformation is not None:
+        transformation.forward(y)
+
+
+def automatic(settings: Settings, n_rows: int) -> str:
+    """The tuning method that ``tuning="auto"`` stands for."""
+    if n_rows <= ROWS_FOR_INTEGRATED and settings.can_integrate:
+        return "integrated"
+    return "holdout"
+
+
+def read_settings(model: Any, source: RowSource) -> Settings:
+    """A regressor's parameters as one checked value, with the tuning method for these rows."""
+    settings = _checked(model, source.n_rows)
+    inducing = _inducing(model, source)
+    tuning = model.tuning
+    if tuning == "auto" and inducing is not False:
+        tuning = "holdout"
+    elif tuning == "auto":
+        tuning = automatic(settings, source.n_rows)
+    settings = settings.resolved(tuning, source.n_rows)
+    is_auto = isinstance(model.low_rank, str)
+    if inducing is False and is_auto and tuning == "holdout" and source.n_rows > ROWS_FOR_EXACT:
+        inducing = None
+    if inducing is not False and tuning not in ("holdout", "fixed"):
+        raise ValueError(f"low_rank is for tuning='holdout' or 'fixed', not for tuning={tuning!r}.")
+    if isinstance(source, ArrayRows):
+        _check_domain(settings, source.y)
+    return replace(settings, inducing=inducing)
+
+
+def _checked(model: Any, n_rows: int) -> Settings:
+    """Parameters as one checked value, "auto" among them."""
+    bounds = None
+    if isinstance(model.y_bounds, tuple | list):
+        bounds = Bounds.of(model.y_bounds)
+    noise_variance = None
+    if model.noise_variance is not None:
+        noise_variance = float(model.noise_variance)
+    n_inputs = model.n_features_in_
+    if model._encoding is not None:
+        n_inputs = model._encoding.n_inputs
+    return Settings(
+        check_kernels(model.kernel),
+        model.mean,
+        noise_variance,
+        float(model.gamma),
+        model.scale_inputs,
+        model.n_restarts,
+        model.n_jobs,
+        n_inputs=n_inputs,
+        tuning_rows=check_tuning_rows(model.tuning_rows, n_rows),
+        ard=model.ard,
+        target_transform=check_transform(model.target_transform),
+        difficulty=model.difficulty,
+        bounds=bounds,
+        learns_bounds=model.y_bounds == "auto",
+        known_noise=model._has_y_variance,
+    )
+
+
+def _inducing(model: Any, source: RowSource) -> Any:
+    """Inducing inputs as ``low_rank`` asks for them: False for none, None for a default, a number or inputs."""
+    given = model.low_rank
+    if isinstance(given, str):
+        in_memory = isinstance(source, ArrayRows) and source.in_memory
+        return False if in_memory else None
+    if isinstance(given, bool | np.bool_):
+        if given:
+            raise ValueError("low_rank must be 'auto', False, a number of inducing inputs or these inputs, got True.")
+        return False
+    if isinstance(given, Integral):
+        return int(given)
+    if model._encoding is not None:
+        return encoded_inputs(model, given, reset=False)
+    check_unmasked("low_rank", given)
+    inputs = validate_data(model, given, reset=False, dtype=np.float64)
+    check_squares("low_rank", inputs)
+    return inputs
+
+
+def read_rows(model: Any, X: Any, y: Any, y_variance: Any) -> RowSource:
+    """Checked training rows; arrays are copied, as the caller may change theirs."""
+    model._encoding = None
+    model._frame = None
+    model._has_y_variance = y_variance is not None
+    if hasattr(X, "__dask_graph__"):
+        from conformal_gp.large.dask import dask_rows
+
+        return dask_rows(model, X, y, y_variance, bool(model.verbose))
+    if isinstance(X, np.memmap):  # not read as a whole: only the first rows are checked here
+        check_inputs(model, X[:2], reset=True, y=y)
+        inputs: Any = X
+    else:
+        inputs = encoded_inputs(model, X, reset=True, y=y).copy()
+    targets = check_labels(y, inputs).copy()
+    check_within(model.y_bounds, targets)
+    if y_variance is not None:
+        y_variance = check_known_noise(y_variance, inputs).copy()
+    names = getattr(model, "feature_names_in_", None)
+    return ArrayRows(inputs, targets, y_variance, model.n_jobs, bool(model.verbose), names)

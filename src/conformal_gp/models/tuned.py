@@ -1,4 +1,4 @@
-"""What tuning has decided, as numbers, and the models that are made of them and of training rows."""
+"""Results of tuning, as numbers, and the models that are made of them and of training rows."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ from conformal_gp.large.rows import ArrayRows, MappedRows, RowSource
 from conformal_gp.models.exact import ExactModel
 from conformal_gp.models.integrated import Averaging, IntegratedModel
 from conformal_gp.models.low_rank import LowRankModel
-from conformal_gp.targets.bounds import Bounds
 from conformal_gp.targets.difficulty import Difficulty, Spread
-from conformal_gp.targets.target import Target
+from conformal_gp.targets.target import Bounds, Target
 
 NO_ROWS: Indices = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """What tuning has decided; models of any rows follow from it."""
+    """Results of tuning; models of any rows follow from them."""
 
     guarantee: str
     """A sentence, in which ``{n_calibration}`` stands for the number of calibration rows."""
@@ -40,7 +39,7 @@ class Tuned:
     tuning_rows: Indices = field(default_factory=lambda: NO_ROWS)
     """Rows that are not calibration rows."""
     warnings: list[str] = field(default_factory=list, compare=False)
-    """What to warn of, once, in ``fit``."""
+    """Warnings, given once, in ``fit``."""
     # one set of hyperparameters, in units of the transformed target
     kernel: Kernel | None = None
     noise_variance: float = 0.0
@@ -52,7 +51,7 @@ class Tuned:
     learning: Indices = field(default_factory=lambda: NO_ROWS)
     """Tuning rows that the difficulty was learnt from."""
     inducing: Array | None = None
-    """Scaled inducing inputs of a low-rank process."""
+    """Scaled inducing inputs of a low-rank GP."""
     # or draws of them
     averaging: Averaging | None = None
     seed: int = 0
@@ -78,7 +77,7 @@ class Fitted(NamedTuple):
 def fitted(tuned: Tuned, source: RowSource, n_jobs: int | None, earlier: Model | None = None) -> Fitted:
     """Make the model of training rows; nothing is learnt.
 
-    ``earlier`` is the model of the first of these rows, if there is one: an exact process is extended.
+    ``earlier`` is the model of the first of these rows, if there is one: an exact GP is extended.
     """
     side = None
     if tuned.target.bounds is not None and tuned.target.learnt_bounds:
@@ -86,9 +85,7 @@ def fitted(tuned: Tuned, source: RowSource, n_jobs: int | None, earlier: Model |
     if tuned.inducing is not None:
         made = _low_rank(tuned, source, n_jobs)
     elif not isinstance(source, ArrayRows):
-        raise ValueError(
-            "rows of a Dask collection need a low-rank process: leave low_rank at 'auto' or give a number."
-        )
+        raise ValueError("rows of a Dask collection need a low-rank GP: leave low_rank at 'auto' or give a number.")
     elif tuned.averaging is not None:
         made = _integrated(tuned, tuned.averaging, source, n_jobs)
     else:
@@ -105,7 +102,7 @@ _Made = tuple[Model, Kernel, float, Array, float]
 
 
 def _exact(tuned: Tuned, source: ArrayRows, n_jobs: int | None, earlier: Model | None) -> _Made:
-    """An exact process with one set of hyperparameters."""
+    """An exact GP with one set of hyperparameters."""
     kernel, scaling = _given(tuned)
     rows = source.rows
     y = tuned.target.forward(source.y)
@@ -146,7 +143,7 @@ def _spread_by_exact(difficulty: Difficulty, origin: float, inputs: Inputs, post
 
 
 def _low_rank(tuned: Tuned, source: RowSource, n_jobs: int | None) -> _Made:
-    """A low-rank process of rows that are read in blocks."""
+    """A low-rank GP of rows that are read in blocks."""
     kernel, scaling = _given(tuned)
     rows = MappedRows(source, tuned.target.forward)
     own, y = rows.take(tuned.tuning_rows)
@@ -166,7 +163,7 @@ def _spread_by_low_rank(difficulty: Difficulty, posterior: LowRankPosterior, row
 
 
 def _integrated(tuned: Tuned, plan: Averaging, source: ArrayRows, n_jobs: int | None) -> _Made:
-    """A process averaged over draws; kernel, noise and coefficients are at the posterior mean of the draws."""
+    """A GP averaged over draws; kernel, noise and coefficients are at the posterior mean of the draws."""
     target = tuned.target
     zero = float(target.extended(np.zeros(1))[0])
     model = IntegratedModel(plan, source.rows, target.forward(source.y), zero, n_jobs)

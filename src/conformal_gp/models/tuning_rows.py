@@ -1,17 +1,7 @@
-"""Which tuning method the number of rows calls for, and which rows are tuning rows.
+"""Tuning rows: the training rows from which everything is learnt with "holdout".
 
-*Tuning rows* are the training rows from which everything is learnt; they predict like all others but are not ranked.
-
-=================  =====================================================  =============================================
-rows               method                                                 who is ranked
-=================  =====================================================  =============================================
-up to 500          average over hyperparameters ("integrated")            all rows
-up to 2000         split ("holdout"), exact process                three rows in ten, or all but 1000 if more
-more               split ("holdout"), low-rank process             three rows in ten, or all but 20,000 if more
-=================  =====================================================  =============================================
-
-Up to 10,000 rows the process stays exact where there is so little noise that it knows more than the low-rank one, by
-what tuning rows say of each other.
+They predict like all others but are not calibration rows: these are three rows in ten, or all but 1000 (20,000 with a
+low-rank GP) if that is more.
 """
 
 from __future__ import annotations
@@ -22,25 +12,15 @@ from numpy.typing import NDArray
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.models.settings import Settings
 
-# Beyond so many rows the low-rank process takes over from the exact one, whose time grows with their cube. On noisy
-# rows its intervals are as narrow.
-ROWS_FOR_EXACT = 2000
-# Up to so many rows hyperparameters are averaged over; the time of that grows with their cube.
-ROWS_FOR_INTEGRATED = 500
-# Share of the rows that are ranked: more are known better at the price of what is learnt. And most tuning rows, whose
+# Share of the calibration rows: more are known better at the price of what is learnt. And most tuning rows, whose
 # likelihood costs their number cubed.
 CALIBRATION_SHARE = 0.3
 MOST_TUNING_ROWS = 1000
 # Values of rows are the same up to rounding if they agree to so many decimals, in units of their standard deviation.
 KEY_DECIMALS = 8
-# One less than a multiple of this are ranked, so that levels like 80, 90 and 95% are met exactly: ranks are whole
-# numbers, and rounding them makes intervals wider. The least of them supports a level of 95%.
+# The number of calibration rows is one less than a multiple of this, so that levels like 80, 90 and 95% are met
+# exactly: ranks are whole numbers, and rounding them makes intervals wider. The least of them supports 95%.
 STEP = 20
-
-
-def automatic(settings: Settings, n_rows: int) -> str:
-    """The tuning method that ``tuning="auto"`` stands for."""
-    return "integrated" if n_rows <= ROWS_FOR_INTEGRATED and settings.can_integrate else "holdout"
 
 
 def draw_tuning_rows(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Indices:
@@ -89,15 +69,6 @@ def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
-
-
-def content_order(X: Array, y: Array) -> Indices:
-    """Rows in an order that their values determine.
-
-    >>> content_order(np.array([[2.0], [1.0], [1.0]]), np.array([0.0, 5.0, 4.0]))
-    array([2, 1, 0])
-    """
-    return np.lexsort((y, *X.T[::-1]))
 
 
 def calibration_size(n_rows: int, most_tuning_rows: int = MOST_TUNING_ROWS) -> int:

@@ -19,8 +19,8 @@ from conformal_gp.evaluation import (
 )
 from conformal_gp.evaluation.kernel_words import TUNING, kernel_in_words
 from conformal_gp.formatting import percent
-from conformal_gp.frames import input_names
 from conformal_gp.report.chart import CONFORMAL, PERCENTS, STANDARD, decimals, text
+from conformal_gp.validation import input_names
 
 LEVELS = tuple(Fraction(percents, 100) for percents in (50, 80, 90, 95, 99))
 PART_LEVEL = Fraction(9, 10)

@@ -1,8 +1,8 @@
-r"""Difficulty: where, and how widely, labels lie about what the process predicts, learnt from tuning rows.
+r"""Difficulty: location and scale of the residuals of the GP, learnt from tuning rows.
 
-With hyperparameters learnt from n tuning rows, row i's transformed label has leave-one-out mean
+With hyperparameters learnt from n tuning rows, row i's transformed target has leave-one-out mean
 :math:`\mu_i = z_i - \alpha_i / P_{ii}` and standard deviation :math:`\sigma_i = P_{ii}^{-1/2}`. Its standardised
-residual :math:`e_i = \alpha_i \sigma_i` would be standard normal if the process were right. The *difficulty* is a
+residual :math:`e_i = \alpha_i \sigma_i` would be standard normal if the GP were right. The *difficulty* is a
 regression of the :math:`e_i` on inputs and prediction: quantile regressions at 5% and 95% give a location c(x), halfway
 between them, and a scale g(x), half their distance; a regression of :math:`|e_i|` gives a scale only. Scores are then
 :math:`|e - c(x)| / g(x)`. Any functions that come from tuning rows alone may stand there: calibration rows and test row
@@ -27,7 +27,7 @@ MOST_DIFFICULT = 10.0
 
 
 class Spread(NamedTuple):
-    """Where standardised residuals of n rows are expected, and how widely: scores are measured from and by these."""
+    """Location and scale of the standardised residuals of n rows: scores are measured from and by these."""
 
     location: Array
     """(n,): c."""
@@ -36,7 +36,7 @@ class Spread(NamedTuple):
 
     @classmethod
     def usual(cls, n_rows: int) -> Spread:
-        """About 0, and as widely as the process expects."""
+        """Location 0 and scale 1, as the GP expects."""
         return cls(np.zeros(n_rows), np.ones(n_rows))
 
     def take(self, rows: Indices) -> Spread:
@@ -45,7 +45,7 @@ class Spread(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """Leave-one-out predictions of n tuning rows, in units of the transformed labels."""
+    """Leave-one-out predictions of n tuning rows, in units of the transformed targets."""
 
     mean: Array
     deviation: Array

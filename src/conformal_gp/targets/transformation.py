@@ -1,9 +1,12 @@
-r"""Increasing maps of labels: a process of mapped labels, whose answers are mapped back.
+r"""Monotone transformations of the target: the model is fitted to transformed targets, answers are transformed back.
 
-A map that is fixed beforehand, or learnt from rows that are not ranked, keeps every ranking of labels, and so the
-guarantee: the region of the mapped label, mapped back, holds the label whenever it holds the mapped one.
+A transformation that is fixed beforehand, or learnt from tuning rows, keeps the order of values, and so the guarantee:
+the prediction set of the transformed target, transformed back, covers the target whenever it covers the transformed
+one. An end beyond the range of a transformation is set to the end of its domain.
 
-Ends that lie beyond the range of a map become the end of its domain: no label is there.
+The *power functions* at the end serve a model that averages over exponents of Box and Cox's transformation
+:math:`T_\lambda(y) = (y^\lambda - 1) / \lambda`, :math:`\log y` at :math:`\lambda = 0`: for many exponents, which are
+at least 0, at once, and for targets given by their logarithms.
 """
 
 from __future__ import annotations
@@ -18,48 +21,48 @@ import numpy as np
 from conformal_gp.arrays import Array, Mask
 from conformal_gp.validation import check_squares
 
-# How far a label may be from itself, mapped and mapped back, relative to the largest label.
+# Largest error of a target that is transformed and transformed back, relative to the largest target.
 ROUND_TRIP = 1e-6
 
 
 class Transformation(ABC):
-    """An increasing map of labels."""
+    """An increasing transformation of the target."""
 
     name: str
-    """What the map is called in messages."""
+    """Name in messages."""
     accepts: str
-    """Which labels it takes."""
+    """Its domain, in words."""
     _label: float = 1.0
-    """A label that it takes."""
+    """A target in its domain."""
 
     @abstractmethod
     def _inside(self, y: Array) -> Mask:
-        """Which labels the map takes."""
+        """True for targets in its domain."""
 
     @abstractmethod
     def _forward(self, y: Array) -> Array:
-        """Labels that it takes, mapped."""
+        """Targets in its domain, transformed."""
 
     @abstractmethod
     def backward(self, z: Array) -> Array:
-        """Any mapped values, infinite ones among them, as labels."""
+        """Targets from any transformed values, infinite ones among them."""
 
     def forward(self, y: Array) -> Array:
-        """Labels, mapped; a ValueError names the first that the map does not take."""
+        """Targets, transformed; a ValueError names the first outside the domain."""
         inside = self._inside(y)
         if not inside.all():
             row = int(np.argmin(inside))
             raise ValueError(
                 f"y has {y[row]:g} in row {row}, and target_transform={self.name} takes {self.accepts}; add a "
                 "constant to all "
-                "labels, leave such rows out, or give target_transform='yeo-johnson', which takes any label."
+                "targets, leave such rows out, or give target_transform='yeo-johnson', which takes any target."
             )
         z = self._forward(y)
         check_squares(f"y after target_transform={self.name}", z)
         return z
 
     def extended(self, y: Array) -> Array:
-        """Any labels, mapped: those beyond the domain to infinity, on their side."""
+        """Any targets, transformed: those beyond the domain to infinity, on their side."""
         inside = self._inside(y)
         return np.where(inside, self._forward(np.where(inside, y, self._label)), np.copysign(np.inf, y - self._label))
 
@@ -68,8 +71,7 @@ class Transformation(ABC):
 class BoxCox(Transformation):
     r"""Box and Cox's powers, :math:`(y^\lambda - 1) / \lambda`, and the logarithm at :math:`\lambda = 0`.
 
-    Below ``cut``, if that is positive, the map goes on along its tangent: it then takes any label. This serves where no
-    one has said that labels are positive.
+    Below ``cut``, if that is positive, it is continued linearly, along its tangent: it then takes any target.
 
     Examples
     --------
@@ -90,7 +92,7 @@ class BoxCox(Transformation):
     @property
     def accepts(self) -> str:  # type: ignore[override]
         """See Transformation."""
-        return "labels of at least 0" if self.exponent == 0.5 else "labels above 0"
+        return "targets of at least 0" if self.exponent == 0.5 else "targets above 0"
 
     def _inside(self, y: Array) -> Mask:
         if self.cut > 0.0:
@@ -138,7 +140,7 @@ class Logarithms(Transformation):
 
     origin: float
     name = "'box-cox'"
-    accepts = "labels above 0"
+    accepts = "targets above 0"
 
     def _inside(self, y: Array) -> Mask:
         return y > 0.0
@@ -155,7 +157,7 @@ class Logarithms(Transformation):
 
 @dataclass(frozen=True)
 class YeoJohnson(Transformation):
-    r"""Yeo and Johnson's powers of labels in some unit, exponents from 0 to 2: they take any label.
+    r"""Yeo and Johnson's powers of targets in some unit, exponents from 0 to 2: they take any target.
 
     With :math:`x = y / \text{unit}` it is :math:`((1 + x)^\lambda - 1) / \lambda` for :math:`x \ge 0` and
     :math:`-((1 - x)^{2 - \lambda} - 1) / (2 - \lambda)` below, each a logarithm where its exponent is 0.
@@ -169,7 +171,7 @@ class YeoJohnson(Transformation):
     exponent: float
     unit: float = 1.0
     name = "'yeo-johnson'"
-    accepts = "any label"
+    accepts = "any target"
 
     def _inside(self, y: Array) -> Mask:
         return np.ones(y.shape, dtype=bool)
@@ -206,9 +208,9 @@ class Functions(Transformation):
     Parameters
     ----------
     functions : tuple of two callables
-        From arrays of labels to arrays of the same shape, and back. Both must be increasing, or both decreasing.
+        From arrays of targets to arrays of the same shape, and back. Both must be increasing, or both decreasing.
     y : ndarray of shape (n,)
-        Some labels, on which they are checked.
+        Some targets, on which they are checked.
 
     Examples
     --------
@@ -218,7 +220,7 @@ class Functions(Transformation):
     """
 
     name = "(forward, backward)"
-    accepts = "labels that forward maps to numbers"
+    accepts = "targets that forward maps to numbers"
 
     def __init__(self, functions: tuple[Callable[[Array], Any], Callable[[Array], Any]], y: Array):
         self._functions = functions
@@ -231,7 +233,7 @@ class Functions(Transformation):
         self._label, self._mapped = float(ordered[z.size // 2]), float(z[z.size // 2])
         if (np.diff(z) < 0.0).any():
             raise ValueError(
-                "target_transform must be a pair of monotone functions; forward rises and falls on these labels."
+                "target_transform must be a pair of monotone functions; forward rises and falls on these targets."
             )
         off = np.abs(self._back(z) - ordered)
         if not (off <= ROUND_TRIP * np.abs(ordered).max()).all():
@@ -261,3 +263,46 @@ class Functions(Transformation):
             inverse = (again == z) | (np.abs(again - z) <= ROUND_TRIP * (1.0 + np.abs(z)))
             same_side = np.where(z < self._mapped, y <= self._label, y >= self._label)
         return np.where(inverse & same_side, y, np.where(z < self._mapped, -np.inf, np.inf))
+
+
+def transformed(transformation: Transformation | None, y: Array) -> Array:
+    """Targets under a transformation; None is the identity."""
+    if transformation is None:
+        return y
+    return transformation.forward(y)
+
+
+# Exponents below this are 0: the next term of the series is below rounding.
+LEAST_EXPONENT = 1e-9
+
+
+def power(logarithm: Array, exponent: Array | float) -> Array:
+    """T of targets.
+
+    >>> power(np.log([1.0, 4.0]), 0.5), power(np.array([2.0]), 0.0)
+    (array([0., 2.]), array([2.]))
+    """
+    safe = np.maximum(exponent, LEAST_EXPONENT)
+    with np.errstate(over="ignore"):
+        return np.expm1(safe * logarithm) / safe
+
+
+def power_slope(logarithm: Array, exponent: Array | float) -> Array:
+    r"""Derivative of T in the exponent: :math:`(y^\lambda (\lambda \log y - 1) + 1) / \lambda^2`."""
+    x = np.maximum(exponent, LEAST_EXPONENT) * logarithm
+    small = np.abs(x) < 1e-4
+    safe = np.where(small, 1.0, x)
+    # (e^x (x - 1) + 1) / x^2, by its series near 0
+    factor = np.where(small, 0.5 + x / 3.0, (np.expm1(safe) * (safe - 1.0) + safe) / safe**2)
+    return factor * logarithm**2
+
+
+def inverse_power(z: Array, exponent: Array | float) -> Array:
+    """Logarithms of targets from T; minus infinity below its range.
+
+    >>> inverse_power(np.array([2.0, -2.0]), 0.5).round(3)
+    array([1.386,  -inf])
+    """
+    safe = np.maximum(exponent, LEAST_EXPONENT)
+    with np.errstate(divide="ignore"):
+        return np.log1p(np.maximum(safe * z, -1.0)) / safe
