@@ -7,7 +7,6 @@ soon as it is done, so an interrupted run resumes. No constant of the package wa
 from __future__ import annotations
 
 import os
-import time
 import warnings
 from collections import defaultdict
 from itertools import product
@@ -109,7 +108,6 @@ def one_task(name: str, n_rows: int, noise: float, seed: int, method: str) -> di
     """Error, coverage and interval scores of one method on one draw."""
     X, y = draw(name, n_rows, noise, seed)
     X_new, y_new = draw(name, N_TEST, noise, seed + 10**6)
-    start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if method in OURS:
@@ -117,11 +115,9 @@ def one_task(name: str, n_rows: int, noise: float, seed: int, method: str) -> di
         else:
             prediction, deviation = {"kriging": kriging, "smt": smt, "gpytorch": gpytorch}[method](X, y, X_new)
             ends = gaussian_intervals(prediction, deviation, LEVELS)
-    seconds = time.perf_counter() - start
     labels = y_new[:, None]
     return {
         "key": [name, n_rows, noise, seed, method],
-        "seconds": seconds,
         "rmse": float(np.sqrt(np.mean((prediction - y_new) ** 2))),
         "covered": ((ends[:, 0] <= labels) & (labels <= ends[:, 1])).mean(axis=0).tolist(),
         "score": np.atleast_1d(interval_score(y_new, ends, LEVELS)).tolist(),
@@ -149,7 +145,7 @@ def rows_of(cells: Cells) -> list[dict]:
             row[f"coverage {level:.0%}"] = float(np.mean([task["covered"][i] for task in tasks]))
         row["default's score over it"] = ratio(cells, n_rows, noise, method, "score")
         row["default's RMSE over it"] = ratio(cells, n_rows, noise, method, "rmse")
-        found.append(row | {"seconds": float(np.mean([task["seconds"] for task in tasks]))})
+        found.append(row)
     return found
 
 
@@ -157,11 +153,11 @@ def write(cells: Cells, out: Path) -> None:
     """Table and page."""
     rows = rows_of(cells)
     common.write_csv(out / "simulators.csv", rows)
-    heads = [*("rows", "noise", "method", "coverage 90%", "95%"), *("score ratio", "RMSE ratio", "seconds")]
+    heads = ["rows", "noise", "method", "coverage 90%", "95%", "score ratio", "RMSE ratio"]
     table = [
         [row["rows"], f"{row['noise']:g}", row["method"]]
         + [f"{row[f'coverage {level:.0%}']:.1%}" for level in LEVELS]
-        + [f"{row[k]:.2f}" for k in ("default's score over it", "default's RMSE over it", "seconds")]
+        + [f"{row[k]:.2f}" for k in ("default's score over it", "default's RMSE over it")]
         for row in rows
     ]
     draws = min(row["draws"] for row in rows) // len(FUNCTIONS)
