@@ -54,3 +54,11 @@ def test_widths_are_the_same(name):
         found = intervals(name, **options)
         np.testing.assert_allclose(np.diff(found)[:, 0], width, rtol=1e-6, err_msg=change)
         assert (np.abs(found - expected).max(axis=1) <= 1e-6 * width).all(), change
+
+
+def test_extreme_targets_are_saved():
+    from conformal_gp.saving import dumps, loads
+
+    X = np.random.default_rng(0).uniform(size=(60, 2))
+    model = ConformalGPRegressor(tuning="holdout", n_restarts=0, random_state=0).fit(X, 1e-170 * X[:, 0])
+    np.testing.assert_array_equal(loads(dumps(model)).predict(X), model.predict(X))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
@@ -15,12 +16,21 @@ from conformal_gp.answers import Answers, TestRows
 from conformal_gp.arrays import Array
 from conformal_gp.calibration import Groups, GroupsLike, PartedRows, RatioLike, compared
 from conformal_gp.conformal.levels import read_levels
+from conformal_gp.design import Grid, columns_of_inputs
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.large.rows import ArrayRows, RowSource
 from conformal_gp.models.tuned import Tuned, fitted
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.unbounded import warn_where_infinite, warn_where_unsupported
-from conformal_gp.validation import Encoding, check_known_noise, check_labels, encoded_inputs, input_box, warn_beyond
+from conformal_gp.validation import (
+    Encoding,
+    ExtrapolationWarning,
+    check_known_noise,
+    check_labels,
+    encoded_inputs,
+    input_box,
+    warn_beyond,
+)
 
 
 class Predictions:
@@ -38,6 +48,7 @@ class Predictions:
     _frame: str | None = None
     _has_y_variance: bool = False
     _input_box: Array | None = None
+    _grid: Grid | None = None
     n_jobs: int | None
 
     def predict(
@@ -335,7 +346,25 @@ class Predictions:
         """Test rows for a method that a user called; warns of those outside the training range."""
         rows = self._checked_rows(X, y_variance, needs_variance)
         warn_beyond(rows.X, self._box(), self._input_names(), stacklevel=stacklevel)
+        if self._grid is not None:
+            n_between = int(self._grid.between(self._design_columns(rows.X)).sum())
+            if n_between:
+                message = f"{n_between} of {len(rows.X)} rows lie between the levels. {self._grid.condition} "
+                warnings.warn(message + self._grid.remedy, ExtrapolationWarning, stacklevel=stacklevel)
         return rows
+
+    def _design_columns(self, X: Array) -> dict[str, NDArray[Any]]:
+        """Split inputs into the columns that they come from."""
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return columns_of_inputs(X, names, self._encoding)
+
+    def _found_grid(self) -> Grid | None:
+        """Return the designed grid that the training rows are, unless runs are repeated or not in memory."""
+        if not isinstance(self._source, ArrayRows) or not self._source.in_memory:
+            return None
+        X = self._source.rows.X
+        grid = Grid.find(self._design_columns(X))
+        return grid if grid is not None and grid.n_runs == len(X) else None
 
     def _checked_rows(self, X: Any, y_variance: Any, needs_variance: bool = True) -> Rows:
         """Rows like the training rows."""

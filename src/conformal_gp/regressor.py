@@ -136,7 +136,8 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
     noise_variance_ : float
         Noise variance in use; of a transformed target, like the kernel, in its units.
     guarantee_ : str
-        Whether coverage is valid, valid up to Monte Carlo error or not valid in general, and on what condition.
+        Whether coverage is valid, valid up to Monte Carlo error or not valid in general, and on what condition; for
+        training rows that are a grid of levels, that it is not for rows between the levels.
     n_calibration_ : int
         Number of calibration rows.
     tuning_ : str
@@ -297,6 +298,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         self._tuned = tuned
         self._source = source
         self._input_box = None
+        self._grid = self._found_grid()
         self._set_answers(made.answers)
         self.kernel_ = clone(made.kernel)
         self.noise_variance_ = made.noise_variance
@@ -316,6 +318,8 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         self.guarantee_ = tuned.guarantee.format(n_calibration=self.n_calibration_)
         if self._groups is not None and self.guarantee_.startswith("Valid"):
             self.guarantee_ += f" That holds in each of {len(self._groups.labels)} groups separately."
+        if self._grid is not None:
+            self.guarantee_ += f" {self._grid.condition}"
 
     def partial_fit(self, X: Any, y: Any, y_variance: ArrayLike | None = None, *, groups: GroupsLike = None) -> Self:
         """Add calibration rows that come later; nothing is tuned again.

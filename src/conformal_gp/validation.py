@@ -340,6 +340,11 @@ class Encoding:
             for value in ([None] if categories is None else _with_input(categories))
         ]
 
+    def blocks(self, X: Array) -> list[Array]:
+        """Split inputs into those of each column."""
+        widths = [1 if categories is None else len(_with_input(categories)) for categories in self.categories]
+        return np.split(X, np.cumsum(widths)[:-1], axis=1)
+
     def encode(self, X: Any) -> Array:
         """Inputs of a frame's rows.
 
