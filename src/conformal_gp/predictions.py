@@ -49,6 +49,7 @@ class Predictions:
     _has_y_variance: bool = False
     _input_box: Array | None = None
     _grid: Grid | None = None
+    _arrivals: Any = None
     n_jobs: int | None
 
     def predict(
