@@ -39,7 +39,7 @@ MODELS: dict[str, tuple[int, int, dict[str, Any]]] = {
     "fixed, likelihood ratio": (60, 600, FIXED),
     "fixed, known noise": (60, 600, FIXED),
     "fixed, linear mean": (60, 600, {**FIXED, "mean": "linear"}),
-    "fixed, bounds": (60, 600, {**FIXED, "y_bounds": (-100.0, 100.0)}),
+    "fixed, bounds": (60, 600, {**FIXED, "y_bounds": (-1e6, 1e6)}),
     "fixed, gamma 1": (60, 400, {**FIXED, "gamma": 1.0}),
     "fixed, gamma 3": (60, 400, {**FIXED, "gamma": 3.0}),
     "fixed, gamma inf": (60, 400, {**FIXED, "gamma": np.inf}),
