@@ -232,10 +232,10 @@ def training_ratios(model: Any, ratio: Any) -> Array:
     """Likelihood ratios of all training rows, from a function of X or as they are given."""
     if not callable(ratio):
         ratios = check_ratios(ratio, model._source.n_rows, "training")
-    elif model._encoding is not None or (model._groups is not None and model._groups.left_out is not None):
+    elif model._encoding is not None or model._gaps.size or (model._groups is not None and model._groups.left_out is not None):
         raise ValueError(
             "likelihood_ratio must be a pair of arrays, for the training rows and for the test rows, as fit was "
-            "given a frame with columns that are not numbers, which the model does not keep."
+            "given missing values, or a frame with columns that are not numbers, which the model does not keep."
         )
     else:
         names = getattr(model, "feature_names_in_", None)

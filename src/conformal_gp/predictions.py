@@ -14,14 +14,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.answers import Answers, TestRows
-from conformal_gp.arrays import Array
+from conformal_gp.arrays import Array, Indices
 from conformal_gp.calibration import Groups, GroupsLike, PartedRows, RatioLike, compared
 from conformal_gp.conformal.levels import read_levels, rows_needed
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.large.rows import ArrayRows, RowSource
+from conformal_gp.missing import NO_GAPS
 from conformal_gp.models.tuned import Tuned, fitted
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.validation import Encoding, check_known_noise, check_labels, encoded_inputs, warn_beyond
+from conformal_gp.validation import (
+    Encoding,
+    check_known_noise,
+    check_labels,
+    encoded_inputs,
+    input_names,
+    warn_beyond,
+)
 
 
 class Predictions:
@@ -36,6 +44,8 @@ class Predictions:
     _source: RowSource
     _groups: Groups | None = None
     _encoding: Encoding | None = None
+    _gaps: Indices = NO_GAPS
+    missing: str = "error"
     _frame: str | None = None
     _has_y_variance: bool = False
     n_jobs: int | None
@@ -301,10 +311,9 @@ class Predictions:
 
     def _input_names(self) -> NDArray[Any] | None:
         """Names of the inputs, where columns had names."""
-        names = getattr(self, "feature_names_in_", None)
-        if names is None or self._encoding is None:
-            return names
-        return np.array(self._encoding.names(names), dtype=object)
+        if not hasattr(self, "feature_names_in_"):
+            return None
+        return input_names(self)
 
     def _checked_inputs(self, X: Any) -> Array:
         check_is_fitted(self)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context, clone
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from conformal_gp.answers import Model
@@ -119,6 +119,12 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         guarantee. With "integrated", "auto" is 0 as long as at most one row of the augmented set is below it. With
         "holdout" it takes bounds that tuning rows suggest: 0 if no target is negative, or the least or greatest value
         if one in a hundred is equal to it; they are ignored if more than one calibration target violates them.
+    missing : {"auto", "error"}, default="auto"
+        Missing inputs (NaN, None, ``pandas.NA``). "auto" gives each input that some training rows lack an indicator as
+        a further input, and fills it by the median of tuning rows, or with "integrated" by a rounded median of the
+        augmented set, and with "fixed" and ``scale_inputs=False`` by 0: no row is treated differently. Missing
+        categories are a category. A value that is missing in a test row, but in no training row, is an error. Memory
+        maps and Dask collections may lack none.
     random_state : int, RandomState instance or None, default=None
         *Computation.* Seed of the random starts, of the choice of tuning rows and of the Markov chain, which with None
         always is the same. The order of rows in memory does not matter.
@@ -198,6 +204,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         "target_transform": [StrOptions({"log", "sqrt", *LEARNT_TRANSFORMS}), tuple, list, None],
         "difficulty": [StrOptions({"auto"}), HasMethods(["fit", "predict"]), None],
         "y_bounds": [StrOptions({"auto"}), tuple, list, None],
+        "missing": [StrOptions({"auto", "error"})],
         "random_state": ["random_state"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
         "verbose": ["verbose"],
@@ -219,6 +226,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         target_transform: TransformChoice = "auto",
         difficulty: Any = "auto",
         y_bounds: str | tuple[float | None, float | None] | None = "auto",
+        missing: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -236,9 +244,15 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         self.target_transform = target_transform
         self.difficulty = difficulty
         self.y_bounds = y_bounds
+        self.missing = missing
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "auto"
+        return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, y_variance: ArrayLike | None = None, *, groups: GroupsLike = None) -> Self:
@@ -286,7 +300,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
                 self.tuning_ = settings.tuning
                 tuned = _tuned(settings, source, self.random_state)
                 low, high = source.each(extremes, "ranges of inputs")
-                self.input_range_ = np.stack([low.min(axis=1), high.max(axis=1)])
+                self.input_range_ = np.stack([np.fmin.reduce(low, axis=1), np.fmax.reduce(high, axis=1)])
                 self._keep(tuned, source, fitted(tuned, source, self.n_jobs))
             for message in tuned.warnings:
                 warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
@@ -375,7 +389,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         model = object.__new__(type(self))
         model.__dict__.update(vars(self), _groups=groups)
         ends = np.vstack([self.input_range_, rows.X])
-        model.input_range_ = np.stack([ends.min(axis=0), ends.max(axis=0)])
+        model.input_range_ = np.stack([np.fmin.reduce(ends), np.fmax.reduce(ends)])
         source = self._source.extended(rows, y)
         tuned = self._tuned
         with one_blas_thread(rows=source.n_rows):

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from conformal_gp.arrays import Array, Indices, Mask
+from conformal_gp.missing import filled
 
 OrderStatistic = Callable[[int], Array]
 
@@ -30,10 +31,12 @@ MEAN_NAMES = ("zero", "constant", "linear")
 
 @dataclass(frozen=True)
 class Scaling:
-    """Inputs x become (x - location) / scale."""
+    """Inputs x become (x - location) / scale, missing ones after they are filled."""
 
     location: Array
     scale: Array
+    fill: Array | None = None
+    """(d,): what stands in place of missing values; None if there are none."""
 
     @classmethod
     def none(cls, X: Array) -> Scaling:
@@ -46,9 +49,15 @@ class Scaling:
         scaler = StandardScaler().fit(X)
         return cls(scaler.mean_, scaler.scale_)
 
+    def filled(self, X: Array) -> Array:
+        """Unscaled inputs without missing values."""
+        if self.fill is None:
+            return X
+        return filled(X, self.fill)
+
     def transform(self, X: Array) -> Array:
         """Scaled inputs."""
-        return (X - self.location) / self.scale
+        return (self.filled(X) - self.location) / self.scale
 
 
 class SymmetricScaling:
@@ -180,7 +189,7 @@ class Rows(NamedTuple):
     """Inputs of n rows as they were given, and the known variances of their targets' noise."""
 
     X: Array
-    """(n, d): inputs, unscaled."""
+    """(n, d): inputs, unscaled, NaN where a value is missing."""
     y_variance: Array | None = None
     """(n,): known noise variances; None where they were not given."""
 
@@ -238,6 +247,8 @@ class Inputs:
 
     Attributes
     ----------
+    scaling : Scaling
+        The scaling.
     X : ndarray of shape (l, d)
         Scaled training inputs.
     H : ndarray of shape (l, p)
@@ -247,7 +258,7 @@ class Inputs:
     """
 
     def __init__(self, rows: Rows, scaling: Scaling, mean: str):
-        self._scaling = scaling
+        self.scaling = scaling
         self.mean = mean
         self.X = _scaled(scaling, rows.X)
         self.y_variance = rows.y_variance
@@ -266,7 +277,7 @@ class Inputs:
 
     def new(self, rows: Rows) -> NewInputs:
         """New inputs as the model sees them."""
-        scaled = _scaled(self._scaling, rows.X)
+        scaled = _scaled(self.scaling, rows.X)
         H = basis(self.mean, scaled)
         return NewInputs(scaled, self._columns.reduce(H), self._columns.leaves(H), rows.y_variance)
 

@@ -83,7 +83,8 @@ class ArrayRows:
 
     def _taken(self, rows: slice | Indices, first_row: int = 0) -> Rows:
         X = np.asarray(self._X[rows], dtype=np.float64)
-        check_finite("X", X, self._names, first_row=first_row)
+        if not self.in_memory:
+            check_finite("X", X, self._names, first_row=first_row)
         return Rows(X, None if self._y_variance is None else self._y_variance[rows])
 
     def total(self, function: BlockFunction[Any], label: str) -> Any:
@@ -122,8 +123,8 @@ class ArrayRows:
 
 
 def extremes(rows: Rows, y: Array) -> Array:
-    """Least and greatest value of each input, (2, d, 1)."""
-    return np.stack([rows.X.min(axis=0), rows.X.max(axis=0)])[:, :, None]
+    """Least and greatest value of each input that is not missing, (2, d, 1)."""
+    return np.stack([np.fmin.reduce(rows.X), np.fmax.reduce(rows.X)])[:, :, None]
 
 
 class MappedRows:

@@ -13,6 +13,7 @@ from conformal_gp.gp.kernels import is_stationary_name
 from conformal_gp.gp.maximum_likelihood import variables
 from conformal_gp.gp.mixture import Mixture
 from conformal_gp.gp.sampling import LogPosterior, sample_posterior
+from conformal_gp.missing import SymmetricFill, filled
 from conformal_gp.models.integrated import Averaging, IntegratedModel
 from conformal_gp.models.settings import Settings, check_kernel, explained, given_transform
 from conformal_gp.models.tuned import Tuned
@@ -59,6 +60,7 @@ def integrated(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomSt
     transformation = given_transform(settings, y)
     averages_powers = settings.target_transform in ("auto", "box-cox")
     mean = "constant" if settings.mean == "auto" else settings.mean
+    rows = _filled(rows)
     kernel, groups = _kernel(settings, rows.X)
     inputs = Inputs(rows, settings.scaling(rows.X), mean)
     check_kernel(kernel, inputs.X)
@@ -167,6 +169,7 @@ def _kernel(settings: Settings, X: Array) -> tuple[Kernel, Indices | None]:
 
 def _drawn(plan: Averaging, rows: Rows, y: Array, seed: int, n_jobs: int | None) -> Averaging:
     """Draws for training rows: from the prior where they are few, else from the posterior."""
+    rows = _filled(rows)
     if y.size <= ROWS_FOR_PRIOR and plan.noise_unit is None:
         prior = plan.prior(plan.family(rows.X))
         theta = prior.sample(PRIOR_DRAWS, np.random.RandomState(PRIOR_SEED))
@@ -193,3 +196,8 @@ def _drawn(plan: Averaging, rows: Rows, y: Array, seed: int, n_jobs: int | None)
             "definite at any hyperparameters that were tried."
         )
     return replace(plan, theta=theta[usable], log_ratio=-likelihood[usable])
+
+
+def _filled(rows: Rows) -> Rows:
+    """Training rows without missing values; draws may depend on them alone."""
+    return rows._replace(X=filled(rows.X, SymmetricFill(rows.X).training()))

@@ -269,7 +269,8 @@ def learn_with_transform(
         left_out = _left_out(found[-1], seen, z)
         own = [_scores(left_out, target_transform, None, few_y, bounds)]
         if settings.difficulty == "auto" and some.size >= ROWS_FOR_BOTH:
-            own.append(_scores(left_out, target_transform, _from_other_folds(few.X, left_out), few_y, bounds))
+            spread = _from_other_folds(scaling.filled(few.X), left_out)
+            own.append(_scores(left_out, target_transform, spread, few_y, bounds))
         scores.append(min(own, key=lambda each: each.mean()))
     if settings.target_transform == "auto":
         chosen = int(np.argmax([_gain(own, scores[0]) for own in scores]))

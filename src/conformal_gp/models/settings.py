@@ -25,6 +25,7 @@ from conformal_gp.arrays import Array, Indices
 from conformal_gp.gp.inputs import Inputs, Scaling, label_variance
 from conformal_gp.gp.kernels import KERNEL_NAMES, kernel_from_name
 from conformal_gp.large.rows import ArrayRows, RowSource
+from conformal_gp.missing import NO_GAPS, filled, medians
 from conformal_gp.targets.target import Bounds, check_within
 from conformal_gp.targets.transformation import BoxCox, Functions, Transformation
 from conformal_gp.validation import (
@@ -162,8 +163,12 @@ class Settings:
             )
 
     def scaling(self, X: Array) -> Scaling:
-        """Scaling by some rows, if inputs are to be scaled."""
-        return Scaling.standard(X) if self.scale_inputs else Scaling.none(X)
+        """Scaling by some rows, if inputs are to be scaled; missing values are filled by their medians."""
+        fill = medians(X)
+        scaling = Scaling.none(X)
+        if self.scale_inputs:
+            scaling = Scaling.standard(filled(X, fill))
+        return replace(scaling, fill=fill)
 
 
 def resolved_mean(mean: str, n_rows: int, n_inputs: int) -> str:
@@ -339,6 +344,7 @@ def _checked(model: Any, n_rows: int) -> Settings:
     n_inputs = model.n_features_in_
     if model._encoding is not None:
         n_inputs = model._encoding.n_inputs
+    n_inputs += len(model._gaps)
     return Settings(
         check_kernels(model.kernel),
         model.mean,
@@ -370,7 +376,7 @@ def _inducing(model: Any, source: RowSource) -> Any:
         return False
     if isinstance(given, Integral):
         return int(given)
-    if model._encoding is not None:
+    if model._encoding is not None or model._gaps.size:
         return encoded_inputs(model, given, reset=False)
     check_unmasked("low_rank", given)
     inputs = validate_data(model, given, reset=False, dtype=np.float64)
@@ -381,6 +387,7 @@ def _inducing(model: Any, source: RowSource) -> Any:
 def read_rows(model: Any, X: Any, y: Any, y_variance: Any) -> RowSource:
     """Checked training rows; arrays are copied, as the caller may change theirs."""
     model._encoding = None
+    model._gaps = NO_GAPS
     model._frame = None
     model._has_y_variance = y_variance is not None
     if hasattr(X, "__dask_graph__"):
