@@ -4,13 +4,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from bags import MODELS, check_misses, in_turn, is_permutation, n_tuning
 from cases import fixed_model, make_data
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.missing import SymmetricFill, medians
+from conformal_gp.gp.inputs import SymmetricFill, medians
 from conformal_gp.testing import check_validity
 from conformal_gp.validation import input_names
 
@@ -158,8 +159,8 @@ def test_frames_say_missing_in_many_ways():
 def test_missing_categories_are_a_category():
     X, y = make_data(1, 40)
     kinds = np.array(["u", "v", None])[np.arange(40) % 3]
-    expected = fixed_model().fit(np.column_stack([X[:, 0], np.eye(3)[np.arange(40) % 3]]), y).predict(
-        [[0.1, 0.0, 0.0, 1.0]]
+    expected = (
+        fixed_model().fit(np.column_stack([X[:, 0], np.eye(3)[np.arange(40) % 3]]), y).predict([[0.1, 0.0, 0.0, 1.0]])
     )
     frames = [
         pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(kinds)}),
@@ -238,6 +239,14 @@ def test_a_model_fitted_again_forgets_missing_values():
 def test_functions_of_training_rows_are_refused():
     X, y = gappy(14, 30)
     model = fixed_model().fit(X, y)
-    with pytest.raises(ValueError, match="likelihood_ratio must be a pair of arrays.*given missing values"):
+    with pytest.raises(ValueError, match=r"likelihood_ratio must be a pair of arrays.*given missing values"):
         model.predict_interval(X, 0.8, likelihood_ratio=lambda X: X[:, 0])
     assert np.isfinite(model.predict_interval(X, 0.8, likelihood_ratio=(np.ones(30), np.ones(30)))).all()
+
+
+def test_sparse_matrices_are_refused_with_the_cure():
+    for matrix in (scipy.sparse.csr_matrix(np.eye(20)), scipy.sparse.coo_array(np.eye(20))):
+        with pytest.raises(ValueError, match=r"sparse matrix.*X\.toarray\(\).*OneHotEncoder\(sparse_output=False\)"):
+            ConformalGPRegressor().fit(matrix, np.arange(20.0))
+        with pytest.raises(ValueError, match="X is a sparse matrix"):
+            fixed_model().fit(np.eye(20), np.arange(20.0)).predict(matrix)

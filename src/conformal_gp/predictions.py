@@ -17,19 +17,12 @@ from conformal_gp.answers import Answers, TestRows
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.calibration import Groups, GroupsLike, PartedRows, RatioLike, compared
 from conformal_gp.conformal.levels import read_levels, rows_needed
+from conformal_gp.encoding import NO_GAPS, Encoding, encoded_inputs
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.large.rows import ArrayRows, RowSource
-from conformal_gp.missing import NO_GAPS
 from conformal_gp.models.tuned import Tuned, fitted
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.validation import (
-    Encoding,
-    check_known_noise,
-    check_labels,
-    encoded_inputs,
-    input_names,
-    warn_beyond,
-)
+from conformal_gp.validation import check_known_noise, check_labels, input_names, warn_beyond
 
 
 class Predictions:

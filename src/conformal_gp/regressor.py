@@ -123,8 +123,8 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         Missing inputs (NaN, None, ``pandas.NA``). "auto" gives each input that some training rows lack an indicator as
         a further input, and fills it by the median of tuning rows, or with "integrated" by a rounded median of the
         augmented set, and with "fixed" and ``scale_inputs=False`` by 0: no row is treated differently. Missing
-        categories are a category. A value that is missing in a test row, but in no training row, is an error. Memory
-        maps and Dask collections may lack none.
+        categories are a category. A value that is missing in a test row, but in no training row, is an error. Dask
+        collections may lack none.
     random_state : int, RandomState instance or None, default=None
         *Computation.* Seed of the random starts, of the choice of tuning rows and of the Markov chain, which with None
         always is the same. The order of rows in memory does not matter.

@@ -22,7 +22,7 @@ from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.levels import rank, read_levels
 from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.inputs import Inputs, Rows, Scaling, label_variance
-from conformal_gp.gp.kernels import is_amplitude, is_length, multiplied
+from conformal_gp.gp.kernels import check_kernel, is_amplitude, is_length, multiplied
 from conformal_gp.gp.linalg import Cholesky, one_norm
 from conformal_gp.gp.maximum_likelihood import (
     MANY_INPUTS,
@@ -35,7 +35,7 @@ from conformal_gp.gp.maximum_likelihood import (
     variables,
 )
 from conformal_gp.gp.posterior import EXPLAINED, SMALLEST_CONDITION, Posterior, noise_floor
-from conformal_gp.models.settings import Settings, check_kernel, explained, given_transform
+from conformal_gp.models.settings import Settings, explained, given_transform
 from conformal_gp.targets.difficulty import Difficulty, LeftOut, Spread
 from conformal_gp.targets.target import Bounds
 from conformal_gp.targets.transformation import BoxCox, Transformation, YeoJohnson, transformed

@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.gp.inputs import Inputs, Rows, Scaling, content_order
+from conformal_gp.gp.kernels import check_kernel
 from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior, centres, independent, unexplained_variance
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.large.rows import ArrayRows, RowSource
@@ -21,7 +22,7 @@ from conformal_gp.models.learning import (
     learn_with_transform,
     learnt_bounds,
 )
-from conformal_gp.models.settings import Settings, check_kernel, explained, given_transform
+from conformal_gp.models.settings import Settings, explained, given_transform
 from conformal_gp.models.tuned import NO_ROWS, Tuned
 from conformal_gp.models.tuning_rows import (
     MOST_TUNING_ROWS,
