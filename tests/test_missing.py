@@ -1,5 +1,7 @@
 """Missing values of inputs: filled so that no row is treated differently."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -7,6 +9,7 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
 
 from bags import MODELS, check_misses, in_turn, is_permutation, n_tuning
 from cases import fixed_model, make_data
@@ -242,6 +245,27 @@ def test_functions_of_training_rows_are_refused():
     with pytest.raises(ValueError, match=r"likelihood_ratio must be a pair of arrays.*given missing values"):
         model.predict_interval(X, 0.8, likelihood_ratio=lambda X: X[:, 0])
     assert np.isfinite(model.predict_interval(X, 0.8, likelihood_ratio=(np.ones(30), np.ones(30)))).all()
+
+
+def test_weights_of_rows_are_refused_with_a_sentence():
+    X, y = make_data(3, 20)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'sample_weight': .*y_variance.*likelihood_ratio"):
+        ConformalGPRegressor().fit(X, y, sample_weight=np.ones(20))
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'weight'\.$"):
+        ConformalGPRegressor().fit(X, y, weight=np.ones(20))
+    assert not has_fit_parameter(ConformalGPRegressor(), "sample_weight")
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_stages_of_a_fit_are_named(name, capsys):
+    X, y = make_data(4, 80)
+    model = clone(REGRESSORS[name]).fit(X, y)
+    assert capsys.readouterr().err == ""
+    model.set_params(verbose=True).fit(X, y)
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"tuning 80 rows by '{model.tuning_}' ...\n")
+    assert re.search(r"(?m)^tuning 80 rows .*: \d+\.\d s$", shown)
+    assert re.search(r"(?m)^calibration \.\.\.$(.|\n)*^calibration: \d+\.\d s$", shown)
 
 
 def test_sparse_matrices_are_refused_with_the_cure():

@@ -93,6 +93,19 @@ def need_labels(estimator: BaseEstimator, y: Any) -> None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
 
 
+def refuse_keywords(given: dict[str, Any]) -> None:
+    """Raise a TypeError that names a keyword which ``fit`` does not take."""
+    for name in given:
+        advice = "."
+        if name == "sample_weight":
+            advice = (
+                ": weights would treat rows differently, and the guarantee is for rows that are treated alike. Give "
+                "y_variance where some observations are more precise than others, and likelihood_ratio to predict "
+                "methods where new inputs are distributed differently."
+            )
+        raise TypeError(f"fit() got an unexpected keyword argument {name!r}{advice}")
+
+
 def check_numbers(name: str, values: Array, feature_names: NDArray[Any] | None = None, missing: bool = False) -> None:
     """Raise a ValueError if values are not finite, or too large to be squared; NaN may be allowed as ``missing``."""
     if missing:

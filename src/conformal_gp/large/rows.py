@@ -6,6 +6,7 @@ import operator
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from functools import partial, reduce
 from typing import Any, Protocol, TypeVar
@@ -24,6 +25,17 @@ Result = TypeVar("Result")
 BLOCK_ROWS = 8192
 
 BlockFunction = Callable[[Rows, Array], Result]
+
+
+@contextmanager
+def stage(name: str, shown: bool) -> Iterator[None]:
+    """Name a stage of a fit on the standard error stream when it begins, and its time when it ends."""
+    start = time.monotonic()
+    if shown:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+    yield
+    if shown:
+        print(f"{name}: {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
 
 
 class RowTaker(Protocol):
