@@ -115,6 +115,9 @@ class Predictions:
     ) -> Array:
         """Prediction intervals: the convex hull of each row's region, or the part between two one-sided bounds.
 
+        For a pipeline or a search that ends in this regressor there is
+        :func:`conformal_gp.pipeline.predict_interval`.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
