@@ -119,7 +119,7 @@ def test_sklearn_that_is_refused():
         from_sklearn(ConformalGPRegressor())
     with pytest.raises(NotFittedError):
         from_sklearn(rows)
-    with pytest.raises(ValueError, match="one label a row, got 2"):
+    with pytest.raises(ValueError, match="one target a row, got 2"):
         from_sklearn(clone(rows).fit(X, np.column_stack([Y, Y])))
     with pytest.raises(ValueError, match="an alpha for each row"):
         from_sklearn(clone(rows).set_params(alpha=np.linspace(0.1, 0.2, 40)).fit(X, Y))

@@ -35,7 +35,7 @@ def test_the_score_fines_a_miss() -> None:
 
 @pytest.mark.parametrize("ends", [np.zeros(3), np.zeros((3, 3)), np.zeros((2, 2))])
 def test_wrong_shapes_are_named(ends: np.ndarray) -> None:
-    with pytest.raises(ValueError, match=r"intervals must have shape|y_true must have one label"):
+    with pytest.raises(ValueError, match=r"intervals must have shape|y_true must have one target"):
         coverage(np.zeros(3), ends)
 
 

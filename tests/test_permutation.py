@@ -44,12 +44,12 @@ def test_a_bag(name, bag):
 
 
 AVERAGED = [
-    ("default", bags.one_zero),
-    ("default", bags.two_zeros),
     ("default", bags.one_negative),
     ("linear mean", bags.positive),
-    ("unscaled", bags.far_out_label),
     ("box-cox", bags.positive),
+    pytest.param("default", bags.one_zero, marks=pytest.mark.slow),
+    pytest.param("default", bags.two_zeros, marks=pytest.mark.slow),
+    pytest.param("unscaled", bags.far_out_label, marks=pytest.mark.slow),
 ]
 
 
@@ -68,7 +68,7 @@ KINDS = {
     "difficulty": {"difficulty": KNeighborsRegressor(3), "y_bounds": (0.0, None), "gamma": np.inf},
 }
 TARGETS = [
-    (way, kind)
+    pytest.param(way, kind, marks=[pytest.mark.slow] if way == "low rank" and kind != "difficulty" else [])
     for way in WAYS
     for kind in KINDS
     if way in ("holdout", "low rank") or kind not in ("learnt transformation", "difficulty")
@@ -100,7 +100,7 @@ def test_groups(way, kind):
     bags.check_misses(found)
 
 
-@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("grouped", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", noisy_rows.EXACT)
 def test_known_noise(name, grouped):
     options = noisy_rows.EXACT[name]
@@ -173,6 +173,7 @@ def test_rows_that_come_later_are_ranked_like_others(name):
     bags.check_misses(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(NASTY_BAGS))
 @pytest.mark.parametrize("name", bags.ANY_LABELS)
 def test_nasty_bags(name, seed):

@@ -216,7 +216,7 @@ class ExplainedIntervals(Predictions):
         if isinstance(n_nearest, bool) or not isinstance(n_nearest, int | np.integer) or n_nearest < 0:
             raise ValueError(f"n_nearest must be a whole number of at least 0, got {n_nearest!r}.")
         with np.errstate(divide="ignore", invalid="ignore"):
-            columns = self._columns(levels[0], rows)
+            columns = self._factors(levels[0], rows)
         return Explanation(float(levels[0]), nearest=self._nearest(rows.new, int(n_nearest)), **columns)
 
     def effective_rows(self, likelihood_ratio: RatioLike) -> float | dict[Any, float]:
@@ -273,7 +273,7 @@ class ExplainedIntervals(Predictions):
         """
         return beyond(self._checked_inputs(X), self.input_range_)
 
-    def _columns(self, level: Fraction, rows: TestRows | PartedRows) -> dict[str, Any]:
+    def _factors(self, level: Fraction, rows: TestRows | PartedRows) -> dict[str, Any]:
         """Explanations of test rows, without nearest rows."""
         if isinstance(rows, TestRows):
             return self._explained(level, rows)
