@@ -216,3 +216,15 @@ def with_indicators(X: Array, gaps: Indices, named: Callable[[int], str]) -> Arr
     if gaps.size == 0:
         return X
     return np.hstack([X, missing[:, gaps]])
+
+
+def interval_frame(intervals: Array, confidence_level: Any, X: Any) -> Any:
+    """Intervals as a pandas frame with the index of ``X``: a column for each end, or for each level and end."""
+    import pandas as pd
+
+    index = X.index if isinstance(X, pd.DataFrame) else None
+    ends = ["lower", "upper"]
+    if intervals.ndim == 2:
+        return pd.DataFrame(intervals, index, ends)
+    columns = pd.MultiIndex.from_product([confidence_level, ends], names=["confidence_level", "end"])
+    return pd.DataFrame(intervals.transpose(0, 2, 1).reshape(len(intervals), -1), index, columns)
