@@ -22,7 +22,7 @@ START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Types", ("arrays",)),
     ("Ground", ("threads", "validation", "files", "formatting")),
-    ("Target, data sets", ("targets", "datasets", "design")),
+    ("Target, data sets, columns", ("targets", "datasets", "design", "encoding")),
     ("Mathematics", ("gp", "conformal")),
     ("Rows", ("large", "pipeline")),
     ("The waist", ("answers",)),

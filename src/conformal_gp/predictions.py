@@ -14,14 +14,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.answers import Answers, TestRows
-from conformal_gp.arrays import Array
+from conformal_gp.arrays import Array, Indices
 from conformal_gp.calibration import Groups, GroupsLike, PartedRows, RatioLike, compared
 from conformal_gp.conformal.levels import read_levels, rows_needed
+from conformal_gp.encoding import NO_GAPS, Encoding, encoded_inputs, interval_frame
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.large.rows import ArrayRows, RowSource
 from conformal_gp.models.tuned import Tuned, fitted
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.validation import Encoding, check_known_noise, check_labels, encoded_inputs, warn_beyond
+from conformal_gp.validation import check_known_noise, check_labels, input_names, warn_beyond
 
 
 class Predictions:
@@ -36,6 +37,8 @@ class Predictions:
     _source: RowSource
     _groups: Groups | None = None
     _encoding: Encoding | None = None
+    _gaps: Indices = NO_GAPS
+    missing: str = "error"
     _frame: str | None = None
     _has_y_variance: bool = False
     n_jobs: int | None
@@ -109,8 +112,12 @@ class Predictions:
         *,
         groups: GroupsLike = None,
         likelihood_ratio: RatioLike = None,
-    ) -> Array:
+        as_frame: bool = False,
+    ) -> Any:
         """Prediction intervals: the convex hull of each row's region, or the part between two one-sided bounds.
+
+        For a pipeline or a search that ends in this regressor there is
+        :func:`conformal_gp.pipeline.predict_interval`.
 
         Parameters
         ----------
@@ -132,12 +139,15 @@ class Predictions:
             Density of the test inputs over that of the training inputs, up to a factor: a function of X, or ratios of
             the training rows and of the test rows. Rows are then weighted by it, and coverage is valid for test rows of
             another distribution of inputs. Ends are infinite where a test row's ratio is more than delta of the sum.
+        as_frame : bool, default=False
+            Return a pandas frame with the index of ``X``, if that is a pandas frame.
 
         Returns
         -------
-        intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels)
+        intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels), or frame
             Lower and upper ends; three-dimensional when a sequence of levels is given. Ends are infinite where the
-            training rows cannot support the level, and equal where the region is empty.
+            training rows cannot support the level, and equal where the region is empty. A frame has the columns
+            "lower" and "upper", for each of several levels.
 
         Examples
         --------
@@ -161,7 +171,11 @@ class Predictions:
         each = levels if tails == "joint" else [(1 + level) / 2 for level in levels]
         warn_where_infinite(rows, "confidence_level", zip(levels, each, strict=True), "intervals")
         intervals = rows.intervals(each) if tails == "joint" else rows.bounds(each, each).reshape(-1, 2, len(levels))
-        return intervals[:, :, 0] if single else intervals
+        if single:
+            intervals = intervals[:, :, 0]
+        if as_frame:
+            return interval_frame(intervals, confidence_level, X)
+        return intervals
 
     def predict_set(
         self,
@@ -301,10 +315,9 @@ class Predictions:
 
     def _input_names(self) -> NDArray[Any] | None:
         """Names of the inputs, where columns had names."""
-        names = getattr(self, "feature_names_in_", None)
-        if names is None or self._encoding is None:
-            return names
-        return np.array(self._encoding.names(names), dtype=object)
+        if not hasattr(self, "feature_names_in_"):
+            return None
+        return input_names(self)
 
     def _checked_inputs(self, X: Any) -> Array:
         check_is_fitted(self)

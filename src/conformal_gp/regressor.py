@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context, clone
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from conformal_gp.answers import Model
@@ -21,7 +21,7 @@ from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.explanation import ExplainedIntervals
 from conformal_gp.gp.inputs import MEAN_NAMES, Rows
 from conformal_gp.gp.kernels import KERNEL_NAMES
-from conformal_gp.large.rows import ArrayRows, RowSource, extremes
+from conformal_gp.large.rows import ArrayRows, RowSource, extremes, stage
 from conformal_gp.models.draws import integrated, redrawn
 from conformal_gp.models.settings import LEARNT_TRANSFORMS, Settings, TransformChoice, read_rows, read_settings
 from conformal_gp.models.tuned import Fitted, Tuned, fitted
@@ -30,7 +30,7 @@ from conformal_gp.predictions import all_or_nothing
 from conformal_gp.targets.target import Bounds, check_within
 from conformal_gp.targets.transformation import Logarithms, transformed
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.validation import check_labels, need_labels
+from conformal_gp.validation import check_labels, need_labels, refuse_keywords
 
 __all__ = ["ConformalGPRegressor"]
 
@@ -119,6 +119,12 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         guarantee. With "integrated", "auto" is 0 as long as at most one row of the augmented set is below it. With
         "holdout" it takes bounds that tuning rows suggest: 0 if no target is negative, or the least or greatest value
         if one in a hundred is equal to it; they are ignored if more than one calibration target violates them.
+    missing : {"auto", "error"}, default="auto"
+        Missing inputs (NaN, None, ``pandas.NA``). "auto" gives each input that some training rows lack an indicator as
+        a further input, and fills it by the median of tuning rows, or with "integrated" by a rounded median of the
+        augmented set, and with "fixed" and ``scale_inputs=False`` by 0: no row is treated differently. Missing
+        categories are a category. A value that is missing in a test row, but in no training row, is an error. Dask
+        collections may lack none.
     random_state : int, RandomState instance or None, default=None
         *Computation.* Seed of the random starts, of the choice of tuning rows and of the Markov chain, which with None
         always is the same. The order of rows in memory does not matter.
@@ -126,7 +132,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         Threads over starts and blocks of rows. None takes as many as BLAS would; -1 takes all cores. Results do not
         depend on it.
     verbose : bool, default=False
-        Show progress over blocks of rows on the standard error stream, with a low-rank GP.
+        Name the stages of a fit on the standard error stream, and count blocks of rows with a low-rank GP.
 
     Attributes
     ----------
@@ -198,6 +204,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         "target_transform": [StrOptions({"log", "sqrt", *LEARNT_TRANSFORMS}), tuple, list, None],
         "difficulty": [StrOptions({"auto"}), HasMethods(["fit", "predict"]), None],
         "y_bounds": [StrOptions({"auto"}), tuple, list, None],
+        "missing": [StrOptions({"auto", "error"})],
         "random_state": ["random_state"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
         "verbose": ["verbose"],
@@ -219,6 +226,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         target_transform: TransformChoice = "auto",
         difficulty: Any = "auto",
         y_bounds: str | tuple[float | None, float | None] | None = "auto",
+        missing: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -236,12 +244,20 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         self.target_transform = target_transform
         self.difficulty = difficulty
         self.y_bounds = y_bounds
+        self.missing = missing
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "auto"
+        return tags
+
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, y_variance: ArrayLike | None = None, *, groups: GroupsLike = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, y_variance: ArrayLike | None = None, *, groups: GroupsLike = None, **unknown: Any
+    ) -> Self:
         """Fit to training rows.
 
         Parameters
@@ -249,7 +265,8 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         X : array-like, data frame, memory map or Dask collection of shape (n_samples, n_features)
             Inputs: numbers, booleans, and in frames of pandas or polars also columns of categories, by dtype
             (``category``, ``Categorical``, ``Enum``), each of which becomes an input that is 1 in its rows and 0 in
-            others. Memory maps and Dask collections are read again by the predict methods, in blocks.
+            others; ordered categories of pandas become their places in the order. Memory maps and Dask collections
+            are read again by the predict methods, in blocks.
         y : array-like, Dask array or Dask series of shape (n_samples,)
             Target.
         y_variance : array-like of shape (n_samples,) or None, default=None
@@ -260,6 +277,8 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
             Groups of rows; coverage is guaranteed within each. Labels of any kind, a function of X that gives them, or
             the name of a column of a frame. That column is an input too if it holds numbers, booleans or categories.
             One model of all rows predicts, and each test row is compared with the calibration rows of its group.
+        **unknown
+            An error, which for ``sample_weight`` says what to give instead.
 
         Returns
         -------
@@ -273,6 +292,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         >>> model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0]).guarantee_[:5]
         'Valid'
         """
+        refuse_keywords(unknown)
         with all_or_nothing(self):
             self._groups = None
             if groups is not None:
@@ -284,10 +304,12 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
             with one_blas_thread(rows=source.n_rows):
                 settings = read_settings(self, source)
                 self.tuning_ = settings.tuning
-                tuned = _tuned(settings, source, self.random_state)
+                with stage(f"tuning {source.n_rows} rows by {settings.tuning!r}", bool(self.verbose)):
+                    tuned = _tuned(settings, source, self.random_state)
                 low, high = source.each(extremes, "ranges of inputs")
-                self.input_range_ = np.stack([low.min(axis=1), high.max(axis=1)])
-                self._keep(tuned, source, fitted(tuned, source, self.n_jobs))
+                self.input_range_ = np.stack([np.fmin.reduce(low, axis=1), np.fmax.reduce(high, axis=1)])
+                with stage("calibration", bool(self.verbose)):
+                    self._keep(tuned, source, fitted(tuned, source, self.n_jobs))
             for message in tuned.warnings:
                 warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
         return self
@@ -375,7 +397,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         model = object.__new__(type(self))
         model.__dict__.update(vars(self), _groups=groups)
         ends = np.vstack([self.input_range_, rows.X])
-        model.input_range_ = np.stack([ends.min(axis=0), ends.max(axis=0)])
+        model.input_range_ = np.stack([np.fmin.reduce(ends), np.fmax.reduce(ends)])
         source = self._source.extended(rows, y)
         tuned = self._tuned
         with one_blas_thread(rows=source.n_rows):

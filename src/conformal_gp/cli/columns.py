@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from conformal_gp.design import Grid
 
 DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
+FEWEST_GAPS = 5  # with so many rows that lack a value, hardly any fold of a cross-validation has them all
 FEWEST_NUMBERED = 10  # rows in which whole numbers that are all different look like row numbers
 _LIKE_DATE = re.compile(r"(\d{4}([-/])\d{1,2}\2\d{1,2}|\d{1,2}([./-])\d{1,2}\3\d{2,4})([T ].*)?")
 _LIKE_IDENTIFIER = re.compile(r"(?i:(^|[^a-z])(id|ids|index|no|nr|num|number|row|key|code))$|[a-z]I[dD]$")
@@ -36,16 +37,17 @@ class Inputs(NamedTuple):
     X: pd.DataFrame
     y_variance: Array | None
     imputed: Indices
-    """Numbers of the rows with imputed values."""
+    """Numbers of the rows with values that are imputed here, and not by the model."""
 
 
 @dataclass(frozen=True)
 class Columns:
     """The way from the columns of a table to inputs and target, learnt from training rows and kept with a saved model.
 
-    ``categories`` has the categories of each input, or None for numbers; ``fill`` what missing values are imputed by;
-    ``dates`` the format of each column of dates; ``missing`` what becomes of rows that lack a value ("error", "drop" or
-    "impute"); ``noise`` the column of noise variances, or of standard deviations if ``squared``.
+    ``categories`` has the categories of each input, or None for numbers; ``fill`` what missing values are imputed by in
+    columns that too few training rows lack for the model to learn from; ``dates`` the format of each column of dates;
+    ``missing`` what becomes of rows that lack a value ("error", "drop" or "impute"); ``noise`` the column of noise
+    variances, or of standard deviations if ``squared``.
 
     Examples
     --------
@@ -115,7 +117,9 @@ class Columns:
             raise ValueError(f"{table.name}: column '{name}' is empty; leave it out with --drop '{name}'.")
         if table.is_numeric(name) or _most(present, LIKE_NUMBER):
             self.categories[name] = None
-            self.fill[name] = float(np.nanmedian(self._numbers(table, name)))
+            numbers = self._numbers(table, name)
+            if np.isnan(numbers).sum() < FEWEST_GAPS or name == self.noise:
+                self.fill[name] = float(np.nanmedian(numbers))
             return
         counts = present.value_counts(sort=False)
         # more than 50 categories, or than half the rows, are names rather, unless each has some 50 rows
@@ -125,7 +129,8 @@ class Columns:
                 f"it looks like names rather than categories. Leave it out with --drop '{name}'."
             )
         self.categories[name] = sorted(counts.index)
-        self.fill[name] = counts.sort_index().idxmax()
+        if len(table.frame) - len(present) < FEWEST_GAPS:
+            self.fill[name] = counts.sort_index().idxmax()
 
     def _warn(self, table: Table, named: list[str]) -> None:
         """Warn of what was done to the columns."""
@@ -209,11 +214,13 @@ class Columns:
         if gaps.any(axis=None):
             self._check_gaps(table, X, gaps)
             if self.missing == "impute":
-                imputed = X.index[gaps.any(axis=1)].to_numpy()
+                imputed = X.index[gaps[[*self.fill]].any(axis=1)].to_numpy()
                 X = X.fillna(self.fill)
         if new.any():
             warnings.warn(f"rows of {table.name} with a category that no training row has: {new.sum()}", stacklevel=2)
-        X = X[~new].dropna()
+        X = X[~new]
+        if self.missing != "impute":
+            X = X.dropna()
         if self.noise is None:
             return Inputs(X, None, imputed)
         noise = X.pop(self.noise).to_numpy()
