@@ -95,7 +95,7 @@ def online_p_values(
     first = model._source.n_rows
     p = np.empty(labels.size)
     for i in range(labels.size):
-        own = model._answers
+        own = model._answers.of_recorded
         row = slice(i, i + 1)
         if all_groups is not None:
             own = own.among(own.calibration[all_groups.codes[own.calibration] == all_groups.codes[first + i]])
