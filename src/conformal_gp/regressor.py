@@ -22,6 +22,7 @@ from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.explanation import ExplainedIntervals
 from conformal_gp.gp.inputs import MEAN_NAMES, Rows
 from conformal_gp.gp.kernels import KERNEL_NAMES
+from conformal_gp.inverse import InversePredictions
 from conformal_gp.large.rows import ArrayRows, RowSource, extremes
 from conformal_gp.models.draws import integrated, redrawn
 from conformal_gp.models.settings import LEARNT_TRANSFORMS, Settings, TransformChoice, read_rows, read_settings
@@ -39,7 +40,9 @@ __all__ = ["ConformalGPRegressor"]
 METHODS = {"integrated": integrated, "holdout": holdout, "train": train, "fixed": fixed}
 
 
-class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, RegressorMixin, BaseEstimator):
+class ConformalGPRegressor(
+    ExplainedIntervals, PredictiveDistributions, InversePredictions, RegressorMixin, BaseEstimator
+):
     r"""Gaussian process regression whose prediction intervals have guaranteed coverage.
 
     Full (transductive) conformal prediction on Gaussian process regression, after Papadopoulos (2024): if training and
