@@ -125,7 +125,8 @@ def test_rows_that_change_are_found_and_drawn():
     assert "No evidence of drift" in str(alike)
     assert shifted.alarm
     assert 75 <= shifted.start <= 85
-    assert f"number {shifted.start} on are not like those before: evidence of 10^{shifted.maximum:.1f}" in str(shifted)
+    assert f"From about row {shifted.start} on, rows differ from those before" in str(shifted)
+    assert f"is 10^{shifted.maximum:.1f} to 1" in str(shifted)
     np.testing.assert_array_equal(shifted.plot().line_.get_ydata(), shifted.path)
     pyplot.close("all")
 
@@ -140,3 +141,54 @@ def test_ranks_of_later_rows_are_uniform_and_independent():
         p = drift.online_p_values(model, inputs[later], labels[later], random_state=0)
         found.append(tuple(np.ceil(p * [4, 5]).astype(int).tolist()))
     assert sorted(found) == [(i, j) for i in range(1, 5) for j in range(1, 6)]
+
+
+# Errors in the order of their rows
+
+
+def test_the_shift_test_has_its_level():
+    """Errors of exchangeable rows, heavy-tailed, skewed or with ties, are called shifted in at most 1 of 100 tables."""
+    rng = np.random.default_rng(0)
+    p_values = []
+    for draw in (rng.standard_cauchy, rng.standard_exponential, lambda size: rng.integers(0, 3, size).astype(float)):
+        p_values += [drift.shift_test(draw(size=40), random_state=seed).p_value for seed in range(120)]
+    for level in (0.05, 0.2, 0.5):
+        assert np.mean(np.array(p_values) <= level) <= level + 3 * np.sqrt(level * (1 - level) / 360)
+    assert np.mean(p_values) == pytest.approx(0.5, abs=0.06)
+
+
+@pytest.mark.parametrize("n", [100, 400])
+@pytest.mark.parametrize("change", [lambda t: t >= 0.5, lambda t: 2 * t], ids=["shift", "trend"])
+def test_the_shift_test_finds_what_it_says(n, change):
+    rng = np.random.default_rng(1)
+    moved = drift.FOUND_SHIFT / np.sqrt(n) * change(np.arange(n) / n)
+    found = [drift.shift_test(rng.standard_normal(n) + moved, random_state=seed).alarm for seed in range(60)]
+    assert np.mean(found) >= 0.8 - 2 * np.sqrt(0.8 * 0.2 / 60)
+
+
+def test_the_shift_test_finds_what_the_martingale_does_not():
+    """A lasting shift by half a standard deviation: a t-test has p = 1e-6 here."""
+    errors = np.random.default_rng(3).standard_normal(400) + 0.5 * (np.arange(400) >= 250)
+    found = drift.shift_test(errors, np.arange(1001, 1401), random_state=0)
+    assert found.p_value == 1 / (1 + drift.PERMUTATIONS)
+    assert abs(found.start - 1251) <= 15
+    assert f"From about row {found.start} on, errors of predictions average 0." in str(found)
+    p_values = 1 - (np.argsort(np.argsort(np.abs(errors))) + 1) / 401
+    assert not drift.Drift(p_values).alarm
+    for wrong in ([1.0], [np.nan, 1.0], [[1.0, 2.0]]):
+        with pytest.raises(ValueError, match="errors must be a list of at least two finite numbers"):
+            drift.shift_test(wrong)
+
+
+def test_both_tests_are_told():
+    inputs, targets = make_data(6, 240)
+    model = ConformalGPRegressor(**HOLDOUT)
+    rows = np.arange(240)
+    errors = np.random.default_rng(0).normal(size=240)
+    same = drift.examine_order(model, inputs, targets, errors, rows, random_state=0)
+    assert "No shift and no trend in the errors of predictions (p = 0." in same[0]
+    assert "Drift, p-values of rows 81 to 240: No evidence of drift by the martingale test" in same[1]
+    moved = drift.examine_order(model, inputs, targets + 4.0 * (rows >= 160), errors, rows, random_state=0)
+    assert "rows differ from those before" in moved[1]
+    few = drift.examine_order(model, inputs[:45], targets[:45], errors[:45], rows[:45], random_state=0)
+    assert few[1] == "Drift, martingale: 45 rows are too few for the test."

@@ -16,7 +16,6 @@ from conformal_gp.evaluation import (
     HeldOut,
     Judgement,
     advice,
-    before_and_after,
     chance_range,
     coverage_by_parts,
     cross_validate_intervals,
@@ -202,20 +201,6 @@ def test_groups_go_to_models_that_take_them(rows):
     assert sum(part.n_outside for part in parts) == found.findings()[0].n_outside
     with pytest.raises(ValueError, match="groups was given, but fit of Given does not take it"):
         cross_validate_intervals({"a": Given()}, X, y, groups=groups)
-
-
-def test_before_is_the_same_model_without_map_of_labels(rows):
-    X, y = rows[0], np.exp(rows[1])
-    found = cross_validate_intervals({"m": fixed_model(target_transform="log")}, X, y, [0.5], cv=3, before=True)
-    expected = cross_validate_intervals({"m": fixed_model()}, X, y, [0.5], cv=3, before=True)
-    np.testing.assert_array_equal(found.before, expected.intervals["m"])
-    assert expected.before is None
-    pairs = before_and_after(found, 0.5)
-    assert [sum(part.n_outside for part in parts) for parts in zip(*pairs, strict=True)] == [
-        expected.findings()[0].n_outside,
-        found.findings()[0].n_outside,
-    ]
-    assert before_and_after(expected, 0.5) == []
 
 
 def test_only_the_first_model_warns(rows, recwarn):

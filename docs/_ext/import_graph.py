@@ -21,8 +21,8 @@ START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 # below it.
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Types", ("arrays",)),
-    ("Ground", ("threads", "validation", "files")),
-    ("Target, data sets", ("targets", "datasets")),
+    ("Ground", ("threads", "validation", "files", "formatting")),
+    ("Target, data sets", ("targets", "datasets", "design")),
     ("Mathematics", ("gp", "conformal")),
     ("Rows", ("large", "pipeline")),
     ("The waist", ("answers",)),
@@ -33,8 +33,8 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("The package", ("conformal_gp",)),
     ("Evaluation", ("evaluation",)),
     ("Uses of a model", ("adapters", "plotting", "saving", "testing")),
-    ("Report", ("report",)),
     ("Drift", ("drift",)),
+    ("Report", ("report",)),
     ("The command", ("cli",)),
     ("python -m", ("__main__",)),
 )

@@ -1,5 +1,6 @@
 """``conformal-gp evaluate``, ``plot``, ``report`` and ``demo``."""
 
+import html
 import json
 import re
 
@@ -17,9 +18,6 @@ def test_evaluate(command_line, train):
         assert word in result.stdout
     assert re.search(r"Permutation importance \(increase in error\): .*kind \+\d+%", result.stdout)
     document = command_line.json("evaluate", train, "-t", "y", *FAST, "-c", "80%")
-    assert document["before_and_after"] == []
-    mapped = command_line("evaluate", train, "-t", "y", *FAST, "-c", "80%", "--target-transform", "yeo-johnson").stdout
-    assert "80%, without and with the target transformation or difficulty" in mapped
     assert [finding["method"] for finding in document["findings"]] == ["conformal", "standard GP"]
     for found in document["findings"]:
         assert found["n_below"] + found["n_above"] == found["outside"]
@@ -34,7 +32,7 @@ def test_evaluate_and_report_by_group(command_line, train):
     assert re.search(r"60%  group middle +\d", said)
     document = command_line.json("evaluate", train, *by_group, "-c", "60", "-c", "95")
     assert sum(group["n_rows"] for group in document["groups"]) == 2 * 60
-    assert "needs at least 19 calibration rows in each group" in document["words"][-1]
+    assert "needs at least 19 calibration rows in each group" in " ".join(document["words"])
     command_line("report", train, *by_group, "-o", "page.html")
     page = (command_line.folder / "page.html").read_text()
     assert "By group, at 90%" in page
@@ -97,20 +95,41 @@ def test_rows_in_order_of_time_are_looked_at_for_drift(command_line, monkeypatch
     for name, later in {"alike": 0.0, "shifted": 4.0}.items():
         frame.assign(y=frame["y"] + later * (np.arange(240) >= 160)).to_csv(f"{name}.csv", index=False)
         found.append(command_line("evaluate", f"{name}.csv", "-t", "y", *FAST, "-c", "80", "--ordered").stdout)
-    assert "no evidence against exchangeability of rows 81 to 240 by the martingale test" in found[0]
-    assert 150 <= int(re.search(r"from about row (\d+) on, rows differ from those before", found[1])[1]) <= 170
-    monkeypatch.setattr("conformal_gp.cli.evaluate.ORDERED_ROWS", 180)  # three rows in four: numbers are of the table
-    (said,) = (
-        w
-        for w in command_line.json("evaluate", "shifted.csv", "-t", "y", *FAST, "-c", "80", "--ordered")["words"]
-        if "evidence" in w
-    )
+    assert "No shift and no trend in the errors of predictions (p = 0." in found[0]
+    assert "Drift, p-values of rows 81 to 240: No evidence of drift by the martingale test" in found[0]
+    starts = [int(start) for start in re.findall(r"From about row (\d+) on, (?:rows differ|errors of)", found[1])]
+    assert len(starts) == 2
+    assert all(150 <= start <= 170 for start in starts)
+    command_line("report", "shifted.csv", "-t", "y", *FAST, "--ordered", "-o", "page.html")
+    page = html.unescape((command_line.folder / "page.html").read_text())
+    assert [line for line in found[1].splitlines() if line.startswith("Drift") and line not in page] == []
+    monkeypatch.setattr("conformal_gp.drift.ORDERED_ROWS", 180)  # three rows in four: numbers are of the table
+    words = command_line.json("evaluate", "shifted.csv", "-t", "y", *FAST, "-c", "80", "--ordered")["words"]
+    (said,) = [word for word in words if "martingale" in word]
     assert 150 <= int(re.search(r"about row (\d+) on", said)[1]) <= 170
     few = command_line.write("few.csv", command_line.rows(45))
-    assert (
-        "Drift: 45 rows are too few to tell."
-        in command_line("evaluate", few, "-t", "y", *FAST, "-c", "60", "--ordered").stdout
-    )
+    said = command_line("evaluate", few, "-t", "y", *FAST, "-c", "60", "--ordered").stdout
+    assert "Drift, martingale: 45 rows are too few for the test." in said
+
+
+def test_on_a_grid_nothing_is_called_as_expected(command_line):
+    """Cross-validation on a full factorial design without noise covers nearly all; between levels it may be nothing."""
+    levels = np.linspace(0.0, 1.0, 4)
+    runs = pd.DataFrame([(a, b, c) for a in levels for b in levels for c in levels], columns=["a", "b", "c"])
+    runs.assign(y=np.exp(runs["a"]) * np.sin(3 * runs["b"]) + runs["c"] ** 2).to_csv("grid.csv", index=False)
+    document = command_line.json("evaluate", "grid.csv", "-t", "y", *FAST, "-c", "60", "80")
+    ours = [found["judgement"] for found in document["findings"] if found["method"] == "conformal"]
+    assert set(ours) <= {"unknown between the levels", "too narrow"}
+    assert document["grid"] == "4 levels of 'a', 4 of 'b', 4 of 'c'; 64 of 64 combinations"
+    said = " ".join(document["words"])
+    assert "within the expected range" not in said
+    assert "the guarantee is for new rows at these levels, not between them" in said
+    assert "Advice: Some 19 additional runs at random points" in said
+    command_line("report", "grid.csv", "-t", "y", *FAST, "-o", "page.html", "-q")
+    page = html.unescape((command_line.folder / "page.html").read_text())
+    assert "64 of 64 combinations" in page
+    assert "within the expected range" not in page
+    assert command_line.json("evaluate", "grid.csv", "-t", "y", *FAST, "-c", "60", "--drop", "c")["grid"] is not None
 
 
 def test_of_many_rows_a_third_is_held_out_once(command_line, train, monkeypatch):

@@ -185,14 +185,61 @@ def test_rows_that_cannot_be_predicted_are_left_empty(command_line, train):
     assert "does not have: 'colour'" in result.stderr
     result = command_line(*common, "--missing", "impute")
     assert (table(result)["y_mean"] == "").tolist() == [False, True, False]
-    assert "guarantee no longer applies exactly" in result.stderr
+    assert "gaps.csv (1), which have imputed values" in " ".join(result.stderr.split())
 
 
 def test_rows_beyond_the_training_rows_are_marked(command_line, train):
     far = command_line.write("far.csv", "a,b,kind\n0,0,top\n50,0,top\n-50,99,low\n")
     result = command_line("predict", train, far, "-t", "y", *FAST, "-c", "80")
     assert table(result)["y_beyond_training"].tolist() == ["", "a", "a; b"]
-    assert "far.csv lie outside the training range (2, 3)" in result.stderr
+    assert "far.csv (2, 3), which lie outside the training range" in result.stderr
+
+
+def test_imputed_values_void_the_guarantee_in_every_output(command_line, train, new):
+    """What the screen says of imputed values is in the JSON document, the saved model and the page, and beside -q."""
+    gaps = command_line.write("gaps.csv", train.read_text().replace("\n", "\n,1,low,1\n", 2))
+    common = ("-t", "y", *FAST, "--missing", "impute")
+    for quiet in ((), ("-q",)):
+        said = " ".join(command_line("predict", gaps, new, *common, "-c", "80", *quiet).stderr.split())
+        assert "warning: the guarantee does not apply: missing values in 2 of 62 rows of" in said
+    assert "Not valid in general: missing values in 2 of 62 rows" in " ".join(
+        command_line("predict", gaps, new, *common, "-c", "80").stderr.split()
+    )
+    guarantee = command_line.json("predict", gaps, new, *common, "-c", "80")["guarantee"]
+    assert guarantee.startswith("Not valid in general: missing values in 2 of 62 rows")
+    assert "Apart from that, valid: scaling" in guarantee
+    command_line("fit", gaps, *common, "-o", "m", "-q")
+    assert load("m").guarantee_ == guarantee
+    new_gaps = command_line.write("new-gaps.csv", "a,b,kind\n,0,top\n1,0,top\n")
+    options = ("predict", new_gaps, "-m", "m", "--missing", "impute", "-c", "80")
+    of_both = command_line.json(*options)["guarantee"]
+    assert of_both.startswith(guarantee)
+    assert "does not apply to 1 of 2 rows" in of_both
+    assert "(1), which have imputed values." in of_both
+    document = command_line.json("evaluate", gaps, *common, "--folds", "3", "-c", "80")
+    assert any(said.startswith("The guarantee does not apply: missing values in 2 of") for said in document["words"])
+    page = command_line("report", gaps, *common, "--folds", "3", "-o", "-").stdout
+    assert "These intervals are not guaranteed." in page
+    assert "Not valid in general: missing values in 2 of 62 rows" in page
+    complete = command_line.json("predict", train, new, *common, "-c", "80")
+    assert complete["guarantee"].startswith("Valid: ")
+
+
+def test_rows_between_the_levels_of_a_grid_are_pointed_out(command_line):
+    runs = pd.DataFrame([(a, b) for a in (0, 1, 2, 3) for b in (10, 20, 30, 40)], columns=["a", "b"])
+    runs.assign(y=np.sin(runs["a"]) * runs["b"] + 0.001 * runs["b"] ** 2).to_csv("grid.csv", index=False)
+    command_line.write("new.csv", "a,b\n1,20\n1.5,20\n2,35\n")
+    common = ("new.csv", "-c", "60")
+    command_line("fit", "grid.csv", "-t", "y", "-o", "m", "-q", *FAST)
+    for given in (("predict", "grid.csv", *common, "-t", "y", *FAST), ("predict", *common, "-m", "m", "-q")):
+        said = " ".join(command_line(*given).stderr.split())
+        assert "2 of 3 rows of new.csv (2, 3), which lie between the levels of a grid" in said
+        assert "4 levels of 'a', 4 of 'b'; 16 of 16 combinations" in said
+        assert "19 additional runs at random points" in said
+    document = command_line.json("predict", "grid.csv", *common, "-t", "y", *FAST)
+    assert "2 of 3 rows of new.csv (2, 3), which lie between" in document["guarantee"]
+    command_line.write("at.csv", "a,b\n1,20\n")
+    assert "grid" not in command_line("predict", "at.csv", "-m", "m", "-c", "60").stderr.replace("grid.csv", "")
 
 
 def test_labels_in_new_are_held_against_intervals(command_line, train):

@@ -35,7 +35,7 @@ def table(tmp_path):
 def values(table, target="mpg", **options):
     """Inputs, with categories as their numbers, and targets of the rows that are used."""
     columns = Columns.learn(table, target, Reading(**options))
-    X, _ = columns.inputs(table)
+    X = columns.inputs(table).X
     codes = X.apply(lambda column: column.cat.codes if column.dtype == "category" else column)
     return codes.to_numpy(dtype=float).tolist(), columns.targets(table)[X.index].tolist()
 
@@ -178,7 +178,7 @@ def test_new_rows_are_read_as_training_rows_are(table, train, new, value):
     def read():
         old = table(train)
         found = table(new, "new.csv", like=old.format)
-        return Columns.learn(old, "mpg").inputs(found)[0]["a"].tolist()
+        return Columns.learn(old, "mpg").inputs(found).X["a"].tolist()
 
     if isinstance(value, float):
         assert read() == [value]
@@ -242,7 +242,7 @@ def test_target_and_dropped_columns_must_exist(table):
 def test_columns_are_matched_by_name(table):
     columns = Columns.learn(table(PLAIN), "mpg")
     new = table("colour,origin,weight,mpg\nred,japan,9,\n", "new.csv")
-    assert columns.inputs(new)[0].astype(object).to_numpy().tolist() == [[9, "japan"]]
+    assert columns.inputs(new).X.astype(object).to_numpy().tolist() == [[9, "japan"]]
     assert columns.extra(new) == ["colour"]
     with pytest.raises(ValueError, match=r"new\.csv lacks 'weight', which .*cars\.csv has. Did you mean 'Weight'"):
         columns.inputs(table("Weight,origin\n1,usa\n", "new.csv"))
@@ -256,7 +256,7 @@ def test_a_new_category_is_named_or_left_out(table):
     ):
         columns.inputs(new)
     with pytest.warns(UserWarning, match="category that no training row has: 1"):
-        assert columns.inputs(new, "blank")[0].index.tolist() == [0]
+        assert columns.inputs(new, "blank").X.index.tolist() == [0]
 
 
 def test_names_are_not_taken_for_categories(table):
@@ -280,8 +280,9 @@ def test_missing_values(table, mark, name):
     with pytest.raises(ValueError, match=r"column 'weight', row 2.* has no value; --missing drop"):
         values(found, na=marks)
     assert values(found, missing="drop", na=marks) == ([[1, 1], [7, 1]], [30, 15])
-    with pytest.warns(UserWarning, match="2 missing values of .* guarantee no longer applies exactly"):
-        assert values(found, missing="impute", na=marks) == ([[1, 1], [3, 0], [3, 1], [7, 1]], [30, 20, 25, 15])
+    assert values(found, missing="impute", na=marks) == ([[1, 1], [3, 0], [3, 1], [7, 1]], [30, 20, 25, 15])
+    imputing = Columns.learn(found, "mpg", Reading(missing="impute", na=marks))
+    assert imputing.inputs(found).imputed.tolist() == [1, 2]
 
 
 def test_missing_labels_are_never_imputed(table):
@@ -334,9 +335,9 @@ def test_dates_become_parts(table, form):
 def test_hours_and_new_dates(table):
     found = table("day,mpg\n2024-02-29 12:30,1\n2024-03-01T00:00:00Z,2\n2024-03-02 06:00+02:00,3\n")
     columns = Columns.learn(found, "mpg", Reading(dates="parts"))
-    assert columns.inputs(found)[0]["day (hour)"].tolist() == [12.5, 0, 4]
+    assert columns.inputs(found).X["day (hour)"].tolist() == [12.5, 0, 4]
     columns = Columns.learn(table("day,mpg\n13/1/2024,1\n14/1/2024,2\n"), "mpg", Reading(dates="parts"))
-    assert columns.inputs(table("day\n3/1/2024\n"))[0].to_numpy().tolist() == [[2024, 1, 2]]
+    assert columns.inputs(table("day\n3/1/2024\n")).X.to_numpy().tolist() == [[2024, 1, 2]]
     with pytest.raises(ValueError, match=r"column 'day', row 1 \(line 2\): '1/13/2024' is not a date"):
         columns.inputs(table("day\n1/13/2024\n"))
     with pytest.raises(ValueError, match="lacks 'day'"):

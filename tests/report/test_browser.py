@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import chromium
-from conformal_gp.evaluation import percent
+from conformal_gp.formatting import percent
 from conformal_gp.metrics import coverage
 from conformal_gp.report.chart import PERCENTS, decimals
 from conformal_gp.report.chart import text as written

@@ -12,19 +12,31 @@ import re
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from conformal_gp.arrays import Array
+from conformal_gp.arrays import Array, Indices
 from conformal_gp.cli.options import Reading
 from conformal_gp.cli.tables import LIKE_NUMBER, Format, Table, did_you_mean, listed, number
+
+if TYPE_CHECKING:
+    from conformal_gp.design import Grid
 
 DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
 FEWEST_NUMBERED = 10  # rows in which whole numbers that are all different look like row numbers
 _LIKE_DATE = re.compile(r"(\d{4}([-/])\d{1,2}\2\d{1,2}|\d{1,2}([./-])\d{1,2}\3\d{2,4})([T ].*)?")
 _LIKE_IDENTIFIER = re.compile(r"(?i:(^|[^a-z])(id|ids|index|no|nr|num|number|row|key|code))$|[a-z]I[dD]$")
+
+
+class Inputs(NamedTuple):
+    """Inputs of a table's rows; the index of ``X`` has their numbers in the table, from 0."""
+
+    X: pd.DataFrame
+    y_variance: Array | None
+    imputed: Indices
+    """Numbers of the rows with imputed values."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +54,7 @@ class Columns:
     >>> from conformal_gp.cli.tables import Table
     >>> cars = Table("cars", pd.DataFrame({"weight": [1.5, 2.5, 2.0], "origin": ["u", "j", "u"], "mpg": [20, 30, 25]}))
     >>> columns = Columns.learn(cars, "mpg")
-    >>> columns.inputs(cars)[0].dtypes["origin"].categories.tolist(), columns.targets(cars).tolist()
+    >>> columns.inputs(cars).X.dtypes["origin"].categories.tolist(), columns.targets(cars).tolist()
     (['j', 'u'], [20.0, 30.0, 25.0])
     """
 
@@ -57,6 +69,8 @@ class Columns:
     noise: str | None = None
     squared: bool = False
     format: Format | None = None
+    grid: Grid | None = None
+    """The designed grid that the training rows are, if they are one."""
 
     @classmethod
     def learn(cls, table: Table, target: str, reading: Reading | None = None) -> Columns:
@@ -165,8 +179,8 @@ class Columns:
             parts |= {f"{name} ({part})": values for part, values in (whole | {"hour": hours}).items()}
         return table._replace(frame=table.frame.assign(**parts))
 
-    def inputs(self, table: Table, unseen: str = "error") -> tuple[pd.DataFrame, Array | None]:
-        """Return the inputs of a table's rows, numbered as there, and their noise variances, if a column has these.
+    def inputs(self, table: Table, unseen: str = "error") -> Inputs:
+        """Return the inputs of a table's rows, and their noise variances if a column has these.
 
         A category that no training row has is an error; with ``unseen="blank"`` its rows are left out.
         """
@@ -191,17 +205,21 @@ class Columns:
             new |= odd
             X[name] = pd.Categorical(cells.where(cells.isin(categories)), categories=categories)
         gaps = X.isna() & ~new[:, None]
+        imputed = np.zeros(0, dtype=np.int64)
         if gaps.any(axis=None):
-            X = self._without_gaps(table, X, gaps)
+            self._check_gaps(table, X, gaps)
+            if self.missing == "impute":
+                imputed = X.index[gaps.any(axis=1)].to_numpy()
+                X = X.fillna(self.fill)
         if new.any():
             warnings.warn(f"rows of {table.name} with a category that no training row has: {new.sum()}", stacklevel=2)
         X = X[~new].dropna()
         if self.noise is None:
-            return X, None
+            return Inputs(X, None, imputed)
         noise = X.pop(self.noise).to_numpy()
         if self.squared:
             noise = noise**2
-        return X, noise
+        return Inputs(X, noise, imputed)
 
     def _need(self, names: Iterable[str], table: Table) -> None:
         """Refuse a table that lacks columns of the training rows."""
@@ -210,8 +228,8 @@ class Columns:
             hint = did_you_mean(lacking[0], self.extra(table))
             raise ValueError(f"{table.name} lacks {listed(lacking)}, which {self.source} has.{hint}")
 
-    def _without_gaps(self, table: Table, X: pd.DataFrame, gaps: pd.DataFrame) -> pd.DataFrame:
-        """Impute missing values, or warn of the rows to be dropped, or raise, as ``missing`` requires."""
+    def _check_gaps(self, table: Table, X: pd.DataFrame, gaps: pd.DataFrame) -> None:
+        """Refuse missing values, or warn of the rows that lack one, as ``missing`` requires."""
         name = gaps.sum().idxmax()
         count = int(gaps[name].sum())
         if self.missing == "error":
@@ -223,10 +241,6 @@ class Columns:
         if self.missing == "drop":
             what = f"{gaps.any(axis=1).sum()} of {len(X)} rows of {table.name} lack a value and are left out"
             warnings.warn(f"{what}; column '{name}' alone lacks {count}", stacklevel=3)
-            return X
-        what = f"{gaps.to_numpy().sum()} missing values of {table.name} are imputed from the training rows"
-        warnings.warn(f"{what}, so the guarantee no longer applies exactly", stacklevel=3)
-        return X.fillna(self.fill)
 
     def targets(self, table: Table) -> Array:
         """Return the target of a table's rows, NaN where it is missing; targets are not imputed."""

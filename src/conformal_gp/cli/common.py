@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from conformal_gp.arrays import Array
-    from conformal_gp.cli.columns import Columns
+    from conformal_gp.cli.columns import Columns, Inputs
     from conformal_gp.cli.tables import Table
 
 FEWEST_ROWS = 3
@@ -28,7 +29,9 @@ class Output:
 
     def __init__(self, *, quiet: bool):
         self.notices: list[str] = []
-        self._errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True, quiet=quiet)
+        plain: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
+        self._errors = Console(stderr=True, quiet=quiet, **plain)
+        self._always = Console(stderr=True, **plain)
         self._results = Console(highlight=False, markup=False)
 
     def notice(self, text: str) -> None:
@@ -36,6 +39,11 @@ class Output:
         if text and text not in self.notices:
             self.notices.append(text)
             self.info(f"note: {text}")
+
+    def warning(self, text: str) -> None:
+        """Print what limits the guarantee, also with --quiet."""
+        self.notices.append(text)
+        self._always.print(f"warning: {text}")
 
     def info(self, *lines: str) -> None:
         """Print summaries."""
@@ -81,8 +89,10 @@ class Training(NamedTuple):
     X: pd.DataFrame
     y: Array
     columns: Columns
-    y_variance: Array | None
+    y_variance: Array | None = None
     groups: str | None = None
+    condition: str = ""
+    """Why the guarantee does not apply to these rows, in a sentence; empty if nothing is against it."""
 
     def of_rows(self) -> dict[str, Any]:
         """Return noise variances and groups of the rows, as ``fit`` takes them."""
@@ -92,8 +102,11 @@ class Training(NamedTuple):
 
     def fit(self, choice: Model, output: Output) -> Any:
         """Fit a model, which keeps what is needed to read new rows."""
+        from conformal_gp.evaluation.kernel_words import conditional
+
         with output.working(f"fitting to {self.y.size} rows"):
             model = choice.regressor(self.y).fit(self.X, self.y, y_variance=self.y_variance, groups=self.groups)
+        model.guarantee_ = conditional(model.guarantee_, self.condition)
         model._columns = self.columns
         return model
 
@@ -108,7 +121,7 @@ def read_training(source: str, target: str, reading: Reading, output: Output) ->
     with output.working("reading"):
         table = reading.table(source)
         columns = Columns.learn(table, target, reading)
-        X, y_variance = columns.inputs(table)
+        X, y_variance, imputed = columns.inputs(table)
         y = columns.targets(table)[X.index]
     present = np.isfinite(y)
     if not present.all():
@@ -122,21 +135,33 @@ def read_training(source: str, target: str, reading: Reading, output: Output) ->
     if reading.groups is not None and reading.groups not in X:
         known = f"{listed(X)}; got '{reading.groups}'.{did_you_mean(reading.groups, list(X))}"
         raise ValueError(f"--groups must be an input of {table.name}, one of {known}")
-    return Training(X, y, columns, y_variance, reading.groups)
+    condition = ""
+    n_imputed = X.index.isin(imputed).sum()
+    if n_imputed:
+        condition = (
+            f"missing values in {n_imputed} of {len(X)} rows of {table.name} were imputed from all of its rows, "
+            "calibration rows among them."
+        )
+        output.warning(f"the guarantee does not apply: {condition}")
+
+    from conformal_gp.design import Grid, columns_of  # imports scikit-learn: after mistakes in the table
+
+    columns = replace(columns, grid=Grid.find(columns_of(X)))
+    return Training(X, y, columns, y_variance, reading.groups, condition)
 
 
 def read_new(
     source: str, columns: Columns, reading: Reading, output: Output, unseen: str = "error"
-) -> tuple[Table, pd.DataFrame, Array | None]:
-    """Read new rows the way the training rows were: the table, its inputs and known noise variances."""
+) -> tuple[Table, Inputs]:
+    """Read new rows the way the training rows were: the table, and its inputs."""
     from conformal_gp.cli.tables import listed
 
     with output.working("reading"):
         table = reading.table(source, like=columns.format)
-        X, y_variance = columns.inputs(table, unseen)
+        new = columns.inputs(table, unseen)
     extra = columns.extra(table)
     if extra:
         output.notice(f"ignoring columns of {table.name} that {columns.source} does not have: {listed(extra)}")
-    if len(X) < len(table.frame):
-        output.notice(f"predictions of {len(table.frame) - len(X)} rows of {table.name} are left empty")
-    return table, X, y_variance
+    if len(new.X) < len(table.frame):
+        output.notice(f"predictions of {len(table.frame) - len(new.X)} rows of {table.name} are left empty")
+    return table, new

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 from conformal_gp.cli import options
 from conformal_gp.cli.common import Output, Training, read_training
 from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
+from conformal_gp.formatting import number, percent
 
 if TYPE_CHECKING:
     from conformal_gp.evaluation import Finding, HeldOut
@@ -21,8 +23,7 @@ MOST_OUTLIERS = 20
 # Up to so many rows, each is held out once. Of more, a third is held out, at most so many: with 2,000 rows the standard
 # error of a coverage of 90% is 0.7%.
 ROWS_FOR_ALL_FOLDS, HELD_OUT_ROWS = 1000, 2000
-# The test for drift fits the model to a third of the rows, at least so many, and takes at most so many rows.
-FIRST_ROWS, ORDERED_ROWS = 40, 1000
+WORDS = ("method", "rows", "verdict")  # heads of columns that are aligned to the left
 
 
 def evaluate(
@@ -47,49 +48,49 @@ def evaluate(
     Coverage of held-out rows compared with its expected range, widths, and advice. The conformal intervals are compared
     with those of the same Gaussian process without calibration (standard GP).
     """
-    from conformal_gp.evaluation import before_and_after, coverage_by_parts
+    from conformal_gp.evaluation import coverage_by_parts, summary
 
     output = Output(quiet=quiet)
     levels = parse_levels(confidence, any_level=any_level)
     training = read_training(data, target, reading, output)
-    held_out = cross_validated(
-        training, choice, folds, output, levels or None, tails=tails, importance=True, before=True
-    )
+    held_out = cross_validated(training, choice, folds, output, levels or None, tails=tails, importance=True)
     if not levels:
         output.notice(more_rows(held_out.levels, choice.tuning == "holdout", 1 - 1 / (folds or 10)))
     inputs = training.X.iloc[held_out.rows]
-    parts = [part for level in held_out.levels for part in coverage_by_parts(held_out, inputs, level)]
-    sentences = _sentences(held_out, inputs, parts)
+    sentences = [*summary(held_out, inputs), _importance(held_out.importance)]
+    if training.condition:
+        sentences.append(f"The guarantee does not apply: {training.condition}")
     if ordered:
-        sentences.append(_drift(training, choice, output))
-    worst = []
+        sentences += _drift(training, choice, held_out, output)
+    worst: list[dict[str, Any]] = []
     if outliers:
         worst = _outliers(held_out, training)
+    by_group = held_out.by_group()
     if as_json:
-        pairs = before_and_after(held_out, held_out.levels[0])
-        narrow = [part for part in parts if part.judgement == part.judgement.TOO_NARROW]
-        document: dict[str, Any] = {
-            "target": target,
-            "rows": training.y.size,
-            "held_out": held_out.y.size,
-            "inputs": list(training.X),
-            "findings": [_document(finding) for finding in held_out.findings()],
-            "too_narrow": [_document(part) for part in narrow if part.method == CONFORMAL],
-            "before_and_after": [[*map(_document, pair)] for pair in pairs],
-            "importance": held_out.importance,
-        }
-        if held_out.groups is not None:
-            document["groups"] = [_document(finding) for finding in held_out.by_group()]
-        if outliers:
-            document["outliers"] = worst
-        output.document(document | {"words": sentences})
+        parts = [part for level in held_out.levels for part in coverage_by_parts(held_out, inputs, level)]
+        output.document(
+            {
+                "target": target,
+                "rows": training.y.size,
+                "held_out": held_out.y.size,
+                "inputs": list(training.X),
+                "grid": held_out.grid and str(held_out.grid),
+                "findings": [_document(finding) for finding in held_out.findings()],
+                "groups": [_document(finding) for finding in by_group],
+                "too_narrow": [_document(part) for part in parts if part.judgement == part.judgement.TOO_NARROW],
+                "importance": held_out.importance,
+                "outliers": worst,
+                "words": sentences,
+            }
+        )
         return
     title = f"{target}: {held_out.y.size} of {training.y.size} rows held out"
     tables = [_findings(held_out.findings(), title)]
-    if held_out.groups is not None:
-        by_group = f"By {training.groups}, corrected for the number of groups"
-        tables.append(_findings(held_out.by_group(), by_group, "rows"))
-    output.result(*tables, *_before_and_after(held_out), *_outlier_table(worst, target), *sentences)
+    if by_group:
+        tables.append(_findings(by_group, f"By {training.groups}, corrected for the number of groups", "rows"))
+    if worst:
+        tables.append(_outlier_table(worst, target))
+    output.result(*tables, *sentences)
 
 
 def report(
@@ -98,6 +99,7 @@ def report(
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The page, HTML; - is stdout.")],
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     folds: options.Folds = None,
+    ordered: options.Ordered = False,
     *,
     choice: Model,
     reading: Reading,
@@ -114,17 +116,21 @@ def report(
     training = read_training(data, target, reading, output)
     from conformal_gp.report import build_report
 
-    described = {"target_name": target, "title": title, "row_numbers": training.X.index + 1}
+    cv = _held_out_by(folds, training.y.size, choice.seed, output)
     with output.working("cross-validating") as progress:
         page = build_report(
             training.X,
             training.y,
+            target_name=target,
+            row_numbers=training.X.index + 1,
+            title=title,
             model=choice.regressor(training.y),
-            cv=_held_out_by(folds, training.y.size, choice.seed, output),
-            **training.of_rows(),
+            cv=cv,
+            ordered=ordered,
+            condition=training.condition,
             random_state=choice.seed,
             progress=progress,
-            **described,
+            **training.of_rows(),
         )
     if out == "-":
         sys.stdout.write(page)
@@ -157,33 +163,23 @@ def _held_out_by(folds: int | None, n_rows: int, seed: int, output: Output) -> A
     return ShuffleSplit(1, test_size=size, random_state=seed)
 
 
-def _drift(training: Training, choice: Model, output: Output) -> str:
-    """Test whether rows are exchangeable in their order; of very many, rows at equal distances."""
+def _drift(training: Training, choice: Model, held_out: HeldOut, output: Output) -> list[str]:
+    """Test whether rows are exchangeable in their order."""
     import numpy as np
 
-    from conformal_gp.drift import ALARM, Drift, online_p_values
+    from conformal_gp.drift import examine_order
 
-    rows = np.linspace(0, training.y.size - 1, min(training.y.size, ORDERED_ROWS)).astype(int)
-    first, later = np.split(rows, [max(rows.size // 3, FIRST_ROWS)])
-    if later.size < FIRST_ROWS // 2:
-        return f"Drift: {rows.size} rows are too few to tell."
-    given = [training.X.iloc, training.y]
-    if training.y_variance is not None:
-        given.append(training.y_variance)
     with output.working("testing for drift"):
-        model = choice.regressor(training.y).set_params(tuning="holdout").fit(*(each[first] for each in given))
-        p_values = online_p_values(model, *(each[later] for each in given), random_state=choice.seed)
-    drift = Drift(p_values, np.asarray(training.X.index[later] + 1))
-    tested = f"rows {training.X.index[later[0]] + 1} to {training.X.index[later[-1]] + 1}"
-    if drift.alarm:
-        return (
-            f"Drift: from about row {drift.start} on, rows differ from those before. By the martingale test of "
-            f"{tested}, evidence against exchangeability, which the guarantee assumes, is 10^{drift.maximum:.1f} to 1."
+        return examine_order(
+            choice.regressor(training.y),
+            training.X,
+            training.y,
+            held_out.y - held_out.prediction[CONFORMAL],
+            held_out.rows,
+            y_variance=training.y_variance,
+            numbers=np.asarray(training.X.index + 1),
+            random_state=choice.seed,
         )
-    return (
-        f"Drift: no evidence against exchangeability of {tested} by the martingale test (largest "
-        f"{10**drift.maximum:.1f} to 1; {ALARM} to 1 would be an alarm)."
-    )
 
 
 def _outliers(held_out: HeldOut, training: Training) -> list[dict[str, Any]]:
@@ -217,97 +213,41 @@ def _document(finding: Finding) -> dict[str, Any]:
     return asdict(finding) | counted | {"level": float(finding.level)}
 
 
-def _sentences(held_out: HeldOut, X: Any, parts: list[Finding]) -> list[str]:
-    """The verdict, errors of predictions, importance of columns, and advice."""
-    from conformal_gp.evaluation import advice, verdict
-
-    grown = [f"{name} {growth:+.0%}" for name, growth in held_out.importance.items()]
-    named = ", ".join(grown[:MOST_INPUTS])
-    if len(grown) > MOST_INPUTS:
-        named += f" and {len(grown) - MOST_INPUTS} more"
-    sentences = [
-        *verdict([finding for finding in held_out.findings() if finding.method == CONFORMAL], parts),
-        held_out.error(),
-        f"Permutation importance (increase in error): {named}.",
-    ]
-    one_set = held_out.one_set()
-    if one_set:
-        sentences.append(one_set)
-    help_most = advice(held_out, X)
-    if help_most:
-        sentences.append(f"Advice: {help_most}")
-    return sentences
+def _importance(importance: dict[str, float]) -> str:
+    """Describe the permutation importance of columns, in a sentence."""
+    increases = [f"{name} {increase:+.0%}" for name, increase in importance.items()]
+    named = ", ".join(increases[:MOST_INPUTS])
+    if len(increases) > MOST_INPUTS:
+        named += f" and {len(increases) - MOST_INPUTS} more"
+    return f"Permutation importance (increase in error): {named}."
 
 
 def _findings(findings: list[Finding], title: str, of: str = "method") -> Any:
     """Show findings in a table whose second column is the method, or the rows."""
-    from conformal_gp.evaluation import percent
-    from conformal_gp.evaluation.findings import number
-
-    rows: list[tuple[str, ...]] = []
-    for finding in findings:
-        low, high = finding.expected()
-        rows.append(
-            (
-                percent(finding.level),
-                finding.among or finding.method,
-                percent(finding.coverage, 1),
-                f"{100 * low:.1f} to {percent(high, 1)}",
-                number(finding.median_width),
-                finding.judgement.value,
-            )
+    rows = [
+        (
+            percent(finding.level),
+            finding.among or finding.method,
+            percent(finding.coverage, 1),
+            finding.expected_in_words,
+            number(finding.median_width),
+            finding.judgement.value,
         )
+        for finding in findings
+    ]
     return _table(title, ("level", of, "coverage", "expected", "median width", "verdict"), rows)
 
 
-def _before_and_after(held_out: HeldOut) -> list[Any]:
-    """Show coverage by fifths of the prediction without and with target transformation and difficulty, if any."""
-    from conformal_gp.evaluation import before_and_after, percent
-    from conformal_gp.evaluation.findings import number
-
-    level = held_out.levels[0]
-    rows: list[tuple[str, ...]] = []
-    for before, after in before_and_after(held_out, level):
-        rows.append(
-            (
-                after.among.removeprefix("prediction is "),
-                str(after.n_rows),
-                percent(before.coverage, 1),
-                percent(after.coverage, 1),
-                number(before.median_width),
-                number(after.median_width),
-            )
-        )
-    if not rows:
-        return []
-    title = f"{percent(level)}, without and with the target transformation or difficulty"
-    return [_table(title, ("predictions", "n", "coverage without", "with", "median width without", "with"), rows)]
-
-
-def _outlier_table(outliers: list[dict[str, Any]], target: str) -> list[Any]:
+def _outlier_table(outliers: list[dict[str, Any]], target: str) -> Any:
     """Show the rows of the smallest p-values."""
-    from conformal_gp.evaluation.findings import number
-
+    values = ("observed", "predicted", "lower", "upper")
     rows = [
-        (
-            str(each["row"]),
-            number(each["p_value"], 2),
-            *(number(each[name], 6) for name in ("observed", "predicted", "lower", "upper")),
-        )
-        for each in outliers
+        (str(each["row"]), number(each["p_value"], 2), *(number(each[name], 6) for name in values)) for each in outliers
     ]
-    if not rows:
-        return []
-    return [
-        _table(
-            f"Rows whose {target} is least expected, by p-value",
-            ("row", "p-value", "observed", "predicted", "lower", "upper"),
-            rows,
-        )
-    ]
+    return _table(f"Rows whose {target} is least expected, by p-value", ("row", "p-value", *values), rows)
 
 
-def _table(title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Any:
+def _table(title: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Any:
     """Lay out a table; columns of words are aligned to the left."""
     from rich import box
     from rich.table import Table
@@ -315,7 +255,10 @@ def _table(title: str, heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> A
 
     table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for head in heads:
-        table.add_column(head, justify="left" if head in ("method", "rows", "verdict", "predictions") else "right")
+        justify: Any = "right"
+        if head in WORDS:
+            justify = "left"
+        table.add_column(head, justify=justify)
     for row in rows:
         table.add_row(*row)
     return table

@@ -17,6 +17,8 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from conformal_gp.formatting import percent
+
 _table = partial(typer.Option, rich_help_panel="Reading tables")
 _model = partial(typer.Option, rich_help_panel="Model", show_default=False)
 _levels = partial(typer.Option, metavar="LEVEL...", show_default=False)
@@ -33,7 +35,9 @@ Tails = Annotated[
 _FOLDS = "Folds.  [default: 10; above 1000 rows a third is held out once]"
 Folds = Annotated[int | None, typer.Option(min=2, metavar="K", help=_FOLDS)]
 Ordered = Annotated[bool, typer.Option("--ordered", help="Rows are in order of time: test for drift.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print only results, warnings about the guarantee, and errors.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 Missing = Literal["error", "drop", "impute"]
@@ -93,7 +97,8 @@ class Model:
         """Make the unfitted model for a target."""
         from conformal_gp import ConformalGPRegressor
 
-        low, high = self.lower_bound, self.upper_bound
+        low = self.lower_bound
+        high = self.upper_bound
         if (low is not None and y.min() < low) or (high is not None and y.max() > high):
             raise ValueError(
                 f"--lower-bound and --upper-bound must enclose the target, {y.min():g} to {y.max():g}; got {low} and "
@@ -106,13 +111,15 @@ class Model:
             model.set_params(n_jobs=self.jobs)
         for name in ("kernel", "tuning", "target_transform", "difficulty"):
             value = getattr(self, name)
-            if value is not None:
-                model.set_params(**{name: None if value == "none" else value})
+            if value == "none":
+                model.set_params(**{name: None})
+            elif value is not None:
+                model.set_params(**{name: value})
         return model
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with each parameter that is a dataclass of options replaced by one parameter for each field."""
+    """Replace each parameter that is a dataclass of options by one parameter for each of its fields."""
     hints = get_type_hints(command, include_extras=True)
     signature = inspect.signature(command)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
@@ -123,9 +130,11 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
             continue
         of_group = get_type_hints(groups[name], include_extras=True)
         for option in fields(groups[name]):
-            default: Any = option.default if option.default_factory is MISSING else option.default_factory()
-            options: dict[str, Any] = {"default": default, "annotation": of_group[option.name]}
-            parameters.append(inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, **options))
+            default: Any = option.default
+            if option.default_factory is not MISSING:
+                default = option.default_factory()
+            annotated: dict[str, Any] = {"default": default, "annotation": of_group[option.name]}
+            parameters.append(inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, **annotated))
 
     @wraps(command)
     def called(**given: Any) -> None:
@@ -152,10 +161,10 @@ def spread_levels(arguments: list[str]) -> list[str]:
     ['a.csv', '--confidence', '0.9', '--confidence', '95%', '-o', 'b.csv']
     """
     spread: list[str] = []
-    for argument in arguments:
+    for argument in ["--confidence" if argument == "-c" else argument for argument in arguments]:
         if len(spread) > 1 and spread[-2] in _SEVERAL_LEVELS and all(map(_is_level, (spread[-1], argument))):
             spread.append(spread[-2])
-        spread.append("--confidence" if argument == "-c" else argument)
+        spread.append(argument)
     return spread
 
 
@@ -171,26 +180,20 @@ def parse_levels(texts: Iterable[str], option: str = "--confidence", any_level: 
     """
     levels = set()
     for text in (part.strip() for given in texts for part in given.split(",")):
-        value = Fraction(text.removesuffix("%").strip()) if _is_level(text) else Fraction(0)
-        level = value / 100 if text.endswith("%") or value >= 2 else value
+        level = Fraction(0)
+        if _is_level(text):
+            level = Fraction(text.removesuffix("%").strip())
+        if text.endswith("%") or level >= 2:
+            level /= 100
         if not 0 < level < 1:
             raise ValueError(f"{option} takes levels strictly between 0 and 1, such as 0.95 or 95%; got '{text[:30]}'.")
         if level < Fraction(1, 2) and not any_level:
             raise ValueError(
-                f"{option} {text} asks for intervals that cover {written(level)}% of rows; did you mean "
-                f"{written(1 - level)}%? --any-level accepts it as it is."
+                f"{option} {text} asks for intervals that cover {percent(level)} of rows; did you mean "
+                f"{percent(1 - level)}? --any-level accepts it as it is."
             )
         levels.add(level)
     return sorted(levels)
-
-
-def written(level: Fraction) -> str:
-    """Write a level in percent, without the sign.
-
-    >>> written(Fraction(999, 1000))
-    '99.9'
-    """
-    return f"{float(100 * level):.12g}"
 
 
 def more_rows(levels: Sequence[Fraction], split: bool, share: float = 1.0) -> str:
@@ -201,7 +204,7 @@ def more_rows(levels: Sequence[Fraction], split: bool, share: float = 1.0) -> st
     from conformal_gp.evaluation.findings import USUAL
 
     needed = [
-        f"{written(level)}% intervals need {math.ceil(_rows_for(level, split) / share)} rows here"
+        f"{percent(level)} intervals need {math.ceil(_rows_for(level, split) / share)} rows here"
         for level in USUAL
         if level not in levels
     ]

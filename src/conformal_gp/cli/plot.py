@@ -49,7 +49,7 @@ def plot(
         raise ValueError(f"--out must end in {', '.join(FORMATS)}; got {out}.")
     if kind != "intervals" and new is not None:
         raise ValueError(f"--kind {kind} takes DATA alone.")
-    check_output(out, [data] if new is None else [data, new])
+    check_output(out, [data, *filter(None, [new])])
     training = read_training(data, target, reading, output)
     names = list(training.X)
     if input_name is not None and input_name not in names:
@@ -57,13 +57,16 @@ def plot(
         raise ValueError(f"--input must be {known}")
     if training.y_variance is not None:
         raise ValueError("--noise-column and --sd-column are not for pictures; report takes them.")
-    X_new = None if new is None else read_new(new, training.columns, reading, output)[1]
+    X_new = None
+    if new is not None:
+        X_new = read_new(new, training.columns, reading, output)[1].X
 
     import matplotlib as mpl
 
     mpl.use("Agg")
     from conformal_gp import plotting
     from conformal_gp.evaluation import supported_levels
+    from conformal_gp.plotting.coverage import TWENTIETHS
 
     display: Any
     named: dict[str, Any] = {"target_name": target}
@@ -71,8 +74,9 @@ def plot(
         model = training.fit(choice, output)
         levels = levels or [*map(float, supported_levels(model._most_calibration))]
     else:
-        levels = [percents / 100 for percents in range(50, 100, 5)] if kind == "coverage" else levels or None
-        held_out = cross_validated(training, choice, folds, output, levels)
+        if kind == "coverage":
+            levels = TWENTIETHS
+        held_out = cross_validated(training, choice, folds, output, levels or None)
     with output.working("drawing"):
         if kind == "band":
             along = {"feature": input_name or names[0], "confidence_level": levels}

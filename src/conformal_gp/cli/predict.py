@@ -12,17 +12,16 @@ import typer
 
 from conformal_gp.cli import options
 from conformal_gp.cli.common import Output, read_new, read_training
-from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels, written
+from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
+from conformal_gp.formatting import numbered
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from conformal_gp.arrays import Array
-    from conformal_gp.cli.columns import Columns
+    from conformal_gp.cli.columns import Columns, Inputs
     from conformal_gp.cli.tables import Table
 
 _OF_FIT = {*(option.name for option in fields(Model)), "dates", "drop", "noise_column", "sd_column", "groups"}
-_ROWS_NAMED = 5
 
 
 def fit(
@@ -109,29 +108,27 @@ def predict(
     if model is not None:
         fitted = _load(ctx, model, target)
         columns = _also_missing(fitted._columns, reading)
-        table, X, y_variance = read_new(files[-1], columns, reading, output, unseen)
+        table, new = read_new(files[-1], columns, reading, output, unseen)
     else:
         training = read_training(files[0], str(target), reading, output)
         columns = training.columns
-        table, X, y_variance = read_new(
-            files[-1], columns, reading, output, unseen
-        )  # before the fit, which may be slow
+        table, new = read_new(files[-1], columns, reading, output, unseen)  # before the fit, which may be slow
         fitted = training.fit(choice, output)
         numbers = training.X.index
-    known = {}
-    if y_variance is not None:
-        known["y_variance"] = y_variance
     if not (levels or shares):
         from conformal_gp.evaluation import supported_levels
 
         levels = supported_levels(fitted._most_calibration)
         output.notice(more_rows(levels, fitted.tuning_ == "holdout"))
-    with output.working(f"predicting {len(X)} rows"):
-        exact = _predictions(fitted, X, known, levels, shares, tails)
+    with output.working(f"predicting {len(new.X)} rows"):
+        exact = _predictions(fitted, new, levels, shares, tails)
         words = {}
         if explain:
-            words["why"] = _why(fitted, X, known, levels[-1], numbers)
-    words["beyond_training"] = _beyond(fitted, X, table, output)
+            words["why"] = _why(fitted, new, levels[-1], numbers)
+    words["beyond_training"] = _beyond(fitted, new.X)
+    exclusions = _exclusions(columns, table, new, words["beyond_training"])
+    for exclusion in exclusions:
+        output.warning(exclusion)
     found = rounded(exact, levels, shares, digits)
     if out != "-" or not as_json:
         added = found
@@ -141,9 +138,9 @@ def predict(
         if prefix is None:
             prefix = f"{columns.target}_"
         write_table(table, added.add_prefix(prefix), out)
-        output.info(f"{len(X)} rows predicted.", *_summary(fitted), *_verdict(columns, table, exact, levels))
+        output.info(f"{len(new.X)} rows predicted.", *_summary(fitted), *_verdict(columns, table, exact, levels))
     if as_json:  # last: a result, or an error, but not both
-        output.document(_document(fitted, columns, levels, found.assign(**words)))
+        output.document(_document(fitted, columns, levels, found.assign(**words), exclusions))
 
 
 def _check_files(files: list[str], model: str | None, target: str | None) -> None:
@@ -182,44 +179,63 @@ def _also_missing(columns: Columns, reading: Reading) -> Columns:
     return replace(columns, missing=missing, marks=(*columns.marks, *reading.na))
 
 
-def _predictions(
-    model: Any, X: Any, known: dict[str, Array], levels: list[Fraction], shares: list[Fraction], tails: str
-) -> pd.DataFrame:
+def _predictions(model: Any, new: Inputs, levels: list[Fraction], shares: list[Fraction], tails: str) -> pd.DataFrame:
     """Predict means, bounds and quantiles of rows, numbered as in their table."""
     import pandas as pd
 
+    from conformal_gp.cli.rounding import bounds_of, quantile_of
+
+    X = new.X
     found = pd.DataFrame({"mean": model.predict(X)}, index=X.index)
     if levels:
-        intervals = model.predict_interval(X, [*map(float, levels)], tails=tails, **known)
+        intervals = model.predict_interval(X, [*map(float, levels)], tails=tails, y_variance=new.y_variance)
         for i, level in enumerate(levels):
-            found[[f"lower_{written(level)}", f"upper_{written(level)}"]] = intervals[:, :, i]
+            found[bounds_of(level)] = intervals[:, :, i]
     if shares:
-        names = [f"quantile_{written(share)}" for share in shares]
-        found[names] = model.predict_quantiles(X, [*map(float, shares)], **known)
+        found[[*map(quantile_of, shares)]] = model.predict_quantiles(
+            X, [*map(float, shares)], y_variance=new.y_variance
+        )
     return found
 
 
-def _why(model: Any, X: Any, known: dict[str, Array], level: Fraction, numbers: Any) -> list[str]:
+def _why(model: Any, new: Inputs, level: Fraction, numbers: Any) -> list[str]:
     """Explain each interval in a sentence, which calls training rows by their numbers in their table, if known."""
     if numbers is None:
         numbers = range(model._source.n_rows)
-    return model.explain_interval(X, float(level), **known).sentences([number + 1 for number in numbers])
+    explained = model.explain_interval(new.X, float(level), y_variance=new.y_variance)
+    return explained.sentences([number + 1 for number in numbers])
 
 
-def _beyond(model: Any, X: Any, table: Table, output: Output) -> list[str]:
+def _beyond(model: Any, X: pd.DataFrame) -> list[str]:
     """Name the inputs of each row that lie outside the training range."""
     from conformal_gp.validation import input_names
 
     names = input_names(model)
-    beyond = ["; ".join(names[outside]) for outside in model.beyond_training(X)]
-    far = [str(row + 1) for row, inputs in zip(X.index, beyond, strict=True) if inputs]
-    if far:
-        named = ", ".join(far[:_ROWS_NAMED]) + ", ..." * (len(far) > _ROWS_NAMED)
-        output.notice(
-            f"{len(far)} of {len(X)} rows of {table.name} lie outside the training range ({named}); the guarantee does "
-            "not apply to them, and the column that ends in beyond_training names the inputs"
-        )
-    return beyond
+    return ["; ".join(names[outside]) for outside in model.beyond_training(X)]
+
+
+def _exclusions(columns: Columns, table: Table, new: Inputs, beyond: list[str]) -> list[str]:
+    """State in sentences to which rows the guarantee does not apply, and why."""
+    import numpy as np
+
+    from conformal_gp.design import columns_of
+
+    rows = new.X.index
+    excluded = {
+        "lie outside the training range: the column that ends in beyond_training names the inputs.": beyond,
+        "have imputed values.": rows.isin(new.imputed),
+    }
+    grid = columns.grid
+    if grid is not None:
+        why = f"lie between the levels of a grid. {grid.condition} {grid.remedy}"
+        excluded[why] = grid.between(columns_of(new.X))
+    sentences = []
+    for why, marks in excluded.items():
+        some = rows[np.asarray(marks, dtype=bool)]
+        if len(some):
+            which = f"{len(some)} of {len(rows)} rows of {table.name} ({numbered(some)})"
+            sentences.append(f"the guarantee does not apply to {which}, which {why}")
+    return sentences
 
 
 def _summary(model: Any) -> list[str]:
@@ -235,6 +251,7 @@ def _verdict(columns: Columns, table: Table, found: pd.DataFrame, levels: list[F
     """If every predicted row has a target: compare the coverage of the intervals with the expected range."""
     import numpy as np
 
+    from conformal_gp.cli.rounding import bounds_of
     from conformal_gp.evaluation import Finding, verdict
 
     if columns.target not in table.frame:
@@ -242,11 +259,12 @@ def _verdict(columns: Columns, table: Table, found: pd.DataFrame, levels: list[F
     y = replace(columns, missing="drop").targets(table)[found.index]
     if np.isnan(y).any() or not y.size:
         return []
-    bounds = {level: found[[f"lower_{written(level)}", f"upper_{written(level)}"]] for level in levels}
-    return verdict([Finding.of(table.name, level, y, each) for level, each in bounds.items()])
+    return verdict([Finding.of(table.name, level, y, found[bounds_of(level)]) for level in levels])
 
 
-def _document(model: Any, columns: Columns, levels: list[Fraction], found: pd.DataFrame) -> dict[str, Any]:
+def _document(
+    model: Any, columns: Columns, levels: list[Fraction], found: pd.DataFrame, exclusions: list[str]
+) -> dict[str, Any]:
     """Return the result as JSON has it."""
     from conformal_gp.validation import input_names
 
@@ -257,6 +275,6 @@ def _document(model: Any, columns: Columns, levels: list[Fraction], found: pd.Da
         "calibration_rows": model.n_calibration_,
         "inputs": input_names(model),
         "kernel": str(model.kernel_),
-        "guarantee": model.guarantee_,
+        "guarantee": " ".join([model.guarantee_, *(f"{each[0].upper()}{each[1:]}" for each in exclusions)]),
         "rows": found.reset_index(names="row").assign(row=found.index + 1).to_dict("records"),
     }

@@ -12,7 +12,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from conformal_gp.cli.options import written
+from conformal_gp.formatting import percent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,24 +20,37 @@ if TYPE_CHECKING:
 _EXACT = Context(prec=800)  # digits enough for every double
 
 
+def bounds_of(level: Fraction) -> list[str]:
+    """Name the columns of the bounds of a level.
+
+    >>> bounds_of(Fraction(999, 1000))
+    ['lower_99.9', 'upper_99.9']
+    """
+    return [f"{side}_{percent(level)[:-1]}" for side in ("lower", "upper")]
+
+
+def quantile_of(share: Fraction) -> str:
+    """Name the column of a quantile."""
+    return f"quantile_{percent(share)[:-1]}"
+
+
 def rounded(found: pd.DataFrame, levels: list[Fraction], shares: list[Fraction], digits: int) -> pd.DataFrame:
     """Round means, bounds and quantiles, row by row."""
     result = found.copy()
     widths = []
     for level in levels:
-        lower = f"lower_{written(level)}"
-        upper = f"upper_{written(level)}"
+        lower, upper = bounds_of(level)
         width = [_width(*row) for row in zip(found[lower], found[upper], found["mean"], strict=True)]
         result[lower] = [_round(*cell, digits, ROUND_FLOOR) for cell in zip(found[lower], width, strict=True)]
         result[upper] = [_round(*cell, digits, ROUND_CEILING) for cell in zip(found[upper], width, strict=True)]
         widths.append(width)
     for share in shares:
-        column = found[f"quantile_{written(share)}"]
+        column = found[quantile_of(share)]
         if not levels:
             widths.append([_width(*row) for row in zip(column, column, found["mean"], strict=True)])
     narrowest = [min((width for width in row if width > 0.0), default=0.0) for row in zip(*widths, strict=True)]
     for share in shares:
-        name = f"quantile_{written(share)}"
+        name = quantile_of(share)
         result[name] = [_round(*cell, digits, _direction(share)) for cell in zip(found[name], narrowest, strict=True)]
     result["mean"] = [_round(*cell, digits, ROUND_HALF_EVEN) for cell in zip(found["mean"], narrowest, strict=True)]
     return result

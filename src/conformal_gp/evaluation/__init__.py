@@ -8,7 +8,9 @@ The verdict (:class:`Judgement`) compares the coverage with the central 95% and 
 - "too few rows to tell": the same, but fewer than 10 misses are expected;
 - "in doubt": below the 95% range, but not below the 99% range;
 - "too narrow", "too wide": below, or above, the 99% range;
-- "infinite": no interval is finite.
+- "infinite": no interval is finite;
+- "unknown between the levels": not below the 99% range, but rows are runs of a designed grid
+  (:mod:`conformal_gp.design`), which do not tell the coverage between its levels.
 
 If overall coverage is within its range but a fifth of the rows, by prediction or by an input, is covered significantly
 too little, the verdict names these rows. Valid intervals are called too narrow in at most 1 of 200 cases. Folds share
@@ -17,19 +19,20 @@ the others.
 """
 
 from conformal_gp.evaluation.cross_validation import HeldOut, cross_validate_intervals
-from conformal_gp.evaluation.findings import Finding, Judgement, chance_range, percent, supported_levels, verdict
-from conformal_gp.evaluation.parts import advice, before_and_after, coverage_by_parts
+from conformal_gp.evaluation.findings import Finding, Judgement, chance_range, supported_levels, verdict
+from conformal_gp.evaluation.parts import advice, coverage_by_parts, summary
+from conformal_gp.formatting import percent
 
 __all__ = [
     "Finding",
     "HeldOut",
     "Judgement",
     "advice",
-    "before_and_after",
     "chance_range",
     "coverage_by_parts",
     "cross_validate_intervals",
     "percent",
+    "summary",
     "supported_levels",
     "verdict",
 ]

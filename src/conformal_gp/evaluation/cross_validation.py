@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -20,9 +20,10 @@ from sklearn.utils.validation import has_fit_parameter
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.calibration import check_length, group_labels
 from conformal_gp.conformal.levels import read_levels, rows_needed
-from conformal_gp.evaluation.findings import USUAL, Finding, Level, number, one_set_range, percent, supported_levels
-from conformal_gp.evaluation.parts import columns_of
-from conformal_gp.validation import ExtrapolationWarning
+from conformal_gp.design import Grid, columns_of
+from conformal_gp.evaluation.findings import USUAL, Finding, Level, one_set_range, supported_levels
+from conformal_gp.formatting import number, percent
+from conformal_gp.validation import ExtrapolationWarning, is_frame
 
 Progress = Callable[[int, int], None]
 
@@ -57,10 +58,10 @@ class HeldOut:
     """Calibration rows of the first method, in the last fold; 0 if unknown."""
     groups: NDArray[Any] | None = None
     """Groups of the rows, (n,), if coverage is guaranteed within each."""
-    before: Array | None = None
-    """Intervals of the first method without target transformation and difficulty; None if it has neither."""
     p_values: Array = field(default_factory=lambda: np.zeros(0))
     """Conformal p-values of the true values under the first method, (n,); empty if it has none."""
+    grid: Grid | None = None
+    """The designed grid that the rows of the data are, if they are one."""
 
     def one_set(self) -> str:
         """Describe the variability of coverage over training sets, in a sentence; empty if it is unknown."""
@@ -79,25 +80,39 @@ class HeldOut:
         scatter = np.median(np.abs(self.y - np.median(self.y)))
         return f"Median absolute error {number(miss)} (always predicting the median: {number(scatter)})."
 
+    def at(self, levels: Sequence[Fraction]) -> HeldOut:
+        """Return the same at some of the levels."""
+        places = [self.levels.index(level) for level in levels]
+        intervals = {name: every[:, :, places] for name, every in self.intervals.items()}
+        return replace(self, levels=list(levels), intervals=intervals)
+
     def findings(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
         """Findings on each method at each level, or at each of those given."""
         return [
-            Finding.of(name, level, self.y, intervals[:, :, self.levels.index(level)])
-            for level in (self.levels if confidence_level is None else read_levels(confidence_level)[0])
+            Finding.of(name, level, self.y, intervals[:, :, self.levels.index(level)], on_grid=self.grid is not None)
+            for level in self._read(confidence_level)
             for name, intervals in self.intervals.items()
         ]
 
     def by_group(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
         """Findings on the first method in each group, at each level or each of those given; empty without groups."""
-        labels = [] if self.groups is None else list(dict.fromkeys(self.groups))
-        (name, intervals), *_ = self.intervals.items()
+        if self.groups is None:
+            return []
+        name, intervals = next(iter(self.intervals.items()))
+        labels = dict.fromkeys(self.groups)
+        described = {"n_parts": len(labels), "on_grid": self.grid is not None}
         found = []
-        for level in self.levels if confidence_level is None else read_levels(confidence_level)[0]:
+        for level in self._read(confidence_level):
+            ends = intervals[:, :, self.levels.index(level)]
             for label in labels:
                 rows = self.groups == label
-                ends = intervals[rows, :, self.levels.index(level)]
-                found.append(Finding.of(name, level, self.y[rows], ends, f"group {label}", len(labels)))
+                found.append(Finding.of(name, level, self.y[rows], ends[rows], among=f"group {label}", **described))
         return found
+
+    def _read(self, confidence_level: Iterable[Level] | None) -> list[Fraction]:
+        if confidence_level is None:
+            return self.levels
+        return read_levels(confidence_level)[0]
 
 
 def cross_validate_intervals(
@@ -111,7 +126,6 @@ def cross_validate_intervals(
     standard_gp: str | None = None,
     tails: str = "joint",
     importance: bool = False,
-    before: bool = False,
     y_variance: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     progress: Progress | None = None,
@@ -136,9 +150,6 @@ def cross_validate_intervals(
         Which intervals to take of models that have both: those with ``predict_distribution``.
     importance : bool, default=False
         Whether to measure permutation importance: each column is shuffled among held-out rows.
-    before : bool, default=False
-        Whether to fit the first model also with ``target_transform=None`` and ``difficulty=None``, in folds where it
-        has one of these.
     y_variance : array-like of shape (n_samples,) or None, default=None
         Known noise variance of each observation, for models whose ``fit`` takes it. The first model must.
     groups : array-like of shape (n_samples,) or None, default=None
@@ -190,7 +201,7 @@ def cross_validate_intervals(
                 asked = [float(level) for level in levels]
                 found[name].append(fold.predicted(fitted, asked, tails))
                 if name == first:
-                    extras.append(fold.extras(fitted, asked, tails, before, importance, random_state))
+                    extras.append(fold.extras(fitted, importance, random_state))
                     if standard_gp is not None:
                         found[standard_gp].append(fold.standard(fitted, asked))
             done += 1
@@ -208,12 +219,9 @@ def cross_validate_intervals(
     if groups is not None:
         by_group = known["groups"][rows[order]]
         n_calibration = 0  # it differs between groups
-    simple = None
-    if any(extra.simple is not None for extra in extras):
-        parts = zip(extras, found[first], strict=True)
-        simple = np.concatenate([part.intervals if extra.simple is None else extra.simple for extra, part in parts])[
-            order
-        ]
+    p_values = np.concatenate([extra.p_values for extra in extras])
+    if p_values.size:
+        p_values = p_values[order]
     return HeldOut(
         held,
         levels,
@@ -224,10 +232,8 @@ def cross_validate_intervals(
         rows=rows[order],
         n_calibration=n_calibration,
         groups=by_group,
-        before=simple,
-        p_values=np.concatenate([extra.p_values for extra in extras])[order]
-        if extras[0].p_values.size
-        else np.zeros(0),
+        p_values=p_values,
+        grid=_grid(X),
     )
 
 
@@ -243,7 +249,6 @@ class _Extras(NamedTuple):
 
     n_calibration: int
     beyond: Mask
-    simple: Array | None
     added_errors: Array
     p_values: Array
 
@@ -258,10 +263,11 @@ class _Fold(NamedTuple):
     train: Indices
     test: Indices
 
-    def fit(self, **changed: Any) -> Any:
-        """Fit the model, with some parameters changed, to the training rows."""
-        model = clone(self.model).set_params(**changed)
-        return model.fit(_safe_indexing(self.X, self.train), self.y[self.train], **self._known_of(self.train))
+    def fit(self) -> Any:
+        """Fit the model to the training rows."""
+        return clone(self.model).fit(
+            _safe_indexing(self.X, self.train), self.y[self.train], **self._known_of(self.train)
+        )
 
     def predicted(self, fitted: Any, levels: list[float], tails: str) -> _Predicted:
         """Predict the test rows."""
@@ -277,22 +283,16 @@ class _Fold(NamedTuple):
         mean, std = fitted.predict(_safe_indexing(self.X, self.test), return_std=True, **noise)
         return _Predicted(mean, error_bars(mean, std, levels))
 
-    def extras(
-        self, fitted: Any, levels: list[float], tails: str, before: bool, importance: bool, random_state: int | None
-    ) -> _Extras:
+    def extras(self, fitted: Any, importance: bool, random_state: int | None) -> _Extras:
         """Measure what is asked of the first model in addition to its predictions."""
         new = _safe_indexing(self.X, self.test)
         beyond = np.zeros(self.test.size, dtype=bool)
         if hasattr(fitted, "beyond_training"):
             beyond = fitted.beyond_training(new).any(axis=1)
-        simple = None
-        if before and (fitted.target_transform_ is not None or fitted.difficulty_ is not None):
-            plain = self.fit(target_transform=None, difficulty=None)
-            simple = self.predicted(plain, levels, tails).intervals
         added = np.zeros(0)
         if importance:
             added = self.test.size * _added_errors(fitted, new, self.y[self.test], random_state)
-        return _Extras(_calibration_rows(fitted), beyond, simple, added, self._p_values(fitted))
+        return _Extras(_calibration_rows(fitted), beyond, added, self._p_values(fitted))
 
     def _p_values(self, fitted: Any) -> Array:
         """P-values of the true values of the test rows; 1 in groups without calibration rows."""
@@ -337,6 +337,15 @@ def _splits(cv: Any, X: Any, y: Array, random_state: int | None) -> list[tuple[I
     if np.unique(rows).size < rows.size:
         raise ValueError(f"cv must hold out every row at most once, and holds out some repeatedly: {cv!r}.")
     return splits
+
+
+def _grid(X: Any) -> Grid | None:
+    """Return the designed grid that inputs are; None if they are none, or not a table of numbers and categories."""
+    if not is_frame(X):
+        X = np.asarray(X)
+        if X.ndim != 2 or X.dtype.kind not in "biuf":
+            return None
+    return Grid.find(columns_of(X))
 
 
 def _calibration_rows(fitted: Any) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +15,7 @@ from scipy.stats import beta, binom
 
 from conformal_gp.arrays import Array
 from conformal_gp.conformal.levels import read_level, read_levels, rows_needed
+from conformal_gp.formatting import percent
 
 Level = float | Fraction
 
@@ -23,29 +25,6 @@ LIKELY, NEARLY_ALL = 0.95, 0.99
 EXPECTED_MISSES = 10
 # Default levels, and those of data with too few rows for them.
 USUAL, LOWER = (Fraction(9, 10), Fraction(19, 20), Fraction(99, 100)), (Fraction(4, 5), Fraction(1, 2))
-
-
-def percent(share: Level, decimals: int | None = None) -> str:
-    """Write a share in percent, with some decimals, or as many as it has.
-
-    Examples
-    --------
-    >>> from conformal_gp.evaluation import percent
-    >>> percent(0.95), percent(0.999), percent(17 / 392, decimals=1)
-    ('95%', '99.9%', '4.3%')
-    """
-    value = float(100 * share)
-    return f"{value:.12g}%" if decimals is None else f"{value:.{decimals}f}%"
-
-
-def number(value: float, digits: int = 4) -> str:
-    """Write a number with some significant digits; with an exponent only if it is very large or very small.
-
-    >>> number(1345678.9), number(0.012345), number(3.0), number(2.5e15), number(float("inf"))
-    ('1346000', '0.01235', '3', '2.5e+15', 'inf')
-    """
-    text = f"{value:.{digits}g}"
-    return f"{float(text):.0f}" if "e+" in text and abs(value) < 1e12 else text
 
 
 def chance_range(confidence_level: Level | Iterable[Level], n_rows: int, probability: float = LIKELY) -> Array:
@@ -121,6 +100,7 @@ class Judgement(StrEnum):
     TOO_NARROW = "too narrow"
     TOO_WIDE = "too wide"
     INFINITE = "infinite"
+    AT_LEVELS = "unknown between the levels"
 
 
 @dataclass(frozen=True)
@@ -146,14 +126,25 @@ class Finding:
     """The subgroup in words; empty for all rows."""
     n_parts: int = 1
     """Number of subgroups that are tested; the judgement has Bonferroni's correction for it."""
+    on_grid: bool = False
+    """Whether the rows are a designed grid: coverage at its levels does not tell the coverage between them."""
 
     @classmethod
-    def of(cls, method: str, level: Level, y_true: ArrayLike, intervals: ArrayLike, *part: str | int) -> Finding:
-        """Count targets (n,) that intervals (n, 2) miss, and measure widths."""
-        y, ends = np.asarray(y_true, dtype=np.float64), np.asarray(intervals, dtype=np.float64)
-        widths = ends[:, 1] - ends[:, 0]
-        counts = int((y < ends[:, 0]).sum()), int((y > ends[:, 1]).sum()), float(np.median(widths))
-        return cls(method, read_level(level), y.size, *counts, int(np.isinf(widths).sum()), *part)  # type: ignore[arg-type]
+    def of(cls, method: str, level: Level, y_true: ArrayLike, intervals: ArrayLike, **described: Any) -> Finding:
+        """Count targets (n,) that intervals (n, 2) miss, and measure widths; other fields are ``described``."""
+        y = np.asarray(y_true, dtype=np.float64)
+        lower, upper = np.asarray(intervals, dtype=np.float64).T
+        widths = upper - lower
+        return cls(
+            method,
+            read_level(level),
+            n_rows=y.size,
+            n_below=int((y < lower).sum()),
+            n_above=int((y > upper).sum()),
+            median_width=float(np.median(widths)),
+            n_infinite=int(np.isinf(widths).sum()),
+            **described,
+        )
 
     @property
     def n_outside(self) -> int:
@@ -176,6 +167,12 @@ class Finding:
         return float(low), float(high)
 
     @property
+    def expected_in_words(self) -> str:
+        """The expected range in percent."""
+        low, high = self.expected()
+        return f"{100 * low:.1f} to {percent(high, 1)}"
+
+    @property
     def judgement(self) -> Judgement:
         """The verdict, without regard to subgroups."""
         if self.n_infinite == self.n_rows:
@@ -184,6 +181,8 @@ class Finding:
         least, most = self.expected(NEARLY_ALL)
         if self.coverage < least - rounding:
             return Judgement.TOO_NARROW
+        if self.on_grid:
+            return Judgement.AT_LEVELS
         if self.coverage > most + rounding:
             return Judgement.TOO_WIDE
         if self.coverage < self.expected()[0] - rounding:
@@ -209,9 +208,8 @@ class Finding:
         """Coverage, its expected range and the verdict."""
         if self.judgement == Judgement.INFINITE:
             return f"{percent(self.level)}: infinite (too few rows)"
-        low, high = self.expected()
         covered = f"{percent(self.level)} intervals covered {percent(self.coverage, 1)}"
-        return f"{covered} (expected {100 * low:.1f} to {percent(high, 1)}): {self.judged(parts)}"
+        return f"{covered} (expected {self.expected_in_words}): {self.judged(parts)}"
 
     def __str__(self) -> str:
         return self.in_words()

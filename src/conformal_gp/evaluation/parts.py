@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,16 @@ from scipy.stats import binomtest, norm
 
 from conformal_gp.arrays import Mask
 from conformal_gp.conformal.levels import read_level, rows_needed
-from conformal_gp.evaluation.findings import EXPECTED_MISSES, USUAL, Finding, Judgement, Level, number, percent
-from conformal_gp.validation import holds_categories, is_frame
+from conformal_gp.design import columns_of
+from conformal_gp.evaluation.findings import (
+    EXPECTED_MISSES,
+    USUAL,
+    Finding,
+    Judgement,
+    Level,
+    verdict,
+)
+from conformal_gp.formatting import number, percent
 
 N_PARTS = 5
 # Misses are one-sided below this p-value of a sign test.
@@ -66,43 +73,9 @@ def coverage_by_parts(held_out: Any, X: Any, confidence_level: Level) -> list[Fi
     if X is not None:
         columns |= columns_of(X)
     parts = [(f"{column} is {where}", rows) for column, values in columns.items() for where, rows in _parts(values)]
-    return [Finding.of(name, level, held_out.y[rows], ends[rows], among, len(parts)) for among, rows in parts]
-
-
-def before_and_after(held_out: Any, confidence_level: Level) -> list[tuple[Finding, Finding]]:
-    """Findings by fifths of the prediction, without target transformation and difficulty, and with them.
-
-    Empty if there is neither.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fractions import Fraction
-    >>> from conformal_gp.evaluation import HeldOut, before_and_after
-    >>> y, one_width = np.arange(10.0), np.tile([[-1.0], [5.0]], (10, 1, 1))
-    >>> widths_that_follow = {"a": y[:, None, None] + [[-1.0], [1.0]]}
-    >>> held_out = HeldOut(y, [Fraction(9, 10)], {"a": y}, widths_that_follow, before=one_width)
-    >>> parts = before_and_after(held_out, 0.9)
-    >>> sum(before.n_outside for before, _ in parts), sum(after.n_outside for _, after in parts)
-    (4, 0)
-    """
-    if held_out.before is None:
-        return []
-    name = next(iter(held_out.intervals))
-    before = replace(held_out, intervals={name: held_out.before})
-    both = (coverage_by_parts(each, None, confidence_level) for each in (before, held_out))
-    return list(zip(*both, strict=True))
-
-
-def columns_of(X: Any) -> dict[str, NDArray[Any]]:
-    """Split an array or data frame into columns by name: numbers as floats, categories and booleans as text."""
-    if not is_frame(X):
-        return {f"x{j}": column for j, column in enumerate(np.asarray(X, dtype=np.float64).T)}
-    texts = [holds_categories(dtype) or "bool" in str(dtype).lower() for dtype in X.dtypes]
-    return {
-        str(name): np.asarray(X[name]).astype(str if text else np.float64)
-        for name, text in zip(X.columns, texts, strict=True)
-    }
+    return [
+        Finding.of(name, level, held_out.y[rows], ends[rows], among=among, n_parts=len(parts)) for among, rows in parts
+    ]
 
 
 def _parts(values: NDArray[Any]) -> Iterator[tuple[str, Mask]]:
@@ -128,12 +101,47 @@ def _parts(values: NDArray[Any]) -> Iterator[tuple[str, Mask]]:
             yield f"{low} to {high}", rows
 
 
+def summary(held_out: Any, X: Any) -> list[str]:
+    """Summarise a cross-validation in sentences: verdicts, errors, conditions of the guarantee, and advice.
+
+    ``X`` has the inputs of the held-out rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fractions import Fraction
+    >>> from conformal_gp.evaluation import HeldOut, summary
+    >>> y, ends = np.arange(40.0), {"mine": np.tile([[4.0], [99.0]], (40, 1, 1))}
+    >>> for sentence in summary(HeldOut(y, [Fraction(9, 10)], {"mine": y}, ends), None):
+    ...     print(sentence)
+    mine: 90% intervals covered 90.0% (expected 80.0 to 97.5%): too few rows to tell.
+    Median absolute error 0 (always predicting the median: 10).
+    Advice: More rows: a verdict on 90% needs about 100, and there are 40.
+    """
+    parts = [part for level in held_out.levels for part in coverage_by_parts(held_out, X, level)]
+    sentences = [*verdict(held_out.findings(), parts), held_out.error()]
+    n_beyond = int(held_out.beyond.sum())
+    if n_beyond:
+        sentences.append(
+            f"{n_beyond} of {held_out.y.size} rows lie outside the range of the training data; the guarantee does not "
+            "apply to them."
+        )
+    if held_out.grid is not None:
+        sentences.append(held_out.grid.condition)
+    if held_out.one_set():
+        sentences.append(held_out.one_set())
+    helps_most = advice(held_out, X)
+    if helps_most:
+        sentences.append(f"Advice: {helps_most}")
+    return sentences
+
+
 def advice(held_out: Any, X: Any = None) -> str:
     """Advise in a sentence what would improve the first method's intervals most; empty if the figures show nothing.
 
-    Tested, in this order: a column that numbers the rows, too few rows for a level, a subgroup with too narrow
-    intervals, misses on one side, a level whose intervals are very wide, and too few rows for a verdict. ``X`` has the
-    inputs of the held-out rows.
+    Tested, in this order: a column that numbers the rows, a designed grid, too few rows for a level, a subgroup with
+    too narrow intervals, misses on one side, a level whose intervals are very wide, and too few rows for a verdict.
+    ``X`` has the inputs of the held-out rows.
 
     Examples
     --------
@@ -147,8 +155,12 @@ def advice(held_out: Any, X: Any = None) -> str:
     method = next(iter(held_out.intervals))
     findings = [finding for finding in held_out.findings() if finding.method == method]
     usual = min(findings, key=lambda finding: abs(finding.level - USUAL[0]))
+    on_grid = ""
+    if held_out.grid is not None:
+        on_grid = held_out.grid.remedy
     return (
         _numbered(held_out, X)
+        or on_grid
         or _infinite(held_out, findings)
         or _narrow(held_out, X, usual)
         or _one_sided(usual)

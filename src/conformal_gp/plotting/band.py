@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
 from conformal_gp.conformal.levels import read_levels
-from conformal_gp.evaluation import percent
-from conformal_gp.evaluation.parts import columns_of
+from conformal_gp.design import columns_of
+from conformal_gp.formatting import percent
 from conformal_gp.plotting.frame import Display, accent, arrowheads, ink, limits_of, stacked, tint, vector
 from conformal_gp.validation import is_frame
 
@@ -69,10 +69,17 @@ class PredictionBandDisplay(Display):
         self.intervals = stacked(intervals, self.levels)
         self.grid = vector("grid", grid, len(self.intervals))
         self.prediction = vector("prediction", prediction, len(self.intervals))
-        self.x = np.empty(0) if x is None else np.ravel(np.asarray(x, dtype=float))
-        self.y = np.empty(0) if y is None else vector("y", y, self.x.size)
-        self.near = np.ones(self.x.size, bool) if near is None or x is None else np.asarray(near, dtype=bool)
-        self.categories, self.feature_name, self.target_name = categories, feature_name, target_name
+        self.x = np.empty(0)
+        self.y = np.empty(0)
+        if x is not None and y is not None:
+            self.x = np.ravel(np.asarray(x, dtype=float))
+            self.y = vector("y", y, self.x.size)
+        self.near = np.ones(self.x.size, dtype=bool)
+        if near is not None and x is not None:
+            self.near = np.asarray(near, dtype=bool)
+        self.categories = categories
+        self.feature_name = feature_name
+        self.target_name = target_name
 
     @classmethod
     def from_estimator(
@@ -115,7 +122,9 @@ class PredictionBandDisplay(Display):
         """
         grid, rows, described = _along(X, feature, row, n_points)
         described |= {"confidence_level": confidence_level, "target_name": target_name, "ax": ax}
-        described |= {"x": None} if y is None else {"y": y}
+        if y is None:
+            described["x"] = None
+        described["y"] = y
         intervals = estimator.predict_interval(rows, confidence_level)
         return cls.from_predictions(grid, estimator.predict(rows), intervals, **described)
 
@@ -131,27 +140,34 @@ class PredictionBandDisplay(Display):
                 self.bands_[k] = ax.fill_between(self.grid, low, high, **style)
             else:
                 self.bands_[k] = ax.bar(self.grid, high - low, bottom=low, width=0.6 - 0.12 * step, **style)
-        line: dict[str, Any] = {"linestyle": "-"} if self.categories is None else {"linestyle": "none", "marker": "_"}
+        line: dict[str, Any] = {"linestyle": "-"}
+        aside = np.zeros(self.x.size)
+        if self.categories is not None:
+            line = {"linestyle": "none", "marker": "_"}
+            aside = np.random.default_rng(0).uniform(-0.15, 0.15, self.x.size)
         (self.line_,) = ax.plot(self.grid, self.prediction, color=ink(), linewidth=1.4, label="prediction", **line)
-        aside = 0.0 if self.categories is None else np.random.default_rng(0).uniform(-0.15, 0.15, self.x.size)
         for which, alpha, label in ((~self.near, 0.15, "other rows"), (self.near, 0.8, "rows near the held values")):
             if which.any():
                 dots: dict[str, Any] = {"linestyle": "none", "marker": ".", "color": ink(), "markersize": 5}
-                label = "rows" if self.near.all() else label
+                if self.near.all():
+                    label = "rows"
                 ax.plot((self.x + aside)[which], self.y[which], alpha=alpha, label=label, **dots)
         some = slice(None, None, max(1, self.grid.size // ARROWS))
         widest = self.intervals[:, :, int(np.argmax(self.levels))]
         arrowheads(ax, self.grid[some], widest[some], limits)
         if self.categories is not None:
-            turned = max(map(len, self.categories)) * len(self.categories) > 60
             ax.use_sticky_edges = False  # a margin below bars, too
-            ax.set_xticks(self.grid, self.categories, rotation=30 if turned else 0, ha="right" if turned else "center")
+            turned: dict[str, Any] = {}
+            if max(map(len, self.categories)) * len(self.categories) > 60:
+                turned = {"rotation": 30, "ha": "right"}
+            ax.set_xticks(self.grid, self.categories, **turned)
         return {"xlabel": self.feature_name or "", "ylabel": self.target_name or "target"}
 
 
 def _along(X: Any, feature: int | str, row: int | None, n_points: int) -> tuple[Any, Any, dict[str, Any]]:
     """Places along one input, rows of the kind of ``X`` there with other inputs held, and what to say of them."""
-    X = X if is_frame(X) else np.asarray(X, dtype=float)
+    if not is_frame(X):
+        X = np.asarray(X, dtype=float)
     columns = columns_of(X)
     names = list(columns)
     varied = feature if feature in names else dict(enumerate(names)).get(feature)  # type: ignore[arg-type]
@@ -163,7 +179,9 @@ def _along(X: Any, feature: int | str, row: int | None, n_points: int) -> tuple[
     if not 0 <= row < values.size:
         raise ValueError(f"row must be a row of X: 0 to {values.size - 1}, or None; got {row!r}.")
     held = [column[row] for column in columns.values()]
-    categories = list(np.unique(values)) if _is_text(values) else None
+    categories = None
+    if _is_text(values):
+        categories = list(np.unique(values))
     if categories is None:
         grid = along = np.linspace(values.min(), values.max(), n_points)
     else:

@@ -51,8 +51,9 @@ class CoverageDisplay(Display):
         self, y_true: ArrayLike, intervals: ArrayLike | Mapping[str, ArrayLike], *, confidence_level: ArrayLike
     ):
         self.levels = [float(level) for level in read_levels(np.ravel(confidence_level))[0]]
-        named = intervals if isinstance(intervals, Mapping) else {"conformal": intervals}
-        self.coverage = {k: metrics.coverage(y_true, stacked(ends, self.levels)) for k, ends in named.items()}
+        if not isinstance(intervals, Mapping):
+            intervals = {"conformal": intervals}
+        self.coverage = {k: metrics.coverage(y_true, stacked(ends, self.levels)) for k, ends in intervals.items()}
         self.n_rows = np.size(y_true)
         self.band = chance_range(self.levels, self.n_rows)
 
@@ -79,8 +80,9 @@ class CoverageDisplay(Display):
         array([0.5, 0.5])
         """
         levels = np.ravel(np.asarray(confidence_level))
-        models = estimator if isinstance(estimator, Mapping) else {"conformal": estimator}
-        intervals = {name: model.predict_interval(X, levels) for name, model in models.items()}
+        if not isinstance(estimator, Mapping):
+            estimator = {"conformal": estimator}
+        intervals = {name: model.predict_interval(X, levels) for name, model in estimator.items()}
         return cls.from_predictions(y, intervals, confidence_level=levels, ax=ax)
 
     def _draw(self, ax: Any) -> dict[str, str]:

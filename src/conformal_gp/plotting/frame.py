@@ -43,7 +43,8 @@ class Display(ABC):
         >>> CoverageDisplay([0.5], [[0, 1]], confidence_level=0.9).plot().ax_.get_ylabel()
         'coverage, %'
         """
-        ax = _new_axes() if ax is None else ax
+        if ax is None:
+            ax = _new_axes()
         labels = self._draw(ax)
         room = int(ax.get_window_extent().width / ax.figure.dpi * 72.0 / 5.5)  # letters on a line, of 10 points
         lines = [part for line in labels.get("xlabel", "").split("\n") for part in wrap(line, room)]
@@ -89,14 +90,22 @@ def _face() -> Array:
     return np.array(mpl.colors.to_rgb(mpl.rcParams["axes.facecolor"]))
 
 
+def _is_dark() -> bool:
+    return bool(_face().sum() < 1.5)
+
+
 def ink() -> str:
     """Colour of lines and dots, which stand out from the axes."""
-    return "#DDDDDD" if _face().sum() < 1.5 else "#222222"
+    if _is_dark():
+        return "#DDDDDD"
+    return "#222222"
 
 
 def accent() -> str:
     """The blue of intervals, which stands out from the axes."""
-    return SKY if _face().sum() < 1.5 else BLUE
+    if _is_dark():
+        return SKY
+    return BLUE
 
 
 def tint(colour: str, strength: float) -> Any:
@@ -109,8 +118,10 @@ def tint(colour: str, strength: float) -> Any:
 def arrowheads(ax: Any, x: Array, intervals: Array, limits: tuple[float, float]) -> None:
     """Arrowheads at the edges of the axes where intervals (n, 2) at places x (n,) continue outside the limits."""
     label: str | None = "continues outside the picture"
-    for side, marker in ((0, "v"), (1, "^")):
-        places = x[(intervals[:, 0] < limits[0]) if side == 0 else (intervals[:, 1] > limits[1])]
+    low = intervals[:, 0] < limits[0]
+    high = intervals[:, 1] > limits[1]
+    for side, marker, beyond in ((0, "v", low), (1, "^", high)):
+        places = x[beyond]
         if places.size:
             style: dict[str, Any] = {"color": ink(), "markersize": 5, "clip_on": False, "zorder": 5}
             ax.plot(places, np.full(places.size, limits[side]), linestyle="none", marker=marker, label=label, **style)
@@ -129,7 +140,8 @@ def vector(name: str, values: ArrayLike, size: int) -> Array:
 def stacked(intervals: ArrayLike, levels: Sequence[float]) -> Array:
     """Intervals as (n, 2, levels); raises if the number of levels differs."""
     ends = np.asarray(intervals, dtype=float)
-    ends = ends[:, :, None] if ends.ndim == 2 else ends
+    if ends.ndim == 2:
+        ends = ends[:, :, None]
     if ends.ndim != 3 or ends.shape[1:] != (2, len(levels)):
         raise ValueError(f"intervals must have shape (n, 2, {len(levels)}), or (n, 2) for one level; got {ends.shape}.")
     return ends
@@ -146,12 +158,21 @@ def limits_of(intervals: Array, *values: ArrayLike | None) -> tuple[float, float
     """
     known = np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in values if part is not None])
     known = known[np.isfinite(known)]
-    low, high = (float(known.min()), float(known.max())) if known.size else (-1.0, 1.0)
+    low = float(known.min(initial=np.inf))
+    high = float(known.max(initial=-np.inf))
+    if not known.size:
+        low = -1.0
+        high = 1.0
     ends = intervals[np.isfinite(intervals)]
     if ends.size:
         widths = intervals[:, 1] - intervals[:, 0]
-        finite = np.isfinite(widths)
-        far = max(0.5 * (high - low), float(np.median(widths[finite])) if finite.any() else 0.0)
-        low, high = min(low, max(float(ends.min()), low - far)), max(high, min(float(ends.max()), high + far))
+        widths = widths[np.isfinite(widths)]
+        far = 0.5 * (high - low)
+        if widths.size:
+            far = max(far, float(np.median(widths)))
+        lowest = max(float(ends.min()), low - far)
+        highest = min(float(ends.max()), high + far)
+        low = min(low, lowest)
+        high = max(high, highest)
     room = 0.05 * (high - low) or 1.0
     return low - room, high + room

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from conformal_gp.conformal.levels import read_level
-from conformal_gp.evaluation import percent
+from conformal_gp.formatting import percent
 from conformal_gp.plotting.frame import VERMILION, Display, accent, arrowheads, ink, limits_of, vector
 
 
@@ -55,11 +55,17 @@ class IntervalDisplay(Display):
         if self.intervals.ndim != 2 or self.intervals.shape[1] != 2:
             raise ValueError(f"intervals must have shape (n, 2), got {self.intervals.shape}.")
         self.prediction = vector("prediction", prediction, len(self.intervals))
-        self.y_true = None if y_true is None else vector("y_true", y_true, len(self.intervals))
-        size = 0 if training is None else np.size(training[0])
-        self.training = None if training is None else [vector("training", part, size) for part in training]
-        self.level = None if confidence_level is None else read_level(confidence_level)
-        self.name, self.target_name = name, target_name
+        self.y_true = None
+        if y_true is not None:
+            self.y_true = vector("y_true", y_true, len(self.intervals))
+        self.training = None
+        if training is not None:
+            self.training = [vector("training", part, np.size(training[0])) for part in training]
+        self.level = None
+        if confidence_level is not None:
+            self.level = read_level(confidence_level)
+        self.name = name
+        self.target_name = target_name
 
     @classmethod
     def from_estimator(
@@ -94,17 +100,28 @@ class IntervalDisplay(Display):
         array([1, 0])
         """
         level = float(read_level(confidence_level))
-        training = None if train is None else (estimator.predict(train[0]), train[1])
-        prediction, intervals = estimator.predict(X), estimator.predict_interval(X, level)
-        return cls.from_predictions(y, prediction, intervals, training=training, confidence_level=level, **described)
+        training = None
+        if train is not None:
+            training = (estimator.predict(train[0]), train[1])
+        intervals = estimator.predict_interval(X, level)
+        described |= {"training": training, "confidence_level": level}
+        return cls.from_predictions(y, estimator.predict(X), intervals, **described)
 
     def _draw(self, ax: Any) -> dict[str, str]:
         self.order_ = np.argsort(self.prediction, kind="stable")
         low, high = self.intervals.T
-        self.missed_ = np.zeros(low.size, bool) if self.y_true is None else (self.y_true < low) | (self.y_true > high)
-        places, prediction = np.arange(low.size), self.prediction[self.order_]
-        limits = limits_of(self.intervals, prediction, self.y_true, None if self.training is None else self.training[1])
-        what = "interval" if self.level is None else f"{percent(self.level)} interval"
+        self.missed_ = np.zeros(low.size, dtype=bool)
+        if self.y_true is not None:
+            self.missed_ = (self.y_true < low) | (self.y_true > high)
+        places = np.arange(low.size)
+        prediction = self.prediction[self.order_]
+        shown = [prediction, self.y_true]
+        if self.training is not None:
+            shown.append(self.training[1])
+        limits = limits_of(self.intervals, *shown)
+        what = "interval"
+        if self.level is not None:
+            what = f"{percent(self.level)} interval"
 
         def dots(x: Any, y: Any, marker: str, size: float, label: str, **style: Any) -> None:
             style = {"color": ink(), "zorder": 3} | style
@@ -124,9 +141,8 @@ class IntervalDisplay(Display):
             dots(places, np.where(missed, np.nan, observed), ".", 5, "covered")
             dots(places[missed], observed[missed], "X", 7, "missed", color=VERMILION, markeredgecolor=ink())
             share = f"{(~missed).sum()} of {missed.size} rows ({1 - missed.mean():.1%})"
-            ax.set_title(
-                f"{self.name + ' ' if self.name else ''}{what}s covered {share}", loc="left", fontsize="medium"
-            )
+            title = " ".join(filter(None, [self.name, f"{what}s covered {share}"]))
+            ax.set_title(title, loc="left", fontsize="medium")
         ax.xaxis.get_major_locator().set_params(integer=True)
         arrowheads(ax, places, self.intervals[self.order_], limits)
         return {"xlabel": "rows, by prediction", "ylabel": self.target_name or "target"}

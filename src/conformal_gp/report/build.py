@@ -15,8 +15,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from conformal_gp.drift import examine_order
 from conformal_gp.evaluation import cross_validate_intervals
 from conformal_gp.evaluation.cross_validation import Progress
+from conformal_gp.evaluation.kernel_words import conditional
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.report import tables
 from conformal_gp.report.chart import CONFORMAL, LEVELS, STANDARD, as_json, chart_data
@@ -33,6 +35,8 @@ def build_report(
     cv: Any = 10,
     y_variance: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    ordered: bool = False,
+    condition: str = "",
     random_state: int | None = 0,
     progress: Progress | None = None,
 ) -> str:
@@ -55,6 +59,10 @@ def build_report(
         Model to report on; it is cloned for every fit. None is ``ConformalGPRegressor(random_state=random_state)``.
     cv, y_variance, groups, progress
         As in :func:`conformal_gp.evaluation.cross_validate_intervals`.
+    ordered : bool, default=False
+        Whether rows are in an order, such as that of time, in which to test them for drift.
+    condition : str, default=""
+        Why the guarantee does not apply to these rows, for example that missing values were imputed; the page says so.
     random_state : int or None, default=0
         Seed of the folds, of the rows in the chart, and of the default model.
 
@@ -74,28 +82,56 @@ def build_report(
     >>> page.startswith("<!doctype html>"), "rise time" in page
     (True, True)
     """
-    model = ConformalGPRegressor(random_state=random_state) if model is None else model
+    if model is None:
+        model = ConformalGPRegressor(random_state=random_state)
     if not hasattr(model, "predict_interval"):
         raise ValueError(f"model must have predict_interval, as ConformalGPRegressor has; got {type(model).__name__}.")
+    target = np.asarray(y, dtype=np.float64)
+    numbers = np.arange(1, target.size + 1)
+    if row_numbers is not None:
+        numbers = np.asarray(row_numbers)
+    if numbers.shape != target.shape:
+        raise ValueError(f"row_numbers must have one number for each of {target.size} rows, got {numbers.shape}.")
     known = {"y_variance": y_variance}
     if groups is not None:
         known["groups"] = groups
-    fitted = clone(model).fit(X, y, **known)
-    numbers = np.arange(1, np.size(y) + 1) if row_numbers is None else np.asarray(row_numbers)
-    if numbers.shape != np.shape(y):
-        raise ValueError(f"row_numbers must have one number for each of {np.size(y)} rows, got {numbers.shape}.")
+    fitted = clone(model).fit(X, target, **known)
     with warnings.catch_warnings():  # the page states where intervals are infinite
         warnings.filterwarnings("ignore", message="confidence_level=", category=UserWarning)
-        asked = {"cv": cv, "random_state": random_state, "y_variance": y_variance, "progress": progress}
-        asked |= {"standard_gp": STANDARD, "importance": True, "before": True, "groups": groups}
-        held_out = cross_validate_intervals({CONFORMAL: model}, X, y, LEVELS, **asked)
+        held_out = cross_validate_intervals(
+            {CONFORMAL: model},
+            X,
+            target,
+            LEVELS,
+            cv=cv,
+            random_state=random_state,
+            standard_gp=STANDARD,
+            importance=True,
+            y_variance=y_variance,
+            groups=groups,
+            progress=progress,
+        )
     rows = _safe_indexing(X, held_out.rows)
+    said = tables.in_short(held_out, rows, target.size)
+    if ordered:
+        errors = held_out.y - held_out.prediction[CONFORMAL]
+        said += examine_order(
+            model,
+            X,
+            target,
+            errors,
+            held_out.rows,
+            y_variance=y_variance,
+            numbers=numbers,
+            random_state=random_state,
+        )
     chart = chart_data(rows, held_out, target_name, numbers[held_out.rows], random_state)
     folder = files("conformal_gp.report")
-    style, script, page = (folder.joinpath(name).read_text("utf-8") for name in ("style.css", "script.js", "page.html"))
+    style = folder.joinpath("style.css").read_text("utf-8")
+    script = folder.joinpath("script.js").read_text("utf-8")
     allowed = f"style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
     n_chart = len(chart["rows"])
-    return Template(page).substitute(
+    return Template(folder.joinpath("page.html").read_text("utf-8")).substitute(
         title=escape(title or f"Prediction intervals for {target_name}"),
         target=escape(target_name),
         policy=f"default-src 'none'; {allowed}",
@@ -106,8 +142,8 @@ def build_report(
         n_chart=n_chart,
         last_row=n_chart - 1,
         middle_row=n_chart // 2,
-        in_short=tables.in_short(held_out, rows, np.size(y)),
-        guarantee=tables.guarantee(fitted),
+        in_short=tables.paragraphs(said),
+        guarantee=tables.guarantee(conditional(fitted.guarantee_, condition)),
         coverage=tables.coverage_table(held_out),
         parts=tables.parts(held_out, rows),
         importance=tables.importance(held_out),

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.arrays import Array
-from conformal_gp.evaluation import HeldOut, chance_range, percent
-from conformal_gp.evaluation.findings import number
-from conformal_gp.evaluation.parts import columns_of
+from conformal_gp.design import columns_of
+from conformal_gp.evaluation import HeldOut, chance_range
+from conformal_gp.formatting import number, percent
 from conformal_gp.metrics import coverage
 from conformal_gp.plotting.frame import limits_of
 

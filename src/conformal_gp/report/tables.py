@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from html import escape
 from typing import Any
@@ -15,13 +14,11 @@ from conformal_gp.evaluation import (
     Finding,
     HeldOut,
     Judgement,
-    advice,
-    before_and_after,
     coverage_by_parts,
-    percent,
-    verdict,
+    summary,
 )
 from conformal_gp.evaluation.kernel_words import TUNING, kernel_in_words
+from conformal_gp.formatting import percent
 from conformal_gp.report.chart import CONFORMAL, PERCENTS, STANDARD, decimals, text
 from conformal_gp.validation import input_names
 
@@ -43,55 +40,45 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, k
     )
 
 
-def in_short(held_out: HeldOut, X: Any, n_rows: int) -> str:
+def paragraphs(sentences: Iterable[str]) -> str:
+    """Write sentences as paragraphs."""
+    return "".join(f"<p>{escape(line[0].upper() + line[1:])}</p>" for line in sentences)
+
+
+def in_short(held_out: HeldOut, X: Any, n_rows: int) -> list[str]:
     """Summarise how rows were held out, the verdict, where intervals are infinite, and advice."""
     how = f"Each of the {n_rows} rows was predicted by a model that was not fitted to it (cross-validation)."
     if held_out.y.size < n_rows:
         how = f"{held_out.y.size} of the {n_rows} rows were held out, and predicted by a model not fitted to them."
-    endless = np.isinf(held_out.intervals[CONFORMAL]).any(axis=1).mean(axis=0)
-    finite = [level for level in LEVELS if endless[held_out.levels.index(level)] < 1.0] or [LEVELS[0]]
+    infinite = np.isinf(held_out.intervals[CONFORMAL]).any(axis=1).mean(axis=0)
+    finite = [level for level in LEVELS if infinite[held_out.levels.index(level)] < 1.0] or [LEVELS[0]]
     shown = [level for level in finite if level >= PART_LEVEL] or finite[-1:]
-    by_parts = [part for level in shown for part in coverage_by_parts(held_out, X, level)]
-    said = [how, *verdict(held_out.findings(shown), by_parts)]
-    if endless[-1] > 0:
-        said.append(
-            f"From {PERCENTS[int(np.argmax(endless > 0))]}% on, some intervals are infinite: there are too few rows "
+    sentences = [how]
+    if infinite[-1] > 0:
+        sentences.append(
+            f"From {PERCENTS[int(np.argmax(infinite > 0))]}% on, some intervals are infinite: there are too few rows "
             "for these levels."
         )
-    n_outside = int(held_out.beyond.sum())
-    if n_outside:
-        said.append(
-            f"{n_outside} of {held_out.y.size} rows lie outside the range of the training data; the guarantee does not "
-            "apply to them."
-        )
-    one_set = held_out.one_set()
-    if one_set:
-        said.append(one_set)
-    places = [held_out.levels.index(level) for level in finite]
-    ends = {name: every[:, :, places] for name, every in held_out.intervals.items()}
-    help_most = advice(replace(held_out, levels=finite, intervals=ends), X)
-    if help_most:
-        said.append(f"Advice: {help_most[0].lower()}{help_most[1:]}")
-    return "".join(f"<p>{escape(line[0].upper() + line[1:])}</p>" for line in said)
+    return [*sentences, *summary(held_out.at(shown), X)]
 
 
-def guarantee(model: Any) -> str:
-    """State whether intervals are guaranteed, and quote ``guarantee_``."""
+def guarantee(statement: str) -> str:
+    """State whether intervals are guaranteed, and quote the model's own statement."""
     opening = "These intervals are not guaranteed."
     meaning = (
         "About 95 in 100 new rows like these should have their true value inside 95% intervals, but it can be fewer. "
         "The default way of tuning has a guarantee."
     )
-    if model.guarantee_.startswith("Valid"):
+    if statement.startswith("Valid"):
         opening = "These intervals are guaranteed up to Monte Carlo error."
-        if model.guarantee_.startswith("Valid:"):
+        if statement.startswith("Valid:"):
             opening = "These intervals are guaranteed."
         meaning = (
             "95% intervals contain the true value of at least 95 in 100 new rows like these, on average over data sets "
             "and rows. This does not depend on whether the model is right: a poor model gives wide intervals, not "
             "invalid ones."
         )
-    own = f"The model's own statement: <q>{escape(model.guarantee_)}</q>"
+    own = f"The model's own statement: <q>{escape(statement)}</q>"
     return f"<p><strong>{opening}</strong> {meaning}</p><p>{own}</p>"
 
 
@@ -101,12 +88,11 @@ def coverage_table(held_out: HeldOut) -> str:
     found = {(finding.method, finding.level): finding for finding in held_out.findings(LEVELS)}
     rows = []
     for level in LEVELS:
-        low, high = found[CONFORMAL, level].expected()
         cells = [percent(level)]
         for method in (CONFORMAL, STANDARD):
             finding = found[method, level]
             cells += [percent(finding.coverage, 1), text(finding.median_width, digits), finding.judgement.value]
-        cells.insert(3, f"{100 * low:.1f} to {percent(high, 1)}")
+        cells.insert(3, found[CONFORMAL, level].expected_in_words)
         rows.append(cells)
     head = ("level", "coverage", "median width", "expected range", "verdict")
     return table((*head, "standard GP: coverage", "median width", "verdict"), rows, caption="Coverage and width")
@@ -118,49 +104,51 @@ def parts(held_out: HeldOut, X: Any) -> str:
     by_prediction = coverage_by_parts(held_out, None, PART_LEVEL)
     by_column = coverage_by_parts(held_out, X, PART_LEVEL)[len(by_prediction) :]
     by_group = held_out.by_group([PART_LEVEL])
-    before = [pair[0] for pair in before_and_after(held_out, PART_LEVEL)]
-    said = "No target transformation and no difficulty model is used: too few rows, or no improvement."
-    if before:
-        said = "“Without” is without the target transformation or the difficulty model that is used."
-    first = _part_table(by_prediction, "By fifths of the prediction, at 90%", digits, before)
+    tables = _part_table(by_prediction, "By fifths of the prediction, at 90%", digits)
     if by_group:
-        first = _part_table(by_group, "By group, at 90%", digits) + first
+        tables = _part_table(by_group, "By group, at 90%", digits) + tables
     inputs = _part_table(by_column, "By each input, at 90%", digits)
-    return f"<p>{said}</p>{first}<details><summary>By each input</summary>{inputs}</details>"
+    return f"{tables}<details><summary>By each input</summary>{inputs}</details>"
 
 
-def _part_table(found: Sequence[Finding], caption: str, digits: int, before: Sequence[Finding] = ()) -> str:
-    """Coverage and widths of subgroups, also without transformation and difficulty if ``before`` is given."""
+def _part_table(found: Sequence[Finding], caption: str, digits: int) -> str:
+    """Coverage and widths of subgroups."""
     marks = {Judgement.TOO_NARROW: "✕ too narrow", Judgement.IN_DOUBT: "perhaps too narrow"}
-    head = ["rows where", "rows", "coverage", "median width"]
-    if before:
-        head += ["coverage without", "width without"]
-    rows = []
-    for i, part in enumerate(found[: 5 * ROWS_SHOWN]):
-        cells = [part.among, str(part.n_rows)]
-        for each in (part, *before[i : i + 1]):
-            cells += [percent(each.coverage, 1), text(each.median_width, digits)]
-        rows.append([*cells, marks.get(part.judgement, "")])
-    return table((*head, ""), rows, caption=caption)
+    rows = [
+        (
+            part.among,
+            str(part.n_rows),
+            percent(part.coverage, 1),
+            text(part.median_width, digits),
+            marks.get(part.judgement, ""),
+        )
+        for part in found[: 5 * ROWS_SHOWN]
+    ]
+    return table(("rows where", "rows", "coverage", "median width", ""), rows, caption=caption)
 
 
 def importance(held_out: HeldOut) -> str:
-    """Permutation importance of the inputs, and the error of predictions."""
+    """Permutation importance of the inputs."""
     rows = [(name, f"{share:+.0%}".replace("-", "\N{MINUS SIGN}")) for name, share in held_out.importance.items()]
-    caption = "Permutation importance"
-    return f"<p>{held_out.error()}</p>{table(('input', 'increase in error'), rows[:ROWS_SHOWN], caption=caption)}"
+    return table(("input", "increase in error"), rows[:ROWS_SHOWN], caption="Permutation importance")
 
 
 def model_table(model: Any) -> str:
     """Parameters of the fitted model."""
     names = [str(name) for name in input_names(model)]
+    transformation = "none"
+    if model.target_transform_ is not None:
+        transformation = model.target_transform_.name.strip("'")
+    difficulty = "no"
+    if model.difficulty_ is not None:
+        difficulty = "yes"
     facts = {
         "method": type(model).__name__,
         "kernel": kernel_in_words(model.kernel_, model.noise_variance_, names, model.scale_inputs),
         "mean function": model.mean_,
         "hyperparameters": TUNING[getattr(model, "tuning_", model.tuning)],
-        "target transformation": "none" if model.target_transform_ is None else model.target_transform_.name.strip("'"),
-        "difficulty model": "no" if model.difficulty_ is None else "yes",
+        "target transformation": transformation,
+        "difficulty model": difficulty,
         "made by": f"conformal-gp {__version__}",
     }
     return table(("setting", "value"), facts.items(), caption="The model, fitted to all rows", kind="words")
