@@ -120,6 +120,7 @@ def summary(held_out: Any, X: Any) -> list[str]:
     """
     parts = [part for level in held_out.levels for part in coverage_by_parts(held_out, X, level)]
     sentences = [*verdict(held_out.findings(), parts), held_out.error()]
+    sentences += filter(None, [held_out.together, held_out.limits()])
     n_beyond = int(held_out.beyond.sum())
     if n_beyond:
         sentences.append(
