@@ -17,7 +17,7 @@ from conformal_gp.cli.options import Model, Reading
 if TYPE_CHECKING:
     import pandas as pd
 
-    from conformal_gp.arrays import Array
+    from conformal_gp.arrays import Array, Indices
     from conformal_gp.cli.columns import Columns, Inputs
     from conformal_gp.cli.tables import Table
 
@@ -93,19 +93,24 @@ class Training(NamedTuple):
     groups: str | None = None
     condition: str = ""
     """Why the guarantee does not apply to these rows, in a sentence; empty if nothing is against it."""
+    censoring: Indices | None = None
+    """-1 or 1 where the target is a limit of detection; None if every target was observed."""
 
     def of_rows(self) -> dict[str, Any]:
-        """Return noise variances and groups of the rows, as ``fit`` takes them."""
+        """Return noise variances, groups and limits of the rows, as ``fit`` takes them."""
+        known = {"y_variance": self.y_variance, "censoring": self.censoring}
         if self.groups is None:
-            return {"y_variance": self.y_variance}
-        return {"y_variance": self.y_variance, "groups": self.X[self.groups]}
+            return known
+        return known | {"groups": self.X[self.groups]}
 
     def fit(self, choice: Model, output: Output) -> Any:
         """Fit a model, which keeps what is needed to read new rows."""
         from conformal_gp.evaluation.kernel_words import conditional
 
         with output.working(f"fitting to {self.y.size} rows"):
-            model = choice.regressor(self.y).fit(self.X, self.y, y_variance=self.y_variance, groups=self.groups)
+            model = choice.regressor(self.y).fit(
+                self.X, self.y, y_variance=self.y_variance, groups=self.groups, censoring=self.censoring
+            )
         model.guarantee_ = conditional(model.guarantee_, self.condition)
         model._columns = self.columns
         return model
@@ -122,12 +127,15 @@ def read_training(source: str, target: str, reading: Reading, output: Output) ->
         table = reading.table(source)
         columns = Columns.learn(table, target, reading)
         X, y_variance, imputed = columns.inputs(table)
-        y = columns.targets(table)[X.index]
+        every_y, every_side = columns.observations(table)
+        y = every_y[X.index]
+        side = every_side[X.index]
     present = np.isfinite(y)
     if not present.all():
         output.notice(f"{(~present).sum()} more rows of {table.name} have no {target} and are left out")
         X = X[present]
         y = y[present]
+        side = side[present]
         if y_variance is not None:
             y_variance = y_variance[present]
     if len(X) < FEWEST_ROWS:
@@ -135,6 +143,13 @@ def read_training(source: str, target: str, reading: Reading, output: Output) ->
     if reading.groups is not None and reading.groups not in X:
         known = f"{listed(X)}; got '{reading.groups}'.{did_you_mean(reading.groups, list(X))}"
         raise ValueError(f"--groups must be an input of {table.name}, one of {known}")
+    censoring = None
+    if side.any():
+        censoring = side
+        output.notice(
+            f"{np.count_nonzero(side)} of {len(X)} values of {target} are limits of detection; intervals that reach a "
+            "limit contain everything beyond it"
+        )
     condition = ""
     n_imputed = X.index.isin(imputed).sum()
     if n_imputed:
@@ -147,7 +162,7 @@ def read_training(source: str, target: str, reading: Reading, output: Output) ->
     from conformal_gp.design import Grid, columns_of  # imports scikit-learn: after mistakes in the table
 
     columns = replace(columns, grid=Grid.find(columns_of(X)))
-    return Training(X, y, columns, y_variance, reading.groups, condition)
+    return Training(X, y, columns, y_variance, reading.groups, condition, censoring)
 
 
 def read_new(
