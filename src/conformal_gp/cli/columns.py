@@ -252,6 +252,7 @@ class Columns:
 
     def observations(self, table: Table) -> tuple[Array, Indices]:
         """Return the target of a table's rows, and -1 or 1 where it is a limit of detection, as in "<0.02", ">500"."""
+        self._need([self.target], table)
         censoring = np.zeros(len(table.frame), dtype=np.int64)
         texts = None
         if not table.is_numeric(self.target):

@@ -166,14 +166,22 @@ def read_training(source: str, target: str, reading: Reading, output: Output) ->
 
 
 def read_new(
-    source: str, columns: Columns, reading: Reading, output: Output, unseen: str = "error"
+    source: str,
+    columns: Columns,
+    reading: Reading,
+    output: Output,
+    unseen: str = "error",
+    unknown: str | None = None,
 ) -> tuple[Table, Inputs]:
-    """Read new rows the way the training rows were: the table, and its inputs."""
+    """Read new rows the way the training rows were: the table, and its inputs; of an ``unknown`` one any value."""
     from conformal_gp.cli.tables import listed
 
     with output.working("reading"):
         table = reading.table(source, like=columns.format)
-        new = columns.inputs(table, unseen)
+        filled = table
+        if unknown is not None:
+            filled = table._replace(frame=table.frame.assign(**{unknown: columns.fill[unknown]}))
+        new = columns.inputs(filled, unseen)
     extra = columns.extra(table)
     if extra:
         output.notice(f"ignoring columns of {table.name} that {columns.source} does not have: {listed(extra)}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from conformal_gp.cli import options
+from conformal_gp.cli.calibrate import standards_hint
 from conformal_gp.cli.common import Output, Training, read_training
 from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
 from conformal_gp.formatting import number, percent
@@ -53,6 +54,7 @@ def evaluate(
     output = Output(quiet=quiet)
     levels = parse_levels(confidence, any_level=any_level)
     training = read_training(data, target, reading, output)
+    output.notice(standards_hint(training.X, training.y, target))
     held_out = cross_validated(training, choice, folds, output, levels or None, tails=tails, importance=True)
     if not levels:
         output.notice(more_rows(held_out.levels, choice.tuning == "holdout", 1 - 1 / (folds or 10)))
