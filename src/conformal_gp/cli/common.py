@@ -16,6 +16,7 @@ from conformal_gp.cli.options import Model, Reading
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
     from conformal_gp.arrays import Array, Indices
     from conformal_gp.cli.columns import Columns, Inputs
@@ -95,6 +96,8 @@ class Training(NamedTuple):
     """Why the guarantee does not apply to these rows, in a sentence; empty if nothing is against it."""
     censoring: Indices | None = None
     """-1 or 1 where the target is a limit of detection; None if every target was observed."""
+    batches: NDArray[Any] | None = None
+    """Batches of the rows; None if no column was named."""
 
     def of_rows(self) -> dict[str, Any]:
         """Return noise variances, groups and limits of the rows, as ``fit`` takes them."""
@@ -116,8 +119,8 @@ class Training(NamedTuple):
         return model
 
 
-def read_training(source: str, target: str, reading: Reading, output: Output) -> Training:
-    """Read training rows from a table, and note what was done to them."""
+def read_training(source: str, target: str, reading: Reading, output: Output, by: str | None = None) -> Training:
+    """Read training rows from a table, and note what was done to them; ``by`` is a column of batches, and no input."""
     import numpy as np
 
     from conformal_gp.cli.columns import Columns
@@ -125,6 +128,8 @@ def read_training(source: str, target: str, reading: Reading, output: Output) ->
 
     with output.working("reading"):
         table = reading.table(source)
+        if by is not None:
+            reading = replace(reading, drop=[*reading.drop, by])
         columns = Columns.learn(table, target, reading)
         X, y_variance, imputed = columns.inputs(table)
         every_y, every_side = columns.observations(table)
@@ -143,6 +148,11 @@ def read_training(source: str, target: str, reading: Reading, output: Output) ->
     if reading.groups is not None and reading.groups not in X:
         known = f"{listed(X)}; got '{reading.groups}'.{did_you_mean(reading.groups, list(X))}"
         raise ValueError(f"--groups must be an input of {table.name}, one of {known}")
+    batches = None
+    if by is not None:
+        batches = table.texts(by, reading.na)[X.index].to_numpy(dtype=str)
+        if (batches == "").any():
+            raise ValueError(f"{table.place(by, int(X.index[batches == ''][0]))} has no value, and --by needs one.")
     censoring = None
     if side.any():
         censoring = side
@@ -162,7 +172,7 @@ def read_training(source: str, target: str, reading: Reading, output: Output) ->
     from conformal_gp.design import Grid, columns_of  # imports scikit-learn: after mistakes in the table
 
     columns = replace(columns, grid=Grid.find(columns_of(X)))
-    return Training(X, y, columns, y_variance, reading.groups, condition, censoring)
+    return Training(X, y, columns, y_variance, reading.groups, condition, censoring, batches)
 
 
 def read_new(
