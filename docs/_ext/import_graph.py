@@ -28,7 +28,7 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("The waist", ("answers",)),
     ("Models, calibration", ("models", "calibration", "metrics")),
     ("Predictions", ("predictions",)),
-    ("Distributions, explanations", ("distributions", "explanation")),
+    ("Distributions, explanations", ("distributions", "explanation", "inverse")),
     ("The estimator", ("regressor",)),
     ("The package", ("conformal_gp",)),
     ("Evaluation", ("evaluation",)),

@@ -202,7 +202,7 @@ class PredictiveDistributions(Predictions):
         """
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         wanted, single = read_levels(quantiles, "quantiles")
-        warn_where_infinite(rows, "quantile", [(q, max(q, 1 - q)) for q in wanted], "values")
+        warn_where_infinite(rows, "quantile", [(q, max(q, 1 - q)) for q in wanted], "values are infinite")
         values = self._quantiles(rows, wanted)
         return values[:, 0] if single else values
 
@@ -266,7 +266,7 @@ class PredictiveDistributions(Predictions):
         levels, single = read_levels(confidence_level)
         if side not in ("upper", "lower"):
             raise ValueError(f"side must be 'upper' or 'lower', got {side!r}.")
-        warn_where_infinite(rows, "confidence_level", [(level, level) for level in levels], "bounds")
+        warn_where_infinite(rows, "confidence_level", [(level, level) for level in levels], "bounds are infinite")
         found = rows.bounds([], levels) if side == "upper" else rows.bounds(levels, [])
         return found[:, 0] if single else found
 

@@ -169,7 +169,7 @@ class Predictions:
         if tails not in ("joint", "equal"):
             raise ValueError(f"tails must be 'joint' or 'equal', got {tails!r}.")
         each = levels if tails == "joint" else [(1 + level) / 2 for level in levels]
-        warn_where_infinite(rows, "confidence_level", zip(levels, each, strict=True), "intervals")
+        warn_where_infinite(rows, "confidence_level", zip(levels, each, strict=True), "intervals are infinite")
         intervals = rows.intervals(each) if tails == "joint" else rows.bounds(each, each).reshape(-1, 2, len(levels))
         if single:
             intervals = intervals[:, :, 0]
@@ -218,7 +218,7 @@ class Predictions:
         levels, single = read_levels(confidence_level)
         if not single:
             raise ValueError(f"confidence_level must be one number for predict_set, got {confidence_level!r}.")
-        warn_where_infinite(rows, "confidence_level", [(levels[0], levels[0])], "regions")
+        warn_where_infinite(rows, "confidence_level", [(levels[0], levels[0])], "regions are infinite")
         return rows.sets(levels[0])
 
     def predict_p(
@@ -274,7 +274,10 @@ class Predictions:
         self, X: Any, y_variance: Any, groups: GroupsLike, likelihood_ratio: RatioLike
     ) -> TestRows | PartedRows:
         """Test rows for a method that a user called, with the calibration rows that each is compared with."""
-        new = self._checked_test_rows(X, y_variance, stacklevel=4)
+        return self._compared(X, self._checked_test_rows(X, y_variance, stacklevel=4), groups, likelihood_ratio)
+
+    def _compared(self, X: Any, new: Rows, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows | PartedRows:
+        """Checked test rows, with the calibration rows that each is compared with."""
         if self._groups is None and groups is None and likelihood_ratio is None:
             return TestRows(new, self._answers)
         return compared(self, X, new, groups, likelihood_ratio)
@@ -364,7 +367,7 @@ def warn_where_infinite(
 ) -> None:
     """Warn of levels that the calibration rows do not support, on behalf of a public method.
 
-    ``asked`` holds what the caller asked for, and for each the level of the set that it takes.
+    ``asked`` holds what the caller asked for, and for each the level of the set that it takes; ``what`` follows.
     """
     for value, level in asked:
         for part in rows.parts:
@@ -377,4 +380,4 @@ def warn_where_infinite(
             else:
                 share = f"weights alone are more than {float(1 - level):.3g} of all those of {part.name}"
                 why = f"is too high for {infinite} of {len(part.new.X)} rows, whose {share}; their {what}"
-            warnings.warn(f"{name}={float(value):g} {why} are infinite.", UserWarning, stacklevel=3)
+            warnings.warn(f"{name}={float(value):g} {why}.", UserWarning, stacklevel=3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -21,12 +22,14 @@ from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.explanation import ExplainedIntervals
 from conformal_gp.gp.inputs import MEAN_NAMES, Rows
 from conformal_gp.gp.kernels import KERNEL_NAMES
+from conformal_gp.inverse import InversePredictions
 from conformal_gp.large.rows import ArrayRows, RowSource, extremes, stage
 from conformal_gp.models.draws import integrated, redrawn
 from conformal_gp.models.settings import LEARNT_TRANSFORMS, Settings, TransformChoice, read_rows, read_settings
 from conformal_gp.models.tuned import Fitted, Tuned, fitted
 from conformal_gp.models.tuning import fixed, holdout, low_rank, train
 from conformal_gp.predictions import all_or_nothing
+from conformal_gp.targets.censoring import check_censoring
 from conformal_gp.targets.target import Bounds, check_within
 from conformal_gp.targets.transformation import Logarithms, transformed
 from conformal_gp.threads import one_blas_thread
@@ -37,7 +40,9 @@ __all__ = ["ConformalGPRegressor"]
 METHODS = {"integrated": integrated, "holdout": holdout, "train": train, "fixed": fixed}
 
 
-class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, RegressorMixin, BaseEstimator):
+class ConformalGPRegressor(
+    ExplainedIntervals, PredictiveDistributions, InversePredictions, RegressorMixin, BaseEstimator
+):
     r"""Gaussian process regression whose prediction intervals have guaranteed coverage.
 
     Full (transductive) conformal prediction on Gaussian process regression, after Papadopoulos (2024): if training and
@@ -256,7 +261,14 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: Any, y_variance: ArrayLike | None = None, *, groups: GroupsLike = None, **unknown: Any
+        self,
+        X: Any,
+        y: Any,
+        y_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+        censoring: ArrayLike | None = None,
+        **unknown: Any,
     ) -> Self:
         """Fit to training rows.
 
@@ -277,6 +289,14 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
             Groups of rows; coverage is guaranteed within each. Labels of any kind, a function of X that gives them, or
             the name of a column of a frame. That column is an input too if it holds numbers, booleans or categories.
             One model of all rows predicts, and each test row is compared with the calibration rows of its group.
+        censoring : array-like of shape (n_samples,) or None, default=None
+            -1 in rows whose true value is at most ``y``, their lower limit of detection; 1 where it is at least ``y``;
+            0 where it was observed. The model is fitted to ``y``, and prediction sets contain *true* values: a set
+            that reaches down to the largest lower limit contains everything below. Its end is -inf, or the given lower
+            bound of the target: 0 with ``y_bounds=(0, None)`` or ``target_transform="log"``. The p-value of a value
+            below the limit is the largest of the values from it to the limit. Upper limits are treated in the same
+            way. Coverage is valid if no new row has a larger lower limit, or a smaller upper one; where limits vary by
+            chance, that adds at most 1 / (n + 1) to the probability of a miss. Not for Dask collections.
         **unknown
             An error, which for ``sample_weight`` says what to give instead.
 
@@ -306,6 +326,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
                 self.tuning_ = settings.tuning
                 with stage(f"tuning {source.n_rows} rows by {settings.tuning!r}", bool(self.verbose)):
                     tuned = _tuned(settings, source, self.random_state)
+                tuned = _censored(tuned, source, censoring, self.target_transform)
                 low, high = source.each(extremes, "ranges of inputs")
                 self.input_range_ = np.stack([np.fmin.reduce(low, axis=1), np.fmax.reduce(high, axis=1)])
                 with stage("calibration", bool(self.verbose)):
@@ -337,8 +358,18 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         self.guarantee_ = tuned.guarantee.format(n_calibration=self.n_calibration_)
         if self._groups is not None and self.guarantee_.startswith("Valid"):
             self.guarantee_ += f" That holds in each of {len(self._groups.labels)} groups separately."
+        if tuned.target.limits is not None and self.guarantee_.startswith("Valid"):
+            self.guarantee_ += tuned.target.limits.sentence()
 
-    def partial_fit(self, X: Any, y: Any, y_variance: ArrayLike | None = None, *, groups: GroupsLike = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        y_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+        censoring: ArrayLike | None = None,
+    ) -> Self:
         """Add calibration rows that come later; nothing is tuned again.
 
         The model is that of a fit to all rows at the tuning rows and hyperparameters that it has, with the same
@@ -352,6 +383,8 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
             Rows as in ``fit``; variances are needed if ``fit`` was given those of its rows, else an error.
         groups : array-like of shape (n_samples,), callable, str or None, default=None
             Groups of these rows, as predict methods take them; a group that is new becomes one of the model's.
+        censoring : array-like of shape (n_samples,) or None, default=None
+            As in ``fit``.
 
         Returns
         -------
@@ -368,8 +401,8 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         array([0.2])
         """
         if not hasattr(self, "_answers"):
-            return self.fit(X, y, y_variance, groups=groups)
-        self.__dict__.update(vars(self._with_rows(*self._later_rows(X, y, y_variance, groups))))
+            return self.fit(X, y, y_variance, groups=groups, censoring=censoring)
+        self.__dict__.update(vars(self._with_rows(*self._later_rows(X, y, y_variance, groups), censoring)))
         return self
 
     def _later_rows(self, X: Any, y: Any, y_variance: Any, groups: GroupsLike) -> tuple[Rows, Array, Groups | None]:
@@ -385,7 +418,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
             return rows, targets, None
         return rows, targets, self._groups.extended(X, groups, targets.size)
 
-    def _with_rows(self, rows: Rows, y: Array, groups: Groups | None) -> Self:
+    def _with_rows(self, rows: Rows, y: Array, groups: Groups | None, censoring: Any = None) -> Self:
         """The model with more calibration rows; this one stays as it is."""
         if self.tuning_ == "train":
             raise ValueError("partial_fit is not for tuning='train': call fit with all rows, or give tuning='holdout'.")
@@ -399,7 +432,8 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         ends = np.vstack([self.input_range_, rows.X])
         model.input_range_ = np.stack([np.fmin.reduce(ends), np.fmax.reduce(ends)])
         source = self._source.extended(rows, y)
-        tuned = self._tuned
+        later = ArrayRows(rows.X, y, rows.y_variance, self.n_jobs)
+        tuned = _censored(self._tuned, later, censoring, self.target_transform)
         with one_blas_thread(rows=source.n_rows):
             if tuned.averaging is not None:
                 tuned = redrawn(tuned, tuned.averaging, source.rows, source.y, self.n_jobs)
@@ -418,3 +452,16 @@ def _tuned(settings: Settings, source: RowSource, random_state: Any) -> Tuned:
     if not isinstance(source, ArrayRows):
         raise ValueError("low_rank must not be False for a Dask collection.")
     return METHODS[settings.tuning](settings, source.rows, source.y, rng)
+
+
+def _censored(tuned: Tuned, source: RowSource, censoring: Any, target_transform: TransformChoice) -> Tuned:
+    """The same with the limits of detection of these rows, if they have any."""
+    if censoring is None:
+        return tuned
+    codes = check_censoring(censoring, source.n_rows)
+    if codes is None:
+        return tuned
+    if not isinstance(source, ArrayRows):
+        raise ValueError("censoring is for rows in NumPy arrays, data frames or memory maps, not for Dask.")
+    suggested = isinstance(target_transform, str) and target_transform == "auto"
+    return replace(tuned, target=tuned.target.with_limits(source.y, codes, suggested))

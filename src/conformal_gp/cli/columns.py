@@ -19,7 +19,7 @@ import pandas as pd
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.cli.options import Reading
-from conformal_gp.cli.tables import LIKE_NUMBER, Format, Table, did_you_mean, listed, number
+from conformal_gp.cli.tables import LIKE_NUMBER, THOUSANDS, Format, Table, did_you_mean, listed, number, without_limit
 
 if TYPE_CHECKING:
     from conformal_gp.design import Grid
@@ -150,8 +150,8 @@ class Columns:
             if names:
                 warnings.warn(f"{what}: {listed(names, 8)}", stacklevel=3)
 
-    def _numbers(self, table: Table, name: str) -> Array:
-        """Read a column of numbers, NaN where a value is missing."""
+    def _numbers(self, table: Table, name: str, texts: Sequence[str] | None = None) -> Array:
+        """Read a column of numbers, NaN where a value is missing; ``texts`` are its cells, if not as they stand."""
         decimal: str | None = "."
         if table.format:
             decimal = table.format.decimal
@@ -159,13 +159,17 @@ class Columns:
         if table.is_numeric(name):
             found = table.frame[name].to_numpy(dtype=np.float64, na_value=np.nan).tolist()
         else:
-            found = [number(cell, decimal) if cell else math.nan for cell in table.texts(name, self.marks)]
+            if texts is None:
+                texts = table.texts(name, self.marks).tolist()
+            found = [number(cell, decimal) if cell else math.nan for cell in texts]
         if None in found:
             row = found.index(None)
             cell = table.texts(name)[row]
             hint = f"--na '{cell}' treats it as missing"
             if table.format and LIKE_NUMBER.fullmatch(cell):
                 hint = f"the decimal mark is '{decimal or '.'}', --decimal sets another; thousands must have no mark"
+            elif without_limit(cell)[1] and name != self.target:
+                hint = f"limits are read in the target alone; enter a number, or leave the column out: --drop '{name}'"
             raise ValueError(f"{table.place(name, row)}: '{cell}' is not a number ({hint}).")
         return np.array([math.nan if value in empty else value for value in found], dtype=np.float64)
 
@@ -251,16 +255,40 @@ class Columns:
 
     def targets(self, table: Table) -> Array:
         """Return the target of a table's rows, NaN where it is missing; targets are not imputed."""
-        y = self._numbers(table, self.target)
+        return self.observations(table)[0]
+
+    def observations(self, table: Table) -> tuple[Array, Indices]:
+        """Return the target of a table's rows, and -1 or 1 where it is a limit of detection, as in "<0.02", ">500"."""
+        self._need([self.target], table)
+        censoring = np.zeros(len(table.frame), dtype=np.int64)
+        texts = None
+        if not table.is_numeric(self.target):
+            split = [without_limit(cell) for cell in table.texts(self.target, self.marks)]
+            texts = [text for text, _ in split]
+            if table.format is None:  # cells of text in a workbook may have either decimal mark
+                texts = [_with_point(text) for text in texts]
+            censoring = np.array([side for _, side in split], dtype=np.int64)
+        y = self._numbers(table, self.target, texts)
         if np.isnan(y).any() and self.missing == "error":
             where = table.place(self.target, int(np.argmax(np.isnan(y))))
             raise ValueError(f"{where} has no value; --missing drop leaves out such rows, targets are not imputed.")
-        return y
+        return y, censoring
 
     def extra(self, table: Table) -> list[str]:
         """Columns of another table that are not used, and were not left out before."""
         known = {*self.categories, *self.dates, *self.left_out, self.target}
         return [name for name in table.frame if name not in known]
+
+
+def _with_point(text: str) -> str:
+    """Write a number with a decimal point, unless its comma may be a mark of thousands.
+
+    >>> _with_point("0,02"), _with_point("1,234")
+    ('0.02', '1,234')
+    """
+    if THOUSANDS.fullmatch(text):
+        return text
+    return text.replace(",", ".")
 
 
 def _split_names(given: Sequence[str], table: Table) -> list[str]:
