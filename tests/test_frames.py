@@ -221,3 +221,34 @@ def test_labels_that_are_no_numbers_are_named(regressor):
 def test_text_is_named():
     with pytest.raises(ValueError, match=r"columns of text: 'kind'.*X\.astype\(\{'kind': 'category'\}\)"):
         fixed_model().fit(pd.DataFrame(columns(KINDS)), Y)
+
+
+NUMERALS = [["1.5", "2"], ["3", "4"], ["5", "7"]]
+
+
+@pytest.mark.parametrize(
+    "X",
+    [NUMERALS, np.array(NUMERALS), np.array(NUMERALS, dtype=object), np.array(NUMERALS, dtype="S"), [[1, "2"]] * 3],
+    ids=["list", "text", "object", "bytes", "mixed"],
+)
+def test_numerals_in_text_are_no_numbers(X):
+    model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1)
+    with pytest.raises(ValueError, match=r"X holds text in row 0, column [01]; inputs must be numbers"):
+        model.fit(X, [1.0, 2.0, 4.0])
+    model.fit(np.array(NUMERALS, dtype=float).astype(object), [1.0, 2.0, 4.0])  # objects that are numbers
+    with pytest.raises(ValueError, match="X holds text in row 0"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("dtype", [object, "string", None], ids=str)
+def test_columns_of_numerals_in_text_are_named(dtype):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": pd.Series(["1", "2", "4"], dtype=dtype)})
+    model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1)
+    with pytest.raises(ValueError, match=r"columns of text: 'b'.*pandas\.to_numeric"):
+        model.fit(frame, [1.0, 2.0, 4.0])
+    model.fit(frame.assign(b=[1, 2, 4]), [1.0, 2.0, 4.0])
+    with pytest.raises(ValueError, match="columns of text: 'b'"):
+        model.predict(frame)
+    for y in (frame["b"], frame["b"].tolist(), frame["b"].to_numpy()):
+        with pytest.raises(ValueError, match="y holds '1' in row 0; targets must be numbers, not text"):
+            model.fit(frame[["a"]], y)

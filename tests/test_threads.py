@@ -71,3 +71,58 @@ def test_callers_in_several_threads_share_the_limit_and_give_it_back():
         assert blas_threads() == before
     finally:
         threadpool_limits(before, user_api="blas")  # whatever happened, leave no trace for other tests
+
+
+def test_limits_are_lifted_whoever_stops():
+    """Results are complete before a consumer sees one: a consumer that fails, or stops, holds no limit."""
+    before = blas_threads()
+
+    def consume():
+        for result in map_threads(lambda i: i, range(6), 2):
+            if result == 2:
+                raise KeyError(result)
+
+    with pytest.raises(KeyError) as caught:
+        consume()
+    assert caught.value is not None  # its traceback still refers to the frame
+    assert _pool_size() == before
+    iterator = iter(map_threads(lambda i: i, range(6), 2))
+    next(iterator)
+    assert _pool_size() == before
+    del iterator
+
+
+def test_nested_calls():
+    before = _pool_size()
+
+    def outer(i):
+        return sum(map_threads(lambda j: i * j, range(4), 2)) + 0 * _pool_size()
+
+    assert list(map_threads(outer, range(4), 2)) == [0, 6, 12, 18]
+    assert _pool_size() == before
+
+
+def test_overlapping_calls_from_many_threads_leave_the_number_as_it_was():
+    before = _pool_size()
+    sizes = []
+
+    def work(_):
+        for _ in range(20):
+            with one_blas_thread():
+                sizes.append(_pool_size())
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert set(sizes) == {1}
+    assert _pool_size() == before
+
+
+def test_only_what_threadpoolctl_documents_is_used():
+    import inspect
+
+    from conformal_gp import threads
+
+    assert "OpenBLASController" not in inspect.getsource(threads)

@@ -22,11 +22,12 @@ START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Types", ("arrays",)),
     ("Ground", ("threads", "validation", "files", "formatting")),
-    ("Target, data sets, columns", ("targets", "datasets", "design", "encoding")),
+    ("Target, data sets, columns", ("targets", "datasets", "design", "arrivals", "encoding")),
     ("Mathematics", ("gp", "conformal")),
     ("Rows", ("large", "pipeline")),
     ("The waist", ("answers",)),
     ("Models, calibration", ("models", "calibration", "metrics")),
+    ("Infinite ends", ("unbounded",)),
     ("Predictions", ("predictions",)),
     ("Distributions, explanations", ("distributions", "explanation", "inverse")),
     ("The estimator", ("regressor",)),

@@ -379,6 +379,10 @@ class TestRows:
             return Needed.of_ranks([rank(level, self.answers.n_calibration) for level in levels])
         return Needed.of_weights(levels, self.weights, np.asarray(self.own))
 
+    def supported(self, levels: Sequence[Fraction]) -> Mask:
+        """Whether the calibration rows support the levels, (m, levels)."""
+        return self.needed(levels).by_row(len(self.new.X)) >= 0.0
+
     def intervals(self, levels: Sequence[Fraction]) -> Array:
         """Hulls of the prediction sets of several levels, (m, 2, levels)."""
         return self.answers.intervals(self.new, self.needed(levels))

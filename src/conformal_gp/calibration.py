@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from conformal_gp.answers import TestRows
-from conformal_gp.arrays import Array, Indices
+from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.validation import check_finite, holds_categories
 
@@ -288,6 +288,10 @@ class PartedRows:
     def joined(self, found: list[Array]) -> Array:
         """Answers of all parts, in the order of the test rows."""
         return np.concatenate(found)[self._order]
+
+    def supported(self, levels: Sequence[Fraction]) -> Mask:
+        """See TestRows."""
+        return np.concatenate([part.supported(levels) for part in self.parts])[self._order]
 
     def intervals(self, levels: Sequence[Fraction]) -> Array:
         """See TestRows."""

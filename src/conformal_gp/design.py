@@ -136,3 +136,19 @@ def _is_numeric(dtype: Any) -> bool:
     if hasattr(dtype, "is_numeric"):
         return bool(dtype.is_numeric())
     return getattr(dtype, "kind", "") in "iuf" and not holds_categories(dtype)
+
+
+def columns_of_inputs(X: Array, names: Any, encoding: Any) -> dict[str, NDArray[Any]]:
+    """Split inputs of a model into the columns that they come from: numbers as floats, categories as text.
+
+    ``encoding`` is a :class:`conformal_gp.encoding.Encoding`, or None where all columns are numbers. Indicators of
+    missing values, which stand last, are left out.
+    """
+    if encoding is None:
+        return {str(name): column for name, column in zip(names, X.T[: len(names)], strict=True)}
+    columns = {}
+    for j, (name, block) in enumerate(zip(names, encoding.blocks(X), strict=True)):
+        columns[str(name)] = block[:, 0]
+        if encoding.categories[j] is not None and not encoding.ordered[j]:
+            columns[str(name)] = (block @ np.arange(1.0, block.shape[1] + 1.0)).astype(str)
+    return columns

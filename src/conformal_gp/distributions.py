@@ -15,7 +15,8 @@ from conformal_gp.answers import TestRows
 from conformal_gp.arrays import Array
 from conformal_gp.calibration import GroupsLike, PartedRows, RatioLike
 from conformal_gp.conformal.levels import read_levels
-from conformal_gp.predictions import Predictions, warn_where_infinite
+from conformal_gp.predictions import Predictions
+from conformal_gp.unbounded import warn_where_infinite, warn_where_unsupported
 from conformal_gp.validation import check_labels
 
 __all__ = ["PredictiveDistribution"]
@@ -202,8 +203,10 @@ class PredictiveDistributions(Predictions):
         """
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         wanted, single = read_levels(quantiles, "quantiles")
-        warn_where_infinite(rows, "quantile", [(q, max(q, 1 - q)) for q in wanted], "values are infinite")
+        asked = [(q, max(q, 1 - q)) for q in wanted]
+        warn_where_unsupported(rows, "quantile", asked, "values are infinite")
         values = self._quantiles(rows, wanted)
+        warn_where_infinite(rows, "quantile", asked, "values", values[:, None])
         return values[:, 0] if single else values
 
     def _quantiles(self, rows: TestRows | PartedRows, wanted: list[Fraction]) -> Array:
@@ -266,8 +269,10 @@ class PredictiveDistributions(Predictions):
         levels, single = read_levels(confidence_level)
         if side not in ("upper", "lower"):
             raise ValueError(f"side must be 'upper' or 'lower', got {side!r}.")
-        warn_where_infinite(rows, "confidence_level", [(level, level) for level in levels], "bounds are infinite")
+        asked = [(level, level) for level in levels]
+        warn_where_unsupported(rows, "confidence_level", asked, "bounds are infinite")
         found = rows.bounds([], levels) if side == "upper" else rows.bounds(levels, [])
+        warn_where_infinite(rows, "confidence_level", asked, "bounds", found[:, None])
         return found[:, 0] if single else found
 
     def predict_cdf(

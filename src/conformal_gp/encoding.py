@@ -81,6 +81,15 @@ class Encoding:
                 found.append(f"{name} is missing" if value is None else f"{name} = {value}")
         return found
 
+    def blocks(self, X: Array) -> list[Array]:
+        """Split inputs into those of each column, without indicators."""
+        widths = [
+            1 if categories is None or ordered else len(_with_input(categories))
+            for categories, ordered in zip(self.categories, self.ordered, strict=True)
+        ]
+        ends = np.cumsum(widths)
+        return np.split(X[:, : ends[-1]], ends[:-1], axis=1)
+
     def encode(self, X: Any) -> Array:
         """Inputs of a frame's rows.
 

@@ -251,11 +251,12 @@ class ExplainedIntervals(Predictions):
         return dict(zip(self._groups.labels, found, strict=True))
 
     def beyond_training(self, X: ArrayLike) -> Mask:
-        """Find inputs outside the training range, where intervals rely on the model alone.
+        """Find inputs far outside the training range, where intervals rely on the model alone.
 
-        An input is outside if it is below the least value of the training rows, or above the greatest, by more than a
-        tenth of the distance between the two. Predictions for such rows come with an
-        :class:`~conformal_gp.ExtrapolationWarning`. Rows that are unusual in combination only are not found.
+        An input is far outside if it exceeds ``input_range_`` by more than a tenth, and by more than fewer than one in
+        a hundred rows would that are exchangeable with the training rows: with few rows, many inputs or heavy tails
+        that is much. Predictions for such rows come with an :class:`~conformal_gp.ExtrapolationWarning`. Rows that are
+        unusual in combination only are not found.
 
         Parameters
         ----------
@@ -271,10 +272,10 @@ class ExplainedIntervals(Predictions):
         --------
         >>> from conformal_gp import ConformalGPRegressor
         >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
-        >>> model.beyond_training([[2.1], [2.3]]).tolist()
+        >>> model.beyond_training([[2.3], [23.0]]).tolist()
         [[False], [True]]
         """
-        return beyond(self._checked_inputs(X), self.input_range_)
+        return beyond(self._checked_inputs(X), self._box())
 
     def _factors(self, level: Fraction, rows: TestRows | PartedRows) -> dict[str, Any]:
         """Explanations of test rows, without nearest rows."""

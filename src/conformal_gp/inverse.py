@@ -21,7 +21,8 @@ from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.calibration import GroupsLike, PartedRows, RatioLike, split_ratio
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.conformal.regions import union
-from conformal_gp.predictions import Predictions, warn_where_infinite
+from conformal_gp.predictions import Predictions
+from conformal_gp.unbounded import warn_where_unsupported
 from conformal_gp.validation import beyond, check_known_noise, check_labels, is_frame, warn_beyond
 
 # Values of the input at which p-values are computed first, at equal distances.
@@ -106,7 +107,7 @@ class InversePredictions(Predictions):
             y_variance = check_known_noise(y_variance, observed)
         question = _Unknowns(self, X, column, observed, y_variance, groups, likelihood_ratio)
         question.warn(low, high)
-        warn_where_infinite(
+        warn_where_unsupported(
             question.rows(np.arange(observed.size), np.full(observed.size, low)),
             "confidence_level",
             [(levels[0], levels[0])],
@@ -185,8 +186,8 @@ class _Unknowns:
         every = np.arange(len(self))
         first = self.model._checked_inputs(self.inputs(every, np.full(len(self), low)))
         last = self.model._checked_inputs(self.inputs(every, np.full(len(self), high)))
-        farthest = np.where(beyond(last, self.model.input_range_), last, first)
-        warn_beyond(farthest, self.model.input_range_, self.model._input_names(), stacklevel=3)
+        farthest = np.where(beyond(last, self.model._box()), last, first)
+        warn_beyond(farthest, self.model._box(), self.model._input_names(), stacklevel=3)
 
 
 def _check_bounds(bounds: Any) -> tuple[float, float]:

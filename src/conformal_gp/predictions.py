@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -16,13 +15,22 @@ from sklearn.utils.validation import check_is_fitted
 from conformal_gp.answers import Answers, TestRows
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.calibration import Groups, GroupsLike, PartedRows, RatioLike, compared
-from conformal_gp.conformal.levels import read_levels, rows_needed
+from conformal_gp.conformal.levels import read_levels
+from conformal_gp.design import Grid, columns_of_inputs
 from conformal_gp.encoding import NO_GAPS, Encoding, encoded_inputs, interval_frame
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.large.rows import ArrayRows, RowSource
 from conformal_gp.models.tuned import Tuned, fitted
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.validation import check_known_noise, check_labels, input_names, warn_beyond
+from conformal_gp.unbounded import warn_where_infinite, warn_where_unsupported
+from conformal_gp.validation import (
+    ExtrapolationWarning,
+    check_known_noise,
+    check_labels,
+    input_box,
+    input_names,
+    warn_beyond,
+)
 
 
 class Predictions:
@@ -41,6 +49,9 @@ class Predictions:
     missing: str = "error"
     _frame: str | None = None
     _has_y_variance: bool = False
+    _input_box: Array | None = None
+    _grid: Grid | None = None
+    _arrivals: Any = None
     n_jobs: int | None
 
     def predict(
@@ -169,8 +180,10 @@ class Predictions:
         if tails not in ("joint", "equal"):
             raise ValueError(f"tails must be 'joint' or 'equal', got {tails!r}.")
         each = levels if tails == "joint" else [(1 + level) / 2 for level in levels]
-        warn_where_infinite(rows, "confidence_level", zip(levels, each, strict=True), "intervals are infinite")
+        asked = list(zip(levels, each, strict=True))
+        warn_where_unsupported(rows, "confidence_level", asked, "intervals are infinite")
         intervals = rows.intervals(each) if tails == "joint" else rows.bounds(each, each).reshape(-1, 2, len(levels))
+        warn_where_infinite(rows, "confidence_level", asked, "intervals", intervals)
         if single:
             intervals = intervals[:, :, 0]
         if as_frame:
@@ -218,8 +231,12 @@ class Predictions:
         levels, single = read_levels(confidence_level)
         if not single:
             raise ValueError(f"confidence_level must be one number for predict_set, got {confidence_level!r}.")
-        warn_where_infinite(rows, "confidence_level", [(levels[0], levels[0])], "regions are infinite")
-        return rows.sets(levels[0])
+        asked = [(levels[0], levels[0])]
+        warn_where_unsupported(rows, "confidence_level", asked, "regions are infinite")
+        sets = rows.sets(levels[0])
+        ends = np.array([pieces.ravel()[[0, -1]] if len(pieces) else np.zeros(2) for pieces in sets])
+        warn_where_infinite(rows, "confidence_level", asked, "regions", ends[:, :, None])
+        return sets
 
     def predict_p(
         self,
@@ -322,6 +339,15 @@ class Predictions:
             return None
         return input_names(self)
 
+    def _box(self) -> Array:
+        """Return the least and the greatest value of each input that is not far outside the training rows, (2, d)."""
+        if self._input_box is None:
+            rows = None
+            if isinstance(self._source, ArrayRows) and self._source.in_memory:
+                rows = self._source.rows.X
+            self._input_box = input_box(self.input_range_, rows, self._source.n_rows)
+        return self._input_box
+
     def _checked_inputs(self, X: Any) -> Array:
         check_is_fitted(self)
         if self._groups is not None:
@@ -335,8 +361,26 @@ class Predictions:
     ) -> Rows:
         """Test rows for a method that a user called; warns of those outside the training range."""
         rows = self._checked_rows(X, y_variance, needs_variance)
-        warn_beyond(rows.X, self.input_range_, self._input_names(), stacklevel=stacklevel)
+        warn_beyond(rows.X, self._box(), self._input_names(), stacklevel=stacklevel)
+        if self._grid is not None:
+            n_between = int(self._grid.between(self._design_columns(rows.X)).sum())
+            if n_between:
+                message = f"{n_between} of {len(rows.X)} rows lie between the levels. {self._grid.condition} "
+                warnings.warn(message + self._grid.remedy, ExtrapolationWarning, stacklevel=stacklevel)
         return rows
+
+    def _design_columns(self, X: Array) -> dict[str, NDArray[Any]]:
+        """Split inputs into the columns that they come from."""
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return columns_of_inputs(X, names, self._encoding)
+
+    def _found_grid(self) -> Grid | None:
+        """Return the designed grid that the training rows are, unless runs are repeated or not in memory."""
+        if not isinstance(self._source, ArrayRows) or not self._source.in_memory:
+            return None
+        X = self._source.rows.X
+        grid = Grid.find(self._design_columns(X))
+        return grid if grid is not None and grid.n_runs == len(X) else None
 
     def _checked_rows(self, X: Any, y_variance: Any, needs_variance: bool = True) -> Rows:
         """Rows like the training rows."""
@@ -360,24 +404,3 @@ def all_or_nothing(model: Predictions) -> Iterator[None]:
         vars(model).clear()
         vars(model).update(before)
         raise
-
-
-def warn_where_infinite(
-    rows: TestRows | PartedRows, name: str, asked: Iterable[tuple[Fraction, Fraction]], what: str
-) -> None:
-    """Warn of levels that the calibration rows do not support, on behalf of a public method.
-
-    ``asked`` holds what the caller asked for, and for each the level of the set that it takes; ``what`` follows.
-    """
-    for value, level in asked:
-        for part in rows.parts:
-            infinite = int((part.needed([level]).least < 0.0).sum())
-            if not infinite:
-                continue
-            if part.weights is None:
-                has = f"{part.name} has {part.answers.n_calibration}"
-                why = f"needs at least {rows_needed(level)} calibration rows, {has}; its {what}"
-            else:
-                share = f"weights alone are more than {float(1 - level):.3g} of all those of {part.name}"
-                why = f"is too high for {infinite} of {len(part.new.X)} rows, whose {share}; their {what}"
-            warnings.warn(f"{name}={float(value):g} {why}.", UserWarning, stacklevel=3)

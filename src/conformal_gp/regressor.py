@@ -15,8 +15,9 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from conformal_gp.answers import Model
+from conformal_gp.answers import Model, TestRows
 from conformal_gp.arrays import Array
+from conformal_gp.arrivals import Arrivals
 from conformal_gp.calibration import Groups, GroupsLike, check_groups, check_length
 from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.explanation import ExplainedIntervals
@@ -33,7 +34,7 @@ from conformal_gp.targets.censoring import check_censoring
 from conformal_gp.targets.target import Bounds, check_within
 from conformal_gp.targets.transformation import Logarithms, transformed
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.validation import check_labels, need_labels, refuse_keywords
+from conformal_gp.validation import check_labels, input_names, need_labels, refuse_keywords
 
 __all__ = ["ConformalGPRegressor"]
 
@@ -147,7 +148,8 @@ class ConformalGPRegressor(
     noise_variance_ : float
         Noise variance in use; of a transformed target, like the kernel, in its units.
     guarantee_ : str
-        Whether coverage is valid, valid up to Monte Carlo error or not valid in general, and on what condition.
+        Whether coverage is valid, valid up to Monte Carlo error or not valid in general, and on what condition; for
+        training rows that are a grid of levels, that it is not for rows between the levels.
     n_calibration_ : int
         Number of calibration rows.
     tuning_ : str
@@ -315,6 +317,7 @@ class ConformalGPRegressor(
         refuse_keywords(unknown)
         with all_or_nothing(self):
             self._groups = None
+            self._arrivals = None
             if groups is not None:
                 self._groups = Groups.learn(X, groups)
                 X = self._groups.inputs(X)
@@ -339,6 +342,8 @@ class ConformalGPRegressor(
         """Keep what tuning has decided, from which the model is made again when it is loaded, and its attributes."""
         self._tuned = tuned
         self._source = source
+        self._input_box = None
+        self._grid = self._found_grid()
         self._set_answers(made.answers)
         self.kernel_ = clone(made.kernel)
         self.noise_variance_ = made.noise_variance
@@ -360,6 +365,8 @@ class ConformalGPRegressor(
             self.guarantee_ += f" That holds in each of {len(self._groups.labels)} groups separately."
         if tuned.target.limits is not None and self.guarantee_.startswith("Valid"):
             self.guarantee_ += tuned.target.limits.sentence()
+        if self._grid is not None:
+            self.guarantee_ += f" {self._grid.condition}"
 
     def partial_fit(
         self,
@@ -374,8 +381,9 @@ class ConformalGPRegressor(
 
         The model is that of a fit to all rows at the tuning rows and hyperparameters that it has, with the same
         guarantee. Rows that the model chose, such as those of largest expected improvement, are not exchangeable with
-        the others, and void it. With l rows, each costs :math:`O(l^2)`. A low-rank GP reads all rows once a call. With
-        "integrated", draws are weighted again, and drawn again where too few of them would count.
+        the others, and void it; a warning says so where they differ from the others by more than chance. With l rows,
+        each costs :math:`O(l^2)`. A low-rank GP reads all rows once a call. With "integrated", draws are weighted
+        again, and drawn again where too few of them would count.
 
         Parameters
         ----------
@@ -402,8 +410,21 @@ class ConformalGPRegressor(
         """
         if not hasattr(self, "_answers"):
             return self.fit(X, y, y_variance, groups=groups, censoring=censoring)
-        self.__dict__.update(vars(self._with_rows(*self._later_rows(X, y, y_variance, groups), censoring)))
+        later = self._later_rows(X, y, y_variance, groups)
+        arrivals = self._with_arrivals(later[0], later[1])
+        self.__dict__.update(vars(self._with_rows(*later, censoring)))
+        self._arrivals = arrivals
+        arrivals.warn(input_names(self), stacklevel=2)
         return self
+
+    def _with_arrivals(self, rows: Rows, y: Array) -> Arrivals:
+        """Return ranks of the rows that came later, these among them, while they are not in the model."""
+        earlier = self._arrivals or Arrivals.none(rows.X.shape[1])
+        if not isinstance(self._source, ArrayRows) or self.n_calibration_ == 0:
+            return earlier
+        with one_blas_thread(rows=self._source.n_rows):
+            p = TestRows(rows, self._answers).shares(y, np.full(y.size, 0.5))
+        return earlier.extended(p, rows.X, self._source.rows.X[self._answers.calibration])
 
     def _later_rows(self, X: Any, y: Any, y_variance: Any, groups: GroupsLike) -> tuple[Rows, Array, Groups | None]:
         """Checked rows that come later, their targets, and groups of all rows."""

@@ -27,59 +27,66 @@ ROWS_FOR_BLAS_THREADS = 800
 
 
 @cache
-def _controller() -> threadpoolctl.ThreadpoolController:
+def _pools(api: str) -> threadpoolctl.ThreadpoolController:
+    """Return the libraries with threads of a kind, "blas" or "openmp"."""
     # NumPy and SciPy may bring a BLAS each; load both before looking for them.
     np.dot(np.eye(2), np.eye(2))
     scipy.linalg.cholesky(np.eye(2))
-    return threadpoolctl.ThreadpoolController()
+    return threadpoolctl.ThreadpoolController().select(user_api=api)
 
 
 class _Limit:
     """One thread of BLAS, and of OpenMP, while anybody asks for it.
 
-    The number of threads belongs to the process. Calls may nest and overlap in time, in several threads; the first
-    sets the limit and the last lifts it, so that nobody restores what another has set.
+    The number of BLAS threads belongs to the process, and threadpoolctl obeys the thread that set it. Calls may nest
+    and overlap in time, in several threads. So the first call starts a thread that sets the limit, and the last ends
+    it, so that nobody restores what another has set. OpenMP's number belongs to each thread: each call limits its own.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._holders = 0
+        self._keeper: Any = None
         self._limiter: Any = None
         self.threads_before = 1
 
-    def __enter__(self) -> None:
+    @contextmanager
+    def one_thread(self) -> Iterator[None]:
+        """Hold the limit inside the ``with`` block."""
+        self._acquire()
+        try:
+            with _pools("openmp").limit(limits=1):
+                yield
+        finally:
+            self._release()
+
+    def _acquire(self) -> None:
         with self._lock:
             if self._holders == 0:
                 self.threads_before = _pool_size()
-                self._limiter = _controller().limit(limits=1)
+                limiter = _pools("blas").limit(limits=1)
+                self._keeper = ThreadPoolExecutor(1)
+                self._keeper.submit(limiter.__enter__).result()
+                self._limiter = limiter
             self._holders += 1
 
-    def __exit__(self, *error: object) -> None:
+    def _release(self) -> None:
         with self._lock:
             self._holders -= 1
             if self._holders == 0:
-                _take_control()
-                self._limiter.restore_original_limits()
-                _take_control()
+                self._keeper.submit(self._limiter.__exit__, None, None, None).result()
+                self._keeper.shutdown()
 
     @property
     def held(self) -> bool:
         return self._holders > 0
 
 
-def _take_control() -> None:
-    """Let any thread set limits: newer versions of threadpoolctl obey only the first thread that set one."""
-    clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
-    if clear is not None:
-        clear(force=True)
-
-
 _limit = _Limit()
 
 
 def _pool_size() -> int:
-    pools = _controller().select(user_api="blas").info()
-    return max((pool["num_threads"] for pool in pools), default=1)
+    return max((pool["num_threads"] for pool in _pools("blas").info()), default=1)
 
 
 def blas_threads() -> int:
@@ -93,12 +100,17 @@ def one_blas_thread(rows: int = 0) -> Iterator[None]:
     if rows >= ROWS_FOR_BLAS_THREADS:
         yield
         return
-    with _limit:
+    with _limit.one_thread():
         yield
 
 
-def map_threads(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None) -> Iterator[Result]:
-    """Apply ``function`` to each item in threads with one BLAS thread each; results come in order.
+def n_threads(n_jobs: int | None) -> int:
+    """Return the number of threads that ``n_jobs`` asks for."""
+    return blas_threads() if n_jobs is None else effective_n_jobs(n_jobs)
+
+
+def map_threads(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None) -> list[Result]:
+    """Apply ``function`` to each item in threads with one BLAS thread each; results are in the order of the items.
 
     ``n_jobs=None`` takes as many threads as BLAS would, so that the usual limits (``OMP_NUM_THREADS``, joblib's
     workers) hold here too. Results do not depend on ``n_jobs``, to the last bit.
@@ -107,18 +119,17 @@ def map_threads(function: Callable[[Item], Result], items: Iterable[Item], n_job
     next :func:`stopping_point`.
     """
     work = list(items)
-    workers = min(len(work), blas_threads() if n_jobs is None else effective_n_jobs(n_jobs))
+    workers = min(len(work), n_threads(n_jobs))
     with one_blas_thread():
         if workers <= 1:
-            yield from map(function, work)
-            return
+            return [function(item) for item in work]
         with _Pool(workers) as pool:
-            if workers == len(work):  # an item each: the calling thread need not wait for the others to start
-                others = pool.map(function, work[1:])
-                yield function(work[0])
-                yield from others
-            else:
-                yield from pool.map(function, work)
+            if workers < len(work):
+                return list(pool.map(function, work))
+            # an item each: the calling thread need not wait for the others to start
+            others = pool.map(function, work[1:])
+            first = function(work[0])
+            return [first, *others]
 
 
 def slices(n_rows: int, block_rows: int) -> list[slice]:

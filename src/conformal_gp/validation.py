@@ -16,10 +16,14 @@ from conformal_gp.arrays import Array, Mask
 
 # Share of an input's range in the training rows by which a test row may exceed that range before it is pointed out.
 ROOM = 0.1
+# Of test rows that are exchangeable with the training rows, at most about this share is pointed out.
+FALSE_ALARMS = 0.005
+# Largest exponent of the ratio by which tails are extrapolated.
+MOST_EXTRAPOLATED = 3.0
 
 
 class ExtrapolationWarning(UserWarning):
-    """Some test rows lie beyond the training rows, where the guarantee says nothing.
+    """Some test rows lie far outside the training rows, where intervals are as good as the model is there.
 
     Examples
     --------
@@ -27,10 +31,10 @@ class ExtrapolationWarning(UserWarning):
     >>> from conformal_gp import ConformalGPRegressor, ExtrapolationWarning
     >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
     >>> with warnings.catch_warnings(action="error", category=ExtrapolationWarning):
-    ...     _ = model.predict([[3.0]])
+    ...     _ = model.predict([[30.0]])
     Traceback (most recent call last):
     ...
-    conformal_gp.validation.ExtrapolationWarning: 1 of 1 rows lie beyond the training rows, in column 0: ...
+    conformal_gp.validation.ExtrapolationWarning: 1 of 1 rows lie far outside the training rows, in column 0: ...
     """
 
 
@@ -146,21 +150,68 @@ def converted(X: Any, convert: Callable[[], Array]) -> Array:
     dates = [str(name) for name, dtype in _columns(X) if _is_date(dtype)]
     if dates or (isinstance(X, np.ndarray) and X.dtype.kind in "mM"):
         raise _no_dates(f"X has columns of dates or times: {_listed(dates)}" if dates else "X holds dates or times")
+    _refuse_text(X)
     try:
         return convert()
     except (TypeError, ValueError) as error:
-        text, dates = (
-            [str(name) for name, _ in _columns(X) if any(isinstance(value, kind) for value in X[name])]
-            for kind in (str, (date, time))
-        )
+        dates = [str(name) for name, _ in _columns(X) if any(isinstance(value, date | time) for value in X[name])]
         if dates:
             raise _no_dates(f"X has columns of dates or times: {_listed(dates)}") from error
-        if not text or "could not convert" not in str(error):
-            raise
+        raise
+
+
+def _refuse_text(X: Any) -> None:
+    """Raise a ValueError that names columns of text, or the first text of an array: also "1.5" is no number."""
+    if is_frame(X):
+        text = [
+            str(name)
+            for name, dtype in _columns(X)
+            if _may_hold_text(dtype) and any(isinstance(value, str | bytes) for value in X[name])
+        ]
+        if text:
+            raise ValueError(
+                f"X has columns of text: {_listed(text)}; inputs must be numbers, booleans, or categories by dtype: "
+                f"X.astype({{{text[0]!r}: 'category'}}) in pandas, Categorical or Enum in polars. {ENCODE} Numerals in "
+                "text become numbers by pandas.to_numeric."
+            )
+        return
+    place = first_text(X)
+    if place is not None:
+        row, *column = place
+        where = f"row {row}" + "".join(f", column {j}" for j in column)
         raise ValueError(
-            f"X has columns of text: {_listed(text)}; inputs must be numbers, booleans, or categories by dtype: "
-            f"X.astype({{{text[0]!r}: 'category'}}) in pandas, Categorical or Enum in polars. {ENCODE}"
-        ) from error
+            f"X holds text in {where}; inputs must be numbers. Numerals in text become numbers by X.astype(float). "
+            f"{ENCODE}"
+        )
+
+
+def _may_hold_text(dtype: Any) -> bool:
+    """Return whether a column of this type of pandas or polars may hold text."""
+    if holds_categories(dtype):
+        return False
+    if hasattr(dtype, "is_numeric"):  # of polars
+        return not dtype.is_numeric()
+    return getattr(dtype, "kind", "O") in "OUST"
+
+
+def first_text(values: Any) -> tuple[int, ...] | None:
+    """Place of the first text in an array or nested list; None if there is none.
+
+    >>> first_text([[1.0, 2.0], [3.0, "4"]]), first_text(np.ones(3))
+    ((1, 1), None)
+    """
+    if isinstance(values, list | tuple):
+        try:
+            values = np.asarray(values, dtype=object)
+        except ValueError:  # rows of different lengths, of which scikit-learn says more
+            return None
+    if not _may_hold_text(getattr(values, "dtype", None if is_frame(values) else np.dtype(float))):
+        return None
+    held = np.asarray(values, dtype=object)
+    for place in np.ndindex(held.shape):
+        if isinstance(held[place], str | bytes):
+            return place
+    return None
 
 
 def _is_date(dtype: Any) -> bool:
@@ -171,21 +222,59 @@ def _no_dates(what: str) -> ValueError:
     return ValueError(f"{what}; inputs must be numbers. Use parts of them (year, month, weekday), or days since one.")
 
 
-def beyond(X: Array, ends: Array) -> Mask:
-    """Inputs that lie outside the training rows' range, (2, d), by more than a tenth of it.
+def input_box(ends: Array, X: Array | None, n_rows: int) -> Array:
+    r"""Least and greatest value of each input, (2, d), outside which a row is far outside the training rows.
 
-    >>> beyond(np.array([[1.1, 5.0], [1.2, 6.0]]), np.array([[0.0, 5.0], [1.0, 5.0]])).tolist()
-    [[False, False], [True, True]]
+    With n rows and d inputs, a new row exceeds the range of some input in up to 2 d / n of all cases, and heavy tails
+    exceed it by far. So distances from the median are multiplied by :math:`T^a`. T is the ratio of the largest to the
+    upper quartile, about :math:`(n / 4)^{1 / \alpha}` for a tail of index :math:`\alpha`. The chance to exceed the
+    range by a factor c is :math:`c^{-\alpha}` of that to exceed it, so :math:`(n / 4)^a = 2 d / (n \epsilon)` leaves a
+    share of :math:`\epsilon`, whatever the index. (Measured with 20, 50 and 200 rows of uniform, normal, t, log-normal
+    and Cauchy inputs: tests/test_extrapolation.py.) In addition, a tenth of the range is allowed.
+
+    Parameters
+    ----------
+    ends : ndarray of shape (2, d)
+        Least and greatest value of each input in the training rows.
+    X : ndarray of shape (n, d) or None
+        The training rows; None where they are not in memory, and many.
+    n_rows : int
+        Their number.
     """
     low, high = ends
     room = ROOM * (high - low)
-    slack = 1e-12 * np.maximum(np.abs(low), np.abs(high))  # rounding is no extrapolation
-    return np.asarray((low - room - slack > X) | (high + room + slack < X))
+    room = room + 1e-12 * np.maximum(np.abs(low), np.abs(high))  # rounding is no extrapolation
+    exponent = np.log(2.0 * low.size / (FALSE_ALARMS * n_rows)) / np.log(max(n_rows / 4.0, 1.5))
+    exponent = float(np.clip(exponent, 0.0, MOST_EXTRAPOLATED))
+    if X is None or exponent == 0.0:
+        return np.stack([low - room, high + room])
+    middle = np.nanmedian(X, axis=0)
+    below = (middle - low) * _tail(middle - X) ** exponent
+    above = (high - middle) * _tail(X - middle) ** exponent
+    return np.stack([np.minimum(middle - below, low - room), np.maximum(middle + above, high + room)])
 
 
-def warn_beyond(X: Array, ends: Array, feature_names: NDArray[Any] | None, stacklevel: int) -> None:
-    """Warn of test rows that lie beyond the training rows."""
-    outside = beyond(X, ends)
+def _tail(deviation: Array) -> Array:
+    """Ratio of the largest deviation to its upper quartile, or to the median of positive ones; 1 if there are none."""
+    largest = np.nanmax(deviation, axis=0)
+    typical = np.nanquantile(deviation, 0.75, axis=0)
+    for j in np.flatnonzero((typical <= 0.0) & (largest > 0.0)):
+        typical[j] = np.median(deviation[deviation[:, j] > 0.0, j])
+    return np.where(largest > 0.0, largest / np.where(typical > 0.0, typical, 1.0), 1.0)
+
+
+def beyond(X: Array, box: Array) -> Mask:
+    """Inputs outside a box, (m, d).
+
+    >>> beyond(np.array([[1.1, 5.0], [1.2, 6.0]]), np.array([[0.0, 5.0], [1.15, 5.0]])).tolist()
+    [[False, False], [True, True]]
+    """
+    return np.asarray((box[0] > X) | (box[1] < X))
+
+
+def warn_beyond(X: Array, box: Array, feature_names: NDArray[Any] | None, stacklevel: int) -> None:
+    """Warn of test rows that lie far outside the training rows."""
+    outside = beyond(X, box)
     n_rows = int(outside.any(axis=1).sum())
     if not n_rows:
         return
@@ -193,9 +282,9 @@ def warn_beyond(X: Array, ends: Array, feature_names: NDArray[Any] | None, stack
     named = [f"column {j}" if feature_names is None else repr(feature_names[j]) for j in columns[:5]]
     more = f" and {columns.size - 5} more" if columns.size > 5 else ""
     warnings.warn(
-        f"{n_rows} of {len(X)} rows lie beyond the training rows, in {', '.join(named)}{more}: outside their range by "
-        "more than a tenth of it. Intervals there rest on the model alone; the guarantee is for rows like the training "
-        "rows. beyond_training(X) says which rows.",
+        f"{n_rows} of {len(X)} rows lie far outside the training rows, in {', '.join(named)}{more}: the model "
+        "extrapolates, and intervals of these rows are as good as the model is there. beyond_training(X) says which "
+        "rows, and input_range_ has the range of the training rows.",
         ExtrapolationWarning,
         stacklevel=stacklevel + 1,
     )
@@ -220,6 +309,10 @@ def check_labels(y: Any, X: Array) -> Array:
     check_unmasked("y", y)
     if _is_date(getattr(y, "dtype", None)):
         raise ValueError("y holds dates or times; targets must be numbers, say days since a date.")
+    place = first_text(y)
+    if place is not None:
+        held = np.asarray(y, dtype=object)[place]
+        raise ValueError(f"y holds {held!r} in row {place[0]}; targets must be numbers, not text.")
     try:
         y = column_or_1d(y, warn=True, dtype=np.float64)
     except (TypeError, ValueError) as error:

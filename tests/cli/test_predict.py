@@ -266,7 +266,7 @@ def test_rows_between_the_levels_of_a_grid_are_pointed_out(command_line):
     document = command_line.json("predict", "grid.csv", *common, "-t", "y", *FAST)
     assert "2 of 3 rows of new.csv (2, 3), which lie between" in document["guarantee"]
     command_line.write("at.csv", "a,b\n1,20\n")
-    assert "grid" not in command_line("predict", "at.csv", "-m", "m", "-c", "60").stderr.replace("grid.csv", "")
+    assert "lie between" not in command_line("predict", "at.csv", "-m", "m", "-c", "60").stderr
 
 
 def test_labels_in_new_are_held_against_intervals(command_line, train):

@@ -48,9 +48,10 @@ def test_indicators_of_few_rows_have_the_width_of_a_wider_range():
     X = np.zeros((100, 2))
     X[:15, 0] = 4.0
     X[0, 1] = 1e9  # of all rows but the outermost nothing is left: scale 1
-    key = SymmetricScaling(X, True).training_key()
-    assert abs(key[0] - np.log(4.0 / 1.5) / np.log(STEP)) <= 0.5
-    assert key[1] == 0
+    scaling = SymmetricScaling(X, True)
+    scale = scaling.scaling(scaling.training_key()).scale
+    assert abs(np.log(scale[0] * 1.5 / 4.0)) <= 0.5 * np.log(STEP)
+    assert scale[1] == 1.0
 
 
 def test_most_test_rows_share_the_training_key():
@@ -67,3 +68,18 @@ def test_a_column_constant_in_the_bag_keeps_its_scale():
     assert scaling.training_key()[0] == 0
     assert scaling.keys(np.array([[3.7, 2.0]]))[0, 0] == 0
     assert scaling.keys(np.array([[1e6, 2.0]]))[0, 0] == 0  # one row does not make a scale
+
+
+@pytest.mark.parametrize("stationary", [True, False])
+def test_units_and_origins_of_inputs_do_not_matter(stationary):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(12, 3))
+    new = rng.normal(size=(5, 3))
+    scaled = []
+    for factor, shift in (([1.0, 1.0, 1.0], 0.0), ([0.001, 7.3, 1e5], 32.0)):
+        own = X * factor + shift
+        test = new * factor + shift
+        scaling = SymmetricScaling(own, stationary)
+        by = [scaling.scaling(key) for key in scaling.keys(test)]
+        scaled.append([one.transform(own) - (one.transform(own[:1]) if stationary else 0.0) for one in by])
+    np.testing.assert_allclose(scaled[1], scaled[0], rtol=1e-9, atol=1e-9)

@@ -116,3 +116,24 @@ def test_even_noise_has_no_difficulty_and_own_regressors_are_used_without_asking
 )
 def test_bounds_that_labels_suggest(y, bounds):
     assert learnt_bounds(y) == bounds
+
+
+def test_scales_differ_no_more_than_bounded_sets_allow():
+    """With next to no noise residuals of neighbours are nearly equal far out: a ratio of scales would leave rays."""
+
+    def stress(X):
+        height, length, width = (X * [4.875, 9.9, 9.9, 4.875] + [0.125, 0.1, 0.1, 0.125])[:, :3].T
+        moment = 6000.0 * (14.0 + length / 2.0)
+        radius = np.sqrt(length**2 / 4.0 + ((height + width) / 2.0) ** 2)
+        inertia = 2.0 * np.sqrt(2.0) * height * length * (length**2 / 12.0 + ((height + width) / 2.0) ** 2)
+        primary = 6000.0 / (np.sqrt(2.0) * height * length)
+        secondary = moment * radius / inertia
+        return np.sqrt(primary**2 + primary * secondary * length / radius + secondary**2)
+
+    for seed in (0, 3):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(size=(1160, 4))
+        y = stress(X)
+        model = ConformalGPRegressor(tuning="holdout", noise_variance=(None, 0)[seed % 2], tuning_rows=121)
+        model.set_params(random_state=seed).fit(X[:160], y[:160])
+        assert np.isfinite(model.predict_interval(X[160:], [0.9, 0.95, 0.974])).all()

@@ -89,11 +89,12 @@ class Scaling:
 class SymmetricScaling:
     """Scaling by training rows *and* test row, so that no row is treated differently.
 
-    The scale of an input is the range of the middle half of the l + 1 rows, over 1.5, rounded to a power of 2. If
-    the middle half has one value, wider ranges are taken: of the middle 80%, of the middle 95%, of all rows but the
-    lowest and the highest. An input with one value in all these has scale 1. One row moves such a range by a neighbour
-    at most, however far out it lies, so one scaling serves nearly all test rows; a *key* names the scaling of each.
-    Kernels that are not stationary also need a common origin: the median, rounded to a quarter of the rounded scale.
+    The scale of an input is the range of the middle half of the l + 1 rows, over 1.5, rounded to a power of 2 times the
+    range of all but the lowest and the highest: units of inputs do not matter. If the middle half has one value, wider
+    ranges are taken: of the middle 80%, of the middle 95%, of all rows but the lowest and the highest. An input with
+    one value in all these has scale 1. One row moves such a range by a neighbour at most, however far out it lies, so
+    one scaling serves nearly all test rows; a *key* names the scaling of each. Kernels that are not stationary also
+    need a common origin: the median, rounded to a quarter of the rounded scale from the least value on.
 
     Parameters
     ----------
@@ -109,13 +110,13 @@ class SymmetricScaling:
         self._median = np.median(X, axis=0)
         self._stationary = stationary
 
-    def training_key(self) -> Indices:
-        """Key of the training rows by themselves, (2 d,)."""
+    def training_key(self) -> Array:
+        """Key of the training rows by themselves, (4 d,)."""
         n = self._sorted.shape[0]
         return self._keys(lambda k: self._sorted[min(k, n - 1)][None, :], n)[0]
 
-    def keys(self, X: Array) -> Indices:
-        """Key of the training rows with each test row, (m, 2 d)."""
+    def keys(self, X: Array) -> Array:
+        """Key of the training rows with each test row, (m, 4 d)."""
         l = self._sorted.shape[0]
 
         def order_statistic(k: int) -> Array:
@@ -126,27 +127,34 @@ class SymmetricScaling:
 
         return self._keys(order_statistic, l + 1)
 
-    def _keys(self, order_statistic: OrderStatistic, n: int) -> Indices:
+    def _keys(self, order_statistic: OrderStatistic, n: int) -> Array:
         scale = np.zeros(1)
         for tail in TAILS:
             k = max(1, int(tail * n))  # never the outermost rows, of which one may be far out
             low, high = order_statistic(min(k, (n - 1) // 2)), order_statistic(max(n - 1 - k, n // 2))
-            width = (high - low) / QUARTILES_APART
-            # a range within rounding counts as zero
-            width = np.where(width > 1e-14 * np.maximum(np.abs(low), np.abs(high)), width, 0.0)
-            scale = np.where(scale > 0.0, scale, width)
-        with np.errstate(divide="ignore"):
-            exponent = np.where(scale > 0.0, np.round(np.log(scale) / np.log(STEP)), 0.0)
+            scale = np.where(scale > 0.0, scale, _width(low, high) / QUARTILES_APART)
+        low = order_statistic(1)
+        high = order_statistic(n - 2)
+        varies = scale > 0.0
+        low = np.where(varies, low, 0.0)
+        high = np.where(varies, high, 1.0)
+        exponent = np.round(np.log(np.where(varies, scale / (high - low), 1.0)) / np.log(STEP))
         origin = np.zeros_like(exponent)
         if not self._stationary:
-            origin = np.round(4.0 * order_statistic((n - 1) // 2) / STEP**exponent)
-        return np.concatenate([exponent, origin], axis=-1).astype(np.int64)
+            origin = np.round(4.0 * (order_statistic((n - 1) // 2) - low) / ((high - low) * STEP**exponent))
+        return np.concatenate([exponent, origin, low, high], axis=-1)
 
-    def scaling(self, key: Indices) -> Scaling:
+    def scaling(self, key: Array) -> Scaling:
         """The scaling that a key names."""
-        exponent, origin = np.split(key.astype(float), 2)
-        scale = STEP**exponent
-        return Scaling(self._median if self._stationary else 0.25 * origin * scale, scale)
+        exponent, origin, low, high = np.split(key, 4)
+        scale = (high - low) * STEP**exponent
+        return Scaling(self._median if self._stationary else low + 0.25 * origin * scale, scale)
+
+
+def _width(low: Array, high: Array) -> Array:
+    """Range of an input; a range within rounding counts as zero."""
+    width = high - low
+    return np.where(width > 1e-14 * np.maximum(np.abs(low), np.abs(high)), width, 0.0)
 
 
 class SymmetricFill:

@@ -162,7 +162,7 @@ def maximise_likelihood(
         with one_blas_thread(rows.y.size):
             results = [climb(starts[0])]
     else:
-        results = list(map_threads(climb, starts, n_jobs))
+        results = map_threads(climb, starts, n_jobs)
     best = min(results, key=lambda result: result.fun)
     if not np.isfinite(best.fun):
         raise LinAlgError(

@@ -238,6 +238,11 @@ class Posterior:
         """Block of P or C among some of the training rows: the inverse of their covariance given the others."""
         return self._root[:, rows].T @ self._root[:, rows]
 
+    def correlations(self) -> Array:
+        """Correlations of leave-one-out residuals of the training rows, up to sign: P over roots of its diagonal."""
+        root = self._root / np.sqrt(np.where(self.diagonal > 0.0, self.diagonal, np.inf))
+        return root.T @ root
+
     def mean(self, new: NewInputs) -> Array:
         """Means; cheaper than :meth:`moments` by a factor of the training rows."""
         return covariance(self.kernel, new.X, self._X)[0] @ self.alpha + new.H @ self.coefficients

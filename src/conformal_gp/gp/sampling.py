@@ -101,7 +101,7 @@ class LogPosterior:
         blocks = np.array_split(theta, -(-len(theta) // self._block))
         if len(blocks) == 1:
             return self._evaluate(theta)
-        parts = list(map_threads(self._evaluate, blocks, self._n_jobs))
+        parts = map_threads(self._evaluate, blocks, self._n_jobs)
         return np.concatenate([value for value, _ in parts]), np.concatenate([gradient for _, gradient in parts])
 
     def _evaluate(self, theta: Array) -> tuple[Array, Array]:
@@ -205,7 +205,7 @@ def find_mode(target: LogPosterior, n_jobs: int | None) -> Array:
         found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         return found.fun, found.x
 
-    results = list(map_threads(search, starts, n_jobs if target.rows.y.size >= ROWS_FOR_THREADS else 1))
+    results = map_threads(search, starts, n_jobs if target.rows.y.size >= ROWS_FOR_THREADS else 1)
     return min(results, key=lambda found: found[0])[1]
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.encoding import learn_gaps, with_indicators
 from conformal_gp.gp.inputs import Rows
-from conformal_gp.threads import map_threads, slices
+from conformal_gp.threads import map_threads, n_threads, slices
 from conformal_gp.validation import check_finite
 
 Result = TypeVar("Result")
@@ -25,6 +25,8 @@ Result = TypeVar("Result")
 BLOCK_ROWS = 8192
 
 BlockFunction = Callable[[Rows, Array], Result]
+# Blocks of rows that a thread works on before their results are handed on.
+BLOCKS_A_THREAD = 4
 
 
 @contextmanager
@@ -87,12 +89,12 @@ class ArrayRows:
         """Results of blocks in order, with a line on the standard error stream that counts them."""
         blocks = slices(self.n_rows, BLOCK_ROWS)
         start = time.monotonic()
-        results = map_threads(partial(self._apply, function), blocks, self._n_jobs)
-        for done, result in enumerate(results, start=1):
+        # some blocks at a time: results of all blocks may not fit into memory
+        for some in slices(len(blocks), BLOCKS_A_THREAD * n_threads(self._n_jobs)):
+            yield from map_threads(partial(self._apply, function), blocks[some], self._n_jobs)
             if self._verbose:
-                line = f"\r{label}: {done} of {len(blocks)} blocks of rows, {time.monotonic() - start:.0f} s"
-                print(line, end="\n" if done == len(blocks) else "", file=sys.stderr, flush=True)
-            yield result
+                line = f"\r{label}: {some.stop} of {len(blocks)} blocks of rows, {time.monotonic() - start:.0f} s"
+                print(line, end="\n" if some.stop == len(blocks) else "", file=sys.stderr, flush=True)
 
     def _apply(self, function: BlockFunction[Result], block: slice) -> Result:
         return function(self._taken(block, block.start), self.y[block])

@@ -77,7 +77,7 @@ class ExactModel:
     def _map_blocks(self, function: Callable[[slice], Part], n_new: int) -> list[Part]:
         """Apply ``function`` to blocks of test rows, in threads."""
         step = int(np.clip(BLOCK_ENTRIES // self.n_rows, *BLOCK_ROWS))
-        return list(map_threads(function, slices(n_new, step), self.n_jobs))
+        return map_threads(function, slices(n_new, step), self.n_jobs)
 
     def visit(self, new: Rows, question: Question, fill: Callable[[Block], None]) -> None:
         """See Model."""

@@ -104,7 +104,7 @@ class Key(NamedTuple):
 
     fill: tuple[float, ...] | None
     """What missing values are filled by; None if no training row lacks one."""
-    scaling: tuple[int, ...] | None
+    scaling: tuple[float, ...] | None
     """Key of a symmetric scaling; None if the training rows scale, or nothing does."""
 
 
@@ -206,7 +206,7 @@ class IntegratedModel:
             for curves, part in self._curves(new.take(rows), key):
                 fill(Block(rows[part], curves))
 
-        list(map_threads(visit_block, blocks, self.n_jobs))
+        map_threads(visit_block, blocks, self.n_jobs)
 
     def _blocks(self, new: Rows) -> list[tuple[Indices, Key]]:
         """Blocks of test rows that share fill and scaling, and their key."""
@@ -284,7 +284,7 @@ class IntegratedModel:
             for curves, part in self._curves(new.take(members), key):
                 found[members[part]] = curves.labels(centres(curves) + steps)
 
-        list(map_threads(visit_block, self._blocks(new), self.n_jobs))
+        map_threads(visit_block, self._blocks(new), self.n_jobs)
         return found
 
     def covariance(self, new: Rows) -> Array:

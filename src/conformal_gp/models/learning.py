@@ -21,7 +21,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.levels import rank, read_levels
 from conformal_gp.gp.covariance import covariance
-from conformal_gp.gp.inputs import Inputs, Rows, Scaling, label_variance
+from conformal_gp.gp.inputs import IndependentColumns, Inputs, Rows, Scaling, basis, label_variance
 from conformal_gp.gp.kernels import check_kernel, is_amplitude, is_length, multiplied
 from conformal_gp.gp.linalg import Cholesky, one_norm
 from conformal_gp.gp.maximum_likelihood import (
@@ -38,18 +38,21 @@ from conformal_gp.gp.posterior import EXPLAINED, SMALLEST_CONDITION, Posterior, 
 from conformal_gp.models.settings import Settings, explained, given_transform
 from conformal_gp.targets.difficulty import Difficulty, LeftOut, Spread
 from conformal_gp.targets.target import Bounds
-from conformal_gp.targets.transformation import BoxCox, Transformation, YeoJohnson, transformed
+from conformal_gp.targets.transformation import BoxCox, InUnits, Transformation, YeoJohnson, extreme_unit, transformed
 
 # Relative change of the likelihood at which a search stops: closer to the optimum, intervals of tuning rows' models are
 # the same; the paper's are compared to five digits.
 TUNING_TOLERANCE = 1e-6
 PAPER_TOLERANCE = 1e-8
+# Inputs and targets are learnt from in steps of one over this, in units of their standard deviation: less than noise,
+# and more than rounding.
+DIGITS = 2.0**26
 # Steps from hyperparameters of other targets of the same rows.
 NEARBY_STEPS = 5
 # How much better the condition of the matrix has to be than the worst that is trusted: it is of fewer rows.
 CONDITION_MARGIN = 3.0
-# Exponents to choose from, the usual one first.
-BOX_COX_EXPONENTS = (1.0, 0.5, 1 / 3, 0.0, -0.5, -1.0)
+# Exponents to choose from, the usual one first. Those below 0 are bounded above: ends beyond have no target.
+BOX_COX_EXPONENTS = (1.0, 0.5, 1 / 3, 0.0)
 YEO_JOHNSON_EXPONENTS = (1.0, 0.75, 0.5, 0.25, 0.0, 1.25, 1.5, 2.0)
 # "auto" does something if that lowers the scores by this share, and by so many standard errors.
 LEAST_GAIN = 0.01
@@ -146,7 +149,10 @@ def learn_nearby(
 def _learning_rows(settings: Settings, inputs: Inputs, y: Array) -> tuple[LearningRows, float]:
     """Rows with targets in units of their standard deviation, and its square."""
     variance = label_variance(inputs, y)
-    X = inputs.X
+    # rounding errors of other units of inputs or targets would send searches along other ways
+    spread = inputs.X.std(axis=0)
+    size = 2.0 ** np.round(np.log2(np.where(spread > 0.0, spread, 1.0)))
+    X = _rounded(inputs.X / size) * size
     unit = variance or 1.0
     y_variance = None
     if inputs.y_variance is not None:
@@ -154,7 +160,15 @@ def _learning_rows(settings: Settings, inputs: Inputs, y: Array) -> tuple[Learni
     shared = None
     if X.shape[1] > MANY_INPUTS and settings.named and settings.ard:
         shared = variables(X)
-    return LearningRows(X, y / np.sqrt(unit), inputs.H, y_variance, shared), variance
+    H = basis(inputs.mean, X)
+    H = IndependentColumns(H).reduce(H)
+    if inputs.mean != "zero":  # the mean takes up any constant
+        y = y - y.mean()
+    return LearningRows(X, _rounded(y / np.sqrt(unit)), H, y_variance, shared), variance
+
+
+def _rounded(values: Array) -> Array:
+    return np.round(values * DIGITS) / DIGITS
 
 
 def _least_ratio(purpose: Purpose) -> float:
@@ -226,7 +240,15 @@ def _raised(kernel: Kernel, noise: float, inputs: Inputs, purpose: Purpose) -> f
 
 
 def _transformations(settings: Settings, y: Array) -> Sequence[Transformation | None]:
-    """Transformations to choose from, the usual one first."""
+    """Transformations to choose from, the usual one first; extreme targets are measured in a unit of their size."""
+    unit = extreme_unit(y)
+    if unit == 1.0 or settings.known_noise or isinstance(settings.target_transform, tuple):
+        return _candidates(settings, y)
+    return [InUnits(candidate, unit) for candidate in _candidates(settings, y / unit)]
+
+
+def _candidates(settings: Settings, y: Array) -> Sequence[Transformation | None]:
+    """Transformations of targets of usual size."""
     if not settings.learns_transform:
         return [given_transform(settings, y)]
     if settings.target_transform == "box-cox":
@@ -249,6 +271,8 @@ def learn_with_transform(
     Hyperparameters of one transformation are a few steps from those of another.
     """
     candidates = _transformations(settings, y)
+    if settings.noise_variance and isinstance(candidates[0], InUnits):
+        settings = replace(settings, noise_variance=None)  # squares of such units are no numbers
     inputs = Inputs(rows, scaling, settings.mean)
     learnt = learn(settings, inputs, transformed(candidates[0], y), purpose, rng)
     if len(candidates) == 1:
@@ -286,7 +310,8 @@ def choose_difficulty(
 ) -> Difficulty | None:
     """The difficulty that is asked for, learnt from tuning rows; "auto" is none unless it clearly pays."""
     regressor = settings.difficulty
-    few = y.size < ROWS_FOR_DIFFICULTY or left_out.error.max() <= EXPLAINED * np.abs(y).max()
+    z = left_out.mean + left_out.residual * left_out.deviation
+    few = y.size < ROWS_FOR_DIFFICULTY or left_out.error.max() <= EXPLAINED * np.abs(z).max()
     if regressor is None or (regressor == "auto" and few):
         return None
     if regressor == "auto":
@@ -374,4 +399,4 @@ def _scores(
         outside = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
         with np.errstate(invalid="ignore"):  # both ends may be transformed back to infinity, which does not gain
             total += high - low + 2.0 / float(1 - level) * outside  # Winkler's score
-    return total / len(LEVELS)
+    return total / (extreme_unit(y) * len(LEVELS))

@@ -177,7 +177,7 @@ class LowRankModel:
         return 1.0 / float(np.median(self._summaries[1])), float(np.median(self._spread.scale))
 
     def _map(self, function: Callable[[slice], Part], n_rows: int) -> list[Part]:
-        return list(map_threads(function, slices(n_rows, CHUNK_ROWS), self.n_jobs))
+        return map_threads(function, slices(n_rows, CHUNK_ROWS), self.n_jobs)
 
     # ------------------------------------------------------------------------------------------------- test rows
     def visit(self, new: Rows, question: Question, fill: Callable[[Block], None]) -> None:
@@ -337,7 +337,7 @@ class LowRankModel:
                 fill(Block(offset + members, lines, levels[window.levels], looked_at[seen], covering))
 
         step = max(1, PIECE_ENTRIES // max(1, looked_at.size))
-        list(map_threads(compare, slices(group.members.size, step), self.n_jobs))
+        map_threads(compare, slices(group.members.size, step), self.n_jobs)
 
     def _weights(self, numbers: Indices, W: Array, rows: RowTaker | None) -> tuple[Array, Array, Array]:
         """Alpha, diagonal and weights of training rows; where ``rows`` is None they are gathered in portions."""
@@ -355,7 +355,7 @@ class LowRankModel:
                 slice(portion.start + chunk.start, portion.start + chunk.stop)
                 for chunk in slices(portion.stop - portion.start, CHUNK_ROWS)
             ]
-            list(map_threads(partial(fill_chunk, source), chunks, self.n_jobs))
+            map_threads(partial(fill_chunk, source), chunks, self.n_jobs)
         return alpha, diagonal, weights
 
 

@@ -244,7 +244,7 @@ def _check_domain(settings: Settings, y: Array) -> None:
     """Raise a ValueError that names the first target which a transformation does not take, whatever its exponent."""
     transformation = given_transform(settings, y)
     if settings.target_transform == "box-cox":
-        transformation = BoxCox(-1.0)
+        transformation = BoxCox(0.0)
     if transformation is not None:
         transformation.forward(y)
 

@@ -108,10 +108,11 @@ def fixed(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) 
 
 def train(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) -> Tuned:
     """Everything by maximum likelihood on the training rows, the coefficients of the mean included: the paper's way."""
-    scaling = settings.scaling(rows.X)
+    order = content_order(rows.X, y)  # so that what is learnt does not depend on the order of the rows
+    scaling = settings.scaling(rows.X[order])
     inputs = Inputs(rows, scaling, settings.mean)
     purpose = Purpose(y.size, restricted=False)
-    transformation, learnt = learn_with_transform(settings, rows, scaling, y, purpose, rng)
+    transformation, learnt = learn_with_transform(settings, rows.take(order), scaling, y[order], purpose, rng)
     return Tuned(
         guarantee=TRAIN_GUARANTEE,
         mean=settings.mean,
@@ -155,6 +156,11 @@ def holdout(
     z = transformed(transformation, own_y)
     posterior = Posterior(learnt.kernel, learnt.noise_variance, Inputs(own, scaling, settings.mean), z)
     left_out = LeftOut.of(posterior.residuals, posterior.diagonal, z)
+    filled = scaling.filled(own.X)
+    difficulty = choose_difficulty(settings, left_out, transformation, filled, own_y)
+    if difficulty is not None and settings.difficulty == "auto":
+        bounded = difficulty.is_bounded(posterior.correlations(), filled, left_out.mean)
+        difficulty = difficulty if bounded else None
     return Tuned(
         guarantee=tuned_guarantee(tuning_rows.size),
         mean=settings.mean,
@@ -165,7 +171,7 @@ def holdout(
         kernel=learnt.kernel,
         noise_variance=learnt.noise_variance,
         scaling=scaling,
-        difficulty=choose_difficulty(settings, left_out, transformation, scaling.filled(own.X), own_y),
+        difficulty=difficulty,
         learning=learning,
     )
 

@@ -24,6 +24,8 @@ from conformal_gp.threads import one_blas_thread
 QUANTILES = (0.05, 0.95)
 # Scales are at most this factor below and above that of all rows together.
 MOST_DIFFICULT = 10.0
+# Share of tuning rows that may have an unbounded set.
+UNBOUNDED = 0.01
 
 
 class Spread(NamedTuple):
@@ -105,6 +107,27 @@ class Difficulty:
         location = (low + high) / 2.0 if self.centred else np.zeros(low.size)
         scale = np.clip((high - low) / 2.0, self.typical / MOST_DIFFICULT, self.typical * MOST_DIFFICULT)
         return Spread(location, scale)
+
+    def is_bounded(self, correlation: Array, X: Array, prediction: Array) -> bool:
+        r"""Return whether prediction sets of nearly all tuning rows by each other are bounded.
+
+        Far out, residuals of other rows grow with the test row's by their correlation
+        :math:`\rho_{it} = P_{it} / \sqrt{P_{ii} P_{tt}}`, and scores by :math:`|\rho_{it}|\, g_t / g_i`. That has to be
+        below 1. With next to no noise it is not for a fifth of the rows; with noise it is, except for isolated pairs.
+
+        Parameters
+        ----------
+        correlation : ndarray of shape (n, n)
+            Correlations of the leave-one-out residuals of tuning rows.
+        X : ndarray of shape (n, d)
+            Their inputs.
+        prediction : ndarray of shape (n,)
+            What tuning rows predict there.
+        """
+        scale = self(X, prediction).scale
+        growth = np.abs(correlation) * np.divide.outer(scale, scale)
+        np.fill_diagonal(growth, 0.0)
+        return bool((growth.max(axis=1) >= 1.0).mean() <= UNBOUNDED)
 
 
 def _features(X: Array, prediction: Array) -> Array:

@@ -84,6 +84,8 @@ def check_within(y_bounds: Any, y: Array) -> None:
 
 # Targets that differ by less than this share of their size are measured from one of them.
 OFFSET = 1e-3
+# Units in the last place by which a target is moved until it is transformed to an end that was transformed back.
+OUTWARD_STEPS = 2.0 ** np.arange(10)
 
 
 @dataclass(frozen=True)
@@ -165,17 +167,18 @@ class Target:
         return (y - self.origin) / self.unit
 
     def backward(self, values: Array) -> Array:
-        """Values of the model in units of the target."""
+        """Values of the model in units of the target; those that are finite stay finite."""
         z = self.origin + self.unit * values
-        if self.transformation is not None:
-            z = self.transformation.backward(z)
-        return z
+        if self.transformation is None:
+            return z
+        return self.transformation.nearest(z)
 
     def ends(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Lower and upper ends of prediction sets in units of the target.
 
         Where an origin was subtracted they are rounded inwards, so that the floating-point numbers between them are
-        those in the set; where there is no number between them, to the nearest.
+        those in the set; where there is no number between them, to the nearest. Transformed back they are rounded
+        outwards: a target whose transformed value is between the ends is between them too.
         """
         first = self._rounded(low, np.inf)
         last = self._rounded(high, -np.inf)
@@ -184,7 +187,24 @@ class Target:
         last = np.where(narrow, self.origin + self.unit * high, last)
         if self.transformation is None:
             return first, last
-        return self.transformation.backward(first), self.transformation.backward(last)
+        return self._outwards(first, -np.inf), self._outwards(last, np.inf)
+
+    def _outwards(self, z: Array, towards: float) -> Array:
+        """Ends, transformed back: no target beyond them is transformed to a value up to ``z``.
+
+        Neighbouring targets may be transformed to the same value, so ends move on until theirs is another.
+        """
+        if self.transformation is None:
+            return z
+        y = self.transformation.backward(z)
+        sign = np.copysign(1.0, towards)
+        for step in OUTWARD_STEPS:
+            short = np.isfinite(y) & (sign * self.transformation.extended(y) <= sign * z)
+            if not short.any():
+                break
+            y = np.where(short, y + sign * step * np.spacing(np.abs(y)), y)
+        y = np.where(np.isposinf(-sign * y), self.transformation.nearest(z), y)  # of an empty set
+        return np.clip(y, *self.transformation.backward(np.array([-np.inf, np.inf])))
 
     def _rounded(self, ends: Array, towards: float) -> Array:
         z = self.origin + self.unit * ends

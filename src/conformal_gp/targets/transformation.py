@@ -23,6 +23,9 @@ from conformal_gp.validation import check_squares
 
 # Largest error of a target that is transformed and transformed back, relative to the largest target.
 ROUND_TRIP = 1e-6
+LARGEST = np.finfo(np.float64).max
+# Halvings that find the end of a domain to rounding.
+BISECTIONS = 100
 
 
 class Transformation(ABC):
@@ -46,6 +49,11 @@ class Transformation(ABC):
     @abstractmethod
     def backward(self, z: Array) -> Array:
         """Targets from any transformed values, infinite ones among them."""
+
+    def nearest(self, z: Array) -> Array:
+        """Targets from transformed values; those of finite values are finite."""
+        y = self.backward(z)
+        return np.where(np.isfinite(z), np.clip(y, -LARGEST, LARGEST), y)
 
     def forward(self, y: Array) -> Array:
         """Targets, transformed; a ValueError names the first outside the domain."""
@@ -203,7 +211,7 @@ class Functions(Transformation):
     """A user's pair of functions: a monotone map, and its inverse.
 
     Where the second is not the inverse of the first, as squares are not of roots at negative numbers, ends are
-    infinite.
+    infinite, and predictions are the last target before, which is found by bisection.
 
     Parameters
     ----------
@@ -257,12 +265,93 @@ class Functions(Transformation):
 
     def backward(self, z: Array) -> Array:
         """See Transformation."""
+        y, inverse = self._inverted(z)
+        return np.where(inverse, y, np.where(z < self._mapped, -np.inf, np.inf))
+
+    def nearest(self, z: Array) -> Array:
+        """See Transformation."""
+        y = self.backward(z)
+        beyond = np.isinf(y) & np.isfinite(z)
+        if beyond.any():
+            y[beyond] = self._last_before(z[beyond])
+        return y
+
+    def _inverted(self, z: Array) -> tuple[Array, Mask]:
+        """Values transformed back, and whether that is the inverse of the first function."""
         y = self._back(z)
         again = self._forward(y)
+        slack = ROUND_TRIP * abs(self._label)
         with np.errstate(invalid="ignore"):
             inverse = (again == z) | (np.abs(again - z) <= ROUND_TRIP * (1.0 + np.abs(z)))
-            same_side = np.where(z < self._mapped, y <= self._label, y >= self._label)
-        return np.where(inverse & same_side, y, np.where(z < self._mapped, -np.inf, np.inf))
+            same_side = np.where(z < self._mapped, y <= self._label + slack, y >= self._label - slack)
+        return y, inverse & same_side
+
+    def _last_before(self, z: Array) -> Array:
+        """Targets at which the functions cease to be inverse, on the way from one of the targets to ``z``."""
+        good = np.full(z.shape, self._mapped)
+        bad = z
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (good + bad)
+            inverse = self._inverted(middle)[1]
+            good = np.where(inverse, middle, good)
+            bad = np.where(inverse, bad, middle)
+        return self._back(good)
+
+
+# Targets of a size beyond this, or below one over it, are divided by a power of two first: their squares would
+# overflow, or vanish.
+EXTREME = 1e60
+
+
+@dataclass(frozen=True)
+class InUnits(Transformation):
+    """A transformation, or none, of targets in a unit.
+
+    Examples
+    --------
+    >>> InUnits(None, 2.0**-600).forward(np.array([2.0**-599]))
+    array([2.])
+    """
+
+    inner: Transformation | None
+    unit: float
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """See Transformation."""
+        return "None" if self.inner is None else self.inner.name
+
+    @property
+    def accepts(self) -> str:  # type: ignore[override]
+        """See Transformation."""
+        return "any target" if self.inner is None else self.inner.accepts
+
+    @property
+    def _label(self) -> float:  # type: ignore[override]
+        return self.unit
+
+    def _inside(self, y: Array) -> Mask:
+        return np.isfinite(y) if self.inner is None else self.inner._inside(y / self.unit)
+
+    def _forward(self, y: Array) -> Array:
+        return y / self.unit if self.inner is None else self.inner._forward(y / self.unit)
+
+    def backward(self, z: Array) -> Array:
+        """See Transformation."""
+        with np.errstate(over="ignore"):
+            return self.unit * (z if self.inner is None else self.inner.backward(z))
+
+
+def extreme_unit(y: Array) -> float:
+    """Unit of targets, a power of two: 1, unless they are extremely large or small.
+
+    >>> extreme_unit(np.array([3.0])), extreme_unit(np.array([1.5 * 2.0**-700])) == 2.0**-700
+    (1.0, True)
+    """
+    size = float(np.abs(y).max())
+    if size == 0.0 or 1.0 / EXTREME < size < EXTREME:
+        return 1.0
+    return float(2.0 ** np.floor(np.log2(size)))
 
 
 def transformed(transformation: Transformation | None, y: Array) -> Array:
