@@ -9,6 +9,7 @@ from conformal_gp.targets.censoring import Limits
 from conformal_gp.testing import check_validity
 
 FIXED = {"kernel": "se", "tuning": "fixed", "noise_variance": 0.1, "scale_inputs": False}
+SETS = 24
 METHODS = {
     "fixed": FIXED,
     "unnormalised": FIXED | {"gamma": np.inf},
@@ -143,6 +144,25 @@ def test_dropped_rows_void_the_guarantee():
             covered[name].append(((ends[:, 0] <= y[40:]) & (y[40:] <= ends[:, 1])).mean())
     assert np.mean(covered["kept"]) > 0.88
     assert np.mean(covered["dropped"]) < 0.85
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_true_values_are_covered_by_default_on_average(share):
+    """The figures of docs/bench.md: mean coverage of 90% intervals over training sets of 80 rows."""
+    covered = []
+    for seed in range(SETS):
+        rng = np.random.default_rng(1000 + seed)
+        X = rng.uniform(0, 3, (400, 1))
+        y = np.exp(-X[:, 0] + 0.3 * rng.standard_normal(400))
+        many = np.exp(-rng.uniform(0, 3, 100_000) + 0.3 * rng.standard_normal(100_000))
+        limit = np.quantile(many, share)
+        model = ConformalGPRegressor(random_state=0)
+        model.fit(X[:80], np.maximum(y, limit)[:80], censoring=-(y <= limit)[:80].astype(int))
+        low, high = model.predict_interval(X[80:], 0.9).T
+        covered.append(((low <= y[80:]) & (y[80:] <= high)).mean())
+    error = np.std(covered) / np.sqrt(SETS)
+    assert abs(np.mean(covered) - 0.9) < 3 * error
 
 
 def test_the_end_is_the_least_value_that_was_given():
