@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import OptimizeResult
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from cases import make_data
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.gp.inputs import Inputs, Rows, Scaling, label_variance
-from conformal_gp.gp.maximum_likelihood import NOISE_RATIOS
+from conformal_gp.gp.maximum_likelihood import NOISE_RATIOS, LearningRows, _Search
 from conformal_gp.gp.posterior import noise_floor
 from conformal_gp.models.learning import Purpose, learn, learn_nearby
 from conformal_gp.models.settings import Settings, explained
@@ -99,3 +100,33 @@ def test_labels_that_the_mean_explains_have_no_variance_and_a_warning():
     (warning,) = explained(linear, y, "linear")
     assert "mean='linear'" in warning
     assert explained(constant, y, "constant") == []
+
+
+def reach(X):
+    """Distance of the end of an arm of four segments from its origin."""
+    angles = np.cumsum(2.0 * np.pi * X[:, :4], axis=1)
+    return np.hypot((X[:, 4:] * np.cos(angles)).sum(axis=1), (X[:, 4:] * np.sin(angles)).sum(axis=1))
+
+
+@pytest.mark.parametrize(("kernel", "seed"), [("matern52", 8), ("se", 5)])
+def test_white_noise_is_not_taken_for_a_function_without_noise(kernel, seed):
+    """Of optima, one that is much worse than others by leave-one-out errors is not accepted."""
+    X = np.random.default_rng([seed, 1320]).uniform(size=(1320, 8))
+    y = reach(X)
+    model = ConformalGPRegressor(kernel, tuning="holdout", noise_variance=0, random_state=seed)
+    model.fit(X[:320], y[:320])
+    error = np.sqrt(np.mean((model.predict(X[320:]) - y[320:]) ** 2))
+    assert error < 0.6 * y.std()  # 0.9 with white noise, which is that of the mean
+
+
+def test_the_best_optimum_is_accepted_unless_it_is_clearly_worse():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(60, 1))
+    rows = LearningRows(X, np.sin(9.0 * X[:, 0]) + 0.1 * rng.standard_normal(60), np.ones((60, 1)) / 60**0.5, None)
+    search = _Search(ConstantKernel(1.0) * RBF(0.3), 0.01, rows, True, True, 1e-8, 1e-6)
+    usual = OptimizeResult(x=search.start, fun=1.0)
+    white = OptimizeResult(x=search.start + np.array([0.0, np.log(1e-4), 0.0]), fun=0.0)
+    singular = OptimizeResult(x=search.start + np.array([0.0, 0.0, np.log(1e-20)]), fun=np.inf)
+    assert search.accepted([white, usual, singular]) is usual
+    near = OptimizeResult(x=search.start + 0.05, fun=0.5)
+    assert search.accepted([usual, near]) is near

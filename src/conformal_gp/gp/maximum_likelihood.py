@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -26,7 +26,7 @@ from conformal_gp.arrays import Array, Indices
 from conformal_gp.gp.covariance import shared_variance
 from conformal_gp.gp.kernels import hyperparameter_names, is_amplitude, is_length
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
-from conformal_gp.gp.posterior import noise_floor
+from conformal_gp.gp.posterior import Posterior, noise_floor
 from conformal_gp.threads import map_threads, one_blas_thread, stopping_point
 
 # Noise variances relative to the kernel's variance. The smallest is about what double precision can tell from none.
@@ -50,6 +50,9 @@ AFFORDED = 1.3e10
 MOST_STEPS = 15000
 # Random starts are log-normal about the given start: a factor of 3 either way is within one standard deviation.
 START_SPREAD = 1.1
+# Leave-one-out errors are clearly larger if their mean square is by this factor, and by so many standard errors.
+CLEARLY_MORE = 1.5
+STANDARD_ERRORS = 2.0
 # SciPy's status of a search that ran out of steps.
 OUT_OF_STEPS = 1
 # Hyperparameters that may end on their upper bound.
@@ -81,6 +84,11 @@ class LearningRows(NamedTuple):
     """(l,): known noise variances; None where they were not given."""
     variables: Indices | None = None
     """(d,): which of the kernel's length scales each input has; None is one for each input, or one for all."""
+
+    def noise(self, learnt: float) -> Array:
+        """Noise variances of the targets, (l,)."""
+        known = 0.0 if self.y_variance is None else self.y_variance
+        return np.full(self.y.size, learnt) + known
 
     def take(self, rows: Indices) -> LearningRows:
         """Some of them, with a mean basis of independent columns."""
@@ -137,9 +145,10 @@ def maximise_likelihood(
     Returns
     -------
     optimum : Optimum
-        The best of the starts.
+        The best of the starts, except one that is clearly worse by leave-one-out errors.
     """
     least_ratio = max(NOISE_RATIOS[0], noise_floor(rows.y.size), least_ratio)
+    without_noise = False
     if noise_variance == 0.0 and not has_noise(kernel, rows):
         # without noise a search from usual starts ends at length scales of next to nothing: noise comes first
         kernel = maximise_likelihood(
@@ -147,6 +156,7 @@ def maximise_likelihood(
             shrinkage=shrinkage, least_ratio=least_ratio, tolerance=tolerance, most_steps=most_steps,
         ).kernel  # fmt: skip
         n_restarts = 0
+        without_noise = True
     search = _Search(kernel, noise_variance, rows, restricted, shrinkage, least_ratio, tolerance)
     if search.start.size == 0:
         return Optimum(kernel, noise_variance, -search.value(search.start), [])
@@ -155,7 +165,7 @@ def maximise_likelihood(
     if most_steps is None and rows.y.size > ROWS_FOR_COARSE:
         some = rows.take(random_state.permutation(rows.y.size)[:COARSE_ROWS])
         coarse = _Search(kernel, noise_variance, some, restricted, shrinkage, least_ratio, tolerance)
-        starts = [min(map_threads(coarse.climb, starts, n_jobs), key=lambda result: result.fun).x]
+        starts = [coarse.accepted(map_threads(coarse.climb, starts, n_jobs)).x]
         most_steps = FINAL_STEPS if shrinkage else None
     climb = partial(search.climb, most_steps=most_steps)
     if len(starts) == 1:  # leaves the threads to BLAS, if there are many rows
@@ -163,7 +173,9 @@ def maximise_likelihood(
             results = [climb(starts[0])]
     else:
         results = map_threads(climb, starts, n_jobs)
-    best = min(results, key=lambda result: result.fun)
+    if without_noise:  # where it comes from, should it end in white noise
+        results.append(OptimizeResult(x=search.start, fun=search.value(search.start), success=True, nit=1))
+    best = search.accepted(results)
     if not np.isfinite(best.fun):
         raise LinAlgError(
             "the covariance matrix was not positive definite at any start; give a larger noise_variance, "
@@ -194,6 +206,8 @@ class _Search:
         least_ratio: float,
         tolerance: float,
     ):
+        self._rows = rows
+        self._shrinkage = shrinkage
         self._tolerance = tolerance
         self._learn_noise = noise_variance > 0.0 or not has_noise(kernel, rows)
         self._kernel = kernel
@@ -257,6 +271,38 @@ class _Search:
         """Search from one start."""
         options = {"ftol": self._tolerance, "maxiter": min(most_steps or MOST_STEPS, self._most_steps)}
         return minimize(self.penalised, start, jac=True, method="L-BFGS-B", bounds=self.bounds, options=options)
+
+    def accepted(self, results: list[OptimizeResult]) -> OptimizeResult:
+        """Choose the best of some results by likelihood whose leave-one-out errors are not clearly larger than others'.
+
+        Errors are clearly larger if their mean square exceeds that of others by the factor :data:`CLEARLY_MORE`, and by
+        :data:`STANDARD_ERRORS` of the difference: as of white noise in place of a function that can be learnt.
+        """
+        ordered = sorted(results, key=lambda result: result.fun)
+        if len(ordered) == 1 or not np.isfinite(ordered[0].fun) or not self._shrinkage:
+            return ordered[0]
+        squares = [self._left_out(result.x) ** 2 for result in ordered]
+        least = min(squares, key=np.mean)
+        for result, square in zip(ordered, squares, strict=True):
+            with np.errstate(invalid="ignore"):
+                excess = square - least
+            error = STANDARD_ERRORS * excess.std() / np.sqrt(excess.size)
+            is_worse = square.mean() > CLEARLY_MORE * least.mean() and excess.mean() > error
+            if np.isfinite(square).all() and not is_worse:
+                return result
+        return ordered[0]
+
+    def _left_out(self, x: Array) -> Array:
+        """Leave-one-out errors of the rows; infinite where the matrix is singular."""
+        kernel = for_each_input(self._kernel.clone_with_theta(x[: self._amplitude.size]), self._rows.variables)
+        noise = self._objective.split(self._theta(x))[1]
+        inputs: Any = self._rows
+        try:
+            posterior = Posterior(kernel, noise, inputs, self._rows.y, checked=False)
+        except LinAlgError:
+            return np.full(self._rows.y.size, np.inf)
+        diagonal = posterior.diagonal
+        return posterior.residuals / np.where(diagonal > 0.0, diagonal, 1.0)
 
     def optimum(self, result: OptimizeResult, limited: bool) -> Optimum:
         """Where a search, of ``limited`` steps or not, has ended."""

@@ -124,8 +124,8 @@ def learn(
     for given in settings.kernels:
         start = _start(settings, given, rows)
         if purpose.restricted and isinstance(given, str) and is_length(start).sum() > 1:
-            # from the optimum with one length scale for all inputs
-            alike = search(_start(replace(settings, ard=False), given, rows), noise, rows, n_restarts=1)
+            # from the optimum with one length scale for all inputs; without noise that may be next to nothing
+            alike = search(_start(replace(settings, ard=False), given, rows), noise or 0.1, rows, n_restarts=1)
             theta = np.append(alike.kernel.theta, np.full(is_length(start).sum() - 1, alike.kernel.theta[-1]))
             start = start.clone_with_theta(theta)
         optima.append(search(start, noise, rows))
