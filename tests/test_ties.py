@@ -133,3 +133,25 @@ def test_a_label_far_out_takes_no_digits_from_the_others(unit):
     found = 13 * np.array(p)
     assert is_permutation(found)
     assert np.unique(found.round(9)).size >= 12  # of labels that are rounded to 1e-5 two rows tie
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+def test_sets_contain_what_p_values_say_without_noise(rounded):
+    """Rows that tie at the centre tie as far out as rounding lets them, also on the side on which their scores fall."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2.0, 2.0, size=(650, 2))
+    y = np.sin(2.0 * X[:, 0]) + 0.5 * X[:, 1]
+    if rounded:
+        X = np.round(X)
+        y = np.round(2.0 * (y + 0.3 * rng.standard_normal(650)))
+    model = ConformalGPRegressor(tuning="holdout", noise_variance=0, n_restarts=0, random_state=0).fit(X[:150], y[:150])
+    new = X[150:]
+    low, high = model.predict_interval(new, 0.9).T
+    for share in rng.uniform(-0.7, 0.7, size=8):
+        value = (low + high) / 2.0 + share * (high - low)
+        p = model.predict_p(new, value)
+        for level in (0.5, 0.8):
+            ends = model.predict_interval(new, level)
+            inside = (ends[:, 0] <= value) & (value <= ends[:, 1])
+            near = np.abs(ends - value[:, None]).min(axis=1) <= 1e-3 * (high - low)
+            assert (inside | near | (p <= 1.0 - level + 1e-12)).all()

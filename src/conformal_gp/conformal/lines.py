@@ -25,10 +25,10 @@ variances grow with inputs, does not make others less exact. Measured on rows th
 (tests/test_ties.py).
 
 A tie counts in full for p-values: row i covers a candidate t if :math:`|p_i + q_i t| \ge |t| - \epsilon_0 - \epsilon_1
-|t|`, with the two terms of :func:`ties`. Ends of regions solve the same inequality, with :data:`WIDENING` of the terms:
-so a value that ties up to rounding is in the region, and an end of a region, handed back as a value, has a p-value that
-says so. With next to no noise and equal inputs of different targets, ends are known to few digits, and regions are
-wider by that.
+|t|`, with the two terms of :func:`ties`. Ends of regions solve the same inequality, with :data:`WIDENING` of the part
+that is for the value's own rounding: so a value that ties up to rounding is in the region, and an end of a region,
+handed back as a value, has a p-value that says so. With next to no noise and equal inputs of different targets, ends
+are known to few digits, and regions are wider by that.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ COVERS_ALL = 1e100
 TIE = 2e-11
 # A value is known to rounding only, and so then is its distance from the mean, and the score of a row that it moves.
 LABEL_ROUNDING = 8.0 * np.finfo(float).eps
-# Ends of regions are where scores tie with this share of what counts as a tie for p-values.
+# Ends of regions are where scores tie with this share of what p-values allow for the rounding of the value itself.
 WIDENING = 0.9
 # The formula above is multiplied by this.
 SAFETY = 16.0
@@ -115,12 +115,12 @@ def ties(lines: Lines) -> tuple[Array, Array]:
     Scores tie that differ by :math:`\epsilon_0 + \epsilon_1 |t|` at distance t from the centre, and by :data:`TIE` of
     the row's own score there. A value's own rounding is a part of both.
     """
-    constant = LABEL_ROUNDING * np.abs(lines.centre)
-    share = np.full(lines.centre.size, TIE + LABEL_ROUNDING)
+    constant = WIDENING * LABEL_ROUNDING * np.abs(lines.centre)
+    share = np.full(lines.centre.size, WIDENING * (TIE + LABEL_ROUNDING))
     if lines.rounding is not None:
         constant = constant + lines.rounding.floor
         share = share + lines.rounding.share
-    return WIDENING * constant, WIDENING * share
+    return constant, share
 
 
 def centred_lines(a: Array, b: Array, a_test: Array, b_test: Array) -> Lines:

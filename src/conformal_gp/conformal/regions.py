@@ -12,7 +12,8 @@ are sorted and swept.
 
 Scores that tie up to rounding count as equal (:func:`conformal_gp.conformal.lines.ties`): with :math:`\epsilon_0` and
 :math:`\epsilon_1`, rows leave after :math:`(p + \epsilon_0) / (1 - \epsilon_1 - q)` and return at
-:math:`(p - \epsilon_0) / (-1 + \epsilon_1 - q)`.
+:math:`(p - \epsilon_0) / (-1 + \epsilon_1 - q)` if q < -1. A row that ties at the centre,
+:math:`p < \epsilon_0`, does not leave before :math:`(\epsilon_0 - p) / (1 - \epsilon_1 + q)` either.
 
 **One-sided bounds** compare the *signed* score :math:`p_i + q_i t` of a calibration row with the test row's own, t. It
 is large where the target is higher than the other rows expect.
@@ -71,8 +72,15 @@ def hulls(lines: Lines, needed: Needed) -> Array:
     turned *= lines.slope
     steepness = (1.0 - share)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        above = needed.largest(reach / (steepness - turned))
-        below = needed.largest(reach / (steepness + turned))
+        above = reach / (steepness - turned)
+        below = reach / (steepness + turned)
+        tied = constant[:, None] > np.abs(lines.offset)
+        if tied.any():  # rows that tie at the centre, and so as far out as rounding lets them on either side
+            other = np.where(tied, constant[:, None] - np.abs(lines.offset), -np.inf)
+            above = np.maximum(above, other / (steepness + turned))
+            below = np.maximum(below, other / (steepness - turned))
+        above = needed.largest(above)
+        below = needed.largest(below)
     general = np.abs(lines.slope).max(axis=1, initial=0.0) >= 1.0 - share - SLOPE_TIE
     least = needed.by_row(lines.centre.size)
     weights = needed.each(lines.slope.shape[1])
@@ -126,8 +134,11 @@ def _side(offset: Array, slope: Array, constant: float, share: float, weights: A
     leave = np.full(p.size, np.inf)
     enter = np.full(p.size, np.inf)
     goes = q < steepness
-    returns = q < -1.0  # a row that is parallel to the test row's ties far out, by rounding alone, and does not return
+    # a row that is parallel to the test row's ties far out, by rounding alone: that counts if it ties at 0 as well
+    returns = (q < -1.0) | ((q < -steepness) & (p <= constant))
     leave[goes] = ((1.0 + TIE) * p[goes] + constant) / (steepness - q[goes])
+    tied = goes & ~returns & (constant > p)
+    leave[tied] = np.maximum(leave[tied], (constant - p[tied]) / np.maximum(steepness + q[tied], SLOPE_TIE))
     enter[returns] = np.maximum((1.0 - TIE) * p[returns] - constant, 0.0) / (-steepness - q[returns])
     throughout = (enter <= leave) & returns | (p == 0.0) & (np.abs(q) >= 1.0)  # rows that cover the whole side
     leave = leave[~throughout]
