@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import bags
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.testing import check_validity
 
@@ -79,3 +80,62 @@ def test_tuning_rows_have_to_be_given():
     X, y = rows(20)
     with pytest.raises(ValueError, match="tuning_rows as row numbers"):
         check_validity(ConformalGPRegressor(tuning="holdout"), X, y)
+
+
+QUICK = [name for name in bags.MODELS if not bags.averages(name)]
+SLOW = [name for name in bags.MODELS if bags.averages(name)]
+VARIED = {
+    "known noise": {},
+    "groups": {},
+    "transformation": {"target_transform": (np.arcsinh, np.sinh)},
+    "bounds": {"y_bounds": (-30.0, 30.0)},
+}
+
+
+def check_model(name, how=None, seed=0):
+    """Check a model of the permutation tests, as a user would."""
+    first = bags.n_tuning(bags.MODELS[name])
+    X, y = rows(first + 8, seed)
+    if name == "box-cox":
+        y = np.exp(y / 4.0)
+    given = {}
+    if how == "known noise":
+        given["y_variance"] = np.random.default_rng(seed).uniform(0.0, 0.5, y.size)
+    if how == "groups":
+        given["groups"] = np.arange(y.size) % 2
+    options = bags.MODELS[name] | VARIED.get(how, {})
+    if first:
+        options["tuning_rows"] = np.arange(first)
+    with bags.few_draws():
+        check_validity(ConformalGPRegressor(**options), X, y, **given)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_every_model_that_is_quick(name):
+    check_model(name)
+
+
+@pytest.mark.parametrize("how", VARIED)
+@pytest.mark.parametrize("name", ["fixed", "holdout", "holdout, difficulty", "low rank", "low rank, difficulty"])
+def test_known_noise_groups_transformations_and_bounds(name, how):
+    check_model(name, how)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SLOW)
+def test_every_model_that_averages(name):
+    check_model(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", VARIED)
+@pytest.mark.parametrize("name", ["default", "linear mean", "no noise"])
+def test_averages_with_known_noise_groups_transformations_and_bounds(name, how):
+    check_model(name, how)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("name", QUICK)
+def test_more_rows(name, seed):
+    check_model(name, seed=seed)

@@ -275,7 +275,7 @@ class ExplainedIntervals(Predictions):
         >>> model.beyond_training([[2.3], [23.0]]).tolist()
         [[False], [True]]
         """
-        return beyond(self._checked_inputs(X), self._box())
+        return beyond(self._checked_inputs(X), self._input_box)
 
     def _factors(self, level: Fraction, rows: TestRows | PartedRows) -> dict[str, Any]:
         """Explanations of test rows, without nearest rows."""

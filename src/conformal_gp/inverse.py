@@ -186,8 +186,8 @@ class _Unknowns:
         every = np.arange(len(self))
         first = self.model._checked_inputs(self.inputs(every, np.full(len(self), low)))
         last = self.model._checked_inputs(self.inputs(every, np.full(len(self), high)))
-        farthest = np.where(beyond(last, self.model._box()), last, first)
-        warn_beyond(farthest, self.model._box(), self.model._input_names(), stacklevel=3)
+        farthest = np.where(beyond(last, self.model._input_box), last, first)
+        warn_beyond(farthest, self.model._input_box, self.model._input_names(), stacklevel=3)
 
 
 def _check_bounds(bounds: Any) -> tuple[float, float]:

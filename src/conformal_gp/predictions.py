@@ -49,7 +49,7 @@ class Predictions:
     missing: str = "error"
     _frame: str | None = None
     _has_y_variance: bool = False
-    _input_box: Array | None = None
+    _input_box: Array
     _grid: Grid | None = None
     _arrivals: Any = None
     n_jobs: int | None
@@ -339,14 +339,12 @@ class Predictions:
             return None
         return input_names(self)
 
-    def _box(self) -> Array:
+    def _found_box(self) -> Array:
         """Return the least and the greatest value of each input that is not far outside the training rows, (2, d)."""
-        if self._input_box is None:
-            rows = None
-            if isinstance(self._source, ArrayRows) and self._source.in_memory:
-                rows = self._source.rows.X
-            self._input_box = input_box(self.input_range_, rows, self._source.n_rows)
-        return self._input_box
+        rows = None
+        if isinstance(self._source, ArrayRows) and self._source.in_memory:
+            rows = self._source.rows.X
+        return input_box(self.input_range_, rows, self._source.n_rows)
 
     def _checked_inputs(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -361,7 +359,7 @@ class Predictions:
     ) -> Rows:
         """Test rows for a method that a user called; warns of those outside the training range."""
         rows = self._checked_rows(X, y_variance, needs_variance)
-        warn_beyond(rows.X, self._box(), self._input_names(), stacklevel=stacklevel)
+        warn_beyond(rows.X, self._input_box, self._input_names(), stacklevel=stacklevel)
         if self._grid is not None:
             n_between = int(self._grid.between(self._design_columns(rows.X)).sum())
             if n_between:

@@ -342,7 +342,7 @@ class ConformalGPRegressor(
         """Keep what tuning has decided, from which the model is made again when it is loaded, and its attributes."""
         self._tuned = tuned
         self._source = source
-        self._input_box = None
+        self._input_box = self._found_box()
         self._grid = self._found_grid()
         self._set_answers(made.answers)
         self.kernel_ = clone(made.kernel)

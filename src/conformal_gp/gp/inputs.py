@@ -133,8 +133,8 @@ class SymmetricScaling:
             k = max(1, int(tail * n))  # never the outermost rows, of which one may be far out
             low, high = order_statistic(min(k, (n - 1) // 2)), order_statistic(max(n - 1 - k, n // 2))
             scale = np.where(scale > 0.0, scale, _width(low, high) / QUARTILES_APART)
-        low = order_statistic(1)
-        high = order_statistic(n - 2)
+        low = order_statistic(min(1, (n - 1) // 2))
+        high = order_statistic(max(n - 2, n // 2))
         varies = scale > 0.0
         low = np.where(varies, low, 0.0)
         high = np.where(varies, high, 1.0)

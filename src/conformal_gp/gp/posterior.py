@@ -238,6 +238,11 @@ class Posterior:
         """Block of P or C among some of the training rows: the inverse of their covariance given the others."""
         return self._root[:, rows].T @ self._root[:, rows]
 
+    def prepare(self) -> None:
+        """Compute what blocks of test rows share, before threads ask for it."""
+        for name in ("diagonal", "residuals", "sizes", "_inverse_root"):
+            getattr(self, name)
+
     def correlations(self) -> Array:
         """Correlations of leave-one-out residuals of the training rows, up to sign: P over roots of its diagonal."""
         root = self._root / np.sqrt(np.where(self.diagonal > 0.0, self.diagonal, np.inf))

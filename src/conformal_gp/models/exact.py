@@ -93,6 +93,7 @@ class ExactModel:
                 lines = lines.normalised(self._spread, self.difficulty(rows), prediction.variance)
             fill(Block(np.arange(block.start, block.stop), lines))
 
+        self.posterior.prepare()
         self._map_blocks(visit_block, len(new.X))
 
     def centre(self, new: Rows) -> Array:
