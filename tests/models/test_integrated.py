@@ -1,5 +1,7 @@
 """The default with few rows: hyperparameters averaged over the augmented set."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
@@ -217,3 +219,22 @@ def test_groups_and_explanations():
     assert np.allclose(found.interval, intervals)
     assert (group[found.row[found.row >= 0]] == (np.arange(6) % 2).repeat(2)[found.row.ravel() >= 0]).all()
     assert (found.decided_by == "row").any()
+
+
+def test_intervals_of_empty_sets_are_the_prediction():
+    """Of many zeros the centre may be below 0: no value conforms at a low level, and intervals have no width."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-2.0, 2.0, size=(100, 2))
+    y = np.maximum(np.sin(2.0 * X[:, 0]) + 0.5 * X[:, 1] + 0.3 * rng.standard_normal(100), 0.0)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        model = ConformalGPRegressor(random_state=0).fit(X[:40], y[:40])
+    levels = [0.3, 0.4, 0.5, 0.8]
+    low, high = np.moveaxis(model.predict_interval(X[40:], levels), 1, 0)
+    sets = model.predict_set(X[40:], 0.3)
+    empty = np.array([len(pieces) == 0 for pieces in sets])
+    assert empty.any()
+    prediction = model.predict(X[40:])
+    np.testing.assert_array_equal(low[empty, 0], prediction[empty])
+    np.testing.assert_array_equal(high[empty, 0], prediction[empty])
+    assert (np.diff(high, axis=1) >= 0.0).all()
+    assert (np.diff(low, axis=1) <= 0.0).all()

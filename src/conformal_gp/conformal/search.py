@@ -126,8 +126,13 @@ class Search:
         return positions, excess
 
     def hulls(self) -> Array:
-        """Labels at the ends of each level's region, (m, 2, levels)."""
+        """Labels at the ends of each level's region, (m, 2, levels); of an empty region, the centre's twice."""
         low, high = self.ends()
+        empty = ~(self._excess >= 0.0).any(axis=1)
+        if empty.any():  # as where the centre is not a label that can be
+            middle = centres(self._curves)
+            low = np.where(empty, middle, low)
+            high = np.where(empty, middle, high)
         return np.stack([self._curves.labels(low), self._curves.labels(high)], axis=1)
 
     def upper_bounds(self) -> Array:
