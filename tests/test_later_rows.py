@@ -124,7 +124,7 @@ def test_a_model_that_is_not_fitted_is_fitted():
 
 BAD_ROWS = {
     "another number of columns": ((X[:, :1], Y), "X has 1 features"),
-    "NaN": ((np.where(X > 1.4, np.nan, X), Y), "X contains NaN in row"),
+    "NaN": ((np.where(X > 1.4, np.nan, X), Y), r"no value \(NaN\) in row"),
     "another number of labels": ((X, Y[:-1]), "inconsistent numbers of samples"),
     "no labels": ((X, None), "requires y to be passed"),
     "no number": ((X, np.where(Y > 1, np.inf, Y)), r"y contains infinity \(inf\) in row"),

@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
@@ -190,3 +191,23 @@ def test_searches_and_cross_validation_take_scorers_and_known_noise():
         np.testing.assert_allclose(found["test_width"][place], -mean_width(ends))
     assert search.best_params_ == {"conformalgpregressor__noise_variance": 0.1}
     np.testing.assert_allclose(search.best_score_, found["test_score"].mean())
+
+
+@pytest.mark.parametrize("target", [None, np.cbrt])
+def test_frames_of_intervals_have_the_index_of_the_inputs(target):
+    frame = pd.DataFrame(NEW, index=[f"run {number}" for number in range(7)], columns=["a", "b"])
+    regressor = fixed_model().fit(pd.DataFrame(X, columns=["a", "b"]), Y)
+    model = make_pipeline(StandardScaler(), fixed_model())
+    if target is not None:
+        model = mapped_target(model, target, lambda z: z**3)
+    model.fit(X, Y)
+    calls = [regressor.predict_interval, lambda *given, **options: pipeline.predict_interval(model, *given, **options)]
+    for call, new in zip(calls, (frame, frame.to_numpy()), strict=True):
+        found = call(new, 0.8, as_frame=True)
+        np.testing.assert_array_equal(found, call(new, 0.8))
+        assert list(found.columns) == ["lower", "upper"]
+        several = call(new, confidence_level=[0.5, 0.8], as_frame=True)
+        np.testing.assert_array_equal(several[0.8], call(new, 0.8))
+        assert several.columns.names == ["confidence_level", "end"]
+    assert list(calls[0](frame, as_frame=True).index) == list(frame.index)
+    assert list(calls[0](frame.to_numpy(), as_frame=True).index) == [*range(7)]

@@ -65,6 +65,22 @@ def test_pipelines_with_imputers_come_back(tmp_path, imputer, nest):
     np.testing.assert_array_equal(load(tmp_path / "m").predict(gaps), model.predict(gaps))
 
 
+def test_models_that_fill_missing_values_come_back(tmp_path):
+    frame = pd.DataFrame({"a": X[:, 0], "kind": pd.Categorical(np.where(Y > 0.0, "u", "v"))})
+    frame.loc[::5, "a"] = np.nan
+    frame.loc[1::6, "kind"] = None
+    few = slice(None, None, max(1, len(Y) // 12))
+    for model in (
+        fixed_model(),
+        ConformalGPRegressor(tuning="integrated"),
+        make_pipeline("passthrough", fixed_model()),
+    ):
+        model.fit(frame[few], Y[few])
+        save(model, tmp_path / "m")
+        again = load(tmp_path / "m")
+        np.testing.assert_array_equal(again.predict(frame[few]), model.predict(frame[few]))
+
+
 def test_several_targets_come_back(tmp_path):
     model = MultiOutputRegressor(fixed_model()).fit(X, np.column_stack([Y, -Y]))
     save(model, tmp_path / "m")

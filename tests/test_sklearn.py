@@ -60,6 +60,7 @@ def test_parameters_are_those_of_the_contract_and_keywords_after_the_kernel():
         "target_transform": "auto",
         "difficulty": "auto",
         "y_bounds": "auto",
+        "missing": "auto",
         "scale_inputs": True,
         "low_rank": "auto",
         "n_restarts": 3,

@@ -40,7 +40,6 @@ def changed(array, place, value):
 
 MASKED, MASKED_LABELS = np.ma.masked_greater(X, 1.4), np.ma.masked_less(Y, np.sort(Y)[2])
 ROWS = {
-    "NaN": (changed(X, (13, 1), np.nan), Y, r"X contains NaN in row 13, column 1; all values must be finite"),
     "infinite": (changed(X, (13, 1), -INF), Y, r"X contains infinity \(inf\) in row 13, column 1"),
     "NaN label": (X, changed(Y, 7, np.nan), "y contains NaN in row 7; all values must be finite"),
     "infinite label": (X, changed(Y, 7, INF), r"y contains infinity \(inf\) in row 7"),
@@ -88,9 +87,19 @@ def test_models_and_labels_that_are_not_there(model):
             predict(fitted(model), np.zeros((4, 3)))
 
 
-def test_missing_values_and_masks_that_hide_nothing():
+@regressors
+def test_missing_values_where_they_may_not_be(model):
+    gap = changed(X, (13, 1), np.nan)
+    with pytest.raises(ValueError, match="X contains NaN in row 13, column 1; all values must be finite"):
+        clone(model).set_params(missing="error").fit(gap, Y)
+    for predict in PREDICTIONS.values():
+        with pytest.raises(ValueError, match=r"X has no value \(NaN\) in row 13, column 1, and no training row"):
+            predict(fitted(model), gap)
+
+
+def test_masks_that_hide_nothing():
     with pytest.raises(ValueError, match=r"X contains NaN in row 1, column 0"):
-        fixed_model().fit([[0.0], [None], [2.0]], [0.0, 1.0, 2.0])
+        fixed_model(missing="error").fit([[0.0], [None], [2.0]], [0.0, 1.0, 2.0])
     found = fixed_model().fit(np.ma.array(X), np.ma.array(Y)).predict_interval(np.ma.array(X[:2]), 0.8)
     np.testing.assert_array_equal(found, fixed_model().fit(X, Y).predict_interval(X[:2], 0.8))
 

@@ -6,7 +6,6 @@ written as soon as it is done, so an interrupted run resumes.
 
 from __future__ import annotations
 
-import time
 import warnings
 from itertools import product
 
@@ -33,9 +32,7 @@ def one_fold(name: str, way: str, run_number: int, fold: int) -> dict:
     model = ConformalGPRegressor(random_state=100 * run_number + fold, n_jobs=1, **WAYS[way])
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        start = time.perf_counter()
         ends = model.fit(X[train], y[train]).predict_interval(X[test], LEVELS)
-        seconds = time.perf_counter() - start
     missed = (y[test, None] < ends[:, 0]) | (y[test, None] > ends[:, 1])
     return {
         "set": name,
@@ -44,7 +41,6 @@ def one_fold(name: str, way: str, run_number: int, fold: int) -> dict:
         "rows": int(test.size),
         "width": [w if np.isfinite(w) else "inf" for w in (ends[:, 1] - ends[:, 0]).sum(axis=0)],
         "missed": missed.sum(axis=0).tolist(),
-        "seconds": seconds,
     }
 
 
@@ -64,15 +60,14 @@ def lines_of(results: list[dict]) -> tuple[list[list[str]], list[float]]:
     for name in SETS:
         best = [narrowest(name, percent) for percent in PERCENTS]
         misses = [f"{miscoverage:.1f}%" for _, _, miscoverage in best]
-        lines.append([name, "the paper's narrowest", *(f"{width:.4g}" for width, _, _ in best), *misses, ""])
+        lines.append([name, "the paper's narrowest", *(f"{width:.4g}" for width, _, _ in best), *misses])
         for way in WAYS:
             own = [r for r in results if (r["set"], r["way"]) == (name, way)]
             rows = sum(r["rows"] for r in own)
             widths = np.array([[float(w) for w in r["width"]] for r in own]).sum(axis=0) / rows
             shares = 100.0 * np.array([r["missed"] for r in own]).sum(axis=0) / rows
-            seconds = np.mean([r["seconds"] for r in own])
             cells = [*(f"{w:.4g}" for w in widths), *(f"{share:.1f}%" for share in shares)]
-            lines.append([name, way, *cells, f"{seconds:.1f}"])
+            lines.append([name, way, *cells])
             if way == "default":
                 ratios += [width / paper for width, (paper, _, _) in zip(widths, best, strict=True)]
     return lines, ratios
@@ -90,12 +85,12 @@ def main() -> None:
         "# The paper's four benchmark data sets",
         "",
         f"`python -m reproduction.studies.benchmark_sets --runs {given.runs}`: ten-fold cross-validation, mean widths,",
-        "share of targets outside, and seconds for fit and prediction of a fold on one core. The paper's narrowest is",
+        "and share of targets outside. The paper's narrowest is",
         "the narrowest of its conformal methods, with any kernel and gamma, for each cell. The default is narrower",
         f"in {narrower} of {len(ratios)} cells; the largest ratio of widths is {max(ratios):.2f}, the geometric mean",
         f"{np.exp(np.mean(np.log(ratios))):.2f}.",
         "",
-        *common.markdown([*heads, "seconds"], lines),
+        *common.markdown(heads, lines),
     ]
     common.write_page(given.out / "benchmark_sets.md", page)
 

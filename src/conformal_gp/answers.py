@@ -9,7 +9,7 @@ in a prediction set is a :class:`~conformal_gp.conformal.levels.Needed`. Ends an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple, Protocol, Self
 
@@ -134,6 +134,11 @@ class Answers:
         """The same with only some of the calibration rows."""
         return Answers(self.model.among(calibration), self.target, self._all_sides)
 
+    @property
+    def of_recorded(self) -> Answers:
+        """The same about values as they are recorded, which a limit of detection may hide."""
+        return Answers(self.model, replace(self.target, limits=None), self._all_sides)
+
     def predict(self, new: Rows) -> Array:
         """Predictions, which are in every interval."""
         found = self.target.backward(self.model.centre(new))
@@ -167,7 +172,10 @@ class Answers:
             found = self._bounds.clip(self._hulls(self.model, new, needed))
         # of levels that the calibration rows do not support: p-values of all targets are then large enough
         every = np.array(self.target.range)[:, None]
-        return np.where(needed.by_row(len(new.X))[:, None] < 0.0, every, found)
+        found = np.where(needed.by_row(len(new.X))[:, None] < 0.0, every, found)
+        if self.target.limits is None:
+            return found
+        return self.target.limits.extend(found)
 
     def _hulls(self, model: Model, new: Rows, needed: Needed) -> Array:
         """Hulls without bounds."""
@@ -196,7 +204,11 @@ class Answers:
         """Prediction sets of one level, each (pieces, 2)."""
         unsupported = needed.by_row(len(new.X))[:, 0] < 0.0
         found = self._sets_of_supported(new, needed)
-        return [np.array([self.target.range]) if every else own for every, own in zip(unsupported, found, strict=True)]
+        for row in np.flatnonzero(unsupported):
+            found[row] = np.array([self.target.range])
+        if self.target.limits is None:
+            return found
+        return [self.target.limits.extend_set(pieces) for pieces in found]
 
     def _sets_of_supported(self, new: Rows, needed: Needed) -> list[Array]:
         """Sets of a level that the calibration rows support."""
@@ -225,7 +237,13 @@ class Answers:
         """Lower bounds of some levels, then upper bounds of others, (m, levels)."""
         unsupported = np.concatenate([below.by_row(len(new.X)), above.by_row(len(new.X))], axis=1) < 0.0
         every = np.repeat(self.target.range, [below.n_levels, above.n_levels])
-        return np.where(unsupported, every, self._bounds_of_supported(new, below, above))
+        found = np.where(unsupported, every, self._bounds_of_supported(new, below, above))
+        limits = self.target.limits
+        if limits is None:
+            return found
+        lower = limits.lower(found[:, : below.n_levels])
+        upper = limits.upper(found[:, below.n_levels :])
+        return np.concatenate([lower, upper], axis=1)
 
     def _bounds_of_supported(self, new: Rows, below: Needed, above: Needed) -> Array:
         """Bounds of levels that the calibration rows support."""
@@ -275,6 +293,21 @@ class Answers:
 
     def counts(self, new: Rows, y: Array, signed: bool, weights: Array | None = None) -> tuple[Array, Array]:
         """Weight of the calibration rows that score at least as high as each test row, and higher."""
+        limits = self.target.limits
+        if limits is None:
+            return self._counts_of_recorded(new, y, signed, weights)
+        recorded = limits.recorded(y)
+        counts_at_limits = self._counts_of_recorded(new, recorded, signed, weights)
+        if signed or np.array_equal(recorded, y):
+            return counts_at_limits
+        # a value beyond a limit may be recorded as any value up to it: the one that agrees best
+        nearest = limits.nearest_recorded(y, self.predict(new))
+        others = [self._counts_of_recorded(new, values, signed, weights) for values in (y, nearest)]
+        at_least, greater = np.max([counts_at_limits, *others], axis=0)
+        return at_least, greater
+
+    def _counts_of_recorded(self, new: Rows, y: Array, signed: bool, weights: Array | None) -> tuple[Array, Array]:
+        """Counts of values as they are recorded."""
         plain = self._counts(self.model, new, y, signed, weights)
         if self._bounds is None:
             return plain

@@ -232,10 +232,14 @@ def training_ratios(model: Any, ratio: Any) -> Array:
     """Likelihood ratios of all training rows, from a function of X or as they are given."""
     if not callable(ratio):
         ratios = check_ratios(ratio, model._source.n_rows, "training")
-    elif model._encoding is not None or (model._groups is not None and model._groups.left_out is not None):
+    elif (
+        model._encoding is not None
+        or model._gaps.size
+        or (model._groups is not None and model._groups.left_out is not None)
+    ):
         raise ValueError(
             "likelihood_ratio must be a pair of arrays, for the training rows and for the test rows, as fit was "
-            "given a frame with columns that are not numbers, which the model does not keep."
+            "given missing values, or a frame with columns that are not numbers, which the model does not keep."
         )
     else:
         names = getattr(model, "feature_names_in_", None)
@@ -245,6 +249,12 @@ def training_ratios(model: Any, ratio: Any) -> Array:
             "likelihood_ratio is 0 for all calibration rows: training and test distributions do not overlap."
         )
     return ratios
+
+
+def _changes_inputs(model: Any) -> bool:
+    """Whether training inputs are not kept as they were given."""
+    left_out = model._groups is not None and model._groups.left_out is not None
+    return model._encoding is not None or model._gaps.size > 0 or left_out
 
 
 def _ratios_of(ratio: Callable[[Any], Any], names: Any, frame: str | None) -> Callable[[Rows, Array], Array]:

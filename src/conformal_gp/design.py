@@ -141,13 +141,14 @@ def _is_numeric(dtype: Any) -> bool:
 def columns_of_inputs(X: Array, names: Any, encoding: Any) -> dict[str, NDArray[Any]]:
     """Split inputs of a model into the columns that they come from: numbers as floats, categories as text.
 
-    ``encoding`` is a :class:`conformal_gp.validation.Encoding`, or None where all columns are numbers.
+    ``encoding`` is a :class:`conformal_gp.encoding.Encoding`, or None where all columns are numbers. Indicators of
+    missing values, which stand last, are left out.
     """
     if encoding is None:
-        return {str(name): column for name, column in zip(names, X.T, strict=True)}
+        return {str(name): column for name, column in zip(names, X.T[: len(names)], strict=True)}
     columns = {}
-    for name, categories, block in zip(names, encoding.categories, encoding.blocks(X), strict=True):
+    for j, (name, block) in enumerate(zip(names, encoding.blocks(X), strict=True)):
         columns[str(name)] = block[:, 0]
-        if categories is not None:
+        if encoding.categories[j] is not None and not encoding.ordered[j]:
             columns[str(name)] = (block @ np.arange(1.0, block.shape[1] + 1.0)).astype(str)
     return columns

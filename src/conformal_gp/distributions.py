@@ -204,7 +204,7 @@ class PredictiveDistributions(Predictions):
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         wanted, single = read_levels(quantiles, "quantiles")
         asked = [(q, max(q, 1 - q)) for q in wanted]
-        warn_where_unsupported(rows, "quantile", asked, "values")
+        warn_where_unsupported(rows, "quantile", asked, "values are infinite")
         values = self._quantiles(rows, wanted)
         warn_where_infinite(rows, "quantile", asked, "values", values[:, None])
         return values[:, 0] if single else values
@@ -270,7 +270,7 @@ class PredictiveDistributions(Predictions):
         if side not in ("upper", "lower"):
             raise ValueError(f"side must be 'upper' or 'lower', got {side!r}.")
         asked = [(level, level) for level in levels]
-        warn_where_unsupported(rows, "confidence_level", asked, "bounds")
+        warn_where_unsupported(rows, "confidence_level", asked, "bounds are infinite")
         found = rows.bounds([], levels) if side == "upper" else rows.bounds(levels, [])
         warn_where_infinite(rows, "confidence_level", asked, "bounds", found[:, None])
         return found[:, 0] if single else found

@@ -105,7 +105,7 @@ def online_p_values(
     first = model._source.n_rows
     p = np.empty(targets.size)
     for i in range(targets.size):
-        answers = model._answers
+        answers = model._answers.of_recorded
         row = slice(i, i + 1)
         if all_groups is not None:
             same = all_groups.codes[answers.calibration] == all_groups.codes[first + i]

@@ -60,6 +60,7 @@ IN_WORDS = {
 DECIDERS = {
     "rows": "several rows that tie",
     "bound": "a bound of the target",
+    "limit": "a limit of detection",
     "nothing": "the end of the range of the target",
 }
 
@@ -89,8 +90,8 @@ class Explanation:
     """(n, 2): numbers of the training rows, from 0, that decide the ends; -1 where not one row does."""
     decided_by: NDArray[np.str_]
     """(n, 2): "row", or why it is not one: "rows" (several tie), "rank" (too few calibration rows for the level),
-    "mean" (the training rows do not determine the mean function there), "bound" (targets end there), "nothing" (the
-    set has no end)."""
+    "mean" (the training rows do not determine the mean function there), "bound" (targets end there), "limit" (true
+    values beyond a limit of detection are not known), "nothing" (the set has no end)."""
     next_width: Array
     """(n,): width if at each end the next row decided; with too few calibration rows, at the level they support."""
     distance: Array
@@ -139,6 +140,8 @@ class Explanation:
             return f": {level} needs {needed} calibration rows, there are {n}; {can}"
         if "mean" in self.decided_by[i]:
             return ": the training rows do not determine the mean function there"
+        if "limit" in self.decided_by[i] and not np.isfinite(self.width[i]):
+            return ": the interval reaches a limit of detection, beyond which true values are not known"
         if not np.isfinite(self.width[i]):
             return ": scores of some rows grow with the target as fast as its own"
         few, err = f"{n} calibration rows are few for {level}", "calibration rows err {} than the GP expects"
@@ -288,7 +291,13 @@ class ExplainedIntervals(Predictions):
         model = answers.inner
         n = answers.n_calibration
         k = rank(level, n)
-        both = answers.intervals(new, Needed.of_ranks([k, min(k + 1, n)]))
+        both = answers.of_recorded.intervals(new, Needed.of_ranks([k, min(k + 1, n)]))
+        beyond_limit = np.zeros(both.shape[:2], dtype=bool)
+        limits = answers.target.limits
+        if limits is not None:
+            recorded = both
+            both = limits.extend(recorded)
+            beyond_limit = (both != recorded)[:, :, 0]
         # rows that are not among those of the inner model, being outside bounds, cover all values in question
         n_outside = n - model.calibration.size
         inner = _hulls(model, new, Needed.of_ranks([max(k - n_outside, 0)]))
@@ -301,8 +310,8 @@ class ExplainedIntervals(Predictions):
             cut |= np.isfinite(ends) & ((ends < self.y_bounds_[0]) | (ends > self.y_bounds_[1]))
         variance = model.moments(new)[1]
         typical, typical_scale = model.typical()
-        reasons = [k == 0, cut, finite & (tied == 1), finite, np.isinf(variance)[:, None]]
-        decided_by = np.select(reasons, ["rank", "bound", "row", "rows", "mean"], "nothing")
+        reasons = [k == 0, beyond_limit, cut, finite & (tied == 1), finite, np.isinf(variance)[:, None]]
+        decided_by = np.select(reasons, ["rank", "limit", "bound", "row", "rows", "mean"], "nothing")
         unit = self._tuned.target.unit**2
         noise = self._noise(model.inputs.new(new)) / unit
         typical_noise = np.median(self._noise(model.inputs)) / unit

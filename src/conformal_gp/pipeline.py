@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.arrays import Array
 from conformal_gp.conformal.levels import read_levels
+from conformal_gp.encoding import interval_frame
 
 __all__ = [
     "predict_bound",
@@ -150,6 +151,10 @@ def _delegate(name: str, summary: str, example: str, result: str) -> Callable[..
     """A function that calls the method of this name of the regressor inside a model."""
 
     def function(model: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+        if name == "predict_interval" and options.pop("as_frame", False):
+            found = function(model, X, *arguments, **options)
+            levels = [*arguments[:1], options.get("confidence_level")][0]
+            return interval_frame(found, levels, X)
         inside = _Inside(model, X, name)
         if not inside.maps:
             return inside.method(inside.X, *arguments, **options)

@@ -13,22 +13,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.answers import Answers, TestRows
-from conformal_gp.arrays import Array
+from conformal_gp.arrays import Array, Indices
 from conformal_gp.calibration import Groups, GroupsLike, PartedRows, RatioLike, compared
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.design import Grid, columns_of_inputs
+from conformal_gp.encoding import NO_GAPS, Encoding, encoded_inputs, interval_frame
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.large.rows import ArrayRows, RowSource
 from conformal_gp.models.tuned import Tuned, fitted
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.unbounded import warn_where_infinite, warn_where_unsupported
 from conformal_gp.validation import (
-    Encoding,
     ExtrapolationWarning,
     check_known_noise,
     check_labels,
-    encoded_inputs,
     input_box,
+    input_names,
     warn_beyond,
 )
 
@@ -45,6 +45,8 @@ class Predictions:
     _source: RowSource
     _groups: Groups | None = None
     _encoding: Encoding | None = None
+    _gaps: Indices = NO_GAPS
+    missing: str = "error"
     _frame: str | None = None
     _has_y_variance: bool = False
     _input_box: Array
@@ -121,8 +123,12 @@ class Predictions:
         *,
         groups: GroupsLike = None,
         likelihood_ratio: RatioLike = None,
-    ) -> Array:
+        as_frame: bool = False,
+    ) -> Any:
         """Prediction intervals: the convex hull of each row's region, or the part between two one-sided bounds.
+
+        For a pipeline or a search that ends in this regressor there is
+        :func:`conformal_gp.pipeline.predict_interval`.
 
         Parameters
         ----------
@@ -144,12 +150,15 @@ class Predictions:
             Density of the test inputs over that of the training inputs, up to a factor: a function of X, or ratios of
             the training rows and of the test rows. Rows are then weighted by it, and coverage is valid for test rows of
             another distribution of inputs. Ends are infinite where a test row's ratio is more than delta of the sum.
+        as_frame : bool, default=False
+            Return a pandas frame with the index of ``X``, if that is a pandas frame.
 
         Returns
         -------
-        intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels)
+        intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels), or frame
             Lower and upper ends; three-dimensional when a sequence of levels is given. Ends are infinite where the
-            training rows cannot support the level, and equal where the region is empty.
+            training rows cannot support the level, and equal where the region is empty. A frame has the columns
+            "lower" and "upper", for each of several levels.
 
         Examples
         --------
@@ -172,10 +181,14 @@ class Predictions:
             raise ValueError(f"tails must be 'joint' or 'equal', got {tails!r}.")
         each = levels if tails == "joint" else [(1 + level) / 2 for level in levels]
         asked = list(zip(levels, each, strict=True))
-        warn_where_unsupported(rows, "confidence_level", asked, "intervals")
+        warn_where_unsupported(rows, "confidence_level", asked, "intervals are infinite")
         intervals = rows.intervals(each) if tails == "joint" else rows.bounds(each, each).reshape(-1, 2, len(levels))
         warn_where_infinite(rows, "confidence_level", asked, "intervals", intervals)
-        return intervals[:, :, 0] if single else intervals
+        if single:
+            intervals = intervals[:, :, 0]
+        if as_frame:
+            return interval_frame(intervals, confidence_level, X)
+        return intervals
 
     def predict_set(
         self,
@@ -219,7 +232,7 @@ class Predictions:
         if not single:
             raise ValueError(f"confidence_level must be one number for predict_set, got {confidence_level!r}.")
         asked = [(levels[0], levels[0])]
-        warn_where_unsupported(rows, "confidence_level", asked, "regions")
+        warn_where_unsupported(rows, "confidence_level", asked, "regions are infinite")
         sets = rows.sets(levels[0])
         ends = np.array([pieces.ravel()[[0, -1]] if len(pieces) else np.zeros(2) for pieces in sets])
         warn_where_infinite(rows, "confidence_level", asked, "regions", ends[:, :, None])
@@ -278,7 +291,10 @@ class Predictions:
         self, X: Any, y_variance: Any, groups: GroupsLike, likelihood_ratio: RatioLike
     ) -> TestRows | PartedRows:
         """Test rows for a method that a user called, with the calibration rows that each is compared with."""
-        new = self._checked_test_rows(X, y_variance, stacklevel=4)
+        return self._compared(X, self._checked_test_rows(X, y_variance, stacklevel=4), groups, likelihood_ratio)
+
+    def _compared(self, X: Any, new: Rows, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows | PartedRows:
+        """Checked test rows, with the calibration rows that each is compared with."""
         if self._groups is None and groups is None and likelihood_ratio is None:
             return TestRows(new, self._answers)
         return compared(self, X, new, groups, likelihood_ratio)
@@ -319,10 +335,9 @@ class Predictions:
 
     def _input_names(self) -> NDArray[Any] | None:
         """Names of the inputs, where columns had names."""
-        names = getattr(self, "feature_names_in_", None)
-        if names is None or self._encoding is None:
-            return names
-        return np.array(self._encoding.names(names), dtype=object)
+        if not hasattr(self, "feature_names_in_"):
+            return None
+        return input_names(self)
 
     def _found_box(self) -> Array:
         """Return the least and the greatest value of each input that is not far outside the training rows, (2, d)."""

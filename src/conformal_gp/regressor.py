@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context, clone
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from conformal_gp.answers import Model, TestRows
@@ -22,23 +23,27 @@ from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.explanation import ExplainedIntervals
 from conformal_gp.gp.inputs import MEAN_NAMES, Rows
 from conformal_gp.gp.kernels import KERNEL_NAMES
-from conformal_gp.large.rows import ArrayRows, RowSource, extremes
+from conformal_gp.inverse import InversePredictions
+from conformal_gp.large.rows import ArrayRows, RowSource, extremes, stage
 from conformal_gp.models.draws import integrated, redrawn
 from conformal_gp.models.settings import LEARNT_TRANSFORMS, Settings, TransformChoice, read_rows, read_settings
 from conformal_gp.models.tuned import Fitted, Tuned, fitted
 from conformal_gp.models.tuning import fixed, holdout, low_rank, train
 from conformal_gp.predictions import all_or_nothing
+from conformal_gp.targets.censoring import check_censoring
 from conformal_gp.targets.target import Bounds, check_within
 from conformal_gp.targets.transformation import Logarithms, transformed
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.validation import check_labels, input_names, need_labels
+from conformal_gp.validation import check_labels, input_names, need_labels, refuse_keywords
 
 __all__ = ["ConformalGPRegressor"]
 
 METHODS = {"integrated": integrated, "holdout": holdout, "train": train, "fixed": fixed}
 
 
-class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, RegressorMixin, BaseEstimator):
+class ConformalGPRegressor(
+    ExplainedIntervals, PredictiveDistributions, InversePredictions, RegressorMixin, BaseEstimator
+):
     r"""Gaussian process regression whose prediction intervals have guaranteed coverage.
 
     Full (transductive) conformal prediction on Gaussian process regression, after Papadopoulos (2024): if training and
@@ -120,6 +125,12 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         guarantee. With "integrated", "auto" is 0 as long as at most one row of the augmented set is below it. With
         "holdout" it takes bounds that tuning rows suggest: 0 if no target is negative, or the least or greatest value
         if one in a hundred is equal to it; they are ignored if more than one calibration target violates them.
+    missing : {"auto", "error"}, default="auto"
+        Missing inputs (NaN, None, ``pandas.NA``). "auto" gives each input that some training rows lack an indicator as
+        a further input, and fills it by the median of tuning rows, or with "integrated" by a rounded median of the
+        augmented set, and with "fixed" and ``scale_inputs=False`` by 0: no row is treated differently. Missing
+        categories are a category. A value that is missing in a test row, but in no training row, is an error. Dask
+        collections may lack none.
     random_state : int, RandomState instance or None, default=None
         *Computation.* Seed of the random starts, of the choice of tuning rows and of the Markov chain, which with None
         always is the same. The order of rows in memory does not matter.
@@ -127,7 +138,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         Threads over starts and blocks of rows. None takes as many as BLAS would; -1 takes all cores. Results do not
         depend on it.
     verbose : bool, default=False
-        Show progress over blocks of rows on the standard error stream, with a low-rank GP.
+        Name the stages of a fit on the standard error stream, and count blocks of rows with a low-rank GP.
 
     Attributes
     ----------
@@ -200,6 +211,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         "target_transform": [StrOptions({"log", "sqrt", *LEARNT_TRANSFORMS}), tuple, list, None],
         "difficulty": [StrOptions({"auto"}), HasMethods(["fit", "predict"]), None],
         "y_bounds": [StrOptions({"auto"}), tuple, list, None],
+        "missing": [StrOptions({"auto", "error"})],
         "random_state": ["random_state"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
         "verbose": ["verbose"],
@@ -221,6 +233,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         target_transform: TransformChoice = "auto",
         difficulty: Any = "auto",
         y_bounds: str | tuple[float | None, float | None] | None = "auto",
+        missing: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -238,12 +251,27 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         self.target_transform = target_transform
         self.difficulty = difficulty
         self.y_bounds = y_bounds
+        self.missing = missing
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "auto"
+        return tags
+
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, y_variance: ArrayLike | None = None, *, groups: GroupsLike = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        y_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+        censoring: ArrayLike | None = None,
+        **unknown: Any,
+    ) -> Self:
         """Fit to training rows.
 
         Parameters
@@ -251,7 +279,8 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         X : array-like, data frame, memory map or Dask collection of shape (n_samples, n_features)
             Inputs: numbers, booleans, and in frames of pandas or polars also columns of categories, by dtype
             (``category``, ``Categorical``, ``Enum``), each of which becomes an input that is 1 in its rows and 0 in
-            others. Memory maps and Dask collections are read again by the predict methods, in blocks.
+            others; ordered categories of pandas become their places in the order. Memory maps and Dask collections
+            are read again by the predict methods, in blocks.
         y : array-like, Dask array or Dask series of shape (n_samples,)
             Target.
         y_variance : array-like of shape (n_samples,) or None, default=None
@@ -262,6 +291,16 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
             Groups of rows; coverage is guaranteed within each. Labels of any kind, a function of X that gives them, or
             the name of a column of a frame. That column is an input too if it holds numbers, booleans or categories.
             One model of all rows predicts, and each test row is compared with the calibration rows of its group.
+        censoring : array-like of shape (n_samples,) or None, default=None
+            -1 in rows whose true value is at most ``y``, their lower limit of detection; 1 where it is at least ``y``;
+            0 where it was observed. The model is fitted to ``y``, and prediction sets contain *true* values: a set
+            that reaches down to the largest lower limit contains everything below. Its end is -inf, or the given lower
+            bound of the target: 0 with ``y_bounds=(0, None)`` or ``target_transform="log"``. The p-value of a value
+            below the limit is the largest of the values from it to the limit. Upper limits are treated in the same
+            way. Coverage is valid if no new row has a larger lower limit, or a smaller upper one; where limits vary by
+            chance, that adds at most 1 / (n + 1) to the probability of a miss. Not for Dask collections.
+        **unknown
+            An error, which for ``sample_weight`` says what to give instead.
 
         Returns
         -------
@@ -275,6 +314,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         >>> model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0]).guarantee_[:5]
         'Valid'
         """
+        refuse_keywords(unknown)
         with all_or_nothing(self):
             self._groups = None
             self._arrivals = None
@@ -287,10 +327,13 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
             with one_blas_thread(rows=source.n_rows):
                 settings = read_settings(self, source)
                 self.tuning_ = settings.tuning
-                tuned = _tuned(settings, source, self.random_state)
+                with stage(f"tuning {source.n_rows} rows by {settings.tuning!r}", bool(self.verbose)):
+                    tuned = _tuned(settings, source, self.random_state)
+                tuned = _censored(tuned, source, censoring, self.target_transform)
                 low, high = source.each(extremes, "ranges of inputs")
-                self.input_range_ = np.stack([low.min(axis=1), high.max(axis=1)])
-                self._keep(tuned, source, fitted(tuned, source, self.n_jobs))
+                self.input_range_ = np.stack([np.fmin.reduce(low, axis=1), np.fmax.reduce(high, axis=1)])
+                with stage("calibration", bool(self.verbose)):
+                    self._keep(tuned, source, fitted(tuned, source, self.n_jobs))
             for message in tuned.warnings:
                 warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
         return self
@@ -320,10 +363,20 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         self.guarantee_ = tuned.guarantee.format(n_calibration=self.n_calibration_)
         if self._groups is not None and self.guarantee_.startswith("Valid"):
             self.guarantee_ += f" That holds in each of {len(self._groups.labels)} groups separately."
+        if tuned.target.limits is not None and self.guarantee_.startswith("Valid"):
+            self.guarantee_ += tuned.target.limits.sentence()
         if self._grid is not None:
             self.guarantee_ += f" {self._grid.condition}"
 
-    def partial_fit(self, X: Any, y: Any, y_variance: ArrayLike | None = None, *, groups: GroupsLike = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        y_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+        censoring: ArrayLike | None = None,
+    ) -> Self:
         """Add calibration rows that come later; nothing is tuned again.
 
         The model is that of a fit to all rows at the tuning rows and hyperparameters that it has, with the same
@@ -338,6 +391,8 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
             Rows as in ``fit``; variances are needed if ``fit`` was given those of its rows, else an error.
         groups : array-like of shape (n_samples,), callable, str or None, default=None
             Groups of these rows, as predict methods take them; a group that is new becomes one of the model's.
+        censoring : array-like of shape (n_samples,) or None, default=None
+            As in ``fit``.
 
         Returns
         -------
@@ -354,10 +409,10 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         array([0.2])
         """
         if not hasattr(self, "_answers"):
-            return self.fit(X, y, y_variance, groups=groups)
+            return self.fit(X, y, y_variance, groups=groups, censoring=censoring)
         later = self._later_rows(X, y, y_variance, groups)
         arrivals = self._with_arrivals(later[0], later[1])
-        self.__dict__.update(vars(self._with_rows(*later)))
+        self.__dict__.update(vars(self._with_rows(*later, censoring)))
         self._arrivals = arrivals
         arrivals.warn(input_names(self), stacklevel=2)
         return self
@@ -384,7 +439,7 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
             return rows, targets, None
         return rows, targets, self._groups.extended(X, groups, targets.size)
 
-    def _with_rows(self, rows: Rows, y: Array, groups: Groups | None) -> Self:
+    def _with_rows(self, rows: Rows, y: Array, groups: Groups | None, censoring: Any = None) -> Self:
         """The model with more calibration rows; this one stays as it is."""
         if self.tuning_ == "train":
             raise ValueError("partial_fit is not for tuning='train': call fit with all rows, or give tuning='holdout'.")
@@ -396,9 +451,10 @@ class ConformalGPRegressor(ExplainedIntervals, PredictiveDistributions, Regresso
         model = object.__new__(type(self))
         model.__dict__.update(vars(self), _groups=groups)
         ends = np.vstack([self.input_range_, rows.X])
-        model.input_range_ = np.stack([ends.min(axis=0), ends.max(axis=0)])
+        model.input_range_ = np.stack([np.fmin.reduce(ends), np.fmax.reduce(ends)])
         source = self._source.extended(rows, y)
-        tuned = self._tuned
+        later = ArrayRows(rows.X, y, rows.y_variance, self.n_jobs)
+        tuned = _censored(self._tuned, later, censoring, self.target_transform)
         with one_blas_thread(rows=source.n_rows):
             if tuned.averaging is not None:
                 tuned = redrawn(tuned, tuned.averaging, source.rows, source.y, self.n_jobs)
@@ -417,3 +473,16 @@ def _tuned(settings: Settings, source: RowSource, random_state: Any) -> Tuned:
     if not isinstance(source, ArrayRows):
         raise ValueError("low_rank must not be False for a Dask collection.")
     return METHODS[settings.tuning](settings, source.rows, source.y, rng)
+
+
+def _censored(tuned: Tuned, source: RowSource, censoring: Any, target_transform: TransformChoice) -> Tuned:
+    """The same with the limits of detection of these rows, if they have any."""
+    if censoring is None:
+        return tuned
+    codes = check_censoring(censoring, source.n_rows)
+    if codes is None:
+        return tuned
+    if not isinstance(source, ArrayRows):
+        raise ValueError("censoring is for rows in NumPy arrays, data frames or memory maps, not for Dask.")
+    suggested = isinstance(target_transform, str) and target_transform == "auto"
+    return replace(tuned, target=tuned.target.with_limits(source.y, codes, suggested))

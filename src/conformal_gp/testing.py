@@ -52,6 +52,7 @@ def check_validity(
     *,
     y_variance: Any = None,
     groups: Any = None,
+    censoring: Any = None,
     confidence_levels: Sequence[Any] | None = None,
 ) -> None:
     """Check that no more rows miss their intervals, sets, bounds and levels of p-values than the theorem allows.
@@ -69,6 +70,9 @@ def check_validity(
         Target.
     y_variance, groups : array-like of shape (n_samples,) or None, default=None
         As in ``fit``; with groups the theorem is checked in each of them.
+    censoring : array-like of shape (n_samples,) or None, default=None
+        As in ``fit``; ``y`` has recorded values. A set that contains the limit of a censored row has to contain the
+        values beyond it; not of the row with the largest limit, which the other rows have not shown.
     confidence_levels : sequence of numbers or None, default=None
         Levels to check; None takes those at which one row more may miss, and some between them.
 
@@ -95,12 +99,14 @@ def check_validity(
     if groups is not None:
         labels = np.unique(np.asarray(groups)[turns], return_inverse=True)[1]
     levels = _levels(confidence_levels, turns.size)
-    known = {"y_variance": y_variance, "groups": groups}
+    known = {"y_variance": y_variance, "groups": groups, "censoring": censoring}
     known = {name: np.asarray(values) for name, values in known.items() if values is not None}
     with warnings.catch_warnings(action="ignore", category=UserWarning):  # of levels that few rows do not support
         found = [_as_test_row(estimator, X, targets, known, int(row), tuning_rows, levels) for row in turns]
     for row, answers in zip(turns, found, strict=True):
         _check_agreement(answers, float(targets[row]), int(row), levels)
+        if censoring is not None:
+            _check_beyond_limit(answers, targets, np.asarray(censoring), int(row), levels)
     for label in np.unique(labels):
         members = np.flatnonzero(labels == label)
         _check_misses([found[place] for place in members], targets[turns[members]], turns[members], levels)
@@ -143,7 +149,7 @@ def _as_test_row(
     if tuning_rows.size == 0 and model.tuning_rows_.size:
         raise ValueError("check_validity needs tuning_rows as row numbers: the estimator tunes on some of its rows.")
     new = _safe_indexing(X, [row])
-    own = {name: values[[row]] for name, values in known.items()}
+    own = {name: values[[row]] for name, values in known.items() if name != "censoring"}
     noise = {name: values for name, values in own.items() if name == "y_variance"}
     return _Answers(
         float(model.predict_p(new, y[[row]], **own)[0]),
@@ -179,6 +185,22 @@ def _check_agreement(answers: _Answers, y: float, row: int, levels: list[Fractio
         near = len(pieces) > 0 and bool((np.abs(pieces - y) <= END_TOLERANCE * width + 1e-9 * abs(y)).any())
         if is_in_set and not exceeds and not near and not answers.searched:
             raise AssertionError(f"{name}: p = {answers.p}, and the value {y} is in the set {pieces.tolist()}.")
+
+
+def _check_beyond_limit(answers: _Answers, y: Array, censoring: Indices, row: int, levels: list[Fraction]) -> None:
+    """A set that contains the limit of a censored row contains everything beyond it."""
+    side = censoring[row]
+    others = np.delete(np.arange(y.size), row)
+    shown = (side * y[others] <= side * y[row])[censoring[others] == side]
+    if side == 0 or not shown.any():
+        return
+    beyond = float(y[row] + 0.5 * side * (abs(y[row]) or 1.0))
+    for pieces, level in zip(answers.sets, levels, strict=True):
+        if _inside(pieces, float(y[row])) and not _inside(pieces, beyond):
+            raise AssertionError(
+                f"row {row} as the test row, level {float(level):.4g}: the set {pieces.tolist()} contains the limit "
+                f"{y[row]}, and not all values beyond."
+            )
 
 
 def _check_misses(found: list[_Answers], y: Array, rows: Indices, levels: list[Fraction]) -> None:

@@ -29,7 +29,7 @@ def warn_where_unsupported(
 ) -> None:
     """Warn of levels that the calibration rows do not support, on behalf of a public method.
 
-    ``asked`` holds what the caller asked for, and for each the level of the set that it takes.
+    ``asked`` holds what the caller asked for, and for each the level of the set that it takes; ``what`` follows.
     """
     for value, level in asked:
         for part in rows.parts:
@@ -42,7 +42,7 @@ def warn_where_unsupported(
             else:
                 share = f"weights alone are more than {float(1 - level):.3g} of all those of {part.name}"
                 why = f"is too high for {infinite} of {len(part.new.X)} rows, whose {share}; their {what}"
-            warnings.warn(f"{name}={float(value):g} {why} are infinite.", UserWarning, stacklevel=3)
+            warnings.warn(f"{name}={float(value):g} {why}.", UserWarning, stacklevel=3)
 
 
 def warn_where_infinite(
@@ -52,6 +52,9 @@ def warn_where_infinite(
     supported = rows.supported([level for _, level in asked])
     answers = rows.parts[0].answers
     wanted = np.isinf(answers.target.range)
+    limits = answers.target.limits
+    if limits is not None:  # ends beyond limits of detection are infinite by right
+        wanted &= np.isinf([limits.low, limits.high])
     infinite = (np.isneginf(ends) & wanted[0]) | (np.isposinf(ends) & wanted[1])
     found = infinite.any(axis=1) & supported
     if not found.any():

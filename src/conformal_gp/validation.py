@@ -1,25 +1,18 @@
-"""Inputs and targets as arrays, checked, with errors that name the row and the column.
-
-In data frames numbers and booleans are inputs as they are, and columns of categories become 0/1 inputs. Categories are
-those that the dtype lists (``category`` of pandas, ``Enum`` of polars), whether rows have them or not, and where it
-lists none (``Categorical`` of polars) those of the training rows. Each becomes an input that is 1 in its rows and 0 in
-others; two categories make one input.
-"""
+"""Inputs and targets as arrays, checked, with errors that name the row and the column."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import date, time
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from conformal_gp.arrays import Array, Indices, Mask
+from conformal_gp.arrays import Array, Mask
 
 # Share of an input's range in the training rows by which a test row may exceed that range before it is pointed out.
 ROOM = 0.1
@@ -80,8 +73,13 @@ def check_unmasked(name: str, values: Any) -> None:
         raise ValueError(f"{name} has masked entries ({count}); fill them in or leave these rows out.")
 
 
-def check_inputs(estimator: BaseEstimator, X: Any, *, reset: bool, y: Any = "no_validation") -> Array:
-    """``X`` as a finite (n, d) float64 array that fits what the estimator was fitted to; ``y`` must not be None."""
+def check_inputs(
+    estimator: BaseEstimator, X: Any, *, reset: bool, y: Any = "no_validation", missing: bool = False
+) -> Array:
+    """``X`` as an (n, d) float64 array that fits what the estimator was fitted to; ``y`` must not be None.
+
+    Values are finite, or NaN where ``missing`` allows it.
+    """
     if reset:
         need_labels(estimator, y)
     check_unmasked("X", X)
@@ -89,7 +87,7 @@ def check_inputs(estimator: BaseEstimator, X: Any, *, reset: bool, y: Any = "no_
     if categories:
         raise ValueError(f"X has columns of categories: {_listed(categories)}; here inputs must be numbers. {ENCODE}")
     checked = converted(X, lambda: validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False))
-    check_numbers("X", checked, getattr(estimator, "feature_names_in_", None))
+    check_numbers("X", checked, getattr(estimator, "feature_names_in_", None), missing)
     return checked
 
 
@@ -99,8 +97,23 @@ def need_labels(estimator: BaseEstimator, y: Any) -> None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None.")
 
 
-def check_numbers(name: str, values: Array, feature_names: NDArray[Any] | None = None) -> None:
-    """Raise a ValueError if values are not finite, or too large to be squared."""
+def refuse_keywords(given: dict[str, Any]) -> None:
+    """Raise a TypeError that names a keyword which ``fit`` does not take."""
+    for name in given:
+        advice = "."
+        if name == "sample_weight":
+            advice = (
+                ": weights would treat rows differently, and the guarantee is for rows that are treated alike. Give "
+                "y_variance where some observations are more precise than others, and likelihood_ratio to predict "
+                "methods where new inputs are distributed differently."
+            )
+        raise TypeError(f"fit() got an unexpected keyword argument {name!r}{advice}")
+
+
+def check_numbers(name: str, values: Array, feature_names: NDArray[Any] | None = None, missing: bool = False) -> None:
+    """Raise a ValueError if values are not finite, or too large to be squared; NaN may be allowed as ``missing``."""
+    if missing:
+        values = np.where(np.isnan(values), 0.0, values)
     check_finite(name, values, feature_names)
     check_squares(name, values, feature_names)
 
@@ -235,7 +248,7 @@ def input_box(ends: Array, X: Array | None, n_rows: int) -> Array:
     exponent = float(np.clip(exponent, 0.0, MOST_EXTRAPOLATED))
     if X is None or exponent == 0.0:
         return np.stack([low - room, high + room])
-    middle = np.median(X, axis=0)
+    middle = np.nanmedian(X, axis=0)
     below = (middle - low) * _tail(middle - X) ** exponent
     above = (high - middle) * _tail(X - middle) ** exponent
     return np.stack([np.minimum(middle - below, low - room), np.maximum(middle + above, high + room)])
@@ -243,8 +256,8 @@ def input_box(ends: Array, X: Array | None, n_rows: int) -> Array:
 
 def _tail(deviation: Array) -> Array:
     """Ratio of the largest deviation to its upper quartile, or to the median of positive ones; 1 if there are none."""
-    largest = deviation.max(axis=0)
-    typical = np.quantile(deviation, 0.75, axis=0)
+    largest = np.nanmax(deviation, axis=0)
+    typical = np.nanquantile(deviation, 0.75, axis=0)
     for j in np.flatnonzero((typical <= 0.0) & (largest > 0.0)):
         typical[j] = np.median(deviation[deviation[:, j] > 0.0, j])
     return np.where(largest > 0.0, largest / np.where(typical > 0.0, typical, 1.0), 1.0)
@@ -314,120 +327,10 @@ def check_labels(y: Any, X: Array) -> Array:
     return y
 
 
-@dataclass(frozen=True)
-class Encoding:
-    """Encoding of a frame's columns as inputs."""
-
-    categories: tuple[tuple[Any, ...] | None, ...]
-    """Of each column; None where it holds numbers."""
-
-    @classmethod
-    def learn(cls, X: Any) -> Encoding | None:
-        """From a frame of training rows; None if there is nothing to encode."""
-        listed = [_categories(_column(X, j)) if holds_categories(dtype) else None for j, dtype in enumerate(X.dtypes)]
-        return None if all(column is None for column in listed) else cls(tuple(listed))
-
-    @property
-    def n_inputs(self) -> int:
-        """Number of inputs."""
-        return len(self.names(self.categories))
-
-    def names(self, columns: Any) -> list[str]:
-        """Names of the inputs, from those of the columns."""
-        return [
-            str(name) if value is None else f"{name} = {value}"
-            for name, categories in zip(columns, self.categories, strict=True)
-            for value in ([None] if categories is None else _with_input(categories))
-        ]
-
-    def blocks(self, X: Array) -> list[Array]:
-        """Split inputs into those of each column."""
-        widths = [1 if categories is None else len(_with_input(categories)) for categories in self.categories]
-        return np.split(X, np.cumsum(widths)[:-1], axis=1)
-
-    def encode(self, X: Any) -> Array:
-        """Inputs of a frame's rows.
-
-        Raises
-        ------
-        ValueError
-            If a value is missing or not a number, or a category is new.
-        """
-        numbers = [j for j, column in enumerate(self.categories) if column is None]
-        inputs: list[Array] = [np.empty(0)] * len(self.categories)
-        if numbers:
-            chosen = X.iloc[:, numbers] if hasattr(X, "iloc") else X[:, numbers]
-            values = converted(chosen, lambda: check_array(chosen, dtype=np.float64, ensure_all_finite=False))
-            check_numbers("X", values, np.array([str(X.columns[j]) for j in numbers], dtype=object))
-            for j, column in zip(numbers, values.T, strict=True):
-                inputs[j] = column[:, None]
-        for j, categories in enumerate(self.categories):
-            if categories is not None:
-                codes = self._codes(_column(X, j), categories, str(X.columns[j]))
-                first = len(categories) - len(_with_input(categories))
-                inputs[j] = np.eye(len(categories))[codes, first:]
-        return np.hstack(inputs)
-
-    def _codes(self, column: Any, categories: tuple[Any, ...], name: str) -> Indices:
-        """Number of each row's category."""
-        missing = np.asarray(column.isna() if hasattr(column, "isna") else column.is_null(), dtype=bool)
-        if missing.any():
-            raise ValueError(
-                f"X has no value in row {int(np.argmax(missing))}, column {name!r}; fill it in, say with a category of "
-                "its own, or leave the row out."
-            )
-        numbers = {value: number for number, value in enumerate(categories)}
-        values = column.to_list()
-        unseen = next((row for row, value in enumerate(values) if value not in numbers), None)
-        if unseen is not None:
-            known = ", ".join(map(repr, categories[:10])) + (", ..." if len(categories) > 10 else "")
-            raise ValueError(
-                f"X has a category that fit did not see, {values[unseen]!r} in row {unseen}, column {name!r}; it saw "
-                f"{known}. List it in the dtype of the training frame, or give the row a category of these."
-            )
-        return np.array([numbers[value] for value in values], dtype=np.int64)
-
-
-def _with_input(categories: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Categories that have an input of their own: the first of two needs none."""
-    return categories[1:] if len(categories) == 2 else categories
-
-
-def _column(X: Any, j: int) -> Any:
-    return X.iloc[:, j] if hasattr(X, "iloc") else X.to_series(j)
-
-
-def _categories(column: Any) -> tuple[Any, ...]:
-    """Categories that a column's dtype lists, or that its rows have."""
-    listed: Any = getattr(column.dtype, "categories", None)
-    if not hasattr(listed, "to_list"):
-        listed = column.drop_nulls().unique().sort()
-    return tuple(listed.to_list())
-
-
-def encoded_inputs(estimator: BaseEstimator, X: Any, *, reset: bool, y: Any = "no_validation") -> Array:
-    """``X`` as a finite (n, d) float64 array, as :func:`conformal_gp.validation.check_inputs` has it, or encoded.
-
-    With ``reset`` the estimator learns the encoding; without, names and order of the columns have to be those of
-    ``fit``.
-    """
-    if reset:
-        estimator._frame = type(X).__module__.partition(".")[0] if is_frame(X) else None
-        estimator._encoding = Encoding.learn(X) if is_frame(X) else None
-    encoding = estimator._encoding
-    if encoding is None:
-        return check_inputs(estimator, X, reset=reset, y=y)
-    if reset:
-        need_labels(estimator, y)
-    if not is_frame(X):
-        raise ValueError(
-            f"X must be a data frame with the columns of fit, some of which hold categories; got {type(X).__name__}."
-        )
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
-    return encoding.encode(X)
-
-
 def input_names(model: Any) -> NDArray[Any]:
-    """Names of a fitted model's inputs: of its columns, or of columns and categories."""
+    """Names of a fitted model's inputs: of its columns, or of columns and categories, and of what is missing."""
     names = getattr(model, "feature_names_in_", np.array([f"x{j}" for j in range(model.n_features_in_)], dtype=object))
-    return names if model._encoding is None else np.array(model._encoding.names(names), dtype=object)
+    if model._encoding is not None:
+        names = model._encoding.names(names)
+    indicators = [f"{names[column]} is missing" for column in model._gaps]
+    return np.array([*names, *indicators], dtype=object)

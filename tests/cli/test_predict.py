@@ -225,6 +225,33 @@ def test_imputed_values_void_the_guarantee_in_every_output(command_line, train, 
     assert complete["guarantee"].startswith("Valid: ")
 
 
+def test_values_that_the_model_fills_leave_the_guarantee(command_line, train):
+    """Five rows and more that lack a value: medians of tuning rows, indicators, and a category for what is missing."""
+    frame = pd.read_csv(train)
+    frame.loc[::6, "a"] = np.nan
+    frame.loc[3::7, "kind"] = None
+    frame.to_csv("gaps.csv", index=False)
+    command_line.write("new.csv", "a,b,kind\n,0,top\n1,0,\n1,0,top\n")
+    common = ("-t", "y", *FAST, "--missing", "impute", "-c", "80", "--digits", "17")
+    document = command_line.json("predict", "gaps.csv", "new.csv", *common)
+    assert document["guarantee"].startswith("Valid: ")
+    assert "a is missing" in document["inputs"]
+    model, inputs = library("gaps.csv", "new.csv")
+    ends = model.predict_interval(inputs.astype({"kind": "category"}), 0.8)
+    np.testing.assert_allclose([row["lower_80"] for row in document["rows"]], ends[:, 0], rtol=0, atol=1e-15)
+    said = command_line("predict", "gaps.csv", "new.csv", *common).stderr
+    assert "guarantee does not apply" not in said
+    document = command_line.json("evaluate", "gaps.csv", *common[:-2], "--folds", "3")
+    assert not any("The guarantee does not apply:" in words for words in document["words"])
+    page = command_line("report", "gaps.csv", *common[:-4], "--folds", "3", "-o", "-").stdout
+    assert "not guaranteed" not in page
+    command_line("fit", "gaps.csv", "-t", "y", *FAST, "--missing", "impute", "-o", "m", "-q")
+    saved = command_line.json("predict", "new.csv", "-m", "m", "-c", "80", "--digits", "17")
+    assert [row["lower_80"] for row in saved["rows"]] == [
+        row["lower_80"] for row in command_line.json("predict", "gaps.csv", "new.csv", *common)["rows"]
+    ]
+
+
 def test_rows_between_the_levels_of_a_grid_are_pointed_out(command_line):
     runs = pd.DataFrame([(a, b) for a in (0, 1, 2, 3) for b in (10, 20, 30, 40)], columns=["a", "b"])
     runs.assign(y=np.sin(runs["a"]) * runs["b"] + 0.001 * runs["b"] ** 2).to_csv("grid.csv", index=False)

@@ -75,7 +75,8 @@ def test_a_dense_scan_finds_the_same_region(rows, data):
 def test_rows_of_any_slope(rows, data):
     k = data.draw(st.integers(1, len(rows)))
     (found,) = regions(lines_of(rows), NEEDED([k]))
-    np.testing.assert_allclose(found, algorithm_1(rows, k), rtol=1e-8, atol=1e-8)
+    # what counts as a tie is up to a thousand times larger at the ends of rows of a slope of 0.999
+    np.testing.assert_allclose(found, algorithm_1(rows, k), rtol=1e-7, atol=1e-8)
 
 
 @settings(deadline=None, max_examples=200)

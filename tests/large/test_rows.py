@@ -41,7 +41,12 @@ def test_memory_maps_are_read_in_blocks(tmp_path, dtype, monkeypatch):
     np.testing.assert_allclose(model.predict_interval(INPUTS, [0.5, 0.9]), expected, rtol=1e-10)
     mapped[321, 1] = np.nan
     with pytest.raises(ValueError, match=r"X contains NaN in row 321, column 1"):
-        small(tuning_rows=np.arange(100)).fit(mapped, y)
+        small(tuning_rows=np.arange(100), missing="error").fit(mapped, y)
+    mapped[::7, 1] = np.nan
+    model = small(tuning_rows=given).fit(mapped, y)
+    expected = small(tuning_rows=given).fit(np.array(mapped, dtype=np.float64), y).predict_interval(INPUTS, [0.5, 0.9])
+    np.testing.assert_allclose(model.predict_interval(INPUTS, [0.5, 0.9]), expected, rtol=1e-10)
+    assert model._source.take(np.array([321]))[0].X.shape == (1, 3)
 
 
 def test_memory_follows_the_block_not_the_rows(tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand
 
 import conformal_gp
+from conformal_gp.cli.calibrate import calibrate
 from conformal_gp.cli.evaluate import evaluate, report
 from conformal_gp.cli.options import expanded, spread_levels
 from conformal_gp.cli.plot import plot
@@ -114,5 +115,5 @@ def demo(
     )
 
 
-for function in (predict, fit, evaluate, plot, report, demo):
+for function in (predict, fit, calibrate, evaluate, plot, report, demo):
     app.command(cls=Command, no_args_is_help=function is not demo)(expanded(function))

@@ -19,12 +19,13 @@ import pandas as pd
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.cli.options import Reading
-from conformal_gp.cli.tables import LIKE_NUMBER, Format, Table, did_you_mean, listed, number
+from conformal_gp.cli.tables import LIKE_NUMBER, THOUSANDS, Format, Table, did_you_mean, listed, number, without_limit
 
 if TYPE_CHECKING:
     from conformal_gp.design import Grid
 
 DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
+FEWEST_GAPS = 5  # with so many rows that lack a value, hardly any fold of a cross-validation has them all
 FEWEST_NUMBERED = 10  # rows in which whole numbers that are all different look like row numbers
 _LIKE_DATE = re.compile(r"(\d{4}([-/])\d{1,2}\2\d{1,2}|\d{1,2}([./-])\d{1,2}\3\d{2,4})([T ].*)?")
 _LIKE_IDENTIFIER = re.compile(r"(?i:(^|[^a-z])(id|ids|index|no|nr|num|number|row|key|code))$|[a-z]I[dD]$")
@@ -36,16 +37,17 @@ class Inputs(NamedTuple):
     X: pd.DataFrame
     y_variance: Array | None
     imputed: Indices
-    """Numbers of the rows with imputed values."""
+    """Numbers of the rows with values that are imputed here, and not by the model."""
 
 
 @dataclass(frozen=True)
 class Columns:
     """The way from the columns of a table to inputs and target, learnt from training rows and kept with a saved model.
 
-    ``categories`` has the categories of each input, or None for numbers; ``fill`` what missing values are imputed by;
-    ``dates`` the format of each column of dates; ``missing`` what becomes of rows that lack a value ("error", "drop" or
-    "impute"); ``noise`` the column of noise variances, or of standard deviations if ``squared``.
+    ``categories`` has the categories of each input, or None for numbers; ``fill`` what missing values are imputed by in
+    columns that too few training rows lack for the model to learn from; ``dates`` the format of each column of dates;
+    ``missing`` what becomes of rows that lack a value ("error", "drop" or "impute"); ``noise`` the column of noise
+    variances, or of standard deviations if ``squared``.
 
     Examples
     --------
@@ -115,7 +117,9 @@ class Columns:
             raise ValueError(f"{table.name}: column '{name}' is empty; leave it out with --drop '{name}'.")
         if table.is_numeric(name) or _most(present, LIKE_NUMBER):
             self.categories[name] = None
-            self.fill[name] = float(np.nanmedian(self._numbers(table, name)))
+            numbers = self._numbers(table, name)
+            if np.isnan(numbers).sum() < FEWEST_GAPS or name == self.noise:
+                self.fill[name] = float(np.nanmedian(numbers))
             return
         counts = present.value_counts(sort=False)
         # more than 50 categories, or than half the rows, are names rather, unless each has some 50 rows
@@ -125,7 +129,8 @@ class Columns:
                 f"it looks like names rather than categories. Leave it out with --drop '{name}'."
             )
         self.categories[name] = sorted(counts.index)
-        self.fill[name] = counts.sort_index().idxmax()
+        if len(table.frame) - len(present) < FEWEST_GAPS:
+            self.fill[name] = counts.sort_index().idxmax()
 
     def _warn(self, table: Table, named: list[str]) -> None:
         """Warn of what was done to the columns."""
@@ -145,8 +150,8 @@ class Columns:
             if names:
                 warnings.warn(f"{what}: {listed(names, 8)}", stacklevel=3)
 
-    def _numbers(self, table: Table, name: str) -> Array:
-        """Read a column of numbers, NaN where a value is missing."""
+    def _numbers(self, table: Table, name: str, texts: Sequence[str] | None = None) -> Array:
+        """Read a column of numbers, NaN where a value is missing; ``texts`` are its cells, if not as they stand."""
         decimal: str | None = "."
         if table.format:
             decimal = table.format.decimal
@@ -154,13 +159,17 @@ class Columns:
         if table.is_numeric(name):
             found = table.frame[name].to_numpy(dtype=np.float64, na_value=np.nan).tolist()
         else:
-            found = [number(cell, decimal) if cell else math.nan for cell in table.texts(name, self.marks)]
+            if texts is None:
+                texts = table.texts(name, self.marks).tolist()
+            found = [number(cell, decimal) if cell else math.nan for cell in texts]
         if None in found:
             row = found.index(None)
             cell = table.texts(name)[row]
             hint = f"--na '{cell}' treats it as missing"
             if table.format and LIKE_NUMBER.fullmatch(cell):
                 hint = f"the decimal mark is '{decimal or '.'}', --decimal sets another; thousands must have no mark"
+            elif without_limit(cell)[1] and name != self.target:
+                hint = f"limits are read in the target alone; enter a number, or leave the column out: --drop '{name}'"
             raise ValueError(f"{table.place(name, row)}: '{cell}' is not a number ({hint}).")
         return np.array([math.nan if value in empty else value for value in found], dtype=np.float64)
 
@@ -209,11 +218,13 @@ class Columns:
         if gaps.any(axis=None):
             self._check_gaps(table, X, gaps)
             if self.missing == "impute":
-                imputed = X.index[gaps.any(axis=1)].to_numpy()
+                imputed = X.index[gaps[[*self.fill]].any(axis=1)].to_numpy()
                 X = X.fillna(self.fill)
         if new.any():
             warnings.warn(f"rows of {table.name} with a category that no training row has: {new.sum()}", stacklevel=2)
-        X = X[~new].dropna()
+        X = X[~new]
+        if self.missing != "impute":
+            X = X.dropna()
         if self.noise is None:
             return Inputs(X, None, imputed)
         noise = X.pop(self.noise).to_numpy()
@@ -244,16 +255,40 @@ class Columns:
 
     def targets(self, table: Table) -> Array:
         """Return the target of a table's rows, NaN where it is missing; targets are not imputed."""
-        y = self._numbers(table, self.target)
+        return self.observations(table)[0]
+
+    def observations(self, table: Table) -> tuple[Array, Indices]:
+        """Return the target of a table's rows, and -1 or 1 where it is a limit of detection, as in "<0.02", ">500"."""
+        self._need([self.target], table)
+        censoring = np.zeros(len(table.frame), dtype=np.int64)
+        texts = None
+        if not table.is_numeric(self.target):
+            split = [without_limit(cell) for cell in table.texts(self.target, self.marks)]
+            texts = [text for text, _ in split]
+            if table.format is None:  # cells of text in a workbook may have either decimal mark
+                texts = [_with_point(text) for text in texts]
+            censoring = np.array([side for _, side in split], dtype=np.int64)
+        y = self._numbers(table, self.target, texts)
         if np.isnan(y).any() and self.missing == "error":
             where = table.place(self.target, int(np.argmax(np.isnan(y))))
             raise ValueError(f"{where} has no value; --missing drop leaves out such rows, targets are not imputed.")
-        return y
+        return y, censoring
 
     def extra(self, table: Table) -> list[str]:
         """Columns of another table that are not used, and were not left out before."""
         known = {*self.categories, *self.dates, *self.left_out, self.target}
         return [name for name in table.frame if name not in known]
+
+
+def _with_point(text: str) -> str:
+    """Write a number with a decimal point, unless its comma may be a mark of thousands.
+
+    >>> _with_point("0,02"), _with_point("1,234")
+    ('0.02', '1,234')
+    """
+    if THOUSANDS.fullmatch(text):
+        return text
+    return text.replace(",", ".")
 
 
 def _split_names(given: Sequence[str], table: Table) -> list[str]:

@@ -16,8 +16,9 @@ from conformal_gp.cli.options import Model, Reading
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
-    from conformal_gp.arrays import Array
+    from conformal_gp.arrays import Array, Indices
     from conformal_gp.cli.columns import Columns, Inputs
     from conformal_gp.cli.tables import Table
 
@@ -93,26 +94,33 @@ class Training(NamedTuple):
     groups: str | None = None
     condition: str = ""
     """Why the guarantee does not apply to these rows, in a sentence; empty if nothing is against it."""
+    censoring: Indices | None = None
+    """-1 or 1 where the target is a limit of detection; None if every target was observed."""
+    batches: NDArray[Any] | None = None
+    """Batches of the rows; None if no column was named."""
 
     def of_rows(self) -> dict[str, Any]:
-        """Return noise variances and groups of the rows, as ``fit`` takes them."""
+        """Return noise variances, groups and limits of the rows, as ``fit`` takes them."""
+        known = {"y_variance": self.y_variance, "censoring": self.censoring}
         if self.groups is None:
-            return {"y_variance": self.y_variance}
-        return {"y_variance": self.y_variance, "groups": self.X[self.groups]}
+            return known
+        return known | {"groups": self.X[self.groups]}
 
     def fit(self, choice: Model, output: Output) -> Any:
         """Fit a model, which keeps what is needed to read new rows."""
         from conformal_gp.evaluation.kernel_words import conditional
 
         with output.working(f"fitting to {self.y.size} rows"):
-            model = choice.regressor(self.y).fit(self.X, self.y, y_variance=self.y_variance, groups=self.groups)
+            model = choice.regressor(self.y).fit(
+                self.X, self.y, y_variance=self.y_variance, groups=self.groups, censoring=self.censoring
+            )
         model.guarantee_ = conditional(model.guarantee_, self.condition)
         model._columns = self.columns
         return model
 
 
-def read_training(source: str, target: str, reading: Reading, output: Output) -> Training:
-    """Read training rows from a table, and note what was done to them."""
+def read_training(source: str, target: str, reading: Reading, output: Output, by: str | None = None) -> Training:
+    """Read training rows from a table, and note what was done to them; ``by`` is a column of batches, and no input."""
     import numpy as np
 
     from conformal_gp.cli.columns import Columns
@@ -120,14 +128,19 @@ def read_training(source: str, target: str, reading: Reading, output: Output) ->
 
     with output.working("reading"):
         table = reading.table(source)
+        if by is not None:
+            reading = replace(reading, drop=[*reading.drop, by])
         columns = Columns.learn(table, target, reading)
         X, y_variance, imputed = columns.inputs(table)
-        y = columns.targets(table)[X.index]
+        every_y, every_side = columns.observations(table)
+        y = every_y[X.index]
+        side = every_side[X.index]
     present = np.isfinite(y)
     if not present.all():
         output.notice(f"{(~present).sum()} more rows of {table.name} have no {target} and are left out")
         X = X[present]
         y = y[present]
+        side = side[present]
         if y_variance is not None:
             y_variance = y_variance[present]
     if len(X) < FEWEST_ROWS:
@@ -135,6 +148,18 @@ def read_training(source: str, target: str, reading: Reading, output: Output) ->
     if reading.groups is not None and reading.groups not in X:
         known = f"{listed(X)}; got '{reading.groups}'.{did_you_mean(reading.groups, list(X))}"
         raise ValueError(f"--groups must be an input of {table.name}, one of {known}")
+    batches = None
+    if by is not None:
+        batches = table.texts(by, reading.na)[X.index].to_numpy(dtype=str)
+        if (batches == "").any():
+            raise ValueError(f"{table.place(by, int(X.index[batches == ''][0]))} has no value, and --by needs one.")
+    censoring = None
+    if side.any():
+        censoring = side
+        output.notice(
+            f"{np.count_nonzero(side)} of {len(X)} values of {target} are limits of detection; intervals that reach a "
+            "limit contain everything beyond it"
+        )
     condition = ""
     n_imputed = X.index.isin(imputed).sum()
     if n_imputed:
@@ -147,18 +172,26 @@ def read_training(source: str, target: str, reading: Reading, output: Output) ->
     from conformal_gp.design import Grid, columns_of  # imports scikit-learn: after mistakes in the table
 
     columns = replace(columns, grid=Grid.find(columns_of(X)))
-    return Training(X, y, columns, y_variance, reading.groups, condition)
+    return Training(X, y, columns, y_variance, reading.groups, condition, censoring, batches)
 
 
 def read_new(
-    source: str, columns: Columns, reading: Reading, output: Output, unseen: str = "error"
+    source: str,
+    columns: Columns,
+    reading: Reading,
+    output: Output,
+    unseen: str = "error",
+    unknown: str | None = None,
 ) -> tuple[Table, Inputs]:
-    """Read new rows the way the training rows were: the table, and its inputs."""
+    """Read new rows the way the training rows were: the table, and its inputs; of an ``unknown`` one any value."""
     from conformal_gp.cli.tables import listed
 
     with output.working("reading"):
         table = reading.table(source, like=columns.format)
-        new = columns.inputs(table, unseen)
+        filled = table
+        if unknown is not None:
+            filled = table._replace(frame=table.frame.assign(**{unknown: columns.fill[unknown]}))
+        new = columns.inputs(filled, unseen)
     extra = columns.extra(table)
     if extra:
         output.notice(f"ignoring columns of {table.name} that {columns.source} does not have: {listed(extra)}")

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from conformal_gp.cli import options
+from conformal_gp.cli.calibrate import standards_hint
 from conformal_gp.cli.common import Output, Training, read_training
+from conformal_gp.cli.new_batches import in_comparison, later_rows, rows_at_random
 from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
 from conformal_gp.formatting import number, percent
 
@@ -33,6 +35,12 @@ def evaluate(
     any_level: options.AnyLevel = False,
     tails: options.Tails = "joint",
     folds: options.Folds = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="COL", help="Hold out whole batches: rows that share a value of COL.")
+    ] = None,
+    by_time: Annotated[
+        bool, typer.Option("--by-time", help="Rows are in order of time: predict later rows from earlier ones.")
+    ] = False,
     ordered: options.Ordered = False,
     outliers: Annotated[
         bool, typer.Option("--outliers", help="List the held-out rows of the smallest p-values.")
@@ -52,12 +60,26 @@ def evaluate(
 
     output = Output(quiet=quiet)
     levels = parse_levels(confidence, any_level=any_level)
-    training = read_training(data, target, reading, output)
-    held_out = cross_validated(training, choice, folds, output, levels or None, tails=tails, importance=True)
+    if by_time and by is not None:
+        raise ValueError("give --by COL or --by-time, not both.")
+    training = read_training(data, target, reading, output, by)
+    output.notice(standards_hint(training.X, training.y, target))
+    asked: dict[str, Any] = {"tails": tails, "importance": True}
+    if by is not None:
+        output.notice(f"'{by}' names batches and is no input: the model has not seen a new batch")
+        asked |= {"groups_out": training.batches}
+    if by_time:
+        asked |= {"cv": later_rows(folds, training.y.size)}
+    held_out = cross_validated(training, choice, folds, output, levels or None, **asked)
     if not levels:
         output.notice(more_rows(held_out.levels, choice.tuning == "holdout", 1 - 1 / (folds or 10)))
     inputs = training.X.iloc[held_out.rows]
     sentences = [*summary(held_out, inputs), _importance(held_out.importance)]
+    random_folds = None
+    if by is not None or by_time:
+        cv = rows_at_random(training.y.size, choice.seed)
+        random_folds = cross_validated(training, choice, None, output, held_out.levels, tails=tails, cv=cv)
+        sentences.insert(0, in_comparison(held_out, random_folds, by, training.batches))
     if training.condition:
         sentences.append(f"The guarantee does not apply: {training.condition}")
     if ordered:
@@ -76,6 +98,7 @@ def evaluate(
                 "inputs": list(training.X),
                 "grid": held_out.grid and str(held_out.grid),
                 "findings": [_document(finding) for finding in held_out.findings()],
+                "random_folds": [_document(finding) for finding in random_folds.findings()] if random_folds else [],
                 "groups": [_document(finding) for finding in by_group],
                 "too_narrow": [_document(part) for part in parts if part.judgement == part.judgement.TOO_NARROW],
                 "importance": held_out.importance,
@@ -86,6 +109,8 @@ def evaluate(
         return
     title = f"{target}: {held_out.y.size} of {training.y.size} rows held out"
     tables = [_findings(held_out.findings(), title)]
+    if random_folds is not None:
+        tables.append(_findings(random_folds.findings(), "For comparison: the same rows held out at random"))
     if by_group:
         tables.append(_findings(by_group, f"By {training.groups}, corrected for the number of groups", "rows"))
     if worst:
@@ -116,7 +141,7 @@ def report(
     training = read_training(data, target, reading, output)
     from conformal_gp.report import build_report
 
-    cv = _held_out_by(folds, training.y.size, choice.seed, output)
+    cv = _held_out_by(folds, training, choice.seed, output)
     with output.working("cross-validating") as progress:
         page = build_report(
             training.X,
@@ -145,16 +170,21 @@ def cross_validated(
     """Cross-validate the conformal intervals and those of the standard GP."""
     from conformal_gp.evaluation import cross_validate_intervals
 
-    cv = _held_out_by(folds, training.y.size, choice.seed, output)
-    asked |= {"cv": cv, "random_state": choice.seed, "standard_gp": STANDARD, **training.of_rows()}
+    if "cv" not in asked:
+        asked["cv"] = _held_out_by(folds, training, choice.seed, output, whole="groups_out" in asked)
+    asked |= {"random_state": choice.seed, "standard_gp": STANDARD, **training.of_rows()}
     model = choice.regressor(training.y)
     with output.working("cross-validating") as progress:
         return cross_validate_intervals({CONFORMAL: model}, training.X, training.y, levels, progress=progress, **asked)
 
 
-def _held_out_by(folds: int | None, n_rows: int, seed: int, output: Output) -> Any:
-    """Choose how rows are held out: in folds, or, without --folds and with many rows, some of them once."""
-    if folds is not None or n_rows <= ROWS_FOR_ALL_FOLDS:
+def _held_out_by(folds: int | None, training: Training, seed: int, output: Output, whole: bool = False) -> Any:
+    """Choose how rows are held out: in folds, or, without --folds and with many rows, some of them once.
+
+    ``whole`` batches are held out in folds.
+    """
+    n_rows = training.y.size
+    if folds is not None or whole or n_rows <= ROWS_FOR_ALL_FOLDS:
         return min(folds or 10, n_rows)
     from sklearn.model_selection import ShuffleSplit
 

@@ -91,6 +91,9 @@ def predict(
     and so on, and COL_quantile_5 with --quantiles; an infinite bound is written inf. COL_beyond_training names the
     inputs of a row that lie outside the training range: the guarantee does not apply to such rows. With --explain,
     COL_why explains the width at the highest level, and names the rows of TRAIN that determine it.
+
+    Targets like <0.02 or >500 are limits of detection. An interval that reaches the limit is open beyond it, and
+    COL_limit_95 writes it as "<0.05": at most 0.05, and perhaps not detectable.
     """
     from conformal_gp.cli.rounding import rounded
     from conformal_gp.cli.tables import kind_of, write_table
@@ -130,6 +133,7 @@ def predict(
     for exclusion in exclusions:
         output.warning(exclusion)
     found = rounded(exact, levels, shares, digits)
+    words = _limits(fitted, found, levels) | words
     if out != "-" or not as_json:
         added = found
         if kind == "parquet":
@@ -204,6 +208,28 @@ def _why(model: Any, new: Inputs, level: Fraction, numbers: Any) -> list[str]:
         numbers = range(model._source.n_rows)
     explained = model.explain_interval(new.X, float(level), y_variance=new.y_variance)
     return explained.sentences([number + 1 for number in numbers])
+
+
+def _limits(model: Any, found: pd.DataFrame, levels: list[Fraction]) -> dict[str, list[str]]:
+    """Write intervals that reach a limit of detection as laboratories do, "<0.02" or ">500", by column."""
+    import numpy as np
+
+    from conformal_gp.cli.rounding import bounds_of
+    from conformal_gp.formatting import number, percent
+
+    limits = model._tuned.target.limits
+    if limits is None:
+        return {}
+    columns = {}
+    for level in levels:
+        lower, upper = found[bounds_of(level)].to_numpy().T
+        below = (lower <= limits.low) & np.isfinite(upper)
+        above = (upper >= limits.high) & np.isfinite(lower)
+        most = [f"<{number(max(value, limits.low), 12)}" for value in upper]
+        least = [f">{number(min(value, limits.high), 12)}" for value in lower]
+        words = np.select([below & above, below, above], ["", most, least], "")
+        columns[f"limit_{percent(level)[:-1]}"] = words.tolist()
+    return columns
 
 
 def _beyond(model: Any, X: pd.DataFrame) -> list[str]:

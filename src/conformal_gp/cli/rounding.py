@@ -56,6 +56,15 @@ def rounded(found: pd.DataFrame, levels: list[Fraction], shares: list[Fraction],
     return result
 
 
+def outward(low: float, high: float, digits: int) -> tuple[float, float]:
+    """Round the ends of an interval outward, to some digits of its width.
+
+    >>> outward(1.28897, 1.55321, 3)
+    (1.288, 1.554)
+    """
+    return _round(low, high - low, digits, ROUND_FLOOR), _round(high, high - low, digits, ROUND_CEILING)
+
+
 def _direction(share: Fraction) -> str:
     """Return the way to round a quantile: away from the median."""
     if share == Fraction(1, 2):

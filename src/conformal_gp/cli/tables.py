@@ -31,7 +31,8 @@ ENDINGS |= dict.fromkeys(["", ".csv", ".txt", ".dat"], "text")
 SEPARATORS = {"tab": "\t", "\\t": "\t", "semicolon": ";", "pipe": "|", "comma": ","}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 LIKE_NUMBER = re.compile(r"[$€£]?\s*[+-]?\d[\d.,'\s]*([eE][+-]?\d+)?\s*[%$€£]?")
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}([,.]\d{3})+")
+_LIMIT = re.compile(r"(<=|>=|[<>≤≥])\s*")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}([,.]\d{3})+")
 
 
 class Format(NamedTuple):
@@ -103,6 +104,21 @@ def _need_extra(name: str, kind: str) -> None:
     library = {"parquet": "pyarrow", "excel": "openpyxl"}.get(kind, "pandas")
     if find_spec(library) is None:
         raise ValueError(f"{name} needs pip install 'conformal-gp[{kind}]'.")
+
+
+def without_limit(text: str) -> tuple[str, int]:
+    """Split a limit of detection into its number and its side: -1 below, 1 above; 0 if the text is no limit.
+
+    >>> without_limit("<0.02"), without_limit("≥ 500"), without_limit("0.5")
+    (('0.02', -1), ('500', 1), ('0.5', 0))
+    """
+    mark = _LIMIT.match(text)
+    if mark is None:
+        return text, 0
+    side = 1
+    if mark[1][0] in "<≤":
+        side = -1
+    return text[mark.end() :], side
 
 
 def number(text: str, decimal: str | None = ".") -> float | None:
@@ -288,8 +304,8 @@ def _rows(name: str, lines: list[str], separator: str) -> list[tuple[int, list[s
 
 def _shown_decimal(name: str, rows: list[tuple[int, list[str]]], separator: str) -> str | None:
     """Return the decimal mark that numbers show, as 1.5 and 0,250 do; 1,234 may also be more than a thousand."""
-    cells = [cell for _, row in rows for cell in row if "," in cell or "." in cell]
-    doubtful = [cell for cell in cells if _THOUSANDS.fullmatch(cell)]
+    cells = [without_limit(cell)[0] for _, row in rows for cell in row if "," in cell or "." in cell]
+    doubtful = [cell for cell in cells if THOUSANDS.fullmatch(cell)]
     shown = {mark for cell in set(cells) - set(doubtful) for mark in ".," if number(cell, mark) is not None}
     if "." in shown or (separator == "," and not shown):
         return "."

@@ -18,8 +18,9 @@ training rows, so the number of misses varies less than a binomial one: large er
 the others.
 """
 
-from conformal_gp.evaluation.cross_validation import HeldOut, cross_validate_intervals
+from conformal_gp.evaluation.cross_validation import cross_validate_intervals
 from conformal_gp.evaluation.findings import Finding, Judgement, chance_range, supported_levels, verdict
+from conformal_gp.evaluation.held_out import HeldOut
 from conformal_gp.evaluation.parts import advice, coverage_by_parts, summary
 from conformal_gp.formatting import percent
 

@@ -4,115 +4,30 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 from sklearn.base import clone
-from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.validation import has_fit_parameter
 
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.calibration import check_length, group_labels
-from conformal_gp.conformal.levels import read_levels, rows_needed
+from conformal_gp.conformal.levels import read_levels
 from conformal_gp.design import Grid, columns_of
-from conformal_gp.evaluation.findings import USUAL, Finding, Level, one_set_range, supported_levels
-from conformal_gp.formatting import number, percent
+from conformal_gp.evaluation.findings import Level, supported_levels
+from conformal_gp.evaluation.folds import make_folds
+from conformal_gp.evaluation.held_out import HeldOut
+from conformal_gp.targets.censoring import check_censoring
 from conformal_gp.validation import ExtrapolationWarning, is_frame
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Predictions of n rows that were held out, by one or several methods; made by :func:`cross_validate_intervals`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from conformal_gp.evaluation import HeldOut
-    >>> intervals = {"mine": np.array([[[0.0], [2.0]], [[1.0], [3.0]]])}
-    >>> HeldOut(np.array([1.0, 9.0]), [0.5], {"mine": np.array([1.0, 2.0])}, intervals).findings()[0].n_outside
-    1
-    """
-
-    y: Array
-    """True values of the target, (n,)."""
-    levels: list[Fraction]
-    prediction: dict[str, Array]
-    """Predictions of each method, (n,)."""
-    intervals: dict[str, Array]
-    """Lower and upper bounds of each method, (n, 2, levels)."""
-    importance: dict[str, float] = field(default_factory=dict)
-    """Permutation importance: relative increase of the first method's mean absolute error, the greatest first."""
-    beyond: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
-    """Rows outside the range of the training rows of their fold, (n,)."""
-    rows: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """Row numbers of the held-out rows in the data, (n,)."""
-    n_calibration: int = 0
-    """Calibration rows of the first method, in the last fold; 0 if unknown."""
-    groups: NDArray[Any] | None = None
-    """Groups of the rows, (n,), if coverage is guaranteed within each."""
-    p_values: Array = field(default_factory=lambda: np.zeros(0))
-    """Conformal p-values of the true values under the first method, (n,); empty if it has none."""
-    grid: Grid | None = None
-    """The designed grid that the rows of the data are, if they are one."""
-
-    def one_set(self) -> str:
-        """Describe the variability of coverage over training sets, in a sentence; empty if it is unknown."""
-        level = next((level for level in self.levels if level >= USUAL[0]), self.levels[-1])
-        if rows_needed(level) > self.n_calibration:
-            return ""
-        low, high = 100.0 * one_set_range(level, self.n_calibration)
-        return (
-            "The guarantee is an average over training sets. With a training set of this size, actual coverage of "
-            f"{percent(level)} intervals is between {low:.0f}% and {high:.0f}% in nine cases out of ten."
-        )
-
-    def error(self) -> str:
-        """Describe the errors of the first method's predictions, in a sentence: medians, as one row may be far off."""
-        miss = np.median(np.abs(self.y - next(iter(self.prediction.values()))))
-        scatter = np.median(np.abs(self.y - np.median(self.y)))
-        return f"Median absolute error {number(miss)} (always predicting the median: {number(scatter)})."
-
-    def at(self, levels: Sequence[Fraction]) -> HeldOut:
-        """Return the same at some of the levels."""
-        places = [self.levels.index(level) for level in levels]
-        intervals = {name: every[:, :, places] for name, every in self.intervals.items()}
-        return replace(self, levels=list(levels), intervals=intervals)
-
-    def findings(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
-        """Findings on each method at each level, or at each of those given."""
-        return [
-            Finding.of(name, level, self.y, intervals[:, :, self.levels.index(level)], on_grid=self.grid is not None)
-            for level in self._read(confidence_level)
-            for name, intervals in self.intervals.items()
-        ]
-
-    def by_group(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
-        """Findings on the first method in each group, at each level or each of those given; empty without groups."""
-        if self.groups is None:
-            return []
-        name, intervals = next(iter(self.intervals.items()))
-        labels = dict.fromkeys(self.groups)
-        described = {"n_parts": len(labels), "on_grid": self.grid is not None}
-        found = []
-        for level in self._read(confidence_level):
-            ends = intervals[:, :, self.levels.index(level)]
-            for label in labels:
-                rows = self.groups == label
-                found.append(Finding.of(name, level, self.y[rows], ends[rows], among=f"group {label}", **described))
-        return found
-
-    def _read(self, confidence_level: Iterable[Level] | None) -> list[Fraction]:
-        if confidence_level is None:
-            return self.levels
-        return read_levels(confidence_level)[0]
+# What may be known of rows in addition to inputs and target, by the methods that take it.
+FOR_PREDICTION = ("y_variance", "groups")
+FOR_FIT = (*FOR_PREDICTION, "censoring")
 
 
 def cross_validate_intervals(
@@ -128,6 +43,8 @@ def cross_validate_intervals(
     importance: bool = False,
     y_variance: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    censoring: ArrayLike | None = None,
+    groups_out: ArrayLike | None = None,
     progress: Progress | None = None,
 ) -> HeldOut:
     """Predict rows by models that are fitted to the other folds.
@@ -141,7 +58,8 @@ def cross_validate_intervals(
     confidence_level : float, sequence of floats or None, default=None
         None takes those of 90, 95 and 99% that the rows support (:func:`supported_levels`).
     cv : int or splitter, default=10
-        Number of shuffled folds, or a scikit-learn splitter that holds out every row at most once.
+        Number of shuffled folds, or a scikit-learn splitter that holds out every row at most once. With a number, rows
+        with equal inputs (replicates) are held out together, as new rows have new inputs; ``together`` says so.
     random_state : int or None, default=0
         Seed of the folds and of shuffled columns.
     standard_gp : str or None, default=None
@@ -155,6 +73,12 @@ def cross_validate_intervals(
     groups : array-like of shape (n_samples,) or None, default=None
         Groups of the rows, for models whose ``fit`` takes them. The first model must. Intervals of rows whose group
         the other folds do not have are infinite.
+    censoring : array-like of shape (n_samples,) or None, default=None
+        Limits of detection as ``fit`` takes them. A row beyond a limit counts as covered if its interval contains the
+        limit; it then contains what lies beyond.
+    groups_out : array-like of shape (n_samples,) or None, default=None
+        Batches of the rows: whole batches are held out, so that coverage is that of rows of new batches. ``cv`` then
+        splits batches.
     progress : callable or None, default=None
         Called after each fit with the numbers of fits done and of all fits.
 
@@ -177,8 +101,11 @@ def cross_validate_intervals(
     if not models or standard_gp in models:
         raise ValueError(f"models must not be empty nor have the name that standard_gp has, got {list(models)}.")
     target = column_or_1d(y, dtype=np.float64)
-    known = _known(models, X, target, y_variance, groups)
-    splits = _splits(cv, X, target, random_state)
+    known = _known(models, X, target, y_variance, groups, censoring)
+    columns = {}
+    if _is_table(X):
+        columns = columns_of(X)
+    splits, together = make_folds(cv, columns, target.size, random_state, groups_out)
     rows = np.concatenate([test for _, test in splits])
     order = np.argsort(rows)
     first, *others = models
@@ -216,7 +143,7 @@ def cross_validate_intervals(
         shares = _shares(columns_of(X), added, float(np.abs(held - prediction[first]).sum()))
     by_group = None
     n_calibration = extras[-1].n_calibration
-    if groups is not None:
+    if "groups" in known:
         by_group = known["groups"][rows[order]]
         n_calibration = 0  # it differs between groups
     p_values = np.concatenate([extra.p_values for extra in extras])
@@ -233,7 +160,9 @@ def cross_validate_intervals(
         n_calibration=n_calibration,
         groups=by_group,
         p_values=p_values,
-        grid=_grid(X),
+        grid=Grid.find(columns),
+        together=together,
+        censoring=known["censoring"][rows[order]] if "censoring" in known else None,
     )
 
 
@@ -266,7 +195,7 @@ class _Fold(NamedTuple):
     def fit(self) -> Any:
         """Fit the model to the training rows."""
         return clone(self.model).fit(
-            _safe_indexing(self.X, self.train), self.y[self.train], **self._known_of(self.train)
+            _safe_indexing(self.X, self.train), self.y[self.train], **self._known_of(self.train, FOR_FIT)
         )
 
     def predicted(self, fitted: Any, levels: list[float], tails: str) -> _Predicted:
@@ -281,7 +210,11 @@ class _Fold(NamedTuple):
         """Predict the test rows by the Gaussian process alone."""
         noise = {name: values[self.test] for name, values in self.known.items() if name == "y_variance"}
         mean, std = fitted.predict(_safe_indexing(self.X, self.test), return_std=True, **noise)
-        return _Predicted(mean, error_bars(mean, std, levels))
+        ends = error_bars(mean, std, levels)
+        limits = fitted._tuned.target.limits
+        if limits is not None:
+            ends = limits.extend(ends)
+        return _Predicted(mean, ends)
 
     def extras(self, fitted: Any, importance: bool, random_state: int | None) -> _Extras:
         """Measure what is asked of the first model in addition to its predictions."""
@@ -306,15 +239,21 @@ class _Fold(NamedTuple):
             p_values[seen] = fitted.predict_p(new, self.y[rows], **self._known_of(rows))
         return p_values
 
-    def _known_of(self, rows: Indices) -> dict[str, Any]:
-        """Noise variances and groups of some rows, as far as the model takes them."""
-        return {name: values[rows] for name, values in self.known.items() if has_fit_parameter(self.model, name)}
+    def _known_of(self, rows: Indices, names: tuple[str, ...] = FOR_PREDICTION) -> dict[str, Any]:
+        """What is known of some rows, as far as the model takes it."""
+        taken = [name for name in names if name in self.known and has_fit_parameter(self.model, name)]
+        return {name: self.known[name][rows] for name in taken}
 
 
 def _known(
-    models: Mapping[str, Any], X: Any, y: Array, y_variance: ArrayLike | None, groups: ArrayLike | None
+    models: Mapping[str, Any],
+    X: Any,
+    y: Array,
+    y_variance: ArrayLike | None,
+    groups: ArrayLike | None,
+    censoring: ArrayLike | None,
 ) -> dict[str, NDArray[Any]]:
-    """Check noise variances and groups of the rows."""
+    """Check noise variances, groups and limits of the rows."""
     check_consistent_length(X, y, y_variance)
     known: dict[str, NDArray[Any]] = {}
     if y_variance is not None:
@@ -322,6 +261,11 @@ def _known(
     if groups is not None:
         known["groups"] = np.fromiter(group_labels(X, groups), dtype=object)
         check_length(known["groups"], y.size)
+    codes = None
+    if censoring is not None:
+        codes = check_censoring(censoring, y.size)
+    if codes is not None:
+        known["censoring"] = codes
     first = next(iter(models.values()))
     for name in known:
         if not has_fit_parameter(first, name):
@@ -329,23 +273,12 @@ def _known(
     return known
 
 
-def _splits(cv: Any, X: Any, y: Array, random_state: int | None) -> list[tuple[Indices, Indices]]:
-    """Split rows into training and test rows; each row is tested at most once."""
-    splitter = check_cv(cv) if not isinstance(cv, Integral) else KFold(cv, shuffle=True, random_state=random_state)
-    splits = list(splitter.split(X, y))
-    rows = np.concatenate([test for _, test in splits])
-    if np.unique(rows).size < rows.size:
-        raise ValueError(f"cv must hold out every row at most once, and holds out some repeatedly: {cv!r}.")
-    return splits
-
-
-def _grid(X: Any) -> Grid | None:
-    """Return the designed grid that inputs are; None if they are none, or not a table of numbers and categories."""
-    if not is_frame(X):
-        X = np.asarray(X)
-        if X.ndim != 2 or X.dtype.kind not in "biuf":
-            return None
-    return Grid.find(columns_of(X))
+def _is_table(X: Any) -> bool:
+    """Whether inputs are a table of numbers and categories."""
+    if is_frame(X):
+        return True
+    X = np.asarray(X)
+    return X.ndim == 2 and X.dtype.kind in "biuf"
 
 
 def _calibration_rows(fitted: Any) -> int:

@@ -122,6 +122,7 @@ class Finding:
     n_above: int
     median_width: float
     n_infinite: int
+    """Intervals without any bound; an interval that reaches a limit of detection has one."""
     among: str = ""
     """The subgroup in words; empty for all rows."""
     n_parts: int = 1
@@ -142,7 +143,7 @@ class Finding:
             n_below=int((y < lower).sum()),
             n_above=int((y > upper).sum()),
             median_width=float(np.median(widths)),
-            n_infinite=int(np.isinf(widths).sum()),
+            n_infinite=int((np.isinf(lower) & np.isinf(upper)).sum()),
             **described,
         )
 

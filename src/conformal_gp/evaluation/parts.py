@@ -120,6 +120,7 @@ def summary(held_out: Any, X: Any) -> list[str]:
     """
     parts = [part for level in held_out.levels for part in coverage_by_parts(held_out, X, level)]
     sentences = [*verdict(held_out.findings(), parts), held_out.error()]
+    sentences += filter(None, [held_out.together, held_out.limits()])
     n_beyond = int(held_out.beyond.sum())
     if n_beyond:
         sentences.append(
@@ -215,7 +216,7 @@ def _one_sided(usual: Finding) -> str:
 def _wide(findings: list[Finding], usual: Finding) -> str:
     """Advise a lower level where intervals of the highest are very wide."""
     highest = max(findings, key=lambda finding: finding.level)
-    if usual.median_width <= 0.0:
+    if not 0.0 < usual.median_width < math.inf:
         return ""
     ratio = highest.median_width / usual.median_width
     if ratio <= WIDE * norm.ppf((1 + float(highest.level)) / 2) / norm.ppf((1 + float(usual.level)) / 2):

@@ -1,6 +1,7 @@
 """Inputs as a model sees them: scaled, and with the basis of the mean function.
 
-Scaling is none, by training rows, or symmetric in training rows and test row.
+Scaling is none, by training rows, or symmetric in training rows and test row. So is what missing values are filled by:
+0, or medians of the observed values.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ OrderStatistic = Callable[[int], Array]
 STEP = 2.0
 # Shares of the rows below and above the range that gives a scale; the first range that is not a single value counts.
 TAILS = (1 / 4, 1 / 10, 1 / 40, 0)
+# Symmetric fills are multiples of the range of the middle half of the observed values, rounded to a power of 2, over
+# this. Finer, and more test rows have fills of their own; coarser, and fills are farther from the median.
+FILL_STEPS = 4.0
 # Half of the rows of a uniform distribution lie within 1.73 standard deviations, of a normal one within 1.35.
 QUARTILES_APART = 1.5
 
@@ -28,12 +32,37 @@ MEAN_NAMES = ("zero", "constant", "linear")
 """Mean functions; "auto" is the constant or the linear one."""
 
 
+def medians(X: Array) -> Array:
+    """Medians of the observed values of each input; 0 if there are none.
+
+    >>> medians(np.array([[1.0, np.nan], [3.0, np.nan]])).tolist()
+    [2.0, 0.0]
+    """
+    found = np.median(X, axis=0)
+    for column in np.flatnonzero(np.isnan(found)):
+        observed = X[~np.isnan(X[:, column]), column]
+        found[column] = 0.0
+        if observed.size:
+            found[column] = np.median(observed)
+    return found
+
+
+def filled(X: Array, fill: Array) -> Array:
+    """Inputs with a value for each column, (d,) or (n, d), in place of missing ones."""
+    missing = np.isnan(X)
+    if not missing.any():
+        return X
+    return np.where(missing, fill, X)
+
+
 @dataclass(frozen=True)
 class Scaling:
-    """Inputs x become (x - location) / scale."""
+    """Inputs x become (x - location) / scale, missing ones after they are filled."""
 
     location: Array
     scale: Array
+    fill: Array | None = None
+    """(d,): what stands in place of missing values; None if there are none."""
 
     @classmethod
     def none(cls, X: Array) -> Scaling:
@@ -46,9 +75,15 @@ class Scaling:
         scaler = StandardScaler().fit(X)
         return cls(scaler.mean_, scaler.scale_)
 
+    def filled(self, X: Array) -> Array:
+        """Unscaled inputs without missing values."""
+        if self.fill is None:
+            return X
+        return filled(X, self.fill)
+
     def transform(self, X: Array) -> Array:
         """Scaled inputs."""
-        return (X - self.location) / self.scale
+        return (self.filled(X) - self.location) / self.scale
 
 
 class SymmetricScaling:
@@ -122,6 +157,63 @@ def _width(low: Array, high: Array) -> Array:
     return np.where(width > 1e-14 * np.maximum(np.abs(low), np.abs(high)), width, 0.0)
 
 
+class SymmetricFill:
+    """Fill by training rows *and* test row, so that no row is treated differently.
+
+    The fill of an input is the lower median of the observed values of the l + 1 rows, rounded to a quarter of their
+    middle half's range, which itself is rounded to a power of 2. So one fill serves nearly all test rows. If the middle
+    half has one value, the median is not rounded. ``X`` are the training inputs, (l, d).
+
+    Examples
+    --------
+    >>> fill = SymmetricFill(np.array([[1.0], [2.0], [3.0], [4.0], [np.nan]]))
+    >>> fill.training().tolist(), fill.rows(np.array([[np.nan], [9.0]])).tolist()
+    ([2.0], [[2.0], [3.0]])
+    """
+
+    def __init__(self, X: Array):
+        missing = np.isnan(X)
+        self._n_inputs = X.shape[1]
+        self._gaps = np.flatnonzero(missing.any(axis=0))
+        self._observed = [np.sort(X[~missing[:, column], column]) for column in self._gaps]
+
+    def training(self) -> Array:
+        """Fill of the training rows by themselves, (d,); 0 for inputs without missing values."""
+        return self.rows(np.full((1, self._n_inputs), np.nan))[0]
+
+    def rows(self, X: Array) -> Array:
+        """Fill of the training rows with each test row, (m, d)."""
+        found = np.zeros(X.shape)
+        for column, observed in zip(self._gaps, self._observed, strict=True):
+            values = X[:, column]
+            missing = np.isnan(values)
+            found[missing, column] = _rounded_median(observed, None, int(missing.sum()))
+            found[~missing, column] = _rounded_median(observed, values[~missing], int((~missing).sum()))
+        return found
+
+
+def _rounded_median(observed: Array, own: Array | None, n_rows: int) -> Array:
+    """Rounded medians of ascending values together with each of ``own``, (n_rows,)."""
+    n = observed.size
+    if own is not None:
+        n += 1
+
+    def order_statistic(k: int) -> Array:
+        """The k-th value from 0; a test row's lies among its neighbours."""
+        if own is None:
+            return np.full(n_rows, observed[k])
+        low = observed[k - 1] if k > 0 else -np.inf
+        high = observed[k] if k < observed.size else np.inf
+        return np.clip(own, low, high)
+
+    median = order_statistic((n - 1) // 2)
+    width = order_statistic(n - 1 - n // 4) - order_statistic(n // 4)
+    wide: Mask = width > 1e-14 * np.abs(median)  # not within rounding
+    step = np.ones(n_rows)
+    step[wide] = 2.0 ** np.round(np.log2(width[wide])) / FILL_STEPS
+    return np.where(wide, step * np.round(median / step), median)
+
+
 def basis(mean: str, X: Array) -> Array:
     """Rows h(x) of the mean function h(x)'β at the rows of ``X``.
 
@@ -188,7 +280,7 @@ class Rows(NamedTuple):
     """Inputs of n rows as they were given, and the known variances of their targets' noise."""
 
     X: Array
-    """(n, d): inputs, unscaled."""
+    """(n, d): inputs, unscaled, NaN where a value is missing."""
     y_variance: Array | None = None
     """(n,): known noise variances; None where they were not given."""
 
@@ -246,6 +338,8 @@ class Inputs:
 
     Attributes
     ----------
+    scaling : Scaling
+        The scaling.
     X : ndarray of shape (l, d)
         Scaled training inputs.
     H : ndarray of shape (l, p)
@@ -255,7 +349,7 @@ class Inputs:
     """
 
     def __init__(self, rows: Rows, scaling: Scaling, mean: str):
-        self._scaling = scaling
+        self.scaling = scaling
         self.mean = mean
         self.X = _scaled(scaling, rows.X)
         self.y_variance = rows.y_variance
@@ -274,7 +368,7 @@ class Inputs:
 
     def new(self, rows: Rows) -> NewInputs:
         """New inputs as the model sees them."""
-        scaled = _scaled(self._scaling, rows.X)
+        scaled = _scaled(self.scaling, rows.X)
         H = basis(self.mean, scaled)
         return NewInputs(scaled, self._columns.reduce(H), self._columns.leaves(H), rows.y_variance)
 

@@ -6,6 +6,7 @@ import operator
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from functools import partial, reduce
 from typing import Any, Protocol, TypeVar
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.arrays import Array, Indices
+from conformal_gp.encoding import learn_gaps, with_indicators
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.threads import map_threads, n_threads, slices
 from conformal_gp.validation import check_finite
@@ -25,6 +27,17 @@ BLOCK_ROWS = 8192
 BlockFunction = Callable[[Rows, Array], Result]
 # Blocks of rows that a thread works on before their results are handed on.
 BLOCKS_A_THREAD = 4
+
+
+@contextmanager
+def stage(name: str, shown: bool) -> Iterator[None]:
+    """Name a stage of a fit on the standard error stream when it begins, and its time when it ends."""
+    start = time.monotonic()
+    if shown:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+    yield
+    if shown:
+        print(f"{name}: {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
 
 
 class RowTaker(Protocol):
@@ -60,14 +73,17 @@ class ArrayRows:
         n_jobs: int | None,
         verbose: bool = False,
         names: Any = None,
+        gaps: Indices | None = None,
     ):
         self.n_rows = y.size
+        self.in_memory = not isinstance(X, np.memmap)  # joblib may load the rows of a model as a memory map
         self.y = y
         self._X = X
         self._y_variance = y_variance
         self._n_jobs = n_jobs
         self._verbose = verbose
         self._names = names
+        self._gaps = gaps
 
     def _map(self, function: BlockFunction[Result], label: str) -> Iterator[Result]:
         """Results of blocks in order, with a line on the standard error stream that counts them."""
@@ -85,8 +101,17 @@ class ArrayRows:
 
     def _taken(self, rows: slice | Indices, first_row: int = 0) -> Rows:
         X = np.asarray(self._X[rows], dtype=np.float64)
-        check_finite("X", X, self._names, first_row=first_row)
+        if not self.in_memory:
+            X = self._checked(X, first_row)
         return Rows(X, None if self._y_variance is None else self._y_variance[rows])
+
+    def _checked(self, X: Array, first_row: int) -> Array:
+        """Rows of a memory map; ``gaps`` are None if no values may be missing."""
+        if self._gaps is None:
+            check_finite("X", X, self._names, first_row=first_row)
+            return X
+        check_finite("X", np.where(np.isnan(X), 0.0, X), self._names, first_row=first_row)
+        return with_indicators(X, self._gaps, str)
 
     def total(self, function: BlockFunction[Any], label: str) -> Any:
         """See RowSource; blocks are added in order, so that the number of threads does not matter."""
@@ -103,12 +128,7 @@ class ArrayRows:
     @property
     def rows(self) -> Rows:
         """Inputs and known noise of all rows."""
-        return Rows(np.asarray(self._X, dtype=np.float64), self._y_variance)
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether they are in memory, and not in a memory map."""
-        return not isinstance(self._X, np.memmap)
+        return self._taken(slice(None))
 
     def extended(self, new: Rows, y: Array) -> ArrayRows:
         """These rows and others after them, in memory."""
@@ -123,9 +143,21 @@ class ArrayRows:
         return self
 
 
+def mapped_gaps(X: NDArray[Any]) -> Indices:
+    """Inputs that are missing in some rows of a memory map, which is read a block at a time."""
+    some = np.zeros(X.shape[1], dtype=bool)
+    every = np.ones(X.shape[1], dtype=bool)
+    for block in slices(len(X), BLOCK_ROWS):
+        missing = np.isnan(np.asarray(X[block], dtype=np.float64))
+        some |= missing.any(axis=0)
+        every &= missing.all(axis=0)
+    # two rows that lack what some rows lack, and what all do
+    return learn_gaps(np.where([some, every], np.nan, 0.0), "column {}".format)
+
+
 def extremes(rows: Rows, y: Array) -> Array:
-    """Least and greatest value of each input, (2, d, 1)."""
-    return np.stack([rows.X.min(axis=0), rows.X.max(axis=0)])[:, :, None]
+    """Least and greatest value of each input that is not missing, (2, d, 1)."""
+    return np.stack([np.fmin.reduce(rows.X), np.fmax.reduce(rows.X)])[:, :, None]
 
 
 class MappedRows:

@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.gp.inputs import Inputs, Rows, Scaling, content_order
-from conformal_gp.gp.kernels import is_stationary_name
+from conformal_gp.gp.inputs import Inputs, Rows, Scaling, SymmetricFill, content_order, filled
+from conformal_gp.gp.kernels import check_kernel, is_stationary_name
 from conformal_gp.gp.maximum_likelihood import variables
 from conformal_gp.gp.mixture import Mixture
 from conformal_gp.gp.sampling import LogPosterior, sample_posterior
 from conformal_gp.models.integrated import Averaging, IntegratedModel
-from conformal_gp.models.settings import Settings, check_kernel, explained, given_transform
+from conformal_gp.models.settings import Settings, explained, given_transform
 from conformal_gp.models.tuned import Tuned
 from conformal_gp.models.tuning import PROMISE
 from conformal_gp.targets.target import Target
@@ -59,6 +59,7 @@ def integrated(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomSt
     transformation = given_transform(settings, y)
     averages_powers = settings.target_transform in ("auto", "box-cox")
     mean = "constant" if settings.mean == "auto" else settings.mean
+    rows = _filled(rows)
     kernel, groups = _kernel(settings, rows.X)
     inputs = Inputs(rows, settings.scaling(rows.X), mean)
     check_kernel(kernel, inputs.X)
@@ -167,6 +168,7 @@ def _kernel(settings: Settings, X: Array) -> tuple[Kernel, Indices | None]:
 
 def _drawn(plan: Averaging, rows: Rows, y: Array, seed: int, n_jobs: int | None) -> Averaging:
     """Draws for training rows: from the prior where they are few, else from the posterior."""
+    rows = _filled(rows)
     if y.size <= ROWS_FOR_PRIOR and plan.noise_unit is None:
         prior = plan.prior(plan.family(rows.X))
         theta = prior.sample(PRIOR_DRAWS, np.random.RandomState(PRIOR_SEED))
@@ -193,3 +195,8 @@ def _drawn(plan: Averaging, rows: Rows, y: Array, seed: int, n_jobs: int | None)
             "definite at any hyperparameters that were tried."
         )
     return replace(plan, theta=theta[usable], log_ratio=-likelihood[usable])
+
+
+def _filled(rows: Rows) -> Rows:
+    """Training rows without missing values; draws may depend on them alone."""
+    return rows._replace(X=filled(rows.X, SymmetricFill(rows.X).training()))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.answers import Block, Question
@@ -16,7 +17,7 @@ from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.curves import Curves, Draws, Signs
 from conformal_gp.conformal.lines import whole_lines
 from conformal_gp.conformal.search import centres
-from conformal_gp.gp.inputs import Inputs, Rows, Scaling, SymmetricScaling
+from conformal_gp.gp.inputs import Inputs, Rows, Scaling, SymmetricFill, SymmetricScaling, filled
 from conformal_gp.gp.kernel_families import AnyFamily, Family, StationaryFamily
 from conformal_gp.gp.mixture import Mixture
 from conformal_gp.gp.prior import HyperPrior
@@ -29,6 +30,8 @@ from conformal_gp.threads import map_threads, slices
 BLOCK_ENTRIES = 2**20
 CURVE_ENTRIES = 2**18
 KEPT_SCALINGS = 8
+# Where scalings come from training rows alone, only fills of missing values differ.
+KEPT_FILLS = 2
 # Targets of at most so many distinct values are looked at in any search for a prediction set.
 MOST_LANDMARKS = 12
 # The mean, and one standard deviation below and above.
@@ -96,6 +99,15 @@ class Averaging:
         return y_variance / self.noise_unit
 
 
+class Key(NamedTuple):
+    """What test rows share that have the same inputs of training rows."""
+
+    fill: tuple[float, ...] | None
+    """What missing values are filled by; None if no training row lacks one."""
+    scaling: tuple[float, ...] | None
+    """Key of a symmetric scaling; None if the training rows scale, or nothing does."""
+
+
 class IntegratedModel:
     """Averages over draws of the hyperparameters, with weights of the augmented set.
 
@@ -123,21 +135,35 @@ class IntegratedModel:
         self.y = y
         self._zero = zero
         self._rows = rows
-        self._symmetric = None
-        if averaging.scaling is None and averaging.scale_inputs:
-            self._symmetric = SymmetricScaling(rows.X, stationary=averaging.groups is not None)
-        self._scaled = lru_cache(KEPT_SCALINGS)(self._make_scaled)
+        self._fill = None
+        if np.isnan(rows.X).any():
+            self._fill = SymmetricFill(rows.X)
+        self._is_symmetric = averaging.scaling is None and averaging.scale_inputs
+        self._scalings = lru_cache(KEPT_SCALINGS)(self._make_scalings)
+        kept = KEPT_SCALINGS if self._is_symmetric else KEPT_FILLS
+        self._scaled = lru_cache(kept)(self._make_scaled)
         self.inputs, self.mixture = self._scaled(self._training_key())
 
-    def _training_key(self) -> tuple[float, ...] | None:
-        return None if self._symmetric is None else tuple(self._symmetric.training_key())
+    def _training_key(self) -> Key:
+        fill = None
+        if self._fill is not None:
+            fill = tuple(self._fill.training())
+        if not self._is_symmetric:
+            return Key(fill, None)
+        return Key(fill, tuple(self._scalings(fill).training_key()))
 
-    def _make_scaled(self, key: tuple[float, ...] | None) -> tuple[Inputs, Mixture]:
+    def _make_scalings(self, fill: tuple[float, ...] | None) -> SymmetricScaling:
+        """Scalings of training rows and test row after missing values are filled."""
+        return SymmetricScaling(_with_fill(self._rows.X, fill), stationary=self.averaging.groups is not None)
+
+    def _make_scaled(self, key: Key) -> tuple[Inputs, Mixture]:
         """Training rows under a scaling, and the processes of all draws."""
         plan = self.averaging
         scaling = plan.scaling or Scaling.none(self._rows.X)
-        if key is not None and self._symmetric is not None:
-            scaling = self._symmetric.scaling(np.array(key))
+        if key.scaling is not None:
+            scaling = self._scalings(key.fill).scaling(np.array(key.scaling))
+        if key.fill is not None:
+            scaling = replace(scaling, fill=np.array(key.fill))
         inputs = Inputs(self._rows, scaling, plan.mean)
         rows = plan.training_rows(inputs, self.y)
         return inputs, Mixture(plan.prior(rows.family), rows, plan.theta)
@@ -174,7 +200,7 @@ class IntegratedModel:
             return
         blocks = self._blocks(new.take(determined))
 
-        def visit_block(block: tuple[Indices, tuple[float, ...] | None]) -> None:
+        def visit_block(block: tuple[Indices, Key]) -> None:
             members, key = block
             rows = determined[members]
             for curves, part in self._curves(new.take(rows), key):
@@ -182,16 +208,25 @@ class IntegratedModel:
 
         map_threads(visit_block, blocks, self.n_jobs)
 
-    def _blocks(self, new: Rows) -> list[tuple[Indices, tuple[float, ...] | None]]:
-        """Blocks of test rows that share a scaling, and its key."""
-        members: list[tuple[Indices, tuple[float, ...] | None]] = [(np.arange(len(new.X)), None)]
-        if self._symmetric is not None:
-            keys, which = np.unique(self._symmetric.keys(new.X), axis=0, return_inverse=True)
-            members = [(np.flatnonzero(which.ravel() == number), tuple(key)) for number, key in enumerate(keys)]
+    def _blocks(self, new: Rows) -> list[tuple[Indices, Key]]:
+        """Blocks of test rows that share fill and scaling, and their key."""
+        members: list[tuple[Indices, Key]] = []
+        for rows, fill in self._by_fill(new.X):
+            if not self._is_symmetric:
+                members.append((rows, Key(fill, None)))
+                continue
+            scalings = self._scalings(fill).keys(_with_fill(new.X[rows], fill))
+            members += [(rows[part], Key(fill, tuple(scaling))) for part, scaling in _alike(scalings)]
         step = max(1, BLOCK_ENTRIES // (self.n_rows * len(self.averaging.theta)))
         return [(rows[part], key) for rows, key in members for part in slices(rows.size, step) if rows.size]
 
-    def _curves(self, new: Rows, key: tuple[float, ...] | None) -> Iterator[tuple[Curves, slice]]:
+    def _by_fill(self, X: Array) -> list[tuple[Indices, tuple[float, ...] | None]]:
+        """Test rows that share what missing values are filled by."""
+        if self._fill is None:
+            return [(np.arange(len(X)), None)]
+        return [(rows, tuple(fill)) for rows, fill in _alike(self._fill.rows(X))]
+
+    def _curves(self, new: Rows, key: Key) -> Iterator[tuple[Curves, slice]]:
         """Scores for test rows under a scaling, in blocks of fewer rows."""
         inputs, mixture = self._scaled(key)
         seen = inputs.new(new)
@@ -244,7 +279,7 @@ class IntegratedModel:
         """Labels some standard deviations from the centres, (m, steps)."""
         found = np.empty((len(new.X), steps.shape[1]))
 
-        def visit_block(block: tuple[Indices, tuple[float, ...] | None]) -> None:
+        def visit_block(block: tuple[Indices, Key]) -> None:
             members, key = block
             for curves, part in self._curves(new.take(members), key):
                 found[members[part]] = curves.labels(centres(curves) + steps)
@@ -293,3 +328,16 @@ class IntegratedModel:
             variance = variance * np.exp(-2.0 * mixture.parts.exponent[:, None] * self.y)
         variances = self.draw_weights @ variance
         return float(np.median(variances[self.calibration])), 1.0
+
+
+def _alike(keys: NDArray[Any]) -> list[tuple[Indices, NDArray[Any]]]:
+    """Numbers of the rows that have the same key, and the key, for each of them."""
+    distinct, which = np.unique(keys, axis=0, return_inverse=True)
+    return [(np.flatnonzero(which.ravel() == number), key) for number, key in enumerate(distinct)]
+
+
+def _with_fill(X: Array, fill: tuple[float, ...] | None) -> Array:
+    """Inputs without missing values."""
+    if fill is None:
+        return X
+    return filled(X, np.array(fill))

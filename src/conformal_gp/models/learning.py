@@ -22,7 +22,7 @@ from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.levels import rank, read_levels
 from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.inputs import IndependentColumns, Inputs, Rows, Scaling, basis, label_variance
-from conformal_gp.gp.kernels import is_amplitude, is_length, multiplied
+from conformal_gp.gp.kernels import check_kernel, is_amplitude, is_length, multiplied
 from conformal_gp.gp.linalg import Cholesky, one_norm
 from conformal_gp.gp.maximum_likelihood import (
     MANY_INPUTS,
@@ -35,7 +35,7 @@ from conformal_gp.gp.maximum_likelihood import (
     variables,
 )
 from conformal_gp.gp.posterior import EXPLAINED, SMALLEST_CONDITION, Posterior, noise_floor
-from conformal_gp.models.settings import Settings, check_kernel, explained, given_transform
+from conformal_gp.models.settings import Settings, explained, given_transform
 from conformal_gp.targets.difficulty import Difficulty, LeftOut, Spread
 from conformal_gp.targets.target import Bounds
 from conformal_gp.targets.transformation import BoxCox, InUnits, Transformation, YeoJohnson, extreme_unit, transformed
@@ -293,7 +293,8 @@ def learn_with_transform(
         left_out = _left_out(found[-1], seen, z)
         own = [_scores(left_out, target_transform, None, few_y, bounds)]
         if settings.difficulty == "auto" and some.size >= ROWS_FOR_BOTH:
-            own.append(_scores(left_out, target_transform, _from_other_folds(few.X, left_out), few_y, bounds))
+            spread = _from_other_folds(scaling.filled(few.X), left_out)
+            own.append(_scores(left_out, target_transform, spread, few_y, bounds))
         scores.append(min(own, key=lambda each: each.mean()))
     if settings.target_transform == "auto":
         chosen = int(np.argmax([_gain(own, scores[0]) for own in scores]))

@@ -18,23 +18,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import CompoundKernel, Hyperparameter, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import validate_data
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.gp.inputs import Inputs, Scaling, label_variance
+from conformal_gp.encoding import NO_GAPS, encoded_inputs
+from conformal_gp.gp.inputs import Inputs, Scaling, filled, label_variance, medians
 from conformal_gp.gp.kernels import KERNEL_NAMES, kernel_from_name
-from conformal_gp.large.rows import ArrayRows, RowSource
+from conformal_gp.large.rows import ArrayRows, RowSource, mapped_gaps
 from conformal_gp.targets.target import Bounds, check_within
 from conformal_gp.targets.transformation import BoxCox, Functions, Transformation
-from conformal_gp.validation import (
-    check_inputs,
-    check_known_noise,
-    check_labels,
-    check_squares,
-    check_unmasked,
-    encoded_inputs,
-)
+from conformal_gp.validation import check_inputs, check_known_noise, check_labels, check_squares, check_unmasked
 
 TransformChoice = str | tuple[Callable[[Array], Any], Callable[[Array], Any]] | None
 
@@ -162,8 +156,12 @@ class Settings:
             )
 
     def scaling(self, X: Array) -> Scaling:
-        """Scaling by some rows, if inputs are to be scaled."""
-        return Scaling.standard(X) if self.scale_inputs else Scaling.none(X)
+        """Scaling by some rows, if inputs are to be scaled; missing values are filled by their medians."""
+        fill = medians(X)
+        scaling = Scaling.none(X)
+        if self.scale_inputs:
+            scaling = Scaling.standard(filled(X, fill))
+        return replace(scaling, fill=fill)
 
 
 def resolved_mean(mean: str, n_rows: int, n_inputs: int) -> str:
@@ -216,56 +214,6 @@ def explained(inputs: Inputs, y: Array, mean: str) -> list[str]:
     if label_variance(inputs, y) > 0.0:
         return []
     return [f"y is reproduced exactly by mean={mean!r}: the intervals have no width."]
-
-
-def check_kernel(kernel: Kernel, X: Array) -> None:
-    """Raise a ValueError that says what is wrong with a kernel, or that it does not take these inputs.
-
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> check_kernel(RBF(-1.0), np.zeros((2, 1)))
-    Traceback (most recent call last):
-    ...
-    ValueError: kernel RBF(length_scale=-1): length_scale must be positive and finite, got -1.0.
-    """
-    if any(isinstance(part, CompoundKernel) for part in _parts(kernel)):
-        raise ValueError(
-            f"kernel {kernel} holds a CompoundKernel, several kernels side by side, which is no covariance function; "
-            "give a list of kernels to choose from, or their sum."
-        )
-    for hyperparameter in kernel.hyperparameters:
-        _check_hyperparameter(kernel, hyperparameter)
-    try:
-        with np.errstate(all="ignore"):
-            kernel(X[:1])
-            values = kernel(X[:3], X[:3])
-    except ArithmeticError:
-        values = np.array(np.nan)
-    except ValueError as error:
-        raise ValueError(f"kernel {kernel} does not take {X.shape[1]} inputs: {error}") from error
-    if not np.isfinite(values).all():
-        raise ValueError(f"kernel {kernel} has values that are not finite.")
-
-
-def _parts(kernel: Kernel) -> list[Kernel]:
-    """A kernel, and the kernels that it is made of."""
-    return [kernel, *(value for value in kernel.get_params().values() if isinstance(value, Kernel))]
-
-
-def _check_hyperparameter(kernel: Kernel, hyperparameter: Hyperparameter) -> None:
-    """Values and bounds of what can be learnt, on a logarithmic scale."""
-    if hyperparameter.fixed:
-        return
-    name = hyperparameter.name
-    value = kernel.get_params()[name]
-    size = np.asarray(value, dtype=float)
-    if not ((size > 0.0) & (size < np.inf)).all():
-        raise ValueError(f"kernel {kernel}: {name} must be positive and finite, got {value!r}.")
-    bounds = np.asarray(hyperparameter.bounds)
-    pairs = bounds.dtype.kind in "iuf" and bounds.shape[1:] == (2,)
-    if not pairs or not ((bounds[:, 0] >= 0.0) & (bounds[:, 0] <= bounds[:, 1])).all():
-        raise ValueError(
-            f"kernel {kernel}: bounds of {name} must be a pair of numbers, 0 <= low <= high, got {bounds.tolist()}."
-        )
 
 
 def check_kernels(kernel: Any) -> list[str | Kernel]:
@@ -339,6 +287,7 @@ def _checked(model: Any, n_rows: int) -> Settings:
     n_inputs = model.n_features_in_
     if model._encoding is not None:
         n_inputs = model._encoding.n_inputs
+    n_inputs += len(model._gaps)
     return Settings(
         check_kernels(model.kernel),
         model.mean,
@@ -370,7 +319,7 @@ def _inducing(model: Any, source: RowSource) -> Any:
         return False
     if isinstance(given, Integral):
         return int(given)
-    if model._encoding is not None:
+    if model._encoding is not None or model._gaps.size:
         return encoded_inputs(model, given, reset=False)
     check_unmasked("low_rank", given)
     inputs = validate_data(model, given, reset=False, dtype=np.float64)
@@ -381,15 +330,20 @@ def _inducing(model: Any, source: RowSource) -> Any:
 def read_rows(model: Any, X: Any, y: Any, y_variance: Any) -> RowSource:
     """Checked training rows; arrays are copied, as the caller may change theirs."""
     model._encoding = None
+    model._gaps = NO_GAPS
     model._frame = None
     model._has_y_variance = y_variance is not None
     if hasattr(X, "__dask_graph__"):
         from conformal_gp.large.dask import dask_rows
 
         return dask_rows(model, X, y, y_variance, bool(model.verbose))
+    gaps = None
     if isinstance(X, np.memmap):  # not read as a whole: only the first rows are checked here
-        check_inputs(model, X[:2], reset=True, y=y)
+        missing = model.missing == "auto"
+        check_inputs(model, X[:2], reset=True, y=y, missing=missing)
         inputs: Any = X
+        if missing:
+            gaps = model._gaps = mapped_gaps(X)
     else:
         inputs = encoded_inputs(model, X, reset=True, y=y).copy()
     targets = check_labels(y, inputs).copy()
@@ -397,4 +351,4 @@ def read_rows(model: Any, X: Any, y: Any, y_variance: Any) -> RowSource:
     if y_variance is not None:
         y_variance = check_known_noise(y_variance, inputs).copy()
     names = getattr(model, "feature_names_in_", None)
-    return ArrayRows(inputs, targets, y_variance, model.n_jobs, bool(model.verbose), names)
+    return ArrayRows(inputs, targets, y_variance, model.n_jobs, bool(model.verbose), names, gaps)

@@ -139,7 +139,7 @@ def _difficulty_of(tuned: Tuned, rows: Rows, y: Array) -> Callable[[Rows], Sprea
 
 
 def _spread_by_exact(difficulty: Difficulty, origin: float, inputs: Inputs, posterior: Posterior, rows: Rows) -> Spread:
-    return difficulty(rows.X, origin + posterior.mean(inputs.new(rows)))
+    return difficulty(inputs.scaling.filled(rows.X), origin + posterior.mean(inputs.new(rows)))
 
 
 def _low_rank(tuned: Tuned, source: RowSource, n_jobs: int | None) -> _Made:
@@ -159,7 +159,7 @@ def _low_rank(tuned: Tuned, source: RowSource, n_jobs: int | None) -> _Made:
 
 
 def _spread_by_low_rank(difficulty: Difficulty, posterior: LowRankPosterior, rows: Rows) -> Spread:
-    return difficulty(rows.X, posterior.mean(rows))
+    return difficulty(posterior.inputs.scaling.filled(rows.X), posterior.mean(rows))
 
 
 def _integrated(tuned: Tuned, plan: Averaging, source: ArrayRows, n_jobs: int | None) -> _Made:

@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.gp.inputs import Inputs, Rows, Scaling, content_order
+from conformal_gp.gp.kernels import check_kernel
 from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior, centres, independent, unexplained_variance
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.large.rows import ArrayRows, RowSource
@@ -21,7 +22,7 @@ from conformal_gp.models.learning import (
     learn_with_transform,
     learnt_bounds,
 )
-from conformal_gp.models.settings import Settings, check_kernel, explained, given_transform
+from conformal_gp.models.settings import Settings, explained, given_transform
 from conformal_gp.models.tuned import NO_ROWS, Tuned
 from conformal_gp.models.tuning_rows import (
     MOST_TUNING_ROWS,
@@ -83,7 +84,12 @@ def fixed(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) 
     if settings.tuning_rows is not None:
         tuning_rows = draw_tuning_rows(settings, rows.X, y, rng)
         guarantee = tuned_guarantee(tuning_rows.size)
-    scaling = settings.scaling(rows.X[tuning_rows] if tuning_rows.size else rows.X)
+    if tuning_rows.size:
+        scaling = settings.scaling(rows.X[tuning_rows])
+    elif settings.scale_inputs:
+        scaling = settings.scaling(rows.X)
+    else:  # what missing values are filled by is fixed beforehand, too
+        scaling = replace(Scaling.none(rows.X), fill=np.zeros(rows.X.shape[1]))
     inputs = Inputs(rows, scaling, settings.mean)
     kernel = settings.kernel(given, rows.X.shape[1])
     check_kernel(kernel, inputs.X)
@@ -150,9 +156,10 @@ def holdout(
     z = transformed(transformation, own_y)
     posterior = Posterior(learnt.kernel, learnt.noise_variance, Inputs(own, scaling, settings.mean), z)
     left_out = LeftOut.of(posterior.residuals, posterior.diagonal, z)
-    difficulty = choose_difficulty(settings, left_out, transformation, own.X, own_y)
+    filled = scaling.filled(own.X)
+    difficulty = choose_difficulty(settings, left_out, transformation, filled, own_y)
     if difficulty is not None and settings.difficulty == "auto":
-        bounded = difficulty.is_bounded(posterior.correlations(), own.X, left_out.mean)
+        bounded = difficulty.is_bounded(posterior.correlations(), filled, left_out.mean)
         difficulty = difficulty if bounded else None
     return Tuned(
         guarantee=tuned_guarantee(tuning_rows.size),
@@ -272,7 +279,7 @@ def _low_rank(
         kernel=learnt.kernel,
         noise_variance=learnt.noise_variance,
         scaling=learnt.scaling,
-        difficulty=choose_difficulty(settings, left_out, learnt.transformation, own.X, y),
+        difficulty=choose_difficulty(settings, left_out, learnt.transformation, learnt.scaling.filled(own.X), y),
         inducing=Z,
     )
     return tuned, limited

@@ -48,6 +48,9 @@ def content_keys(X: Array, y: Array, seed: int) -> NDArray[np.uint64]:
     True
     """
     values = np.column_stack([X, y])
+    missing = np.isnan(values)
+    if missing.any():
+        values = np.where(missing, np.nanmean(values, axis=0), values)
     values /= np.maximum(np.abs(values).max(axis=0), np.finfo(float).tiny)  # squares neither overflow nor vanish
     spread = values.std(axis=0)
     scaled = (values - values.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)

@@ -35,6 +35,7 @@ def build_report(
     cv: Any = 10,
     y_variance: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    censoring: ArrayLike | None = None,
     ordered: bool = False,
     condition: str = "",
     random_state: int | None = 0,
@@ -57,7 +58,7 @@ def build_report(
         Row numbers to show in the chart, for example if some rows of a table were left out. None counts from 1.
     model : ConformalGPRegressor or None, default=None
         Model to report on; it is cloned for every fit. None is ``ConformalGPRegressor(random_state=random_state)``.
-    cv, y_variance, groups, progress
+    cv, y_variance, groups, censoring, progress
         As in :func:`conformal_gp.evaluation.cross_validate_intervals`.
     ordered : bool, default=False
         Whether rows are in an order, such as that of time, in which to test them for drift.
@@ -92,9 +93,8 @@ def build_report(
         numbers = np.asarray(row_numbers)
     if numbers.shape != target.shape:
         raise ValueError(f"row_numbers must have one number for each of {target.size} rows, got {numbers.shape}.")
-    known = {"y_variance": y_variance}
-    if groups is not None:
-        known["groups"] = groups
+    given: dict[str, Any] = {"y_variance": y_variance, "groups": groups, "censoring": censoring}
+    known = {name: value for name, value in given.items() if value is not None}
     fitted = clone(model).fit(X, target, **known)
     with warnings.catch_warnings():  # the page states where intervals are infinite
         warnings.filterwarnings("ignore", message="confidence_level=", category=UserWarning)
@@ -107,9 +107,8 @@ def build_report(
             random_state=random_state,
             standard_gp=STANDARD,
             importance=True,
-            y_variance=y_variance,
-            groups=groups,
             progress=progress,
+            **known,
         )
     rows = _safe_indexing(X, held_out.rows)
     said = tables.in_short(held_out, rows, target.size)

@@ -50,7 +50,7 @@ def in_short(held_out: HeldOut, X: Any, n_rows: int) -> list[str]:
     how = f"Each of the {n_rows} rows was predicted by a model that was not fitted to it (cross-validation)."
     if held_out.y.size < n_rows:
         how = f"{held_out.y.size} of the {n_rows} rows were held out, and predicted by a model not fitted to them."
-    infinite = np.isinf(held_out.intervals[CONFORMAL]).any(axis=1).mean(axis=0)
+    infinite = np.isinf(held_out.intervals[CONFORMAL]).all(axis=1).mean(axis=0)
     finite = [level for level in LEVELS if infinite[held_out.levels.index(level)] < 1.0] or [LEVELS[0]]
     shown = [level for level in finite if level >= PART_LEVEL] or finite[-1:]
     sentences = [how]

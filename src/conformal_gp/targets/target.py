@@ -8,17 +8,21 @@ may be wrong, so they follow a rule that treats all rows of the augmented set (t
 most one row lies outside, its score is infinite; if more do, there are no bounds.* With no calibration row outside,
 prediction sets are cut at the bounds. With one, that row covers every value inside, and values outside are compared
 without bounds. With signed scores, the score of a row below the lower bound is minus infinity.
+
+**Limits of detection.** A model is fitted to recorded values; its answers are extended to true values by
+:class:`~conformal_gp.targets.censoring.Limits`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 
-from conformal_gp.arrays import Array
+from conformal_gp.arrays import Array, Indices
+from conformal_gp.targets.censoring import Limits
 from conformal_gp.targets.transformation import Logarithms, Transformation
 
 
@@ -103,6 +107,8 @@ class Target:
     """Bounds of targets in their own units."""
     learnt_bounds: bool = False
     """Whether tuning rows suggested the bounds, which then may be wrong, or they were given."""
+    limits: Limits | None = None
+    """Limits of detection; None if every target was observed."""
 
     @classmethod
     def of(cls, transformation: Transformation | None, y: Array, mean: str, **bounds: Any) -> Self:
@@ -119,6 +125,20 @@ class Target:
         if mean != "zero" and np.abs(z - middle).max() < OFFSET * abs(middle):
             origin = middle
         return cls(transformation, origin, **bounds)
+
+    def with_limits(self, y: Array, censoring: Indices, suggested: bool) -> Self:
+        """The same with the limits of detection of these rows as well.
+
+        The range of true values is not that of a transformation which recorded values suggested.
+        """
+        limits = self.limits
+        if limits is None:
+            given = self
+            if suggested:
+                given = replace(self, transformation=None)
+            least, greatest = given.range
+            limits = Limits(least=least, greatest=greatest)
+        return replace(self, limits=limits.with_rows(y, censoring))
 
     @property
     def range(self) -> tuple[float, float]:

@@ -1,0 +1,262 @@
+"""``conformal-gp calibrate``: the unknown input of new rows from their signal, by a curve of standards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from conformal_gp.cli import options
+from conformal_gp.cli.common import Output, Training, read_new, read_training
+from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
+from conformal_gp.formatting import percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from conformal_gp.arrays import Array
+
+# Standards that span so large a factor are serial dilutions.
+DILUTED = 30.0
+PICTURES = (".png", ".svg", ".pdf")
+MOST_DRAWN = 20
+# A target looks like levels of standards if it has so many distinct values, each in three rows on average, and if its
+# rank correlation with a column of many values is so high.
+FEWEST_LEVELS, MOST_LEVELS, REPLICATES, LIKE_RESPONSE = 4, 15, 3, 0.9
+
+
+class Curve(NamedTuple):
+    """Standards, and the scale on which the curve is fitted to them."""
+
+    training: Training
+    target: str
+    bounds: tuple[float, float]
+    """Least and greatest value of the target."""
+    log: bool
+
+    def scaled(self, values: Any) -> Any:
+        """Values of the target as the curve has them."""
+        import numpy as np
+
+        if self.log:
+            return np.log(values)
+        return values
+
+    def unscaled(self, values: Array) -> Array:
+        """The opposite; within bounds, which a logarithm rounds."""
+        import numpy as np
+
+        if self.log:
+            return np.clip(np.exp(values), *self.bounds)
+        return values
+
+
+def calibrate(
+    train: Annotated[str, typer.Argument(metavar="TRAIN", help="Standards: known values, and their signals.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Table with the signals of unknown rows.")],
+    target: Annotated[str, typer.Option("--target", "-t", metavar="COL", help="Column of TRAIN to find for NEW.")],
+    signal: Annotated[str, typer.Option("--signal", "-s", metavar="COL", help="Column of the measured signal.")],
+    out: Annotated[
+        str, typer.Option("--out", "-o", metavar="OUT", help="File for NEW with its results; - is stdout.")
+    ] = "-",
+    low: Annotated[
+        float | None, typer.Option(metavar="NUMBER", help="Least value that COL can have.  [default: of TRAIN]")
+    ] = None,
+    high: Annotated[
+        float | None, typer.Option(metavar="NUMBER", help="Greatest value that COL can have.  [default: of TRAIN]")
+    ] = None,
+    log: Annotated[
+        bool, typer.Option("--log", help="Fit the curve over the logarithm of COL, as for serial dilutions.")
+    ] = False,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Picture of curve and unknowns: .png, .svg or .pdf.")
+    ] = None,
+    confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
+    any_level: options.AnyLevel = False,
+    *,
+    choice: Model,
+    reading: Reading,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+) -> None:
+    """Find concentrations from signals: `conformal-gp calibrate standards.csv new.csv --signal density --target conc`.
+
+    The curve is signal on target. Intervals contain the unknown value with the stated probability if the new row is
+    like the standards. New columns are COL_estimate, COL_lower_95 and COL_upper_95; COL_set_95 has the parts of a set
+    that is not one interval, and says where it is empty or reaches the ends of the standards.
+    """
+    import numpy as np
+
+    from conformal_gp.cli.rounding import rounded
+    from conformal_gp.cli.tables import write_table
+    from conformal_gp.files import check_output
+
+    output = Output(quiet=quiet)
+    levels = parse_levels(confidence, any_level=any_level)
+    if picture is not None and picture.suffix.lower() not in PICTURES:
+        raise ValueError(f"--picture must end in {', '.join(PICTURES)}; got {picture}.")
+    check_output(out, [train, new])
+    curve = _curve(read_training(train, signal, reading, output), target, low, high, log, output)
+    columns = curve.training.columns
+    table, rows = read_new(new, columns, reading, output, unknown=target)
+    signals = replace(columns, missing="drop").targets(table)[rows.X.index]
+    present = ~np.isnan(signals)
+    if not present.any():
+        raise ValueError(f"{table.name} has no row with a value of {signal}.")
+    X = rows.X[present]
+    signals = signals[present]
+    y_variance = rows.y_variance
+    if y_variance is not None:
+        y_variance = y_variance[present]
+    model = curve.training.fit(choice, output)
+    if not levels:
+        from conformal_gp.evaluation import supported_levels
+
+        levels = supported_levels(model._most_calibration)
+        output.notice(more_rows(levels, model.tuning_ == "holdout"))
+    with output.working(f"finding {target} of {signals.size} rows"):
+        found, sets = _found(model, curve, signals, X, y_variance, levels)
+    if picture is not None:
+        _draw(picture, model, curve, signal, levels[-1], signals, sets[-1])
+        output.info(f"Picture: {picture}")
+    for level, parts in zip(levels, sets, strict=True):
+        found[f"set_{percent(level)[:-1]}"] = [_words(pieces, curve.bounds) for pieces in parts]
+    shown = rounded(found, levels, [], 3).rename(columns={"mean": "estimate"})
+    said = f"If a new row is exchangeable with the standards, a set contains its {target} with at least its level."
+    if out != "-" or not as_json:
+        words = dict.fromkeys(shown.select_dtypes(exclude="number"), "")
+        write_table(table, shown.reindex(table.frame.index).fillna(words).add_prefix(f"{target}_"), out)
+        output.info(f"{target} of {len(X)} rows found from {signal}, by {curve.training.y.size} standards.", said)
+    if as_json:
+        output.document(
+            {
+                "target": target,
+                "signal": signal,
+                "levels": [*map(float, levels)],
+                "bounds": curve.bounds,
+                "training_rows": curve.training.y.size,
+                "guarantee": f"{model.guarantee_} {said}",
+                "rows": shown.reset_index(names="row").assign(row=shown.index + 1).to_dict("records"),
+            }
+        )
+
+
+def standards_hint(X: pd.DataFrame, y: Array, target: str) -> str:
+    """Ask whether a target has the levels of standards, whose signal is in another column; empty if it does not."""
+    import numpy as np
+    from scipy.stats import spearmanr
+
+    n_levels = np.unique(y).size
+    if not FEWEST_LEVELS <= n_levels <= min(MOST_LEVELS, y.size // REPLICATES):
+        return ""
+    for name in X.select_dtypes("number"):
+        if X[name].nunique() > 2 * n_levels and abs(spearmanr(X[name], y).statistic) > LIKE_RESPONSE:
+            return (
+                f"{n_levels} distinct values of {target}: are these standards? Then conformal-gp calibrate TRAIN NEW "
+                f"--signal {name} --target {target} finds unknown values by the curve of {name} on {target}"
+            )
+    return ""
+
+
+def _curve(training: Training, target: str, low: float | None, high: float | None, log: bool, output: Output) -> Curve:
+    """Check the column to find, and put it on its scale; bounds that are not given are those of the standards."""
+    from conformal_gp.cli.tables import did_you_mean, listed
+
+    numbers = [name for name in training.X if training.columns.categories[name] is None]
+    if target not in numbers:
+        known = f"one of {listed(numbers)}; got '{target}'.{did_you_mean(target, numbers)}"
+        raise ValueError(f"--target must be a column of numbers in TRAIN, {known}")
+    known_values = training.X[target]
+    bounds = (
+        float(known_values.min()) if low is None else low,
+        float(known_values.max()) if high is None else high,
+    )
+    if not bounds[0] < bounds[1]:
+        what = f"--low must be below --high, and {target} must differ between standards"
+        raise ValueError(f"{what}; got {bounds[0]:g} and {bounds[1]:g}.")
+    curve = Curve(training, target, bounds, log)
+    positive = min(bounds[0], known_values.min()) > 0.0
+    if log and not positive:
+        raise ValueError(f"--log takes values of {target} above 0; TRAIN or --low has others.")
+    if not log and positive and bounds[1] > DILUTED * bounds[0]:
+        output.notice(f"values of {target} span a factor of {bounds[1] / bounds[0]:.2g}: --log may suit them better")
+    X = training.X.assign(**{target: curve.scaled(known_values)})
+    return curve._replace(training=training._replace(X=X))
+
+
+def _found(
+    model: Any, curve: Curve, signals: Array, X: pd.DataFrame, y_variance: Array | None, levels: list[Fraction]
+) -> tuple[pd.DataFrame, list[list[Array]]]:
+    """Find estimates and hulls of the unknown values, and their sets by level; empty sets have no hull."""
+    import numpy as np
+    import pandas as pd
+
+    from conformal_gp.cli.rounding import bounds_of
+
+    found = pd.DataFrame(index=X.index)
+    sets = []
+    for level in levels:
+        pieces, estimate = model.predict_input(
+            signals, X, curve.target, curve.scaled(curve.bounds), float(level), True, y_variance
+        )
+        sets.append([curve.unscaled(one) for one in pieces])
+        found["mean"] = curve.unscaled(estimate)
+        hulls = [[one[0, 0], one[-1, 1]] if len(one) else [np.nan, np.nan] for one in sets[-1]]
+        found[bounds_of(level)] = np.array(hulls).reshape(-1, 2)
+    return found, sets
+
+
+def _words(pieces: Array, bounds: tuple[float, float]) -> str:
+    """Describe a set that is not one interval inside the range of the standards; else nothing."""
+    from conformal_gp.cli.rounding import outward
+
+    if not len(pieces):
+        return "no value agrees"
+    said = []
+    if len(pieces) > 1:
+        ends = [outward(low, high, 3) for low, high in pieces]
+        said.append(" or ".join(f"{low:g} to {high:g}" for low, high in ends))
+    if pieces[0, 0] <= bounds[0]:
+        said.append("reaches the lowest standard")
+    if pieces[-1, 1] >= bounds[1]:
+        said.append("reaches the highest standard")
+    return "; ".join(said)
+
+
+def _draw(
+    picture: Path, model: Any, curve: Curve, signal: str, level: Fraction, signals: Array, sets: list[Array]
+) -> None:
+    """Draw the curve with its band, and the first unknowns: their signals, and their sets along the axis below."""
+    import io
+
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from conformal_gp.files import write_bytes
+    from conformal_gp.plotting import PredictionBandDisplay
+
+    display = PredictionBandDisplay.from_estimator(
+        model,
+        curve.training.X,
+        curve.training.y,
+        feature=curve.target,
+        confidence_level=float(level),
+        target_name=signal,
+    )
+    ax = display.ax_
+    if curve.log:
+        ax.set_xlabel(f"logarithm of {ax.get_xlabel()}")
+    bottom = ax.get_ylim()[0]
+    style = {"color": "tab:red"}
+    for value, pieces in list(zip(signals, sets, strict=True))[:MOST_DRAWN]:
+        for ends in curve.scaled(pieces):
+            ax.hlines(value, *ends, linewidth=1.5, **style)
+            ax.vlines(ends, bottom, value, linewidth=0.5, linestyle=":", **style)
+            ax.hlines(bottom, *ends, linewidth=4, alpha=0.6, **style)
+    ax.set_ylim(bottom=bottom)
+    content = io.BytesIO()
+    display.figure_.savefig(content, format=picture.suffix.lower()[1:], dpi=150, bbox_inches="tight")
+    write_bytes(picture, content.getvalue())

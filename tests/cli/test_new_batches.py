@@ -1,0 +1,110 @@
+"""``evaluate --by`` and ``--by-time``: folds like the rows that are to be predicted."""
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from conformal_gp.cli.new_batches import in_comparison, later_rows
+from conformal_gp.evaluation import HeldOut
+
+FAST = ("--tuning", "holdout", "-c", "80%")
+
+
+@pytest.fixture
+def batches(command_line):
+    """Twelve batches with an offset each, which a reading of the instrument gives away within a batch."""
+    rng = np.random.default_rng(0)
+    lot = np.repeat([f"L{i}" for i in range(12)], 10)
+    x = rng.normal(size=120)
+    frame = pd.DataFrame(
+        {
+            "lot": lot,
+            "x": x,
+            "reading": np.repeat(rng.normal(size=12), 10),
+            "y": x + np.repeat(2.0 * rng.normal(size=12), 10) + 0.1 * rng.normal(size=120),
+        }
+    )
+    frame.to_csv("batches.csv", index=False)
+    return "batches.csv"
+
+
+def test_whole_batches(command_line, batches):
+    run = command_line("evaluate", batches, "-t", "y", "--by", "lot", *FAST)
+    assert "For comparison: the same rows held out at random" in run.stdout
+    assert "Whole groups are held out together: 12 groups in 120 rows." in run.stdout
+    assert "whether rows of a new lot differ from them, so few cannot tell" in run.stdout
+    assert "'lot' names batches and is no input" in run.stderr
+    found = command_line.json("evaluate", batches, "-t", "y", "--by", "lot", "--folds", 4, *FAST)
+    assert found["inputs"] == ["x", "reading"]
+    whole, _ = found["findings"]
+    alone, _ = found["random_folds"]
+    assert whole["coverage"] < 0.6 < alone["coverage"]
+    assert whole["n_rows"] == alone["n_rows"] == 120
+    assert found["words"][0].startswith("Of rows of a new lot, 80% intervals covered")
+
+
+def test_many_batches_can_tell():
+    """The verdict in words, from held-out rows as they might be."""
+    batches = np.repeat(np.arange(40), 5)
+    random_folds = held(np.arange(200) % 10 < 9)
+    differ = in_comparison(held(batches % 2 == 0), random_folds, "lot", batches)
+    assert "90% intervals covered 50.0% (median width 2); of rows at random 90.0% (2)." in differ
+    assert "and rows of a new lot differ from them: expect the first coverage" in differ
+    few = in_comparison(held(batches < 30), random_folds, "lot", batches // 10)
+    assert "so few cannot tell" in few
+    assert "so few cannot tell" not in in_comparison(held(batches < 30), random_folds, "lot", np.arange(200))
+    assert "no sign that later rows differ" in in_comparison(held(np.arange(200) % 10 < 9), random_folds, None, None)
+
+
+def held(covered):
+    """Held-out rows of which intervals cover these."""
+    ends = np.tile([[[-1.0], [1.0]]], (covered.size, 1, 1))
+    y = np.where(covered, 0.0, 5.0)
+    return HeldOut(y, [Fraction(9, 10)], {"conformal": 0.0 * y}, {"conformal": ends}, rows=np.arange(y.size))
+
+
+def test_batches_that_make_no_difference(command_line):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=90)
+    y = x + 0.3 * rng.normal(size=90)
+    pd.DataFrame({"day": np.repeat(range(9), 10), "x": x, "y": y}).to_csv("days.csv", index=False)
+    said = command_line("evaluate", "days.csv", "-t", "y", "--by", "day", *FAST).stdout
+    assert "there is no sign that rows of a new day differ" in said
+
+
+def test_later_rows_are_predicted_from_earlier_ones(command_line):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=120)
+    y = x + np.linspace(0, 8, 120) + 0.2 * rng.normal(size=120)
+    pd.DataFrame({"x": x, "y": y}).to_csv("drifting.csv", index=False)
+    found = command_line.json("evaluate", "drifting.csv", "-t", "y", "--by-time", *FAST)
+    later, _ = found["findings"]
+    alone, _ = found["random_folds"]
+    assert later["n_rows"] == 100
+    assert later["coverage"] < 0.5 < alone["coverage"]
+    assert "later rows differ from them" in found["words"][0]
+    for train, test in later_rows(None, 120).split(x):
+        assert train.max() < test.min()
+
+
+def test_replicates(command_line):
+    rng = np.random.default_rng(3)
+    dose = np.repeat(np.linspace(0, 4, 15), 3)
+    pd.DataFrame({"dose": dose, "y": dose + 0.2 * rng.normal(size=45)}).to_csv("replicates.csv", index=False)
+    said = command_line("evaluate", "replicates.csv", "-t", "y", *FAST).stdout
+    assert "Rows with equal inputs are held out together: 15 distinct inputs in 45 rows." in said
+
+
+def test_mistakes(command_line, batches):
+    assert "give --by COL or --by-time, not both" in command_line.error(
+        "evaluate", batches, "-t", "y", "--by", "lot", "--by-time"
+    )
+    assert "has no column 'lott'. Did you mean 'lot'?" in command_line.error(
+        "evaluate", batches, "-t", "y", "--by", "lott"
+    )
+    gap = command_line.write("gap.csv", "lot,x,y\na,1,2\n,2,3\nb,3,5\na,4,4\n")
+    assert "column 'lot', row 2 (line 3) has no value, and --by needs one" in command_line.error(
+        "evaluate", gap, "-t", "y", "--by", "lot"
+    )
