@@ -51,7 +51,7 @@ LABEL_ROUNDING = 8.0 * np.finfo(float).eps
 # Ends of regions are where scores tie with this share of what p-values allow for the rounding of the value itself.
 WIDENING = 0.9
 # The formula above is multiplied by this.
-SAFETY = 16.0
+SAFETY = 14.0
 # A row that determines a coefficient of the mean by itself has no weight in a prediction, up to rounding.
 NO_WEIGHT = 1e-9
 
