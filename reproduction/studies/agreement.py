@@ -203,7 +203,9 @@ def _check_bounds(model: ConformalGPRegressor, X: Array, given: dict[str, Any], 
     lower = model.predict_bound(X, LEVELS, side="lower", **given)
     checks.add("bounds nest", (upper[:, 1:] >= upper[:, :-1]) & (lower[:, 1:] <= lower[:, :-1]))
     if model.gamma_ == 2.0 and model.difficulty_ is None:
-        checks.add("lower bounds are below upper ones", lower <= upper, lower, upper)
+        # at 50% both may be the median, rounded inwards
+        right = (lower <= upper) | _same(lower, upper)
+        checks.add("lower bounds are below upper ones", right, lower, upper)
     levels = [0.1, 0.2, 0.5, 0.8, 0.9]
     quantiles = model.predict_quantiles(X, levels, **given)
     with np.errstate(invalid="ignore"):
@@ -244,7 +246,7 @@ def totals(results: Iterable[dict]) -> dict[str, list[int]]:
 
 def main() -> None:
     """Run the study and write its page."""
-    given = common.options("agreement", __doc__, seeds=(6, "of rows of each kind")).parse_args()
+    given = common.options("agreement", __doc__, seeds=(1, "of rows of each kind")).parse_args()
     keys = list(product(range(given.seeds), MODELS, ROWS))
     tasks = [(f"{name}/{kind}/{seed}", (name, kind, seed)) for seed, name, kind in keys]
     results = run(given.raw, tasks, one_model, given.jobs)

@@ -5,7 +5,7 @@ import pytest
 
 from reproduction.comparators import SplitConformal
 from reproduction.experiments.folds import N_FOLDS
-from reproduction.studies import benchmark_sets, coverage, distributions, scatter, shifts, simulators, starts
+from reproduction.studies import agreement, benchmark_sets, coverage, distributions, scatter, shifts, simulators, starts
 from reproduction.studies.cells import CELLS
 from reproduction.studies.functions import FUNCTIONS, draw
 
@@ -126,3 +126,21 @@ def test_tables_of_the_benchmark_sets_and_of_starts():
         for fold in range(N_FOLDS)
     ]
     assert starts.line("SE", folds)[:4] == ["SE", "-10.0", "50%", "10"]
+
+
+@pytest.mark.parametrize("name", ["fixed, groups", "holdout, no noise", "low rank, difficulty"])
+def test_answers_agree(name, monkeypatch):
+    n, _, options = agreement.MODELS[name]
+    monkeypatch.setitem(agreement.MODELS, name, (n, 40, options))
+    results = [agreement.one_model(name, kind, 1) for kind in ("few values", "offset")]
+    found = agreement.totals(results)
+    assert sum(n for n, _ in found.values()) > 5000
+    assert not any(failures for _, failures in found.values()), [result["first"] for result in results]
+
+
+def test_failures_are_found():
+    checks = agreement.Checks()
+    checks.add("order", np.array([[True, False]]), np.array([[1.0, 2.0]]))
+    assert checks.counts == {"order": [2, 1]}
+    assert "(0, 1)" in checks.first["order"]
+    assert "2.0" in checks.first["order"]
