@@ -27,7 +27,7 @@ variances grow with inputs, does not make others less exact. Measured on rows th
 A tie counts in full for p-values: row i covers a candidate t if :math:`|p_i + q_i t| \ge |t| - \epsilon_0 - \epsilon_1
 |t|`, with the two terms of :func:`ties`. Ends of regions solve the same inequality, with :data:`WIDENING` of the part
 that is for the value's own rounding: so a value that ties up to rounding is in the region, and an end of a region,
-handed back as a value, has a p-value that says so. With next to no noise and equal inputs of different targets, ends
+handed back as a value with other rows beside it, has a p-value that says so. With next to no noise and equal inputs of different targets, ends
 are known to few digits, and regions are wider by that.
 """
 
@@ -49,7 +49,7 @@ TIE = 2e-11
 # A value is known to rounding only, and so then is its distance from the mean, and the score of a row that it moves.
 LABEL_ROUNDING = 8.0 * np.finfo(float).eps
 # Ends of regions are where scores tie with this share of what p-values allow for the rounding of the value itself.
-WIDENING = 0.9
+WIDENING = 0.5
 # The formula above is multiplied by this.
 SAFETY = 14.0
 # A row that determines a coefficient of the mean by itself has no weight in a prediction, up to rounding.
