@@ -176,7 +176,11 @@ def _check_sets(
         slack = ROUNDING * (np.abs(np.where(np.isfinite(hull), hull, 0.0)).max(axis=1) + width)[:, None]
         with np.errstate(invalid="ignore"):
             same = (ends == hull) | (np.abs(ends - hull) <= slack)
-        checks.add("intervals are the hulls of sets", same[some], ends[some], hull[some])
+        if searched:  # and contain the prediction, where that is outside the set
+            contained = (hull[:, 0] <= ends[:, 0] + slack[:, 0]) & (ends[:, 1] <= hull[:, 1] + slack[:, 0])
+            checks.add("intervals contain sets, which are searched", contained[some])
+        else:
+            checks.add("intervals are the hulls of sets", same[some], ends[some], hull[some])
         ordered = [
             bool((pieces[:, 0] <= pieces[:, 1]).all() and (pieces[1:, 0] > pieces[:-1, 1]).all()) for pieces in sets
         ]

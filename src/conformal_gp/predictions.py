@@ -157,8 +157,9 @@ class Predictions:
         -------
         intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels), or frame
             Lower and upper ends; three-dimensional when a sequence of levels is given. Ends are infinite where the
-            training rows cannot support the level, and equal where the region is empty. A frame has the columns
-            "lower" and "upper", for each of several levels.
+            training rows cannot support the level, and equal where the region is empty. Intervals contain the
+            prediction, also where it is outside the region, as of targets that cannot be negative. A frame has the
+            columns "lower" and "upper", for each of several levels.
 
         Examples
         --------

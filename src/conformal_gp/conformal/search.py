@@ -126,13 +126,15 @@ class Search:
         return positions, excess
 
     def hulls(self) -> Array:
-        """Labels at the ends of each level's region, (m, 2, levels); of an empty region, the centre's twice."""
+        """Labels at the ends of the hull of each level's region and of the centre, (m, 2, levels).
+
+        The centre is outside its region only where it is not a label that can be, and is moved to the nearest.
+        """
         low, high = self.ends()
+        middle = centres(self._curves)
         empty = ~(self._excess >= 0.0).any(axis=1)
-        if empty.any():  # as where the centre is not a label that can be
-            middle = centres(self._curves)
-            low = np.where(empty, middle, low)
-            high = np.where(empty, middle, high)
+        low = np.minimum(np.where(empty, middle, low), middle)
+        high = np.maximum(np.where(empty, middle, high), middle)
         return np.stack([self._curves.labels(low), self._curves.labels(high)], axis=1)
 
     def upper_bounds(self) -> Array:

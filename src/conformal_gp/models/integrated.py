@@ -16,7 +16,7 @@ from conformal_gp.answers import Block, Question
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.curves import Curves, Draws, Signs
 from conformal_gp.conformal.lines import whole_lines
-from conformal_gp.conformal.search import centres
+from conformal_gp.conformal.search import FEW_ROWS, centres
 from conformal_gp.gp.inputs import Inputs, Rows, Scaling, SymmetricFill, SymmetricScaling, filled
 from conformal_gp.gp.kernel_families import AnyFamily, Family, StationaryFamily
 from conformal_gp.gp.mixture import Mixture
@@ -34,6 +34,8 @@ KEPT_SCALINGS = 8
 KEPT_FILLS = 2
 # Targets of at most so many distinct values are looked at in any search for a prediction set.
 MOST_LANDMARKS = 12
+# And of so few rows, values about the range of the targets.
+AMONG_TARGETS = 49
 # The mean, and one standard deviation below and above.
 STEPS = np.array([[0.0, -1.0, 1.0]])
 
@@ -242,6 +244,9 @@ class IntegratedModel:
         landmarks = np.unique(self.y)
         if landmarks.size > MOST_LANDMARKS:
             landmarks = np.empty(0)
+        if self.n_rows <= FEW_ROWS:  # draws may differ by orders of magnitude in what they say of a target
+            width = np.ptp(self.y)
+            landmarks = np.append(landmarks, np.linspace(self.y.min() - width, self.y.max() + width, AMONG_TARGETS))
         for part in slices(len(new.X), max(1, CURVE_ENTRIES // (self.n_rows * base.size))):
             draws = Draws(
                 mixture.alpha[:, ours],
