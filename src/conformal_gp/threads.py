@@ -6,6 +6,7 @@ restarts or over blocks of test rows, each with one BLAS thread, avoid this.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -39,14 +40,19 @@ class _Limit:
     """One thread of BLAS, and of OpenMP, while anybody asks for it.
 
     The number of BLAS threads belongs to the process, and threadpoolctl obeys the thread that set it. Calls may nest
-    and overlap in time, in several threads. So the first call starts a thread that sets the limit, and the last ends
-    it, so that nobody restores what another has set. OpenMP's number belongs to each thread: each call limits its own.
+    and overlap in time, in several threads. So a thread of its own sets the limit for the first, and lifts it after the
+    last, so that nobody restores what another has set. OpenMP's number belongs to each thread: each call limits its
+    own.
     """
 
     def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Nobody asks for the limit."""
         self._lock = Lock()
         self._holders = 0
-        self._keeper: Any = None
+        self._keeper = ThreadPoolExecutor(1)  # its thread starts with the first call, and waits
         self._limiter: Any = None
         self.threads_before = 1
 
@@ -65,7 +71,6 @@ class _Limit:
             if self._holders == 0:
                 self.threads_before = _pool_size()
                 limiter = _pools("blas").limit(limits=1)
-                self._keeper = ThreadPoolExecutor(1)
                 self._keeper.submit(limiter.__enter__).result()
                 self._limiter = limiter
             self._holders += 1
@@ -75,7 +80,6 @@ class _Limit:
             self._holders -= 1
             if self._holders == 0:
                 self._keeper.submit(self._limiter.__exit__, None, None, None).result()
-                self._keeper.shutdown()
 
     @property
     def held(self) -> bool:
@@ -83,6 +87,8 @@ class _Limit:
 
 
 _limit = _Limit()
+if hasattr(os, "register_at_fork"):  # a forked process has only the thread that forked
+    os.register_at_fork(after_in_child=_limit.begin)
 
 
 def _pool_size() -> int:

@@ -27,8 +27,8 @@ variances grow with inputs, does not make others less exact. Measured on rows th
 A tie counts in full for p-values: row i covers a candidate t if :math:`|p_i + q_i t| \ge |t| - \epsilon_0 - \epsilon_1
 |t|`, with the two terms of :func:`ties`. Ends of regions solve the same inequality, with :data:`WIDENING` of the part
 that is for the value's own rounding: so a value that ties up to rounding is in the region, and an end of a region,
-handed back as a value with other rows beside it, has a p-value that says so. With next to no noise and equal inputs of different targets, ends
-are known to few digits, and regions are wider by that.
+handed back as a value with other rows beside it, has a p-value that says so. With next to no noise and equal inputs of
+different targets, ends are known to few digits, and regions are wider by that.
 """
 
 from __future__ import annotations

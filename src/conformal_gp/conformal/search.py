@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,6 +41,13 @@ CENTRE_DOUBLINGS = 10
 Function = Callable[[Array], Array]
 
 
+class Known(NamedTuple):
+    """Points (m, k), and values of a function there."""
+
+    points: Array
+    values: Array
+
+
 def compared(scores: Array, sign: int) -> Array:
     """Scores as they are compared: absolute values for sign 0, else times the sign."""
     if sign == 0:
@@ -55,19 +63,20 @@ def tie(own: Array) -> Array:
 def centres(curves: Curves) -> Array:
     """Positions at which the test rows' own scores are 0, (m, 1): their p-values are 1, so every region has them."""
     positions = np.tile([-1.0, 1.0], (curves.n_new, 1))
+    own = curves.own(positions)
     for _ in range(CENTRE_DOUBLINGS):
-        own = curves.own(positions)
         enclosed = np.stack([own[:, 0] < 0.0, own[:, 1] >= 0.0], axis=1)
         if enclosed.all():
             break
         positions = np.where(enclosed, positions, 2.0 * positions)
-    low = positions[:, :1]
-    high = positions[:, 1:]
+        own = curves.own(positions)
 
     def negative(part: Curves) -> Function:
         return lambda positions: -part.own(positions)
 
-    return enclose(lambda rows: negative(curves.take(rows)), low, high, CENTRE_TOLERANCE)[0]
+    inner = Known(positions[:, :1], -own[:, :1])
+    outer = Known(positions[:, 1:], -own[:, 1:])
+    return enclose(lambda rows: negative(curves.take(rows)), inner, outer, CENTRE_TOLERANCE)[0]
 
 
 class Search:
@@ -87,6 +96,7 @@ class Search:
         self._curves = curves
         self._needed = needed
         self._sign = sign
+        self._centre = centres(curves)
         self._positions, self._excess = self._grid()
 
     def _f(self, positions: Array) -> Array:
@@ -108,7 +118,7 @@ class Search:
         grid = np.append(0.0, GRID)
         if self._curves.n_calibration <= FEW_ROWS:
             grid = np.interp(np.arange(0.0, GRID.size, 1.0 / FINER), np.arange(grid.size), grid)
-        positions = centres(self._curves) + np.concatenate([-grid[:0:-1], grid])
+        positions = self._centre + np.concatenate([-grid[:0:-1], grid])
         positions = np.sort(np.concatenate([positions, self._curves.landmarks], axis=1), axis=1)
         excess = self._f(positions)
         for _ in range(DOUBLINGS):
@@ -131,7 +141,7 @@ class Search:
         The centre is outside its region only where it is not a label that can be, and is moved to the nearest.
         """
         low, high = self.ends()
-        middle = centres(self._curves)
+        middle = self._centre
         empty = ~(self._excess >= 0.0).any(axis=1)
         low = np.minimum(np.where(empty, middle, low), middle)
         high = np.maximum(np.where(empty, middle, high), middle)
@@ -192,8 +202,9 @@ class Search:
 
     def _end(self, within: Indices, beyond: Indices, level: Indices) -> Array:
         """Ends between places of the grid within and beyond the regions, (m, k), of a level each, rounded outwards."""
-        inner = np.take_along_axis(self._positions, within, axis=1)
-        outer = np.take_along_axis(self._positions, beyond, axis=1)
+        rows = np.arange(len(within))[:, None]
+        inner = Known(self._positions[rows, within], self._excess[rows, within, level])
+        outer = Known(self._positions[rows, beyond], self._excess[rows, beyond, level])
 
         def own_level(search: Search) -> Function:
             def function(positions: Array) -> Array:
@@ -213,7 +224,7 @@ class Search:
 
 
 def enclose(
-    functions: Callable[[Indices], Function], inner: Array, outer: Array, tolerance: float
+    functions: Callable[[Indices], Function], inner: Known, outer: Known, tolerance: float
 ) -> tuple[Array, Array]:
     """Enclose sign changes of f between points where it is not negative (inner) and points where it is (outer).
 
@@ -221,22 +232,20 @@ def enclose(
     bisection in every fourth step. Where f does not change its sign, nothing moves. ``functions`` gives f of some test
     rows: most need four steps, and those that need more go on alone.
     """
-    if inner.size == 0:
-        return inner, outer
-    rows = np.arange(len(inner))
+    within, f_within = inner
+    beyond, f_beyond = outer
+    settled = (f_within < 0.0) | (f_beyond >= 0.0)
+    rows = np.arange(len(within))
     function = functions(rows)
-    f_inner = function(inner)
-    f_outer = function(outer)
-    settled = (f_inner < 0.0) | (f_outer >= 0.0)
     for step in range(MOST_STEPS):
-        is_open = ~settled & (np.abs(outer - inner) > tolerance)
+        is_open = ~settled & (np.abs(beyond - within) > tolerance)
         still = np.flatnonzero(is_open.any(axis=1))
         if still.size == 0:
             break
         if 2 * still.size <= rows.size:
             rows = still
             function = functions(rows)
-        a, b, f_a, f_b = inner[rows], outer[rows], f_inner[rows], f_outer[rows]
+        a, b, f_a, f_b = within[rows], beyond[rows], f_within[rows], f_beyond[rows]
         width = b - a
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             share = f_a / (f_a - f_b)
@@ -244,14 +253,14 @@ def enclose(
         usable = np.isfinite(share) & (share > 0.0) & (share < 1.0) & (step % 4 != 3)
         point = np.where(is_open[rows], a + np.where(usable, share, 0.5) * width, a)
         f = function(point)
-        is_inner = is_open[rows] & (f >= 0.0)
-        is_outer = is_open[rows] & (f < 0.0)
+        is_within = is_open[rows] & (f >= 0.0)
+        is_beyond = is_open[rows] & (f < 0.0)
         settled[rows] |= is_open[rows] & ((point == a) | (point == b))  # no number is between
-        inner[rows] = np.where(is_inner, point, a)
-        f_inner[rows] = np.where(is_inner, f, f_a)
-        outer[rows] = np.where(is_outer, point, b)
-        f_outer[rows] = np.where(is_outer, f, f_b)
-    return inner, outer
+        within[rows] = np.where(is_within, point, a)
+        f_within[rows] = np.where(is_within, f, f_a)
+        beyond[rows] = np.where(is_beyond, point, b)
+        f_beyond[rows] = np.where(is_beyond, f, f_b)
+    return within, beyond
 
 
 def counts(curves: Curves, labels: Array, signed: bool, weights: Array | None) -> tuple[Array, Array]:
