@@ -15,7 +15,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-pytest.importorskip("skops", reason="saved models need the extra: pip install 'conformal-gp[io]'")
+pytest.importorskip("skops", reason="saved models need the extra: pip install '.[io]'")
 
 from cases import fixed_model
 from conformal_gp import ConformalGPRegressor
@@ -180,7 +180,7 @@ def test_old_files_say_how_to_get_the_new_format(tmp_path):
 
 def test_without_skops_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "skops.io", None)
-    with pytest.raises(ImportError, match=r"pip install 'conformal-gp\[io\]'"):
+    with pytest.raises(ImportError, match=r"pip install '.\[io\]'"):
         save(fixed_model(), tmp_path / "m")
 
 

@@ -1,4 +1,4 @@
-"""Save a fitted model to a file without code, in the format of skops, and load it (``pip install 'conformal-gp[io]'``).
+"""Save a fitted model to a file without code, in the format of skops, and load it (extra ``io``).
 
 A file contains the training rows, readable by anyone who has it. Loading creates objects of this package, scikit-learn,
 NumPy and SciPy only, and returns a regressor of this package or a scikit-learn estimator with one inside.
@@ -159,7 +159,7 @@ def _skops() -> Any:
     try:
         import skops.io
     except ImportError:
-        raise ImportError("Saved models need skops: pip install 'conformal-gp[io]'.") from None
+        raise ImportError("Saved models need skops: pip install '.[io]' in a clone of conformal-gp.") from None
     if tuple(map(int, skops.__version__.split(".")[:2])) < FIRST_SKOPS:
         raise ImportError(f"Saved models need skops 0.12 or later, got {skops.__version__}: pip install -U skops.")
     return skops.io

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("typer", reason="the command line is an extra: pip install 'conformal-gp[cli]'")
+pytest.importorskip("typer", reason="the command line is an extra: pip install '.[cli]'")
 
 
 def rows(n, *, with_target=True, seed=0):

@@ -170,7 +170,7 @@ def test_mistakes_are_told_before_the_fit(command_line, train, new, monkeypatch)
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "openpyxl", None)
         said = command_line.error("predict", train, new, "-t", "y", "-o", "out.xlsx")
-        assert "out.xlsx needs pip install 'conformal-gp[excel]'" in said
+        assert "out.xlsx needs pip install '.[excel]'" in said
     assert "give two tables" in command_line.error("predict", new, "-t", "y")
     two = command_line.write("two.csv", command_line.rows(2).replace("low", "top").replace("middle", "top"))
     assert "at least 3 are needed" in command_line.error("predict", two, new, "-t", "y", "--unseen", "blank")

@@ -90,7 +90,7 @@ def test_errors_as_json(command_line, train, new):
         (KeyError("a bug"), 1, "a fault in conformal-gp, not in your data: KeyError"),
         (KeyboardInterrupt(), 130, "stopped; no output was left half-written"),
         (MemoryError("8 GB"), 2, "not enough memory"),
-        (ModuleNotFoundError("no", name="pandas"), 2, "this needs pandas: pip install 'conformal-gp[cli]'"),
+        (ModuleNotFoundError("no", name="pandas"), 2, "this needs pandas: pip install '.[cli]' in a clone"),
     ],
 )
 def test_exit_codes(command_line, train, new, monkeypatch, error, code, word):
@@ -104,7 +104,7 @@ def test_exit_codes(command_line, train, new, monkeypatch, error, code, word):
 def test_without_the_extra():
     result = run("--version", before="import sys; sys.modules['typer'] = None\n")
     assert result.returncode == 2
-    assert result.stderr.decode().strip() == "conformal-gp needs typer: install it with pip install 'conformal-gp[cli]'"
+    assert result.stderr.decode().strip() == "conformal-gp needs typer: pip install '.[cli]' in a clone of conformal-gp"
 
 
 def test_a_real_pipe_whose_reader_stops_early(train, command_line):

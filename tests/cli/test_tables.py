@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-pd = pytest.importorskip("pandas", reason="tables need the extra: pip install 'conformal-gp[cli]'")
+pd = pytest.importorskip("pandas", reason="tables need the extra: pip install '.[cli]'")
 
 from conformal_gp.cli.columns import Columns  # noqa: E402
 from conformal_gp.cli.options import Reading  # noqa: E402
@@ -108,7 +108,7 @@ def test_extras_are_named(table, tmp_path, monkeypatch, name, module):
     table(pd.DataFrame({"a": [1.0], "mpg": [1.0]}), name)
     extra = "excel" if module == "openpyxl" else "parquet"
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ValueError, match=rf"needs pip install 'conformal-gp\[{extra}\]'"):
+    with pytest.raises(ValueError, match=rf"needs pip install '.\[{extra}\]'"):
         read_table(str(tmp_path / name))
 
 

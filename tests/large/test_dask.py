@@ -9,7 +9,7 @@ from conformal_gp import ConformalGPRegressor
 from conformal_gp.large import dask
 from conformal_gp.models import low_rank
 
-pytest.importorskip("dask", reason="Dask is an extra: pip install 'conformal-gp[dask]'")
+pytest.importorskip("dask", reason="Dask is an extra: pip install '.[dask]'")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")

@@ -9,7 +9,7 @@ import pytest
 from cases import make_data
 from conformal_gp import ConformalGPRegressor
 
-pytest.importorskip("dask", reason="Dask is an extra: pip install 'conformal-gp[dask]'")
+pytest.importorskip("dask", reason="Dask is an extra: pip install '.[dask]'")
 da = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-pytest.importorskip("typer", reason="the command line is an extra: pip install 'conformal-gp[cli]'")
+pytest.importorskip("typer", reason="the command line is an extra: pip install '.[cli]'")
 
 import pandas as pd
 from typer.testing import CliRunner

@@ -18,6 +18,6 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("conformal_gp"):
             raise
-        print(f"conformal-gp needs {error.name}: install it with pip install 'conformal-gp[cli]'", file=sys.stderr)
+        print(f"conformal-gp needs {error.name}: pip install '.[cli]' in a clone of conformal-gp", file=sys.stderr)
         sys.exit(2)
     app(prog_name="conformal-gp")

@@ -49,7 +49,8 @@ class Command(TyperCommand):
             if error.name is not None and error.name.startswith("conformal_gp"):
                 raise
             # Errors that we raise have no module name, and their messages name the extra.
-            _end(ctx, str(error) if error.name is None else f"this needs {error.name}: pip install 'conformal-gp[cli]'")
+            advice = f"this needs {error.name}: pip install '.[cli]' in a clone of conformal-gp"
+            _end(ctx, str(error) if error.name is None else advice)
         except MemoryError as error:
             _end(ctx, f"there is not enough memory for this many rows ({error}).")
         except (ValueError, OSError) as error:

@@ -103,7 +103,7 @@ def kind_of(name: str) -> str:
 def _need_extra(name: str, kind: str) -> None:
     library = {"parquet": "pyarrow", "excel": "openpyxl"}.get(kind, "pandas")
     if find_spec(library) is None:
-        raise ValueError(f"{name} needs pip install 'conformal-gp[{kind}]'.")
+        raise ValueError(f"{name} needs pip install '.[{kind}]' in a clone of conformal-gp.")
 
 
 def without_limit(text: str) -> tuple[str, int]:

@@ -26,7 +26,7 @@ try:
     from dask.delayed import delayed
     from dask.diagnostics.progress import ProgressBar
 except ImportError as error:
-    raise ImportError("Rows in Dask collections need Dask: pip install 'conformal-gp[dask]'.") from error
+    raise ImportError("Dask collections need Dask: pip install '.[dask]' in a clone of conformal-gp.") from error
 
 # How many partial sums a task adds up.
 FAN_IN = 8

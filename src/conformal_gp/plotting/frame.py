@@ -64,7 +64,7 @@ def _new_axes() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError("Pictures need Matplotlib: pip install 'conformal-gp[plot]'") from None
+        raise ImportError("Pictures need Matplotlib: pip install '.[plot]' in a clone of conformal-gp") from None
     return plt.subplots(layout="constrained")[1]
 
 
