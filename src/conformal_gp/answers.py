@@ -8,9 +8,8 @@ in a prediction set is a :class:`~conformal_gp.conformal.levels.Needed`. Ends an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.conformal import regions, search
 from conformal_gp.conformal.curves import Curves
-from conformal_gp.conformal.levels import Needed, rank, shares
+from conformal_gp.conformal.levels import Needed
 from conformal_gp.conformal.lines import Lines
 from conformal_gp.gp.inputs import Inputs, Rows
 from conformal_gp.targets.difficulty import Spread
@@ -343,64 +342,6 @@ class Answers:
         total = model.calibration.size if weights is None else weights.sum()
         every = np.where(signed & (self.target.extended(y) < 0.0), total, 0.0)
         return np.where(outside, every, at_least), np.where(outside, every, greater)
-
-
-@dataclass(frozen=True, eq=False)
-class TestRows:
-    """Test rows that are compared with the same calibration rows."""
-
-    new: Rows
-    answers: Answers
-    """By the calibration rows."""
-    name: str = "the model"
-    """Name of the calibration rows in warnings."""
-    weights: Array | None = None
-    """(n,): weights of the calibration rows; None if all rows weigh the same."""
-    own: Array | float = 1.0
-    """(m,): weights of the test rows."""
-
-    __test__ = False  # pytest takes it for tests
-
-    @property
-    def parts(self) -> list[TestRows]:
-        """Test rows by what they are compared with: here one part."""
-        return [self]
-
-    @property
-    def total(self) -> float:
-        """Weight of the calibration rows."""
-        if self.weights is None:
-            return float(self.answers.n_calibration)
-        return float(self.weights.sum())
-
-    def needed(self, levels: Sequence[Fraction]) -> Needed:
-        """Weight of the calibration rows that must cover values of the target, by level."""
-        if self.weights is None:
-            return Needed.of_ranks([rank(level, self.answers.n_calibration) for level in levels])
-        return Needed.of_weights(levels, self.weights, np.asarray(self.own))
-
-    def supported(self, levels: Sequence[Fraction]) -> Mask:
-        """Whether the calibration rows support the levels, (m, levels)."""
-        return self.needed(levels).by_row(len(self.new.X)) >= 0.0
-
-    def intervals(self, levels: Sequence[Fraction]) -> Array:
-        """Hulls of the prediction sets of several levels, (m, 2, levels)."""
-        return self.answers.intervals(self.new, self.needed(levels))
-
-    def sets(self, level: Fraction) -> list[Array]:
-        """Prediction sets of one level, each (pieces, 2)."""
-        return self.answers.sets(self.new, self.needed([level]))
-
-    def bounds(self, below: Sequence[Fraction], above: Sequence[Fraction]) -> Array:
-        """Lower bounds of some levels, then upper bounds of others, (m, levels)."""
-        return self.answers.bounds(self.new, self.needed(below), self.needed(above))
-
-    def shares(self, y: Array, ties: Array, signed: bool = False) -> Array:
-        """p-values of one value for each test row; with ``signed``, values of the predictive distribution function."""
-        at_least, greater = self.answers.counts(self.new, y, signed, self.weights)
-        if signed:
-            at_least, greater = self.total - greater, self.total - at_least
-        return shares(at_least, greater, self.total, ties, self.own)
 
 
 # Each of these is in closed form for lines, and a search for curves.

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from conformal_gp.answers import TestRows
-from conformal_gp.arrays import Array, Indices, Mask
+from conformal_gp.arrays import Array, Indices
+from conformal_gp.comparison import Part, TestRows
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.validation import check_finite, holds_categories
 
@@ -186,21 +185,19 @@ def _is_input(dtype: Any) -> bool:
     return numeric or holds_categories(dtype) or "bool" in str(dtype).lower()
 
 
-def compared(model: Any, X: Any, new: Rows, groups: GroupsLike, likelihood_ratio: RatioLike) -> PartedRows:
+def compared(model: Any, X: Any, new: Rows, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows:
     """Test rows with the calibration rows of their groups, weighted by a likelihood ratio."""
     check_groups(model, groups)
-    members = [np.arange(len(new.X))]
-    parts = [TestRows(new, model._answers)]
+    parts = TestRows.of(new, model._answers).parts
     if model._groups is not None:
         codes = model._groups.of(X, groups, len(new.X))
-        present = np.unique(codes)
-        members = [np.flatnonzero(codes == code) for code in present]
-        parts = [
-            TestRows(new.take(rows), model._group_answers[code], f"group {model._groups.labels[code]!r}")
-            for rows, code in zip(members, present, strict=True)
-        ]
+        parts = []
+        for code in np.unique(codes):
+            rows = np.flatnonzero(codes == code)
+            name = f"group {model._groups.labels[code]!r}"
+            parts.append(Part(new.take(rows), model._group_answers[code], rows, name))
     if likelihood_ratio is None:
-        return PartedRows(new, parts, members)
+        return TestRows(new, parts)
     training, test = split_ratio(likelihood_ratio)
     weights = training_ratios(model, training)
     if callable(test):
@@ -208,12 +205,10 @@ def compared(model: Any, X: Any, new: Rows, groups: GroupsLike, likelihood_ratio
     own = check_ratios(test, len(new.X), "test")
     # ratios that are equal become 1, without rounding
     unit = max(weights[model._answers.calibration].max(), own.max())
-    for place, rows in enumerate(members):
-        parts[place] = _weighted(parts[place], weights / unit, own[rows] / unit)
-    return PartedRows(new, parts, members)
+    return TestRows(new, [_weighted(part, weights / unit, own[part.places] / unit) for part in parts])
 
 
-def _weighted(part: TestRows, weights: Array, own: Array) -> TestRows:
+def _weighted(part: Part, weights: Array, own: Array) -> Part:
     """The same test rows with weights of all training rows, and their own."""
     calibration = weights[part.answers.calibration]
     warn_if_few(effective_rows(calibration), calibration.size, part.name, stacklevel=5)
@@ -251,12 +246,6 @@ def training_ratios(model: Any, ratio: Any) -> Array:
     return ratios
 
 
-def _changes_inputs(model: Any) -> bool:
-    """Whether training inputs are not kept as they were given."""
-    left_out = model._groups is not None and model._groups.left_out is not None
-    return model._encoding is not None or model._gaps.size > 0 or left_out
-
-
 def _ratios_of(ratio: Callable[[Any], Any], names: Any, frame: str | None) -> Callable[[Rows, Array], Array]:
     """A function of training rows that a cluster can get without the model."""
 
@@ -264,49 +253,3 @@ def _ratios_of(ratio: Callable[[Any], Any], names: Any, frame: str | None) -> Ca
         return check_ratios(ratio(as_given(rows.X, names, frame)), y.size, "training")
 
     return ratios
-
-
-class PartedRows:
-    """Test rows in parts, each compared with its own calibration rows: the answers of :class:`TestRows`, joined.
-
-    Parameters
-    ----------
-    new : Rows
-        The test rows.
-    parts : list of TestRows
-        The same by what they are compared with.
-    members : list of ndarray of int
-        Numbers of the test rows in each; each row is in one of them.
-    """
-
-    def __init__(self, new: Rows, parts: list[TestRows], members: list[Indices]):
-        self.new = new
-        self.parts = parts
-        self._members = members
-        self._order = np.argsort(np.concatenate(members))
-
-    def joined(self, found: list[Array]) -> Array:
-        """Answers of all parts, in the order of the test rows."""
-        return np.concatenate(found)[self._order]
-
-    def supported(self, levels: Sequence[Fraction]) -> Mask:
-        """See TestRows."""
-        return np.concatenate([part.supported(levels) for part in self.parts])[self._order]
-
-    def intervals(self, levels: Sequence[Fraction]) -> Array:
-        """See TestRows."""
-        return self.joined([part.intervals(levels) for part in self.parts])
-
-    def sets(self, level: Fraction) -> list[Array]:
-        """See TestRows."""
-        together = [pieces for part in self.parts for pieces in part.sets(level)]
-        return [together[place] for place in self._order]
-
-    def bounds(self, below: Sequence[Fraction], above: Sequence[Fraction]) -> Array:
-        """See TestRows."""
-        return self.joined([part.bounds(below, above) for part in self.parts])
-
-    def shares(self, y: Array, ties: Array, signed: bool = False) -> Array:
-        """See TestRows."""
-        each = zip(self.parts, self._members, strict=True)
-        return self.joined([part.shares(y[rows], ties[rows], signed) for part, rows in each])

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from conformal_gp.answers import TestRows
 from conformal_gp.arrays import Array
-from conformal_gp.calibration import GroupsLike, PartedRows, RatioLike
+from conformal_gp.calibration import GroupsLike, RatioLike
+from conformal_gp.comparison import TestRows
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.predictions import Predictions
-from conformal_gp.unbounded import warn_where_infinite, warn_where_unsupported
 from conformal_gp.validation import check_labels
 
 __all__ = ["PredictiveDistribution"]
@@ -204,12 +203,12 @@ class PredictiveDistributions(Predictions):
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         wanted, single = read_levels(quantiles, "quantiles")
         asked = [(q, max(q, 1 - q)) for q in wanted]
-        warn_where_unsupported(rows, "quantile", asked, "values are infinite")
+        rows.warn_where_unsupported("quantile", asked, "values are infinite")
         values = self._quantiles(rows, wanted)
-        warn_where_infinite(rows, "quantile", asked, "values", values[:, None])
+        rows.warn_where_infinite("quantile", asked, "values", values[:, None])
         return values[:, 0] if single else values
 
-    def _quantiles(self, rows: TestRows | PartedRows, wanted: list[Fraction]) -> Array:
+    def _quantiles(self, rows: TestRows, wanted: list[Fraction]) -> Array:
         """Quantiles in the order asked for, (m, quantiles)."""
         below = [q for q in wanted if q <= HALF]
         above = [q for q in wanted if q >= HALF]
@@ -270,9 +269,9 @@ class PredictiveDistributions(Predictions):
         if side not in ("upper", "lower"):
             raise ValueError(f"side must be 'upper' or 'lower', got {side!r}.")
         asked = [(level, level) for level in levels]
-        warn_where_unsupported(rows, "confidence_level", asked, "bounds are infinite")
+        rows.warn_where_unsupported("confidence_level", asked, "bounds are infinite")
         found = rows.bounds([], levels) if side == "upper" else rows.bounds(levels, [])
-        warn_where_infinite(rows, "confidence_level", asked, "bounds", found[:, None])
+        rows.warn_where_infinite("confidence_level", asked, "bounds", found[:, None])
         return found[:, 0] if single else found
 
     def predict_cdf(

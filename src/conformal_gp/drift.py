@@ -29,8 +29,8 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from conformal_gp.answers import TestRows
 from conformal_gp.arrays import Array, Indices
+from conformal_gp.comparison import TestRows
 from conformal_gp.plotting.frame import Display, accent, ink
 from conformal_gp.regressor import ConformalGPRegressor
 
@@ -110,7 +110,7 @@ def online_p_values(
         if all_groups is not None:
             same = all_groups.codes[answers.calibration] == all_groups.codes[first + i]
             answers = answers.among(answers.calibration[same])
-        p[row] = TestRows(rows.take(row), answers).shares(targets[row], ties[row])
+        p[row] = TestRows.of(rows.take(row), answers).shares(targets[row], ties[row])
         model = model._with_rows(rows.take(row), targets[row], None)
     return p
 

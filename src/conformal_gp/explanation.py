@@ -31,9 +31,10 @@ from scipy.special import ndtri
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
-from conformal_gp.answers import Block, Model, Question, Scores, TestRows, hulls
+from conformal_gp.answers import Block, Model, Question, Scores, hulls
 from conformal_gp.arrays import Array, Indices, Mask
-from conformal_gp.calibration import GroupsLike, PartedRows, RatioLike, effective_rows, split_ratio, training_ratios
+from conformal_gp.calibration import GroupsLike, RatioLike, effective_rows, split_ratio, training_ratios
+from conformal_gp.comparison import Part
 from conformal_gp.conformal import regions, search
 from conformal_gp.conformal.curves import Curves
 from conformal_gp.conformal.levels import Needed, rank, read_levels, rows_needed
@@ -219,7 +220,8 @@ class ExplainedIntervals(Predictions):
         if isinstance(n_nearest, bool) or not isinstance(n_nearest, int | np.integer) or n_nearest < 0:
             raise ValueError(f"n_nearest must be a whole number of at least 0, got {n_nearest!r}.")
         with np.errstate(divide="ignore", invalid="ignore"):
-            columns = self._factors(levels[0], rows)
+            found = [self._explained(levels[0], part) for part in rows.parts]
+        columns: dict[str, Any] = {name: rows.joined([part[name] for part in found]) for name in found[0]}
         return Explanation(float(levels[0]), nearest=self._nearest(rows.new, int(n_nearest)), **columns)
 
     def effective_rows(self, likelihood_ratio: RatioLike) -> float | dict[Any, float]:
@@ -277,14 +279,7 @@ class ExplainedIntervals(Predictions):
         """
         return beyond(self._checked_inputs(X), self._input_box)
 
-    def _factors(self, level: Fraction, rows: TestRows | PartedRows) -> dict[str, Any]:
-        """Explanations of test rows, without nearest rows."""
-        if isinstance(rows, TestRows):
-            return self._explained(level, rows)
-        found = [self._explained(level, part) for part in rows.parts]
-        return {name: rows.joined([part[name] for part in found]) for name in found[0]}
-
-    def _explained(self, level: Fraction, rows: TestRows) -> dict[str, Any]:
+    def _explained(self, level: Fraction, rows: Part) -> dict[str, Any]:
         """Explanations of test rows that are compared with the same calibration rows, without nearest rows."""
         new = rows.new
         answers = rows.answers

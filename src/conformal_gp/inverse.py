@@ -16,13 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from conformal_gp.answers import TestRows
 from conformal_gp.arrays import Array, Indices, Mask
-from conformal_gp.calibration import GroupsLike, PartedRows, RatioLike, split_ratio
+from conformal_gp.calibration import GroupsLike, RatioLike, split_ratio
+from conformal_gp.comparison import TestRows
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.conformal.regions import union
 from conformal_gp.predictions import Predictions
-from conformal_gp.unbounded import warn_where_unsupported
 from conformal_gp.validation import beyond, check_known_noise, check_labels, is_frame, warn_beyond
 
 # Values of the input at which p-values are computed first, at equal distances.
@@ -107,12 +106,9 @@ class InversePredictions(Predictions):
             y_variance = check_known_noise(y_variance, observed)
         question = _Unknowns(self, X, column, observed, y_variance, groups, likelihood_ratio)
         question.warn(low, high)
-        warn_where_unsupported(
-            question.rows(np.arange(observed.size), np.full(observed.size, low)),
-            "confidence_level",
-            [(levels[0], levels[0])],
-            "sets of inputs are all of bounds",
-        )
+        rows = question.rows(np.arange(observed.size), np.full(observed.size, low))
+        asked = [(levels[0], levels[0])]
+        rows.warn_where_unsupported("confidence_level", asked, "sets of inputs are all of bounds")
         delta = float(1 - levels[0]) * (1.0 + 1e-12)  # p-values that equal delta do not exceed it
         points, p, estimates = _points(question, low, high)
         sets = _sets(question, points, [own > delta for own in p], delta)
@@ -150,7 +146,7 @@ class _Unknowns:
             return taken
         return taken.with_columns(import_module("polars").Series(name, values))
 
-    def rows(self, numbers: Indices, values: Array) -> TestRows | PartedRows:
+    def rows(self, numbers: Indices, values: Array) -> TestRows:
         """Test rows, with the calibration rows that each is compared with."""
         X = self.inputs(numbers, values)
         y_variance = None

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from conformal_gp.answers import Answers, TestRows
+from conformal_gp.answers import Answers
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.calibration import Groups, GroupsLike, PartedRows, RatioLike, compared
+from conformal_gp.calibration import Groups, GroupsLike, RatioLike, compared
+from conformal_gp.comparison import TestRows
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.design import Grid, columns_of_inputs
 from conformal_gp.encoding import NO_GAPS, Encoding, encoded_inputs, interval_frame
@@ -22,7 +23,6 @@ from conformal_gp.gp.inputs import Rows
 from conformal_gp.large.rows import ArrayRows, RowSource
 from conformal_gp.models.tuned import Tuned, fitted
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.unbounded import warn_where_infinite, warn_where_unsupported
 from conformal_gp.validation import (
     ExtrapolationWarning,
     check_known_noise,
@@ -182,9 +182,9 @@ class Predictions:
             raise ValueError(f"tails must be 'joint' or 'equal', got {tails!r}.")
         each = levels if tails == "joint" else [(1 + level) / 2 for level in levels]
         asked = list(zip(levels, each, strict=True))
-        warn_where_unsupported(rows, "confidence_level", asked, "intervals are infinite")
+        rows.warn_where_unsupported("confidence_level", asked, "intervals are infinite")
         intervals = rows.intervals(each) if tails == "joint" else rows.bounds(each, each).reshape(-1, 2, len(levels))
-        warn_where_infinite(rows, "confidence_level", asked, "intervals", intervals)
+        rows.warn_where_infinite("confidence_level", asked, "intervals", intervals)
         if single:
             intervals = intervals[:, :, 0]
         if as_frame:
@@ -233,10 +233,10 @@ class Predictions:
         if not single:
             raise ValueError(f"confidence_level must be one number for predict_set, got {confidence_level!r}.")
         asked = [(levels[0], levels[0])]
-        warn_where_unsupported(rows, "confidence_level", asked, "regions are infinite")
+        rows.warn_where_unsupported("confidence_level", asked, "regions are infinite")
         sets = rows.sets(levels[0])
         ends = np.array([pieces.ravel()[[0, -1]] if len(pieces) else np.zeros(2) for pieces in sets])
-        warn_where_infinite(rows, "confidence_level", asked, "regions", ends[:, :, None])
+        rows.warn_where_infinite("confidence_level", asked, "regions", ends[:, :, None])
         return sets
 
     def predict_p(
@@ -288,16 +288,14 @@ class Predictions:
             ties = check_random_state(random_state).uniform(size=labels.size)
         return rows.shares(labels, ties)
 
-    def _test_rows(
-        self, X: Any, y_variance: Any, groups: GroupsLike, likelihood_ratio: RatioLike
-    ) -> TestRows | PartedRows:
+    def _test_rows(self, X: Any, y_variance: Any, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows:
         """Test rows for a method that a user called, with the calibration rows that each is compared with."""
         return self._compared(X, self._checked_test_rows(X, y_variance, stacklevel=4), groups, likelihood_ratio)
 
-    def _compared(self, X: Any, new: Rows, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows | PartedRows:
+    def _compared(self, X: Any, new: Rows, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows:
         """Checked test rows, with the calibration rows that each is compared with."""
         if self._groups is None and groups is None and likelihood_ratio is None:
-            return TestRows(new, self._answers)
+            return TestRows.of(new, self._answers)
         return compared(self, X, new, groups, likelihood_ratio)
 
     def _set_answers(self, answers: Answers) -> None:

@@ -15,10 +15,11 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from conformal_gp.answers import Model, TestRows
+from conformal_gp.answers import Model
 from conformal_gp.arrays import Array
 from conformal_gp.arrivals import Arrivals
 from conformal_gp.calibration import Groups, GroupsLike, check_groups, check_length
+from conformal_gp.comparison import TestRows
 from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.explanation import ExplainedIntervals
 from conformal_gp.gp.inputs import MEAN_NAMES, Rows
@@ -423,7 +424,7 @@ class ConformalGPRegressor(
         if not isinstance(self._source, ArrayRows) or self.n_calibration_ == 0:
             return earlier
         with one_blas_thread(rows=self._source.n_rows):
-            p = TestRows(rows, self._answers).shares(y, np.full(y.size, 0.5))
+            p = TestRows.of(rows, self._answers).shares(y, np.full(y.size, 0.5))
         return earlier.extended(p, rows.X, self._source.rows.X[self._answers.calibration])
 
     def _later_rows(self, X: Any, y: Any, y_variance: Any, groups: GroupsLike) -> tuple[Rows, Array, Groups | None]:
