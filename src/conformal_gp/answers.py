@@ -131,7 +131,11 @@ class Answers:
 
     def among(self, calibration: Indices) -> Answers:
         """The same with only some of the calibration rows."""
-        return Answers(self.model.among(calibration), self.target, self._all_sides)
+        return self.by(self.model.among(calibration))
+
+    def by(self, model: Model) -> Answers:
+        """The same by a model of fewer of these rows."""
+        return Answers(model, self.target, self._all_sides)
 
     @property
     def of_recorded(self) -> Answers:

@@ -21,6 +21,7 @@ the others.
 from conformal_gp.evaluation.cross_validation import cross_validate_intervals
 from conformal_gp.evaluation.findings import Finding, Judgement, chance_range, supported_levels, verdict
 from conformal_gp.evaluation.held_out import HeldOut
+from conformal_gp.evaluation.left_out import LeftOutRows, leave_one_out
 from conformal_gp.evaluation.parts import advice, coverage_by_parts, summary
 from conformal_gp.formatting import percent
 
@@ -28,10 +29,12 @@ __all__ = [
     "Finding",
     "HeldOut",
     "Judgement",
+    "LeftOutRows",
     "advice",
     "chance_range",
     "coverage_by_parts",
     "cross_validate_intervals",
+    "leave_one_out",
     "percent",
     "summary",
     "supported_levels",

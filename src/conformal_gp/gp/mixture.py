@@ -65,6 +65,8 @@ class Mixture:
         Generalised least squares estimates of the mean function's coefficients.
     quadratic, log_determinant : ndarray of shape (M,)
         Q, and the logarithm of the determinants of A and H'CH; the latter is infinite where A is numerically singular.
+    least_quadratic : ndarray of shape (M,)
+        Least Q that is more than rounding.
     log_slope : ndarray of shape (M,)
         Sum of log T' over the training targets, which are in units of their geometric mean: see :meth:`slopes`.
     degrees : int
@@ -85,6 +87,7 @@ class Mixture:
             self.log_slope = self.slopes(n) * rows.y.sum()
         self._origin = z.mean(axis=1) if p else np.zeros(len(theta))
         self._z = z - self._origin[:, None]
+        self.least_quadratic = EXPLAINED * np.einsum("mi,mi->m", self._z, self._z) + SMALLEST_QUADRATIC
         self._root = np.empty((len(theta), n, n))
         self._q = np.empty((len(theta), n, p))
         self._r = np.empty((len(theta), p, p))
@@ -124,8 +127,7 @@ class Mixture:
         alone = diagonal <= ALONE**2 * self._whole[part]
         self.diagonal[part] = np.where(alone, 0.0, diagonal)
         self.alpha[part] = np.where(alone, 0.0, np.einsum("mij,mi->mj", root, error))
-        least = EXPLAINED * np.einsum("mi,mi->m", z, z) + SMALLEST_QUADRATIC
-        self.quadratic[part] = np.maximum(np.einsum("mi,mi->m", error, error), least)
+        self.quadratic[part] = np.maximum(np.einsum("mi,mi->m", error, error), self.least_quadratic[part])
         logs = np.log(np.abs(np.diagonal(r, axis1=1, axis2=2))).sum(axis=1)
         self.log_determinant[part] = log_determinant + 2.0 * logs
 
@@ -144,6 +146,16 @@ class Mixture:
         """Log likelihood of the training rows, up to a constant, (M,)."""
         fit = -0.5 * self.quadratic if self.rows.known is not None else -0.5 * self.degrees * np.log(self.quadratic)
         return fit - 0.5 * self.log_determinant + self.log_slope
+
+    @property
+    def transformed(self) -> Array:
+        """Training targets under the transformation of each draw, (M, l)."""
+        return self._z + self._origin[:, None]
+
+    def precision(self) -> Array:
+        """P of each draw, (M, l, l)."""
+        projected = self._root - self._q @ (self._q.transpose(0, 2, 1) @ self._root)
+        return projected.transpose(0, 2, 1) @ projected
 
     def take(self, draws: Array) -> Mixture:
         """Some of the draws."""

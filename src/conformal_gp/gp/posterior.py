@@ -238,6 +238,10 @@ class Posterior:
         """Block of P or C among some of the training rows: the inverse of their covariance given the others."""
         return self._root[:, rows].T @ self._root[:, rows]
 
+    def columns(self, rows: Indices) -> Array:
+        """Columns of P or C for some of the training rows, (l, k)."""
+        return self._root.T @ self._root[:, rows]
+
     def prepare(self) -> None:
         """Compute what blocks of test rows share, before threads ask for it."""
         for name in ("diagonal", "residuals", "sizes", "_inverse_root"):

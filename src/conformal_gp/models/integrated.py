@@ -237,7 +237,7 @@ class IntegratedModel:
         slopes = mixture.slopes(self.n_rows + 1)
         base = self.averaging.log_ratio - 0.5 * mixture.log_determinant
         if mixture.parts.exponent is not None:
-            base = base + slopes * mixture.rows.y.sum()
+            base = base + slopes * self.y.sum()
         ours: Indices | slice = self.calibration
         if self.calibration.size == self.n_rows:
             ours = slice(None)

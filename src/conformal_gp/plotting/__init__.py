@@ -8,5 +8,6 @@ again, for example into other axes. ``ax_`` and ``figure_`` are where it was dra
 from conformal_gp.plotting.band import PredictionBandDisplay
 from conformal_gp.plotting.coverage import CoverageDisplay
 from conformal_gp.plotting.intervals import IntervalDisplay
+from conformal_gp.plotting.residuals import ResidualDisplay
 
-__all__ = ["CoverageDisplay", "IntervalDisplay", "PredictionBandDisplay"]
+__all__ = ["CoverageDisplay", "IntervalDisplay", "PredictionBandDisplay", "ResidualDisplay"]
