@@ -6,7 +6,7 @@ import pytest
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.cli.columns import Columns
-from conformal_gp.cli.tables import read_table
+from conformal_gp.cli.reading import read_table
 
 NEW = "depth\n0.1\n1.4\n2.9\n"
 
@@ -113,7 +113,7 @@ def test_limits_of_inputs_are_refused(command_line):
     rows = "".join(f"{i}.5,{i},{i % 3}\n" for i in range(20))
     path = command_line.write("wells.csv", f"depth,salt,conc\n{rows}1,<0.1,2\n")
     message = command_line.error("evaluate", path, "-t", "conc")
-    assert "column 'salt', row 21 (line 22): '<0.1' is not a number (limits are read in the target alone" in message
+    assert "column 'salt', row 22: '<0.1' is not a number (limits are read in the target alone" in message
     assert "missing" not in message
     wrong = command_line.write("wrong.csv", "depth,conc\n1,2\n2,<abc\n3,4\n")
     assert "'<abc' is not a number" in command_line.error("evaluate", wrong, "-t", "conc")

@@ -105,6 +105,6 @@ def test_mistakes(command_line, batches):
         "evaluate", batches, "-t", "y", "--by", "lott"
     )
     gap = command_line.write("gap.csv", "lot,x,y\na,1,2\n,2,3\nb,3,5\na,4,4\n")
-    assert "column 'lot', row 2 (line 3) has no value, and --by needs one" in command_line.error(
+    assert "column 'lot', row 3 has no value, and --by needs one" in command_line.error(
         "evaluate", gap, "-t", "y", "--by", "lot"
     )

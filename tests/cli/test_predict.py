@@ -90,13 +90,15 @@ def test_infinite_bounds_and_points_are_written(command_line):
 
 
 def test_explain_adds_a_sentence_for_each_row(command_line, train, new):
-    gap = command_line.write("gap.csv", train.read_text().replace("\n", "\n,1,low,1\n", 1))  # a first row to drop
+    gap = command_line.write(
+        "gap.csv", train.read_text().replace("\n", "\n,1,low,1\n", 1)
+    )  # a row to drop, below the header
     common = (new, "-t", "y", *FAST, "-c", "80", "90", "--explain")
     model, inputs = library(train, new)
-    sentences = model.explain_interval(inputs, 0.9).sentences(range(1, 61))
+    sentences = model.explain_interval(inputs, 0.9).sentences(range(2, 62))
     assert table(command_line("predict", train, *common))["y_why"].tolist() == sentences
     dropped = command_line.json("predict", gap, *common, "--missing", "drop")
-    assert [row["why"] for row in dropped["rows"]] == model.explain_interval(inputs, 0.9).sentences(range(2, 62))
+    assert [row["why"] for row in dropped["rows"]] == model.explain_interval(inputs, 0.9).sentences(range(3, 63))
     for wrong in (("--tails", "equal"), ("--quantiles", "50")):
         assert "--explain is for intervals" in command_line.error("predict", train, new, "-t", "y", "--explain", *wrong)
 
@@ -159,8 +161,8 @@ def test_mistakes_are_told_before_the_fit(command_line, train, new, monkeypatch)
     written = {
         "lacking.csv": ("a,kind\n1,top\n", "lacking.csv lacks 'b'"),
         "other.csv": ("a,b,kind\n1,2,best\n", "'best' is not among the categories"),
-        "text.csv": ("a,b,kind\n1,2,top\n1,x,top\n", "column 'b', row 2 (line 3): 'x' is not a number"),
-        "gap.csv": ("a,b,kind\n1,,top\n", "column 'b', row 1 (line 2) has no value"),
+        "text.csv": ("a,b,kind\n1,2,top\n1,x,top\n", "column 'b', row 3: 'x' is not a number"),
+        "gap.csv": ("a,b,kind\n1,,top\n", "column 'b', row 2 has no value"),
     }
     for name, (text, word) in written.items():
         assert word in command_line.error("predict", train, command_line.write(name, text), "-t", "y")
@@ -185,14 +187,14 @@ def test_rows_that_cannot_be_predicted_are_left_empty(command_line, train):
     assert "does not have: 'colour'" in result.stderr
     result = command_line(*common, "--missing", "impute")
     assert (table(result)["y_mean"] == "").tolist() == [False, True, False]
-    assert "gaps.csv (1), which have imputed values" in " ".join(result.stderr.split())
+    assert "gaps.csv (row 2), which have imputed values" in " ".join(result.stderr.split())
 
 
 def test_rows_beyond_the_training_rows_are_marked(command_line, train):
     far = command_line.write("far.csv", "a,b,kind\n0,0,top\n50,0,top\n-50,99,low\n")
     result = command_line("predict", train, far, "-t", "y", *FAST, "-c", "80")
     assert table(result)["y_beyond_training"].tolist() == ["", "a", "a; b"]
-    assert "far.csv (2, 3), which lie outside the training range" in result.stderr
+    assert "far.csv (rows 3, 4), which lie outside the training range" in result.stderr
 
 
 def test_imputed_values_void_the_guarantee_in_every_output(command_line, train, new):
@@ -215,7 +217,7 @@ def test_imputed_values_void_the_guarantee_in_every_output(command_line, train, 
     of_both = command_line.json(*options)["guarantee"]
     assert of_both.startswith(guarantee)
     assert "does not apply to 1 of 2 rows" in of_both
-    assert "(1), which have imputed values." in of_both
+    assert "(row 2), which have imputed values." in of_both
     document = command_line.json("evaluate", gaps, *common, "--folds", "3", "-c", "80")
     assert any(said.startswith("The guarantee does not apply: missing values in 2 of") for said in document["words"])
     page = command_line("report", gaps, *common, "--folds", "3", "-o", "-").stdout
@@ -260,11 +262,11 @@ def test_rows_between_the_levels_of_a_grid_are_pointed_out(command_line):
     command_line("fit", "grid.csv", "-t", "y", "-o", "m", "-q", *FAST)
     for given in (("predict", "grid.csv", *common, "-t", "y", *FAST), ("predict", *common, "-m", "m", "-q")):
         said = " ".join(command_line(*given).stderr.split())
-        assert "2 of 3 rows of new.csv (2, 3), which lie between the levels of a grid" in said
+        assert "2 of 3 rows of new.csv (rows 3, 4), which lie between the levels of a grid" in said
         assert "4 levels of 'a', 4 of 'b'; 16 of 16 combinations" in said
         assert "19 additional runs at random points" in said
     document = command_line.json("predict", "grid.csv", *common, "-t", "y", *FAST)
-    assert "2 of 3 rows of new.csv (2, 3), which lie between" in document["guarantee"]
+    assert "2 of 3 rows of new.csv (rows 3, 4), which lie between" in document["guarantee"]
     command_line.write("at.csv", "a,b\n1,20\n")
     assert "lie between" not in command_line("predict", "at.csv", "-m", "m", "-c", "60").stderr
 

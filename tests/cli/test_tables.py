@@ -11,7 +11,9 @@ pd = pytest.importorskip("pandas", reason="tables need the extra: pip install '.
 
 from conformal_gp.cli.columns import Columns  # noqa: E402
 from conformal_gp.cli.options import Reading  # noqa: E402
-from conformal_gp.cli.tables import Format, read_table, write_table  # noqa: E402
+from conformal_gp.cli.reading import read_table  # noqa: E402
+from conformal_gp.cli.tables import Format  # noqa: E402
+from conformal_gp.cli.writing import write_table  # noqa: E402
 
 PLAIN = "weight,origin,mpg\n1.5,usa,30\n2.5,japan,20\n2.0,usa,25\n3.5,usa,15\n"
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -94,7 +96,7 @@ def test_what_is_no_table(table, content, word):
 def test_cells_that_span_lines_are_read_and_lines_are_right(table):
     found = table('a,mpg,note\n1,1,"two\nlines"\n\n2,2,"one, ""two"""\n')
     assert found.frame["note"].tolist() == ["two\nlines", 'one, "two"']
-    assert found.place("a", 1).endswith("column 'a', row 2 (line 5)")
+    assert found.place("a", 1).endswith("column 'a', row 5")
 
 
 def test_files_that_are_not_there_or_of_no_known_kind(tmp_path):
@@ -122,7 +124,7 @@ def test_workbooks_with_empty_rows_and_several_sheets(tmp_path):
     with pytest.warns(UserWarning, match="only the first, 'cars', is read"):
         found = read_table(path)
     assert list(found.frame) == ["a", "mpg"]
-    with pytest.raises(ValueError, match=r"column 'a', row 2 \(line 6\): '01:00:00' is not a number"):
+    with pytest.raises(ValueError, match=r"column 'a', row 6: '01:00:00' is not a number"):
         Columns.learn(found, "mpg")._numbers(found, "a")
 
 
@@ -132,7 +134,7 @@ def test_workbooks_with_empty_rows_and_several_sheets(tmp_path):
 @pytest.mark.parametrize(
     ("cell", "word"),
     [
-        ("abc", r"column 'weight', row 3 \(line 4\): 'abc' is not a number .*--na 'abc'"),
+        ("abc", r"column 'weight', row 4: 'abc' is not a number .*--na 'abc'"),
         ("1,5", r"'1,5' is not a number \(the decimal mark is '\.', --decimal"),
         ("1,234", "'1,234' is not a number"),
         ("1_0", "'1_0' is not a number"),
@@ -159,7 +161,7 @@ def test_a_number_that_can_be_read_in_two_ways(table, cell):
 
 def test_thousands_in_a_comma_separated_file(table):
     assert values(table("a,mpg\n1.234,1\n2.345,2\n"))[0] == [[1.234], [2.345]]
-    with pytest.raises(ValueError, match=r"'3,210' is not a number .*thousands must have no mark"):
+    with pytest.raises(ValueError, match=r"'3,210' is not a number .*--thousands the mark between thousands"):
         values(table('a,mpg\n1,"3,210"\n2,950\n'))
 
 
@@ -235,7 +237,7 @@ def test_target_and_dropped_columns_must_exist(table):
     for drop in (["mpg"], ["weight", "origin"]):
         with pytest.raises(ValueError, match="must have the target 'mpg', and other columns"):
             values(cars, drop=drop)
-    with pytest.raises(ValueError, match=r"column 'origin', row 1 .*'usa' is not a number"):
+    with pytest.raises(ValueError, match=r"column 'origin', row 2: 'usa' is not a number"):
         values(cars, target="origin")
 
 
@@ -251,9 +253,7 @@ def test_columns_are_matched_by_name(table):
 def test_a_new_category_is_named_or_left_out(table):
     columns = Columns.learn(table(PLAIN), "mpg")
     new = table("weight,origin\n1,usa\n2,jpaan\n", "new.csv")
-    with pytest.raises(
-        ValueError, match=r"column 'origin', row 2 \(line 3\): 'jpaan' is not among .*Did you mean 'japan'"
-    ):
+    with pytest.raises(ValueError, match=r"column 'origin', row 3: 'jpaan' is not among .*Did you mean 'japan'"):
         columns.inputs(new)
     with pytest.warns(UserWarning, match="category that no training row has: 1"):
         assert columns.inputs(new, "blank").X.index.tolist() == [0]
@@ -277,7 +277,7 @@ def test_missing_values(table, mark, name):
     text = f"weight,origin,mpg\n1,usa,30\n{mark},japan,20\n3,{mark},25\n7,usa,15\n"
     found = table(text if name.endswith("csv") else pd.read_csv(io.StringIO(text)), name)
     marks = ["-999"]
-    with pytest.raises(ValueError, match=r"column 'weight', row 2.* has no value; --missing drop"):
+    with pytest.raises(ValueError, match=r"column 'weight', row [23] has no value; --missing drop"):
         values(found, na=marks)
     assert values(found, missing="drop", na=marks) == ([[1, 1], [7, 1]], [30, 15])
     assert values(found, missing="impute", na=marks) == ([[1, 1], [3, 0], [3, 1], [7, 1]], [30, 20, 25, 15])
@@ -286,7 +286,7 @@ def test_missing_values(table, mark, name):
 
 
 def test_missing_labels_are_never_imputed(table):
-    with pytest.raises(ValueError, match=r"column 'mpg', row 2 \(line 3\) has no value"):
+    with pytest.raises(ValueError, match=r"column 'mpg', row 3 has no value"):
         values(table("a,mpg\n1,30\n2,\n3,10\n"))
     labels = Columns.learn(table("a,mpg\n1,30\n2,\n3,10\n"), "mpg", Reading(missing="impute")).targets(
         table("a,mpg\n1,\n")
@@ -338,7 +338,7 @@ def test_hours_and_new_dates(table):
     assert columns.inputs(found).X["day (hour)"].tolist() == [12.5, 0, 4]
     columns = Columns.learn(table("day,mpg\n13/1/2024,1\n14/1/2024,2\n"), "mpg", Reading(dates="parts"))
     assert columns.inputs(table("day\n3/1/2024\n")).X.to_numpy().tolist() == [[2024, 1, 2]]
-    with pytest.raises(ValueError, match=r"column 'day', row 1 \(line 2\): '1/13/2024' is not a date"):
+    with pytest.raises(ValueError, match=r"column 'day', row 2: '1/13/2024' is not a date"):
         columns.inputs(table("day\n1/13/2024\n"))
     with pytest.raises(ValueError, match="lacks 'day'"):
         columns.inputs(table("dya\n1/1/2024\n"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.common import Output, Training, read_new, read_training
+from conformal_gp.cli.common import Output, Training, read_new, read_training, row_documents
 from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
 from conformal_gp.formatting import percent
 
@@ -91,7 +91,7 @@ def calibrate(
     import numpy as np
 
     from conformal_gp.cli.rounding import rounded
-    from conformal_gp.cli.tables import write_table
+    from conformal_gp.cli.writing import write_table
     from conformal_gp.files import check_output
 
     output = Output(quiet=quiet)
@@ -139,7 +139,7 @@ def calibrate(
                 "bounds": curve.bounds,
                 "training_rows": curve.training.y.size,
                 "guarantee": f"{model.guarantee_} {said}",
-                "rows": shown.reset_index(names="row").assign(row=shown.index + 1).to_dict("records"),
+                "rows": row_documents(columns, table, shown),
             }
         )
 

@@ -1,34 +1,32 @@
 """Inputs and target from the columns of a table, the same way for training and new rows.
 
-Columns are matched by name. Text becomes categories, which :mod:`conformal_gp.validation` encodes; dates become year,
-month and day of the week, if so asked. A fault in a table is an error that names column, row and cell; what was done to
-the columns is a warning.
+Columns are matched by name. Text becomes categories, which :mod:`conformal_gp.validation` encodes, and so do numbers
+that are declared as codes; dates become numbers, if so asked. A column of text that names the rows is no input: rows
+are called by it. A fault in a table is an error that names column, row and cell; what was done to the columns is a
+warning.
 """
 
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from conformal_gp.arrays import Array, Indices
+from conformal_gp.cli import hints
+from conformal_gp.cli.dates import LIKE_DATE, date_format, days_since, parts_of_dates, read_dates
 from conformal_gp.cli.options import Reading
-from conformal_gp.cli.tables import LIKE_NUMBER, THOUSANDS, Format, Table, did_you_mean, listed, number, without_limit
+from conformal_gp.cli.tables import LIKE_NUMBER, Format, Table, did_you_mean, listed, without_limit
 
 if TYPE_CHECKING:
     from conformal_gp.design import Grid
 
-DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
 FEWEST_GAPS = 5  # with so many rows that lack a value, hardly any fold of a cross-validation has them all
-FEWEST_NUMBERED = 10  # rows in which whole numbers that are all different look like row numbers
-_LIKE_DATE = re.compile(r"(\d{4}([-/])\d{1,2}\2\d{1,2}|\d{1,2}([./-])\d{1,2}\3\d{2,4})([T ].*)?")
-_LIKE_IDENTIFIER = re.compile(r"(?i:(^|[^a-z])(id|ids|index|no|nr|num|number|row|key|code))$|[a-z]I[dD]$")
 
 
 class Inputs(NamedTuple):
@@ -45,9 +43,10 @@ class Columns:
     """The way from the columns of a table to inputs and target, learnt from training rows and kept with a saved model.
 
     ``categories`` has the categories of each input, or None for numbers; ``fill`` what missing values are imputed by in
-    columns that too few training rows lack for the model to learn from; ``dates`` the format of each column of dates;
-    ``missing`` what becomes of rows that lack a value ("error", "drop" or "impute"); ``noise`` the column of noise
-    variances, or of standard deviations if ``squared``.
+    columns that too few training rows lack for the model to learn from; ``dates`` the format of each column of dates,
+    and ``since`` the first date of each whose days are counted; ``missing`` what becomes of rows that lack a value
+    ("error", "drop" or "impute"); ``noise`` the column of noise variances, or of standard deviations if ``squared``;
+    ``names`` the column that names the rows.
 
     Examples
     --------
@@ -65,14 +64,18 @@ class Columns:
     categories: dict[str, list[str] | None]
     fill: dict[str, Any]
     dates: dict[str, str]
+    since: dict[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     missing: str = "error"
     marks: tuple[str, ...] = ()
     noise: str | None = None
     squared: bool = False
+    names: str | None = None
     format: Format | None = None
     grid: Grid | None = None
     """The designed grid that the training rows are, if they are one."""
+    rows: Sequence[str] = ()
+    """What the training rows are called, by their numbers in the file and their names."""
 
     @classmethod
     def learn(cls, table: Table, target: str, reading: Reading | None = None) -> Columns:
@@ -81,14 +84,18 @@ class Columns:
         if reading.noise_column and reading.sd_column:
             raise ValueError("give --noise-column or --sd-column, not both.")
         noise = reading.noise_column or reading.sd_column
+        if noise is not None:
+            hints.check_noise_name(noise, squared=reading.sd_column is not None)
         drop = _split_names(reading.drop, table)
+        codes = _split_names(reading.categories, table)
         used = _used(table, target, drop, noise)
+        _check_codes(table, codes, used)
         learnt = cls(
             source=table.name,
             target=target,
             categories={},
             fill={},
-            dates=_date_formats(table, used, reading),
+            dates=_date_formats(table, [name for name in used if name not in codes], reading),
             left_out=(*drop, ""),
             missing=reading.missing,
             marks=tuple(reading.na),
@@ -96,26 +103,28 @@ class Columns:
             squared=reading.sd_column is not None,
             format=table.format,
         )
+        if reading.dates == "elapsed":
+            learnt = replace(learnt, since={name: str(learnt.moments(table, name).min()) for name in learnt.dates})
         expanded = learnt._with_dates(table)
         # parts that are 0 in every row, as hours may be, are no inputs
         parts = [name for name in expanded.frame if name not in table.frame and expanded.frame[name].any()]
         used = [name for name in used if name not in learnt.dates]
-        names_of_rows = [name for name in used if _names_rows(table, name, learnt.marks)]
-        for name in [name for name in used if name not in names_of_rows] + parts:
-            learnt._learn(expanded, name)
+        named = [name for name in used if name not in codes and hints.names_rows(table, name, learnt.marks)]
+        for name in [name for name in used if name not in named] + parts:
+            learnt._learn(expanded, name, codes)
         if not set(learnt.categories) - {noise}:
-            raise ValueError(
-                f"{table.name}: apart from '{target}' there are only names of rows: {listed(names_of_rows)}."
-            )
-        learnt._warn(expanded, names_of_rows)
-        return replace(learnt, left_out=(*learnt.left_out, *names_of_rows))
+            raise ValueError(f"{table.name}: apart from '{target}' there are only names of rows: {listed(named)}.")
+        learnt._warn(expanded, named, codes)
+        candidates = [*named, *(name for name in drop if hints.like_names(name))]
+        called = sorted(candidates, key=lambda name: not hints.like_names(name))
+        return replace(learnt, left_out=(*learnt.left_out, *named), names=next(iter(called), None))
 
-    def _learn(self, table: Table, name: str) -> None:
+    def _learn(self, table: Table, name: str, codes: Sequence[str]) -> None:
         """Learn what a column of training rows contains: numbers or categories."""
         present = table.texts(name, self.marks).loc[lambda cells: cells != ""]
         if present.empty:
             raise ValueError(f"{table.name}: column '{name}' is empty; leave it out with --drop '{name}'.")
-        if table.is_numeric(name) or _most(present, LIKE_NUMBER):
+        if name not in codes and not hints.is_text(table, name, present):
             self.categories[name] = None
             numbers = self._numbers(table, name)
             if np.isnan(numbers).sum() < FEWEST_GAPS or name == self.noise:
@@ -132,16 +141,24 @@ class Columns:
         if len(table.frame) - len(present) < FEWEST_GAPS:
             self.fill[name] = counts.sort_index().idxmax()
 
-    def _warn(self, table: Table, named: list[str]) -> None:
+    def _warn(self, table: Table, named: list[str], codes: Sequence[str]) -> None:
         """Warn of what was done to the columns."""
-        text = [name for name, categories in self.categories.items() if categories]
-        identifiers = [name for name in self.categories if name != self.noise and _numbers_rows(table, name)]
+        text = [name for name, categories in self.categories.items() if categories and name not in codes]
+        numbers = [name for name, categories in self.categories.items() if not categories and name != self.noise]
+        identifiers = [name for name in numbers if hints.numbers_rows(table, name)]
+        like_codes = [name for name in numbers if hints.like_codes(table, name)]
         constant = [name for name in self.categories if table.frame[name].nunique() == 1]
         unnamed = [name for name in table.frame if not name]
+        dates = "dates are year, month and day of the week; rows in order of time are rarely exchangeable"
+        if self.since:
+            first = min(self.since.values())[:10]
+            dates = f"dates are days since {first}; rows in order of time are rarely exchangeable"
         for names, what in (
             (text, "columns of text are categories"),
+            (like_codes, "whole numbers with a name of codes are inputs as numbers; if they are codes: --categories "
+             f"{','.join(like_codes)}"),
             (named, "text that differs in nearly every row names the rows, and is not used"),
-            (self.dates, "dates are year, month and day of the week; rows in order of time are rarely exchangeable"),
+            (self.dates, dates),
             (constant, "columns with the same value in every row"),
             (identifiers, "whole numbers that are all different: row numbers and identifiers mislead as inputs, and "
              f"--drop {','.join(identifiers)} leaves them out"),
@@ -152,40 +169,52 @@ class Columns:
 
     def _numbers(self, table: Table, name: str, texts: Sequence[str] | None = None) -> Array:
         """Read a column of numbers, NaN where a value is missing; ``texts`` are its cells, if not as they stand."""
-        decimal: str | None = "."
-        if table.format:
-            decimal = table.format.decimal
-        empty = [number(mark, decimal) for mark in self.marks]
+        read = table.numerals.number
+        empty = [read(mark) for mark in self.marks]
         if table.is_numeric(name):
             found = table.frame[name].to_numpy(dtype=np.float64, na_value=np.nan).tolist()
         else:
             if texts is None:
                 texts = table.texts(name, self.marks).tolist()
-            found = [number(cell, decimal) if cell else math.nan for cell in texts]
+            found = [read(cell) if cell else math.nan for cell in texts]
         if None in found:
             row = found.index(None)
             cell = table.texts(name)[row]
-            hint = f"--na '{cell}' treats it as missing"
-            if table.format and LIKE_NUMBER.fullmatch(cell):
-                hint = f"the decimal mark is '{decimal or '.'}', --decimal sets another; thousands must have no mark"
-            elif without_limit(cell)[1] and name != self.target:
-                hint = f"limits are read in the target alone; enter a number, or leave the column out: --drop '{name}'"
-            raise ValueError(f"{table.place(name, row)}: '{cell}' is not a number ({hint}).")
+            raise ValueError(f"{table.place(name, row)}: '{cell}' is not a number ({self._cure(table, name, cell)}).")
         return np.array([math.nan if value in empty else value for value in found], dtype=np.float64)
 
+    def _cure(self, table: Table, name: str, cell: str) -> str:
+        """Say what to do about a cell that is not a number."""
+        if name == self.target and hints.not_detected(cell):
+            return "if the value is beyond a limit of detection, write the limit, as in <0.02 or >500"
+        if without_limit(cell)[1] and name != self.target:
+            return f"limits are read in the target alone; enter a number, or leave the column out: --drop '{name}'"
+        if LIKE_NUMBER.fullmatch(cell):
+            if "%" in cell and not table.numerals.percent:
+                return "--percent reads 12% as 12"
+            mark = table.numerals.decimal or "."
+            return f"the decimal mark is '{mark}', --decimal sets another, and --thousands the mark between thousands"
+        return f"--na '{cell}' treats it as missing"
+
+    def moments(self, table: Table, name: str) -> pd.Series:
+        """Read a column of dates; raise if a cell is not a date in the format of the training rows."""
+        cells = table.texts(name, self.marks)
+        moments = read_dates(cells, self.dates[name])
+        wrong = np.flatnonzero(moments.isna() & (cells != ""))
+        if wrong.size:
+            where = table.place(name, int(wrong[0]))
+            raise ValueError(f"{where}: '{cells[wrong[0]]}' is not a date in the format of {self.source}.")
+        return moments
+
     def _with_dates(self, table: Table) -> Table:
-        """Add the parts of dates to a table, as more columns."""
+        """Add numbers in place of dates to a table, as more columns."""
         parts: dict[str, Any] = {}
-        for name, form in self.dates.items():
-            cells = table.texts(name, self.marks)
-            moments = pd.to_datetime(cells, format=form, errors="coerce", utc=True)
-            wrong = np.flatnonzero(moments.isna() & (cells != ""))
-            if wrong.size:
-                where = table.place(name, int(wrong[0]))
-                raise ValueError(f"{where}: '{cells[wrong[0]]}' is not a date in the format of {self.source}.")
-            hours = moments.dt.hour + moments.dt.minute / 60.0
-            whole = {"year": moments.dt.year, "month": moments.dt.month, "day of week": moments.dt.day_of_week}
-            parts |= {f"{name} ({part})": values for part, values in (whole | {"hour": hours}).items()}
+        for name in self.dates:
+            moments = self.moments(table, name)
+            if name in self.since:
+                parts[f"{name} (days)"] = days_since(moments, self.since[name])
+            else:
+                parts |= parts_of_dates(name, moments)
         return table._replace(frame=table.frame.assign(**parts))
 
     def inputs(self, table: Table, unseen: str = "error") -> Inputs:
@@ -228,6 +257,9 @@ class Columns:
         if self.noise is None:
             return Inputs(X, None, imputed)
         noise = X.pop(self.noise).to_numpy()
+        if (noise < 0.0).any():
+            place = table.place(self.noise, int(X.index[np.argmax(noise < 0.0)]))
+            raise ValueError(f"{place}: {noise.min():g} is negative, and noise must be at least 0.")
         if self.squared:
             noise = noise**2
         return Inputs(X, noise, imputed)
@@ -265,8 +297,6 @@ class Columns:
         if not table.is_numeric(self.target):
             split = [without_limit(cell) for cell in table.texts(self.target, self.marks)]
             texts = [text for text, _ in split]
-            if table.format is None:  # cells of text in a workbook may have either decimal mark
-                texts = [_with_point(text) for text in texts]
             censoring = np.array([side for _, side in split], dtype=np.int64)
         y = self._numbers(table, self.target, texts)
         if np.isnan(y).any() and self.missing == "error":
@@ -274,21 +304,41 @@ class Columns:
             raise ValueError(f"{where} has no value; --missing drop leaves out such rows, targets are not imputed.")
         return y, censoring
 
+    def labels(self, table: Table, rows: Iterable[int]) -> list[str]:
+        """Call rows by their numbers in the file, and by their names, as "14 (S-12)"."""
+        numbers = [str(table.row_number(row)) for row in rows]
+        names = self.names_of(table, rows)
+        if names is None:
+            return numbers
+        return [f"{number} ({name})" if name else number for number, name in zip(numbers, names, strict=True)]
+
+    def names_of(self, table: Table, rows: Iterable[int]) -> list[str] | None:
+        """Names of rows; None if no column names them."""
+        if self.names is None or self.names not in table.frame:
+            return None
+        return [*table.texts(self.names)[[*rows]]]
+
+    def of_rows(self, X: pd.DataFrame) -> Columns:
+        """Return the same without the categories that none of some rows has."""
+        kept = {
+            name: found and [category for category in found if category in {*X[name]}]
+            for name, found in self.categories.items()
+            if name in X
+        }
+        return replace(self, categories=self.categories | kept)
+
+    def named(self) -> list[str]:
+        """Names of the columns that a table of new rows needs."""
+        from_dates = {f"{name} (" for name in self.dates}
+        return [
+            *(name for name in self.categories if not any(name.startswith(start) for start in from_dates)),
+            *self.dates,
+        ]
+
     def extra(self, table: Table) -> list[str]:
         """Columns of another table that are not used, and were not left out before."""
         known = {*self.categories, *self.dates, *self.left_out, self.target}
         return [name for name in table.frame if name not in known]
-
-
-def _with_point(text: str) -> str:
-    """Write a number with a decimal point, unless its comma may be a mark of thousands.
-
-    >>> _with_point("0,02"), _with_point("1,234")
-    ('0.02', '1,234')
-    """
-    if THOUSANDS.fullmatch(text):
-        return text
-    return text.replace(",", ".")
 
 
 def _split_names(given: Sequence[str], table: Table) -> list[str]:
@@ -308,53 +358,45 @@ def _used(table: Table, target: str, drop: Sequence[str], noise: str | None) -> 
     for name in (target, *drop, *filter(None, [noise])):
         if name not in table.frame:
             hint = did_you_mean(name, names)
-            raise ValueError(f"{table.name} has no column '{name}'.{hint} Its columns are {listed(names)}.")
+            raise ValueError(
+                f"{table.name} has no column '{name}'.{hint} Its columns are {listed(names)}{_header(table)}."
+            )
     used = [name for name in names if name != target and name not in drop]
     if target in (*drop, noise) or noise in drop or not set(used) - {noise}:
         raise ValueError(f"{table.name} must have the target '{target}', and other columns to predict it from.")
     return used
 
 
+def _header(table: Table) -> str:
+    """Say where the header was found, if it was not in the first row."""
+    if table.lines is None or table.lines[0] == 2:
+        return ""
+    return f" (header above row {table.lines[0]}; --header-row N sets another)"
+
+
+def _check_codes(table: Table, codes: Sequence[str], used: Sequence[str]) -> None:
+    """Refuse --categories of columns that are no inputs."""
+    for name in codes:
+        if name not in used:
+            raise ValueError(
+                f"--categories takes inputs of {table.name}, {listed(used)}; got '{name}'.{did_you_mean(name, used)}"
+            )
+
+
 def _date_formats(table: Table, names: Sequence[str], reading: Reading) -> dict[str, str]:
-    """Return the format of each column of dates; dates are an error unless ``--dates parts`` was given."""
-    dated = [name for name in names if _most(table.texts(name, reading.na), _LIKE_DATE)]
+    """Return the format of each column of dates; dates are an error unless ``--dates`` says what they become."""
+    dated = [name for name in names if hints.most(table.texts(name, reading.na), LIKE_DATE)]
     if dated and reading.dates == "error":
         raise ValueError(
-            f"{table.name}: {listed(dated)} has dates ({table.texts(dated[0])[0]}); --dates parts makes inputs "
-            f"of year, month and day of the week, --drop '{dated[0]}' leaves it out."
+            f"{table.name}: {listed(dated)} has dates ({table.texts(dated[0])[0]}); --dates elapsed makes an input of "
+            "the days since the first, --dates parts of year, month and day of the week, "
+            f"--drop '{dated[0]}' leaves it out."
         )
-    return {name: _date_format(table, name, table.texts(name, reading.na)) for name in dated}
-
-
-def _most(cells: pd.Series, pattern: re.Pattern[str]) -> bool:
-    """Return whether more than half of the cells that are not empty match."""
-    return 2 * sum(pattern.fullmatch(cell) is not None for cell in cells) > (cells != "").sum()
-
-
-def _names_rows(table: Table, name: str, marks: Sequence[str]) -> bool:
-    """Return whether a column is text that differs in more than four rows of five, as names do."""
-    present = table.texts(name, marks).loc[lambda cells: cells != ""]
-    if table.is_numeric(name) or _most(present, LIKE_NUMBER):
-        return False
-    return present.nunique() > max(2, 0.8 * len(present))
-
-
-def _date_format(table: Table, name: str, cells: pd.Series) -> str:
-    """Return the format that most dates of a column have; raise if day and month could be either."""
-    read = {form: pd.to_datetime(cells, format=form, errors="coerce", utc=True) for form in DATE_FORMATS}
-    best, second = sorted(DATE_FORMATS, key=lambda form: -int(read[form].notna().sum()))[:2]
-    if read[best].notna().sum() == read[second].notna().sum() and not read[best].equals(read[second]):
-        raise ValueError(f"{table.place(name, 0)}: '{cells[0]}' may have day or month first; write 2024-12-31.")
-    return best
-
-
-def _numbers_rows(table: Table, name: str) -> bool:
-    """Return whether a column looks like row numbers or identifiers: whole numbers, all different.
-
-    They must also be in order, follow each other without a gap, or have a name such as "id".
-    """
-    whole = [value for cell in table.texts(name) if (value := number(cell)) is not None and value == round(value)]
-    if len(whole) < max(len(table.frame), FEWEST_NUMBERED) or len(set(whole)) < len(whole):
-        return False
-    in_order = whole in (sorted(whole), sorted(whole, reverse=True))
-    return in_order or np.ptp(whole) == len(whole) - 1 or _LIKE_IDENTIFIER.search(name) is not None
+    formats: dict[str, str] = {}
+    for name in dated:
+        cells = table.texts(name, reading.na)
+        form = date_format(cells)
+        if form is None:
+            raise ValueError(f"{table.place(name, 0)}: '{cells[0]}' may have day or month first; write 2024-12-31.")
+        formats[name] = form
+    return formats

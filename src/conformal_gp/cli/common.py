@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -85,7 +85,7 @@ def _strict(value: Any) -> Any:
 
 
 class Training(NamedTuple):
-    """Training rows; the index of ``X`` has their numbers in the table, from 0."""
+    """Training rows; the index of ``X`` has their places in the table, from 0."""
 
     X: pd.DataFrame
     y: Array
@@ -98,6 +98,12 @@ class Training(NamedTuple):
     """-1 or 1 where the target is a limit of detection; None if every target was observed."""
     batches: NDArray[Any] | None = None
     """Batches of the rows; None if no column was named."""
+    numbers: Sequence[int] = ()
+    """Numbers of the rows in the file."""
+    names: Sequence[str] | None = None
+    """Names of the rows, if a column has them."""
+    moments: Array | None = None
+    """Dates of the rows, of the first column of dates; None if there is none."""
 
     def of_rows(self) -> dict[str, Any]:
         """Return noise variances, groups and limits of the rows, as ``fit`` takes them."""
@@ -105,6 +111,22 @@ class Training(NamedTuple):
         if self.groups is None:
             return known
         return known | {"groups": self.X[self.groups]}
+
+    def sorted_by_date(self, output: Output) -> Training:
+        """Return the rows in order of their dates; as they are if no column has dates."""
+        import numpy as np
+
+        if self.moments is None:
+            return self
+        order = np.argsort(self.moments, kind="stable")
+        if (np.diff(order) > 0).all():
+            return self
+        output.notice(f"rows are taken in order of '{next(iter(self.columns.dates))}'")
+        each = ("y", "y_variance", "censoring", "batches", "moments", "numbers", "names")
+        known: dict[str, Any] = {
+            name: np.asarray(value)[order] for name in each if (value := getattr(self, name)) is not None
+        }
+        return self._replace(X=self.X.iloc[order], **known)
 
     def fit(self, choice: Model, output: Output) -> Any:
         """Fit a model, which keeps what is needed to read new rows."""
@@ -127,7 +149,7 @@ def read_training(source: str, target: str, reading: Reading, output: Output, by
     from conformal_gp.cli.tables import did_you_mean, listed
 
     with output.working("reading"):
-        table = reading.table(source)
+        table = reading.table(source, expected=[target])
         if by is not None:
             reading = replace(reading, drop=[*reading.drop, by])
         columns = Columns.learn(table, target, reading)
@@ -171,8 +193,17 @@ def read_training(source: str, target: str, reading: Reading, output: Output, by
 
     from conformal_gp.design import Grid, columns_of  # imports scikit-learn: after mistakes in the table
 
-    columns = replace(columns, grid=Grid.find(columns_of(X)))
-    return Training(X, y, columns, y_variance, reading.groups, condition, censoring, batches)
+    columns = replace(columns.of_rows(X), grid=Grid.find(columns_of(X)), rows=columns.labels(table, X.index))
+    for name, categories in columns.categories.items():
+        if categories:
+            X[name] = X[name].cat.set_categories(categories)
+    moments = None
+    if columns.dates:
+        moments = columns.moments(table, next(iter(columns.dates)))[X.index].to_numpy()
+    numbers = [table.row_number(row) for row in X.index]
+    names = columns.names_of(table, X.index)
+    rows: dict[str, Any] = {"numbers": numbers, "names": names, "moments": moments}
+    return Training(X, y, columns, y_variance, reading.groups, condition, censoring, batches, **rows)
 
 
 def read_new(
@@ -187,7 +218,8 @@ def read_new(
     from conformal_gp.cli.tables import listed
 
     with output.working("reading"):
-        table = reading.table(source, like=columns.format)
+        expected = [name for name in columns.named() if name != unknown]
+        table = reading.table(source, columns.format, expected, new=True)
         filled = table
         if unknown is not None:
             filled = table._replace(frame=table.frame.assign(**{unknown: columns.fill[unknown]}))
@@ -198,3 +230,15 @@ def read_new(
     if len(new.X) < len(table.frame):
         output.notice(f"predictions of {len(table.frame) - len(new.X)} rows of {table.name} are left empty")
     return table, new
+
+
+def row_documents(columns: Columns, table: Table, found: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return results of rows as JSON has them: with their numbers in the file, and their names if a column has them."""
+    described: dict[str, Any] = {"row": [table.row_number(row) for row in found.index]}
+    names = columns.names_of(table, found.index)
+    if names is not None:
+        described["name"] = names
+    return [
+        {**dict(zip(described, values, strict=True)), **record}
+        for *values, record in zip(*described.values(), found.to_dict("records"), strict=True)
+    ]

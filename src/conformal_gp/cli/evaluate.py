@@ -147,7 +147,7 @@ def report(
             training.X,
             training.y,
             target_name=target,
-            row_numbers=training.X.index + 1,
+            row_numbers=training.numbers,
             title=title,
             model=choice.regressor(training.y),
             cv=cv,
@@ -207,7 +207,7 @@ def _drift(training: Training, choice: Model, held_out: HeldOut, output: Output)
             held_out.y - held_out.prediction[CONFORMAL],
             held_out.rows,
             y_variance=training.y_variance,
-            numbers=np.asarray(training.X.index + 1),
+            numbers=np.asarray(training.numbers),
             random_state=choice.seed,
         )
 
@@ -221,7 +221,7 @@ def _outliers(held_out: HeldOut, training: Training) -> list[dict[str, Any]]:
     order = np.lexsort([-np.abs(held_out.y - prediction), held_out.p_values])
     return [
         {
-            "row": int(training.X.index[held_out.rows[i]]) + 1,
+            "row": training.numbers[held_out.rows[i]],
             "p_value": float(held_out.p_values[i]),
             "observed": float(held_out.y[i]),
             "predicted": float(prediction[i]),

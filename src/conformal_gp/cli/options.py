@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from fractions import Fraction
 from functools import partial, wraps
@@ -19,7 +19,8 @@ import typer
 
 from conformal_gp.formatting import percent
 
-_table = partial(typer.Option, rich_help_panel="Reading tables")
+_column = partial(typer.Option, rich_help_panel="Columns")
+_file = partial(typer.Option, rich_help_panel="Files", show_default=False)
 _model = partial(typer.Option, rich_help_panel="Model", show_default=False)
 _levels = partial(typer.Option, metavar="LEVEL...", show_default=False)
 
@@ -50,30 +51,66 @@ Transformation = Literal["auto", "none", "log", "sqrt", "box-cox", "yeo-johnson"
 class Reading:
     """Options for reading tables."""
 
-    missing: Annotated[Missing, _table(help="Missing values: an error, drop such rows, or impute.")] = "error"
-    dates: Annotated[Literal["error", "parts"], _table(help="Dates: an error, or year, month and day of the week.")] = (
-        "error"
-    )
-    drop: Annotated[list[str], _table(metavar="COL,...", help="Columns to leave out.")] = field(default_factory=list)
-    na: Annotated[list[str], _table(metavar="TEXT", help="Text that marks a missing value.")] = field(
+    drop: Annotated[list[str], _column(metavar="COL,...", help="Columns to leave out.")] = field(default_factory=list)
+    categories: Annotated[
+        list[str], _column(metavar="COL,...", help="Columns of numbers that are codes: lots, runs, plates.")
+    ] = field(default_factory=list)
+    dates: Annotated[
+        Literal["error", "elapsed", "parts"],
+        _column(help="Dates: an error, days since the first, or year, month and day of the week."),
+    ] = "error"
+    missing: Annotated[Missing, _column(help="Missing values: an error, drop such rows, or impute.")] = "error"
+    na: Annotated[list[str], _column(metavar="TEXT", help="Text that marks a missing value.")] = field(
         default_factory=list
     )
-    separator: Annotated[str | None, _table(metavar="CHAR", help="Separator, or comma, semicolon, tab, pipe.")] = None
-    decimal: Annotated[str | None, _table(metavar="CHAR", help="Decimal mark, . or ,")] = None
-    encoding: Annotated[str | None, _table(metavar="NAME", help="Encoding, such as utf-8.")] = None
     groups: Annotated[
-        str | None, _table(metavar="COL", help="Column of groups; coverage is guaranteed within each.")
+        str | None, _column(metavar="COL", help="Column of groups; coverage is guaranteed within each.")
     ] = None
-    noise_column: Annotated[str | None, _table(metavar="COL", help="Column of known noise variances.")] = None
+    noise_column: Annotated[str | None, _column(metavar="COL", help="Column of known noise variances.")] = None
     sd_column: Annotated[
-        str | None, _table(metavar="COL", help="Column of known standard deviations of the noise.")
+        str | None, _column(metavar="COL", help="Column of known standard deviations of the noise.")
     ] = None
+    sheet: Annotated[list[str], _file(metavar="NAME", help="Sheet of a workbook; a second --sheet is that of NEW.")] = (
+        field(default_factory=list)
+    )
+    header_row: Annotated[
+        int | None, _file(min=1, metavar="N", help="Row of the file that has the columns' names.  [default: found]")
+    ] = None
+    separator: Annotated[
+        str | None, _file(metavar="CHAR", help="Separator, or comma, semicolon, tab, pipe, space.  [default: found]")
+    ] = None
+    decimal: Annotated[str | None, _file(metavar="CHAR", help="Decimal mark, . or ,  [default: found]")] = None
+    thousands: Annotated[
+        str | None, _file(metavar="CHAR", help="Mark between thousands: , . ' or space.  [default: none]")
+    ] = None
+    percent: Annotated[bool, _file("--percent", help="Read cells like 12% as 12.")] = False
+    encoding: Annotated[str | None, _file(metavar="NAME", help="Encoding, such as utf-8.  [default: found]")] = None
 
-    def table(self, source: str, like: Any = None) -> Any:
-        """Read a table, in the format of one that was read before unless options set another."""
-        from conformal_gp.cli.tables import read_table
+    def table(self, source: str, like: Any = None, expected: Collection[str] = (), new: bool = False) -> Any:
+        """Read a table whose header should have the ``expected`` names, or that of ``new`` rows.
 
-        return read_table(source, separator=self.separator, decimal=self.decimal, encoding=self.encoding, like=like)
+        The format is that of a table that was read before (``like``) unless options set another.
+        """
+        from conformal_gp.cli.reading import read_table
+
+        if len(self.sheet) > 2:
+            raise ValueError(f"--sheet can be given twice, for TRAIN and NEW; got {len(self.sheet)}.")
+        sheets = self.sheet[:1]
+        if new:
+            sheets = self.sheet[-1:]
+        return read_table(
+            source,
+            separator=self.separator,
+            decimal=self.decimal,
+            encoding=self.encoding,
+            thousands=self.thousands,
+            percent=self.percent,
+            header_row=self.header_row,
+            sheet=next(iter(sheets), None),
+            optional_sheet=new and len(self.sheet) < 2,
+            like=like,
+            expected=expected,
+        )
 
 
 @dataclass(frozen=True)

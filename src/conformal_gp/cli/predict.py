@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.common import Output, read_new, read_training
+from conformal_gp.cli.common import Output, read_new, read_training, row_documents
 from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
-from conformal_gp.formatting import numbered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +20,11 @@ if TYPE_CHECKING:
     from conformal_gp.cli.columns import Columns, Inputs
     from conformal_gp.cli.tables import Table
 
-_OF_FIT = {*(option.name for option in fields(Model)), "dates", "drop", "noise_column", "sd_column", "groups"}
+_OF_FIT = {"dates", "drop", "categories", "noise_column", "sd_column", "groups"}
+_OF_FIT |= {option.name for option in fields(Model)}
+
+
+MOST_ROWS = 5  # that are named
 
 
 def fit(
@@ -96,7 +99,8 @@ def predict(
     COL_limit_95 writes it as "<0.05": at most 0.05, and perhaps not detectable.
     """
     from conformal_gp.cli.rounding import rounded
-    from conformal_gp.cli.tables import kind_of, write_table
+    from conformal_gp.cli.tables import kind_of
+    from conformal_gp.cli.writing import write_table
     from conformal_gp.files import check_output
 
     output = Output(quiet=quiet)
@@ -107,7 +111,6 @@ def predict(
         raise ValueError("--explain is for intervals with --tails joint; with --quantiles give --confidence too.")
     check_output(out, [*files, *filter(None, [model])])
     kind = kind_of(out)
-    numbers = None
     if model is not None:
         fitted = _load(ctx, model, target)
         columns = _also_missing(fitted._columns, reading)
@@ -117,7 +120,6 @@ def predict(
         columns = training.columns
         table, new = read_new(files[-1], columns, reading, output, unseen)  # before the fit, which may be slow
         fitted = training.fit(choice, output)
-        numbers = training.X.index
     if not (levels or shares):
         from conformal_gp.evaluation import supported_levels
 
@@ -127,7 +129,7 @@ def predict(
         exact = _predictions(fitted, new, levels, shares, tails)
         words = {}
         if explain:
-            words["why"] = _why(fitted, new, levels[-1], numbers)
+            words["why"] = _why(fitted, new, levels[-1])
     words["beyond_training"] = _beyond(fitted, new.X)
     exclusions = _exclusions(columns, table, new, words["beyond_training"])
     for exclusion in exclusions:
@@ -144,7 +146,7 @@ def predict(
         write_table(table, added.add_prefix(prefix), out)
         output.info(f"{len(new.X)} rows predicted.", *_summary(fitted), *_verdict(columns, table, exact, levels))
     if as_json:  # last: a result, or an error, but not both
-        output.document(_document(fitted, columns, levels, found.assign(**words), exclusions))
+        output.document(_document(fitted, table, levels, found.assign(**words), exclusions))
 
 
 def _check_files(files: list[str], model: str | None, target: str | None) -> None:
@@ -202,12 +204,10 @@ def _predictions(model: Any, new: Inputs, levels: list[Fraction], shares: list[F
     return found
 
 
-def _why(model: Any, new: Inputs, level: Fraction, numbers: Any) -> list[str]:
-    """Explain each interval in a sentence, which calls training rows by their numbers in their table, if known."""
-    if numbers is None:
-        numbers = range(model._source.n_rows)
+def _why(model: Any, new: Inputs, level: Fraction) -> list[str]:
+    """Explain each interval in a sentence, which calls training rows as their table does."""
     explained = model.explain_interval(new.X, float(level), y_variance=new.y_variance)
-    return explained.sentences([number + 1 for number in numbers])
+    return explained.sentences(model._columns.rows)
 
 
 def _limits(model: Any, found: pd.DataFrame, levels: list[Fraction]) -> dict[str, list[str]]:
@@ -259,9 +259,16 @@ def _exclusions(columns: Columns, table: Table, new: Inputs, beyond: list[str]) 
     for why, marks in excluded.items():
         some = rows[np.asarray(marks, dtype=bool)]
         if len(some):
-            which = f"{len(some)} of {len(rows)} rows of {table.name} ({numbered(some)})"
+            which = f"{len(some)} of {len(rows)} rows of {table.name} ({_called(columns.labels(table, some))})"
             sentences.append(f"the guarantee does not apply to {which}, which {why}")
     return sentences
+
+
+def _called(labels: list[str]) -> str:
+    """List the first of some rows."""
+    if len(labels) > MOST_ROWS:
+        labels = [*labels[:MOST_ROWS], "..."]
+    return f"row{'s' * (len(labels) > 1)} {', '.join(labels)}"
 
 
 def _summary(model: Any) -> list[str]:
@@ -289,18 +296,18 @@ def _verdict(columns: Columns, table: Table, found: pd.DataFrame, levels: list[F
 
 
 def _document(
-    model: Any, columns: Columns, levels: list[Fraction], found: pd.DataFrame, exclusions: list[str]
+    model: Any, table: Table, levels: list[Fraction], found: pd.DataFrame, exclusions: list[str]
 ) -> dict[str, Any]:
     """Return the result as JSON has it."""
     from conformal_gp.validation import input_names
 
     return {
-        "target": columns.target,
+        "target": model._columns.target,
         "levels": [*map(float, levels)],
         "training_rows": model._source.n_rows,
         "calibration_rows": model.n_calibration_,
         "inputs": input_names(model),
         "kernel": str(model.kernel_),
         "guarantee": " ".join([model.guarantee_, *(f"{each[0].upper()}{each[1:]}" for each in exclusions)]),
-        "rows": found.reset_index(names="row").assign(row=found.index + 1).to_dict("records"),
+        "rows": row_documents(model._columns, table, found),
     }

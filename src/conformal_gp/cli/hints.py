@@ -1,0 +1,116 @@
+"""What columns look like: names of rows, row numbers, codes, standard deviations, values that were not detected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from conformal_gp.cli.tables import LIKE_NUMBER, Table
+
+FEWEST_NUMBERED = 10  # rows in which whole numbers that are all different look like row numbers
+MOST_CODES = 50
+_START, _END = r"(?i:(^|[^a-z])", r")($|[^a-z])"
+_LIKE_IDENTIFIER = re.compile(r"(?i:(^|[^a-z])(id|ids|index|no|nr|num|number|row|key|code))$|[a-z]I[dD]$")
+_LIKE_NAMES = re.compile(_START + r"samples?|names?|ids?|wells?|labels?|barcode|spectrum|file(name)?|specimen" + _END)
+_LIKE_CODES = re.compile(
+    _START + r"runs?|lots?|batch(es)?|plates?|operators?|analysts?|instruments?|machines?|labs?|sites?|operator|column|"
+    r"reactors?|lines?|shifts?|suppliers?|kits?|blocks?|subjects?|patients?|codes?|types?|groups?|class|method" + _END
+)
+_LIKE_SD = re.compile(
+    _START + r"sd|s\.d|std|stdev|std_?dev|se|sem|std_?err(or)?|standard[ _](deviation|error)|uncertainty|sigma|u" + _END
+)
+_LIKE_VARIANCE = re.compile(_START + r"var|variance|s2|sd2|sigma2" + _END)
+_NOT_DETECTED = re.compile(
+    r"(?i)[<>≤≥]?\s*(n\.?\s?d\.?|not detected|bdl|blq|bql|bld|lod|loq|lloq|uloq|below.*|traces?|over(flow)?|ovrflw)"
+)
+
+
+def is_text(table: Table, name: str, present: pd.Series) -> bool:
+    """Return whether a column is text rather than numbers."""
+    return not (table.is_numeric(name) or most(present, LIKE_NUMBER))
+
+
+def most(cells: pd.Series, pattern: re.Pattern[str]) -> bool:
+    """Return whether more than half of the cells that are not empty match."""
+    return 2 * sum(pattern.fullmatch(cell) is not None for cell in cells) > (cells != "").sum()
+
+
+def names_rows(table: Table, name: str, marks: Sequence[str]) -> bool:
+    """Return whether a column is text that differs in more than four rows of five, as names do.
+
+    If the column is called sample, name or the like, one of five is enough: samples may have replicates.
+    """
+    present = table.texts(name, marks).loc[lambda cells: cells != ""]
+    if not is_text(table, name, present):
+        return False
+    share = 0.2 if like_names(name) else 0.8
+    return present.nunique() > max(2, share * len(present))
+
+
+def like_names(name: str) -> bool:
+    """Return whether a column is called as columns of names are.
+
+    >>> like_names("Sample ID"), like_names("sampling rate")
+    (True, False)
+    """
+    return _LIKE_NAMES.search(name) is not None
+
+
+def numbers_rows(table: Table, name: str) -> bool:
+    """Return whether a column looks like row numbers or identifiers: whole numbers, all different.
+
+    They must also be in order, follow each other without a gap, or have a name such as "id".
+    """
+    whole = whole_numbers(table, name)
+    if len(whole) < max(len(table.frame), FEWEST_NUMBERED) or len(set(whole)) < len(whole):
+        return False
+    in_order = whole in (sorted(whole), sorted(whole, reverse=True))
+    return in_order or np.ptp(whole) == len(whole) - 1 or _LIKE_IDENTIFIER.search(name) is not None
+
+
+def whole_numbers(table: Table, name: str) -> list[float]:
+    """Return the cells of a column that are whole numbers."""
+    found = [table.numerals.number(cell) for cell in table.texts(name)]
+    return [value for value in found if value is not None and value == round(value)]
+
+
+def like_codes(table: Table, name: str) -> bool:
+    """Return whether a column of numbers looks like codes: called lot, run or the like, and repeated whole numbers."""
+    if _LIKE_CODES.search(name) is None:
+        return False
+    whole = whole_numbers(table, name)
+    n_codes = len(set(whole))
+    return len(whole) == len(table.frame) and 2 < n_codes <= min(MOST_CODES, len(whole) // 2)
+
+
+def check_noise_name(name: str, squared: bool) -> None:
+    """Refuse standard deviations as variances, and the other way round, by what the column is called.
+
+    >>> check_noise_name("variance", squared=False)
+    >>> check_noise_name("SD", squared=False)
+    Traceback (most recent call last):
+    ...
+    ValueError: --noise-column takes variances, and 'SD' is called as standard deviations are: give --sd-column ...
+    """
+    if not squared and _LIKE_SD.search(name) and not _LIKE_VARIANCE.search(name):
+        raise ValueError(
+            f"--noise-column takes variances, and '{name}' is called as standard deviations are: give --sd-column "
+            f"'{name}'; if it does hold variances, rename it, say to 'variance'."
+        )
+    if squared and _LIKE_VARIANCE.search(name):
+        raise ValueError(
+            f"--sd-column takes standard deviations, and '{name}' is called as variances are: give --noise-column "
+            f"'{name}'; if it does hold standard deviations, rename it, say to 'sd'."
+        )
+
+
+def not_detected(cell: str) -> bool:
+    """Return whether a text says that a value was beyond a limit of detection.
+
+    >>> not_detected("n.d."), not_detected("<LOD"), not_detected("none")
+    (True, True, False)
+    """
+    return _NOT_DETECTED.fullmatch(cell) is not None
