@@ -96,7 +96,7 @@ def test_rows_in_order_of_time_are_looked_at_for_drift(command_line, monkeypatch
         frame.assign(y=frame["y"] + later * (np.arange(240) >= 160)).to_csv(f"{name}.csv", index=False)
         found.append(command_line("evaluate", f"{name}.csv", "-t", "y", *FAST, "-c", "80", "--ordered").stdout)
     assert "No shift and no trend in the errors of predictions (p = 0." in found[0]
-    assert "Drift, p-values of rows 81 to 240: No evidence of drift by the martingale test" in found[0]
+    assert "Drift, p-values of rows 82 to 241: No evidence of drift by the martingale test" in found[0]
     starts = [int(start) for start in re.findall(r"From about row (\d+) on, (?:rows differ|errors of)", found[1])]
     assert len(starts) == 2
     assert all(150 <= start <= 170 for start in starts)
