@@ -1,10 +1,6 @@
-"""The directive ``command-help``: what ``conformal-gp COMMAND --help`` prints, so that page and command agree."""
+"""The directive ``command-help``: what ``conformal-gp COMMAND --help-all`` prints, so that page and command agree."""
 
 from __future__ import annotations
-
-import os
-
-os.environ["TERMINAL_WIDTH"] = "88"  # read by Typer when it is imported
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
@@ -15,15 +11,15 @@ from conformal_gp.cli.app import app as commands
 
 
 class CommandHelp(Directive):
-    """A literal block with the help of one command, or of all without an argument."""
+    """A literal block with the help of one command."""
 
-    optional_arguments = 1
+    required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """Ask the command."""
-        result = CliRunner().invoke(commands, [*self.arguments, "--help"], env={"NO_COLOR": "1"})
+        result = CliRunner().invoke(commands, [*self.arguments, "--help-all"], env={"COLUMNS": "88"})
         if result.exit_code:
-            raise self.error(f"conformal-gp {' '.join(self.arguments)} --help failed: {result.output}")
+            raise self.error(f"conformal-gp {' '.join(self.arguments)} --help-all failed: {result.output}")
         text = "\n".join(line.rstrip() for line in result.output.strip("\n").splitlines())
         return [nodes.literal_block(text, text, language="text")]
 

@@ -124,14 +124,14 @@ def test_default_levels_are_those_that_the_rows_support(command_line, train, new
 
 
 def test_ways_to_write_levels(command_line, train, new):
-    levels = ("--confidence", "0.9", "95%", "80", "-c", "5%,50 %", "--any-level")
-    assert command_line.json("predict", train, new, "-t", "y", *FAST, *levels)["levels"] == [0.05, 0.5, 0.8, 0.9, 0.95]
+    levels = ("--confidence", "0.9", "95%", "80", "-c", "99%,50 %")
+    assert command_line.json("predict", train, new, "-t", "y", *FAST, *levels)["levels"] == [0.5, 0.8, 0.9, 0.95, 0.99]
 
 
 @pytest.mark.parametrize(
     ("level", "word"),
     [
-        ("0.05", "asks for intervals that cover 5% of rows; did you mean 95%? --any-level"),
+        ("0.05", "asks for intervals that cover 5% of rows, and takes levels from 50% on; did you mean 95%?"),
         ("5", "did you mean 95%?"),
         ("0.1%", "did you mean 99.9%?"),
         *(

@@ -1,20 +1,27 @@
 """The program as a whole: help, version, exit codes, no tracebacks, and answers that come at once."""
 
+import inspect
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import Literal, get_args, get_origin, get_type_hints
 
+import numpy as np
 import pytest
+import typer
 
 import conformal_gp
+from conformal_gp import ConformalGPRegressor
 from conformal_gp.cli import options
+from conformal_gp.cli.app import app
 from conformal_gp.gp.kernels import KERNEL_NAMES
 
-COMMANDS = ["predict", "fit", "evaluate", "plot", "report", "demo"]
+COMMANDS = ["predict", "fit", "calibrate", "evaluate", "plot", "report", "demo"]
+TYPER = typer.main.get_command(app)
 MAIN = "from conformal_gp.cli import main; main()"
 SLOW = ("sklearn", "scipy", "matplotlib")
 
@@ -28,17 +35,52 @@ def run(*arguments, stdin=b"", before="", after=""):
     return subprocess.run(command, input=stdin, capture_output=True, env=environment, timeout=120, check=False)
 
 
-def test_help_names_every_command_and_gives_examples(command_line):
+def test_help_names_every_command(command_line):
     assert command_line("--version").stdout == f"conformal-gp {conformal_gp.__version__}\n"
+    lines = command_line("--help").stdout.splitlines()
     for command in COMMANDS:
-        assert command in command_line("--help").stdout
-        if command != "demo":
-            assert f"conformal-gp {command}" in command_line(command, "--help").stdout
+        (summary,) = [line for line in lines if line.split()[:1] == [command]]
+        assert not summary.endswith("...")
 
 
-def test_choices_are_the_librarys():
-    (kernel, _) = get_args(get_type_hints(options.Model)["kernel"])
-    assert get_args(kernel) == KERNEL_NAMES
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("columns", [80, 120])
+def test_help_is_one_screen(command_line, command, columns, monkeypatch):
+    """At 80 columns and more: summary, usage, two examples, common options, names of the others in one piece."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    short = command_line(command, "--help").stdout
+    lines = short.splitlines()
+    assert len(lines) <= 32
+    assert max(map(len, lines)) <= columns
+    assert lines[0].startswith(f"Usage: conformal-gp {command}")
+    assert len([line for line in lines if line.startswith("  conformal-gp ")]) == 2
+    full = command_line(command, "--help-all").stdout
+    for shown in (short, full):
+        assert not re.search("<[a-z]", shown)
+    flags = {flag for option in TYPER.commands[command].params for flag in option.opts if flag.startswith("--")}
+    assert flags <= {word.strip(",") for word in short.split()}
+    assert flags <= {word.strip(",") for word in full.split()}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_names_choices_and_defaults(command_line, command):
+    full = " ".join(command_line(command, "--help-all").stdout.partition("Options:")[2].split())
+    for name, parameter in inspect.signature(TYPER.commands[command].callback).parameters.items():
+        described = full.partition(f"--{name.replace('_', '-')} ")[2][:200]
+        for annotated in get_args(parameter.annotation)[:1]:
+            choices = get_args(annotated) if get_origin(annotated) is Literal else ()
+            assert all(choice in described for choice in choices), name
+        if parameter.default not in (inspect.Parameter.empty, None, [], False):
+            assert f"[default: {parameter.default}" in described, name
+
+
+def test_options_of_the_model_have_the_librarys_defaults():
+    y = np.arange(3.0)
+    library = ConformalGPRegressor(random_state=0, n_jobs=1)
+    assert options.Model().regressor(y).get_params() == library.get_params()
+    plain = options.Model(difficulty="none", target_transform="none", lower_bound=0.0).regressor(y)
+    assert (plain.difficulty, plain.target_transform, plain.y_bounds) == (None, None, (0.0, None))
+    assert get_args(get_type_hints(options.Model)["kernel"]) == KERNEL_NAMES
 
 
 @pytest.mark.parametrize(

@@ -10,26 +10,28 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand
 
 import conformal_gp
 from conformal_gp.cli.calibrate import calibrate
 from conformal_gp.cli.evaluate import evaluate, report
-from conformal_gp.cli.options import expanded, spread_levels
+from conformal_gp.cli.help import HelpfulCommand
+from conformal_gp.cli.levels import spread_levels
+from conformal_gp.cli.options import expanded
 from conformal_gp.cli.plot import plot
 from conformal_gp.cli.predict import fit, predict
 
 NEW_CARS = 40  # rows of the demonstration that are to be predicted
+WIDEST = 100  # columns of help
 app = typer.Typer(
     name="conformal-gp",
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
 )
 
 
-class Command(TyperCommand):
+class Command(HelpfulCommand):
     """A command that accepts several levels after one option and turns errors into messages."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -85,17 +87,23 @@ def _all(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Prediction intervals with guaranteed coverage, for a table in a file. Start with `conformal-gp demo`.
+    """Prediction intervals with guaranteed coverage, for a table in a file; try it by conformal-gp demo.
 
-    Gaussian process regression with full conformal prediction: if new rows are exchangeable with the
-    training rows, a 95% interval contains the true value with probability at least 95%, even if the model is wrong.
+    Gaussian process regression with full conformal prediction: if new rows are exchangeable with the training rows, a
+    95% interval contains the true value with probability at least 95%, even if the model is wrong.
+
+    Tables are CSV, TSV, Parquet or Excel; - is standard input.
     """
 
 
 def demo(
     folder: Annotated[str, typer.Option(metavar="DIR", help="Folder for the tables.")] = "conformal-gp-demo",
 ) -> None:
-    """Write two tables, the fuel consumption of 392 cars, and print commands to try on them."""
+    """Write two tables of cars, and print commands to try on them.
+
+    conformal-gp demo
+    conformal-gp demo --folder cars
+    """
     from conformal_gp.datasets import load_auto_mpg
     from conformal_gp.files import write_bytes
 

@@ -11,7 +11,8 @@ import typer
 
 from conformal_gp.cli import options
 from conformal_gp.cli.common import Output, Training, read_new, read_training, row_documents
-from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
+from conformal_gp.cli.levels import more_rows, parse_levels
+from conformal_gp.cli.options import Model, Reading
 from conformal_gp.formatting import percent
 
 if TYPE_CHECKING:
@@ -55,38 +56,37 @@ class Curve(NamedTuple):
 
 
 def calibrate(
-    train: Annotated[str, typer.Argument(metavar="TRAIN", help="Standards: known values, and their signals.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="Table with the signals of unknown rows.")],
-    target: Annotated[str, typer.Option("--target", "-t", metavar="COL", help="Column of TRAIN to find for NEW.")],
+    train: Annotated[str, typer.Argument(metavar="TRAIN")],
+    new: Annotated[str, typer.Argument(metavar="NEW")],
     signal: Annotated[str, typer.Option("--signal", "-s", metavar="COL", help="Column of the measured signal.")],
-    out: Annotated[
-        str, typer.Option("--out", "-o", metavar="OUT", help="File for NEW with its results; - is stdout.")
-    ] = "-",
+    target: Annotated[str, typer.Option("--target", "-t", metavar="COL", help="Column of TRAIN to find for NEW.")],
+    out: options.Out = "-",
+    confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
+    log: Annotated[bool, typer.Option("--log", help="Fit over the target's logarithm, as for dilutions.")] = False,
     low: Annotated[
-        float | None, typer.Option(metavar="NUMBER", help="Least value that COL can have.  [default: of TRAIN]")
+        float | None, options.found(metavar="NUMBER", help="Least value of COL.  [default: of TRAIN]")
     ] = None,
     high: Annotated[
-        float | None, typer.Option(metavar="NUMBER", help="Greatest value that COL can have.  [default: of TRAIN]")
+        float | None, options.found(metavar="NUMBER", help="Greatest value of COL.  [default: of TRAIN]")
     ] = None,
-    log: Annotated[
-        bool, typer.Option("--log", help="Fit the curve over the logarithm of COL, as for serial dilutions.")
-    ] = False,
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Picture of curve and unknowns: .png, .svg or .pdf.")
     ] = None,
-    confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
-    any_level: options.AnyLevel = False,
     *,
-    choice: Model,
     reading: Reading,
+    choice: Model,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Find concentrations from signals: `conformal-gp calibrate standards.csv new.csv --signal density --target conc`.
+    """Find the unknown target of NEW from its signal, by standards.
 
-    The curve is signal on target. Intervals contain the unknown value with the stated probability if the new row is
-    like the standards. New columns are COL_estimate, COL_lower_95 and COL_upper_95; COL_set_95 has the parts of a set
-    that is not one interval, and says where it is empty or reaches the ends of the standards.
+    conformal-gp calibrate standards.csv new.csv --signal density --target conc
+    conformal-gp calibrate known.csv new.csv -s od -t conc --log --picture p.svg
+
+    TRAIN has the standards: known targets, and their signals. The curve is signal on target. Intervals contain the
+    unknown value with the stated probability if the new row is like the standards. New columns are COL_estimate,
+    COL_lower_95 and COL_upper_95; COL_set_95 has the parts of a set that is not one interval, and says where it is
+    empty or reaches the ends of the standards.
     """
     import numpy as np
 
@@ -95,7 +95,7 @@ def calibrate(
     from conformal_gp.files import check_output
 
     output = Output(quiet=quiet)
-    levels = parse_levels(confidence, any_level=any_level)
+    levels = parse_levels(confidence)
     if picture is not None and picture.suffix.lower() not in PICTURES:
         raise ValueError(f"--picture must end in {', '.join(PICTURES)}; got {picture}.")
     check_output(out, [train, new])

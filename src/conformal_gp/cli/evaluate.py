@@ -12,8 +12,9 @@ import typer
 from conformal_gp.cli import options
 from conformal_gp.cli.calibrate import standards_hint
 from conformal_gp.cli.common import Output, Training, read_training
+from conformal_gp.cli.levels import more_rows, parse_levels
 from conformal_gp.cli.new_batches import in_comparison, later_rows, rows_at_random
-from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
+from conformal_gp.cli.options import Model, Reading
 from conformal_gp.formatting import number, percent
 
 if TYPE_CHECKING:
@@ -32,34 +33,31 @@ def evaluate(
     data: options.Data,
     target: options.Target,
     confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
-    any_level: options.AnyLevel = False,
+    by: Annotated[str | None, typer.Option(metavar="COL", help="Hold out whole batches: rows that share COL.")] = None,
+    by_time: Annotated[bool, typer.Option("--by-time", help="Predict later rows from earlier ones.")] = False,
+    ordered: options.Ordered = False,
+    outliers: Annotated[bool, typer.Option("--outliers", help="List the rows that are least expected.")] = False,
+    details: Annotated[bool, typer.Option("--details", help="Compare methods, and rank the columns.")] = False,
     tails: options.Tails = "joint",
     folds: options.Folds = None,
-    by: Annotated[
-        str | None, typer.Option(metavar="COL", help="Hold out whole batches: rows that share a value of COL.")
-    ] = None,
-    by_time: Annotated[
-        bool, typer.Option("--by-time", help="Rows are in order of time: predict later rows from earlier ones.")
-    ] = False,
-    ordered: options.Ordered = False,
-    outliers: Annotated[
-        bool, typer.Option("--outliers", help="List the held-out rows of the smallest p-values.")
-    ] = False,
     *,
-    choice: Model,
     reading: Reading,
+    choice: Model,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Cross-validate prediction intervals: `conformal-gp evaluate cars.csv --target mpg`.
+    """Cross-validate intervals on DATA: their coverage and width.
 
-    Coverage of held-out rows compared with its expected range, widths, and advice. The conformal intervals are compared
-    with those of the same Gaussian process without calibration (standard GP).
+    conformal-gp evaluate cars.csv --target mpg
+    conformal-gp evaluate assay.xlsx --target conc --by plate --details
+
+    The coverage of held-out rows is compared with its expected range, and the intervals with those of the same Gaussian
+    process without conformal prediction (standard GP). Rows with equal inputs (replicates) are held out together.
     """
     from conformal_gp.evaluation import coverage_by_parts, summary
 
     output = Output(quiet=quiet)
-    levels = parse_levels(confidence, any_level=any_level)
+    levels = parse_levels(confidence)
     if by_time and by is not None:
         raise ValueError("give --by COL or --by-time, not both.")
     training = read_training(data, target, reading, output, by)
@@ -121,18 +119,21 @@ def evaluate(
 def report(
     data: options.Data,
     target: options.Target,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The page, HTML; - is stdout.")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The page, HTML; - is standard output.")],
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
-    folds: options.Folds = None,
     ordered: options.Ordered = False,
+    folds: options.Folds = None,
     *,
-    choice: Model,
     reading: Reading,
+    choice: Model,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write a page about DATA: `conformal-gp report cars.csv --target mpg -o report.html`.
+    """Write a page about DATA: coverage and width of intervals.
 
-    Coverage and width at every level, with a slider for the level; one HTML file that opens without a network.
+    conformal-gp report cars.csv --target mpg -o report.html
+    conformal-gp report runs.csv --target yield --ordered -o report.html
+
+    The page is one HTML file, which opens without a network, with a slider for the level.
     """
     from conformal_gp.files import check_output, write_bytes
 

@@ -11,7 +11,8 @@ import typer
 from conformal_gp.cli import options
 from conformal_gp.cli.common import Output, read_new, read_training
 from conformal_gp.cli.evaluate import CONFORMAL, cross_validated
-from conformal_gp.cli.options import Model, Reading, parse_levels
+from conformal_gp.cli.levels import parse_levels
+from conformal_gp.cli.options import Model, Reading
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -20,31 +21,31 @@ def plot(
     data: options.Data,
     target: options.Target,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The picture: .png, .svg or .pdf.")],
-    new: Annotated[str | None, typer.Argument(metavar="[NEW]", help="Table of new rows, without the target.")] = None,
+    new: Annotated[str | None, typer.Argument(metavar="[NEW]")] = None,
     kind: Annotated[
         Literal["intervals", "coverage", "band"],
-        typer.Option(help="Intervals of new or held-out rows, coverage at every level, or a band along one input."),
+        typer.Option(metavar="KIND", help="intervals, coverage, band (along an input)."),
     ] = "intervals",
     input_name: Annotated[
         str | None, typer.Option("--input", metavar="COL", help="Column of a band.  [default: the first]")
     ] = None,
     confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
-    any_level: options.AnyLevel = False,
     folds: options.Folds = None,
     *,
-    choice: Model,
     reading: Reading,
+    choice: Model,
     quiet: options.Quiet = False,
 ) -> None:
-    """Draw intervals: `conformal-gp plot cars.csv new-cars.csv --target mpg -o intervals.png`.
+    """Draw intervals of NEW, or of held-out rows of DATA.
 
-    With NEW, intervals of the new rows; otherwise of held-out rows of DATA.
+    conformal-gp plot cars.csv new-cars.csv --target mpg -o intervals.png
+    conformal-gp plot cars.csv --target mpg --kind band --input weight -o band.svg
     """
     from conformal_gp.cli.tables import did_you_mean
     from conformal_gp.files import check_output, write_bytes
 
     output = Output(quiet=quiet)
-    levels: Any = [*map(float, parse_levels(confidence, any_level=any_level))]
+    levels: Any = [*map(float, parse_levels(confidence))]
     if out.suffix.lower() not in FORMATS:
         raise ValueError(f"--out must end in {', '.join(FORMATS)}; got {out}.")
     if kind != "intervals" and new is not None:

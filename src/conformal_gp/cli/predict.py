@@ -12,7 +12,8 @@ import typer
 
 from conformal_gp.cli import options
 from conformal_gp.cli.common import Output, read_new, read_training, row_documents
-from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
+from conformal_gp.cli.levels import more_rows, parse_levels
+from conformal_gp.cli.options import Model, Reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,13 +33,16 @@ def fit(
     target: options.Target,
     out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="File for the model; - is stdout.")],
     *,
-    choice: Model,
     reading: Reading,
+    choice: Model,
     quiet: options.Quiet = False,
 ) -> None:
-    """Fit a model to DATA and save it: `conformal-gp fit cars.csv --target mpg -o cars.model`.
+    """Fit a model to DATA and save it, for predict --model.
 
-    The file is for predict --model. It contains the training rows, readable by anyone who has it, and no code.
+    conformal-gp fit cars.csv --target mpg -o cars.model
+    conformal-gp predict new-cars.csv --model cars.model
+
+    The file contains the training rows, readable by anyone who has it, and no code.
     """
     from conformal_gp.files import check_output
 
@@ -56,44 +60,48 @@ def fit(
 
 def predict(
     ctx: typer.Context,
-    files: Annotated[
-        list[str],
-        typer.Argument(metavar="[TRAIN] NEW", help="Tables (CSV, TSV, Parquet, Excel; - is stdin). TRAIN, or --model."),
-    ],
+    files: Annotated[list[str], typer.Argument(metavar="[TRAIN] NEW")],
     target: Annotated[
-        str | None, typer.Option("--target", "-t", metavar="COL", help="Column to predict, the target.")
+        str | None, typer.Option("--target", "-t", metavar="COL", help="Column of TRAIN to predict.")
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", metavar="FILE", help="A model that fit saved.")] = None,
-    out: Annotated[
-        str, typer.Option("--out", "-o", metavar="OUT", help="File for NEW with its predictions; - is stdout.")
-    ] = "-",
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", metavar="FILE", help="A model that fit saved, instead of TRAIN.")
+    ] = None,
+    out: options.Out = "-",
+    confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
+    quantiles: options.Quantiles = [],  # noqa: B006
+    explain: Annotated[bool, typer.Option("--explain", help="Explain the width of each interval.")] = False,
     prefix: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Start of new columns' names.  [default: COL_]")
+        str | None, options.advanced(metavar="TEXT", help="Start of new columns' names.  [default: COL_]")
     ] = None,
     digits: Annotated[
         int,
-        typer.Option(min=1, max=17, metavar="N", help="Digits of the interval's width; bounds are rounded outward."),
+        options.advanced(
+            min=1, max=17, metavar="N", help="Digits of the interval's width; bounds are rounded outward."
+        ),
     ] = 3,
-    confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
-    any_level: options.AnyLevel = False,
     tails: options.Tails = "joint",
-    quantiles: options.Quantiles = [],  # noqa: B006
-    explain: Annotated[bool, typer.Option("--explain", help="Explain the width of each interval.")] = False,
     unseen: Annotated[
-        Literal["error", "blank"], typer.Option(help="New categories: an error, or leave predictions empty.")
+        Literal["error", "blank"],
+        options.advanced(metavar="HOW", help="New categories: error, blank (leave predictions empty)."),
     ] = "error",
     *,
-    choice: Model,
     reading: Reading,
+    choice: Model,
+    details: Annotated[bool, typer.Option("--details", help="Describe the model: kernel and hyperparameters.")] = False,
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Predict NEW from TRAIN: `conformal-gp predict cars.csv new-cars.csv --target mpg -o predicted.csv`.
+    """Predict the rows of NEW from TRAIN, with guaranteed intervals.
 
-    Columns are matched by name. Columns of text are categories. New columns are COL_mean, COL_lower_95, COL_upper_95
-    and so on, and COL_quantile_5 with --quantiles; an infinite bound is written inf. COL_beyond_training names the
-    inputs of a row that lie outside the training range: the guarantee does not apply to such rows. With --explain,
-    COL_why explains the width at the highest level, and names the rows of TRAIN that determine it.
+    conformal-gp predict cars.csv new-cars.csv --target mpg -o predicted.csv
+    conformal-gp predict new-cars.csv --model cars.model --confidence 80% 95%
+
+    An interval is for one new measurement, its noise included. Columns are matched by name, and columns of text are
+    categories. New columns are COL_mean, COL_lower_95, COL_upper_95 and so on, and COL_quantile_5 with --quantiles; an
+    infinite bound is written inf. COL_beyond_training names the inputs of a row that lie outside the training range:
+    the guarantee does not apply to such rows. With --explain, COL_why explains the width at the highest level, and
+    names the rows of TRAIN that determine it.
 
     Targets like <0.02 or >500 are limits of detection. An interval that reaches the limit is open beyond it, and
     COL_limit_95 writes it as "<0.05": at most 0.05, and perhaps not detectable.
@@ -104,8 +112,8 @@ def predict(
     from conformal_gp.files import check_output
 
     output = Output(quiet=quiet)
-    levels = parse_levels(confidence, any_level=any_level)
-    shares = parse_levels(quantiles, "--quantiles", any_level=True)
+    levels = parse_levels(confidence)
+    shares = parse_levels(quantiles, "--quantiles", lowest=Fraction(0))
     _check_files(files, model, target)
     if explain and (tails != "joint" or (shares and not levels)):
         raise ValueError("--explain is for intervals with --tails joint; with --quantiles give --confidence too.")
