@@ -111,9 +111,7 @@ class Groups:
 
     def inputs(self, X: Any) -> Any:
         """X without a column that is no input."""
-        if self.left_out is None or not hasattr(X, "columns") or self.left_out not in X.columns:
-            return X
-        return X[[name for name in X.columns if name != self.left_out]]
+        return without(X, self.left_out)
 
     def of(self, X: Any, groups: Any, n_rows: int) -> Indices:
         """Groups of test rows, by ``groups`` or as ``fit`` was told; an error names one that ``fit`` did not see."""
@@ -137,24 +135,31 @@ class Groups:
         return given
 
 
+def without(X: Any, column: str | None) -> Any:
+    """X without a column, if it is a frame that has it."""
+    if column is None or not hasattr(X, "columns") or column not in X.columns:
+        return X
+    return X[[name for name in X.columns if name != column]]
+
+
 def _codes(labels: list[Any], given: list[Any]) -> Indices:
     """Places of labels among those of the groups."""
     places = {label: place for place, label in enumerate(labels)}
     return np.array([places[label] for label in given], dtype=np.int64)
 
 
-def check_length(labels: Any, n_rows: int) -> None:
+def check_length(labels: Any, n_rows: int, name: str = "groups") -> None:
     """Raise a ValueError unless there is a label for each row."""
     if len(labels) != n_rows:
-        raise ValueError(f"groups must hold one label for each of the {n_rows} rows, got {len(labels)}.")
+        raise ValueError(f"{name} must hold one label for each of the {n_rows} rows, got {len(labels)}.")
 
 
-def group_labels(X: Any, groups: Any) -> list[Any]:
-    """A label for each row, none of them missing."""
+def group_labels(X: Any, groups: Any, name: str = "groups") -> list[Any]:
+    """A label for each row, none of them missing; ``name`` is what errors call them."""
     if isinstance(groups, str):
         if not hasattr(X, "columns") or groups not in X.columns:
             of = f"; its columns are {', '.join(map(repr, X.columns))}" if hasattr(X, "columns") else ""
-            raise ValueError(f"groups is {groups!r}, and X must be a data frame with a column of that name{of}.")
+            raise ValueError(f"{name} is {groups!r}, and X must be a data frame with a column of that name{of}.")
         groups = X[groups]
     elif callable(groups):
         groups = groups(X)
@@ -162,13 +167,13 @@ def group_labels(X: Any, groups: Any) -> list[Any]:
         groups = groups.compute()
     as_list = next((getattr(groups, name) for name in ("tolist", "to_list") if hasattr(groups, name)), None)
     if getattr(groups, "ndim", 1) != 1 or not (as_list or hasattr(groups, "__iter__")):
-        raise ValueError(f"groups must hold one label for each row, got {groups!r}.")
+        raise ValueError(f"{name} must hold one label for each row, got {groups!r}.")
     labels = as_list() if as_list else list(groups)
     for row, label in enumerate(labels):
         if _is_missing(label):
-            raise ValueError(f"groups has no label in row {row}: got {label!r}; give such rows a group of their own.")
+            raise ValueError(f"{name} has no label in row {row}: got {label!r}; give such rows one of their own.")
         if getattr(label, "__hash__", None) is None:
-            raise ValueError(f"groups must hold one label for each row, got {label!r} in row {row}.")
+            raise ValueError(f"{name} must hold one label for each row, got {label!r} in row {row}.")
     return labels
 
 
@@ -225,6 +230,8 @@ def check_groups(model: Any, groups: GroupsLike) -> None:
 
 def training_ratios(model: Any, ratio: Any) -> Array:
     """Likelihood ratios of all training rows, from a function of X or as they are given."""
+    if model._batches is not None:
+        raise ValueError("likelihood_ratio was given, and fit was called with batches: leave one of them out.")
     if not callable(ratio):
         ratios = check_ratios(ratio, model._source.n_rows, "training")
     elif (

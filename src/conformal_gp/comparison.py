@@ -13,6 +13,7 @@ from conformal_gp.answers import Answers
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.conformal.levels import Needed, rank, rows_needed, shares
 from conformal_gp.gp.inputs import Rows
+from conformal_gp.models.tuning_rows import batches_needed
 
 UNDETERMINED = (
     "the training rows do not determine the mean function there, as where an input that is constant in them takes "
@@ -40,6 +41,8 @@ class Part:
     """(n,): weights of the calibration rows; None if all rows weigh the same."""
     own: Array | float = 1.0
     """(m,): weights of the test rows."""
+    n_batches: int = 0
+    """Number of batches of the training rows, if the calibration rows are one of each calibration batch."""
 
     @property
     def total(self) -> float:
@@ -81,9 +84,9 @@ class TestRows:
         self._order = np.argsort(np.concatenate([part.places for part in parts]))
 
     @classmethod
-    def of(cls, new: Rows, answers: Answers) -> TestRows:
+    def of(cls, new: Rows, answers: Answers, n_batches: int = 0) -> TestRows:
         """All compared with the same calibration rows."""
-        return cls(new, [Part(new, answers, np.arange(len(new.X)))])
+        return cls(new, [Part(new, answers, np.arange(len(new.X)), n_batches=n_batches)])
 
     def joined(self, found: list[Array]) -> Array:
         """Answers of all parts, in the order of the test rows."""
@@ -122,7 +125,11 @@ class TestRows:
                 infinite = int((part.needed([level]).least < 0.0).sum())
                 if not infinite:
                     continue
-                if part.weights is None:
+                if part.n_batches:
+                    needed = f"at least {rows_needed(level)} calibration batches, by default of {batches_needed(level)}"
+                    has = f"there are {part.answers.n_calibration} of {part.n_batches}"
+                    why = f"needs {needed} batches, {has}; its {what}"
+                elif part.weights is None:
                     has = f"{part.name} has {part.answers.n_calibration}"
                     why = f"needs at least {rows_needed(level)} calibration rows, {has}; its {what}"
                 else:

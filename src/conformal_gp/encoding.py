@@ -133,7 +133,8 @@ class Encoding:
             known = ", ".join(map(repr, categories[:10])) + (", ..." if len(categories) > 10 else "")
             raise ValueError(
                 f"X has a category that fit did not see, {values[unseen]!r} in row {unseen}, column {name!r}; it saw "
-                f"{known}. List it in the dtype of the training frame, or give the row a category of these."
+                f"{known}. List it in the dtype of the training frame, or give the row a category of these; if "
+                f"{name!r} names batches, fit(..., batches={name!r}) is for rows of new ones."
             )
         return np.array([numbers[value] for value in values], dtype=np.int64)
 

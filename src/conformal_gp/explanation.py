@@ -222,7 +222,9 @@ class ExplainedIntervals(Predictions):
         with np.errstate(divide="ignore", invalid="ignore"):
             found = [self._explained(levels[0], part) for part in rows.parts]
         columns: dict[str, Any] = {name: rows.joined([part[name] for part in found]) for name in found[0]}
-        return Explanation(float(levels[0]), nearest=self._nearest(rows.new, int(n_nearest)), **columns)
+        columns["row"] = self._numbers(columns["row"])
+        nearest = self._numbers(self._nearest(rows.new, int(n_nearest)))
+        return Explanation(float(levels[0]), nearest=nearest, **columns)
 
     def effective_rows(self, likelihood_ratio: RatioLike) -> float | dict[Any, float]:
         r"""Effective number of calibration rows under a likelihood ratio.

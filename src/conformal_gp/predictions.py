@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.answers import Answers
 from conformal_gp.arrays import Array, Indices
+from conformal_gp.batches import Batches
 from conformal_gp.calibration import Groups, GroupsLike, RatioLike, compared
 from conformal_gp.comparison import TestRows
 from conformal_gp.conformal.levels import read_levels
@@ -44,6 +45,7 @@ class Predictions:
     _group_answers: list[Answers]
     _source: RowSource
     _groups: Groups | None = None
+    _batches: Batches | None = None
     _encoding: Encoding | None = None
     _gaps: Indices = NO_GAPS
     missing: str = "error"
@@ -295,7 +297,10 @@ class Predictions:
     def _compared(self, X: Any, new: Rows, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows:
         """Checked test rows, with the calibration rows that each is compared with."""
         if self._groups is None and groups is None and likelihood_ratio is None:
-            return TestRows.of(new, self._answers)
+            n_batches = 0
+            if self._batches is not None:
+                n_batches = self._batches.n_batches
+            return TestRows.of(new, self._answers, n_batches)
         return compared(self, X, new, groups, likelihood_ratio)
 
     def _set_answers(self, answers: Answers) -> None:
@@ -327,6 +332,12 @@ class Predictions:
         other.__dict__.update(vars(self))
         return other
 
+    def _numbers(self, rows: Indices) -> Indices:
+        """Numbers among the rows that fit was given, of rows of the model; -1 stays."""
+        if self._batches is None:
+            return rows
+        return np.where(rows < 0, -1, self._batches.rows[rows])
+
     @property
     def _most_calibration(self) -> int:
         """Most calibration rows that a test row is compared with."""
@@ -349,6 +360,8 @@ class Predictions:
         check_is_fitted(self)
         if self._groups is not None:
             X = self._groups.inputs(X)
+        if self._batches is not None:
+            X = self._batches.inputs(X)
         if hasattr(X, "__dask_graph__"):
             X = X.compute()
         return encoded_inputs(self, X, reset=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -18,6 +17,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from conformal_gp.answers import Model
 from conformal_gp.arrays import Array
 from conformal_gp.arrivals import Arrivals
+from conformal_gp.batches import Batches, with_fewer_rows
 from conformal_gp.calibration import Groups, GroupsLike, check_groups, check_length
 from conformal_gp.comparison import TestRows
 from conformal_gp.distributions import PredictiveDistributions
@@ -28,10 +28,9 @@ from conformal_gp.inverse import InversePredictions
 from conformal_gp.large.rows import ArrayRows, RowSource, extremes, stage
 from conformal_gp.models.draws import integrated, redrawn
 from conformal_gp.models.settings import LEARNT_TRANSFORMS, Settings, TransformChoice, read_rows, read_settings
-from conformal_gp.models.tuned import Fitted, Tuned, fitted
+from conformal_gp.models.tuned import Fitted, Tuned, censored, fitted
 from conformal_gp.models.tuning import fixed, holdout, low_rank, train
 from conformal_gp.predictions import all_or_nothing
-from conformal_gp.targets.censoring import check_censoring
 from conformal_gp.targets.target import Bounds, check_within
 from conformal_gp.targets.transformation import Logarithms, transformed
 from conformal_gp.threads import one_blas_thread
@@ -270,6 +269,7 @@ class ConformalGPRegressor(
         y_variance: ArrayLike | None = None,
         *,
         groups: GroupsLike = None,
+        batches: ArrayLike | str | None = None,
         censoring: ArrayLike | None = None,
         **unknown: Any,
     ) -> Self:
@@ -292,6 +292,13 @@ class ConformalGPRegressor(
             Groups of rows; coverage is guaranteed within each. Labels of any kind, a function of X that gives them, or
             the name of a column of a frame. That column is an input too if it holds numbers, booleans or categories.
             One model of all rows predicts, and each test row is compared with the calibration rows of its group.
+        batches : array-like of shape (n_samples,), str or None, default=None
+            Batches of rows, such as lots, plates or days: intervals are then for rows of *new* batches, which share no
+            error with these. Labels, or the name of a column of a frame, which is no input then and may be missing in
+            test rows. Whole batches are tuned on, drawn at random; of each other batch one row is a calibration row,
+            drawn at random too, and its other rows are not used. K calibration batches support levels up to K / (K +
+            1): by default 90% takes 10 batches, 95% 29; a smaller ``tuning_rows`` (at least so many, in whole batches)
+            leaves more for calibration. For "holdout", which "auto" is here, and "fixed".
         censoring : array-like of shape (n_samples,) or None, default=None
             -1 in rows whose true value is at most ``y``, their lower limit of detection; 1 where it is at least ``y``;
             0 where it was observed. The model is fitted to ``y``, and prediction sets contain *true* values: a set
@@ -319,18 +326,25 @@ class ConformalGPRegressor(
         with all_or_nothing(self):
             self._groups = None
             self._arrivals = None
+            self._batches = None
+            if batches is not None:
+                self._batches = Batches.learn(X, batches)
             if groups is not None:
                 self._groups = Groups.learn(X, groups)
                 X = self._groups.inputs(X)
+            if self._batches is not None:
+                X = self._batches.inputs(X)
             source = read_rows(self, X, y, y_variance)
             if self._groups is not None:
                 check_length(self._groups.codes, source.n_rows)
             with one_blas_thread(rows=source.n_rows):
                 settings = read_settings(self, source)
+                if self._batches is not None:
+                    source, settings, censoring = with_fewer_rows(self, source, settings, censoring)
                 self.tuning_ = settings.tuning
                 with stage(f"tuning {source.n_rows} rows by {settings.tuning!r}", bool(self.verbose)):
                     tuned = _tuned(settings, source, self.random_state)
-                tuned = _censored(tuned, source, censoring, self.target_transform)
+                tuned = censored(tuned, source, censoring, self.target_transform)
                 low, high = source.each(extremes, "ranges of inputs")
                 self.input_range_ = np.stack([np.fmin.reduce(low, axis=1), np.fmax.reduce(high, axis=1)])
                 with stage("calibration", bool(self.verbose)):
@@ -359,9 +373,11 @@ class ConformalGPRegressor(
         self.difficulty_ = None if tuned.difficulty is None else tuned.difficulty.fitted
         bounds = tuned.target.bounds or Bounds(-np.inf, np.inf)
         self.y_bounds_ = (bounds.low, bounds.high)
-        self.tuning_rows_ = tuned.tuning_rows.copy()
+        self.tuning_rows_ = self._numbers(tuned.tuning_rows.copy())
         self.inducing_ = tuned.inducing
         self.guarantee_ = tuned.guarantee.format(n_calibration=self.n_calibration_)
+        if self._batches is not None:
+            self.guarantee_ = self._batches.guarantee(self.guarantee_)
         if self._groups is not None and self.guarantee_.startswith("Valid"):
             self.guarantee_ += f" That holds in each of {len(self._groups.labels)} groups separately."
         if tuned.target.limits is not None and self.guarantee_.startswith("Valid"):
@@ -411,6 +427,8 @@ class ConformalGPRegressor(
         """
         if not hasattr(self, "_answers"):
             return self.fit(X, y, y_variance, groups=groups, censoring=censoring)
+        if self._batches is not None:
+            raise ValueError("partial_fit is not for a model that was fitted with batches: call fit with all rows.")
         later = self._later_rows(X, y, y_variance, groups)
         arrivals = self._with_arrivals(later[0], later[1])
         self.__dict__.update(vars(self._with_rows(*later, censoring)))
@@ -455,7 +473,7 @@ class ConformalGPRegressor(
         model.input_range_ = np.stack([np.fmin.reduce(ends), np.fmax.reduce(ends)])
         source = self._source.extended(rows, y)
         later = ArrayRows(rows.X, y, rows.y_variance, self.n_jobs)
-        tuned = _censored(self._tuned, later, censoring, self.target_transform)
+        tuned = censored(self._tuned, later, censoring, self.target_transform)
         with one_blas_thread(rows=source.n_rows):
             if tuned.averaging is not None:
                 tuned = redrawn(tuned, tuned.averaging, source.rows, source.y, self.n_jobs)
@@ -474,16 +492,3 @@ def _tuned(settings: Settings, source: RowSource, random_state: Any) -> Tuned:
     if not isinstance(source, ArrayRows):
         raise ValueError("low_rank must not be False for a Dask collection.")
     return METHODS[settings.tuning](settings, source.rows, source.y, rng)
-
-
-def _censored(tuned: Tuned, source: RowSource, censoring: Any, target_transform: TransformChoice) -> Tuned:
-    """The same with the limits of detection of these rows, if they have any."""
-    if censoring is None:
-        return tuned
-    codes = check_censoring(censoring, source.n_rows)
-    if codes is None:
-        return tuned
-    if not isinstance(source, ArrayRows):
-        raise ValueError("censoring is for rows in NumPy arrays, data frames or memory maps, not for Dask.")
-    suggested = isinstance(target_transform, str) and target_transform == "auto"
-    return replace(tuned, target=tuned.target.with_limits(source.y, codes, suggested))

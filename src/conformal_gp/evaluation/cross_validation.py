@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.validation import has_fit_parameter
 
 from conformal_gp.arrays import Array, Indices, Mask
-from conformal_gp.calibration import check_length, group_labels
+from conformal_gp.calibration import check_length, group_labels, without
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.design import Grid, columns_of
 from conformal_gp.evaluation.findings import Level, supported_levels
@@ -27,7 +27,7 @@ from conformal_gp.validation import ExtrapolationWarning, is_frame
 Progress = Callable[[int, int], None]
 # What may be known of rows in addition to inputs and target, by the methods that take it.
 FOR_PREDICTION = ("y_variance", "groups")
-FOR_FIT = (*FOR_PREDICTION, "censoring")
+FOR_FIT = (*FOR_PREDICTION, "censoring", "batches")
 
 
 def cross_validate_intervals(
@@ -45,6 +45,7 @@ def cross_validate_intervals(
     groups: ArrayLike | None = None,
     censoring: ArrayLike | None = None,
     groups_out: ArrayLike | None = None,
+    batches: ArrayLike | None = None,
     progress: Progress | None = None,
 ) -> HeldOut:
     """Predict rows by models that are fitted to the other folds.
@@ -78,7 +79,10 @@ def cross_validate_intervals(
         limit; it then contains what lies beyond.
     groups_out : array-like of shape (n_samples,) or None, default=None
         Batches of the rows: whole batches are held out, so that coverage is that of rows of new batches. ``cv`` then
-        splits batches.
+        splits batches. Rows of a batch may be missed together, so expected ranges are those of as many batches.
+    batches : array-like of shape (n_samples,), str or None, default=None
+        The same for models whose ``fit`` takes ``batches``, and whose intervals are for new batches. The first model
+        must. A column of that name is no input.
     progress : callable or None, default=None
         Called after each fit with the numbers of fits done and of all fits.
 
@@ -101,7 +105,13 @@ def cross_validate_intervals(
     if not models or standard_gp in models:
         raise ValueError(f"models must not be empty nor have the name that standard_gp has, got {list(models)}.")
     target = column_or_1d(y, dtype=np.float64)
-    known = _known(models, X, target, y_variance, groups, censoring)
+    known = _known(models, X, target, y_variance, groups, censoring, batches)
+    if batches is not None:
+        if groups_out is not None:
+            raise ValueError("give groups_out or batches, not both: with batches, whole batches are held out.")
+        groups_out = known["batches"]
+    if isinstance(batches, str):
+        X = without(X, batches)
     columns = {}
     if _is_table(X):
         columns = columns_of(X)
@@ -162,6 +172,7 @@ def cross_validate_intervals(
         p_values=p_values,
         grid=Grid.find(columns),
         together=together,
+        batches=None if groups_out is None else np.asarray(groups_out)[rows[order]].astype(str),
         censoring=known["censoring"][rows[order]] if "censoring" in known else None,
     )
 
@@ -252,6 +263,7 @@ def _known(
     y_variance: ArrayLike | None,
     groups: ArrayLike | None,
     censoring: ArrayLike | None,
+    batches: ArrayLike | None,
 ) -> dict[str, NDArray[Any]]:
     """Check noise variances, groups and limits of the rows."""
     check_consistent_length(X, y, y_variance)
@@ -261,6 +273,9 @@ def _known(
     if groups is not None:
         known["groups"] = np.fromiter(group_labels(X, groups), dtype=object)
         check_length(known["groups"], y.size)
+    if batches is not None:
+        known["batches"] = np.array([str(label) for label in group_labels(X, batches, "batches")])
+        check_length(known["batches"], y.size, "batches")
     codes = None
     if censoring is not None:
         codes = check_censoring(censoring, y.size)

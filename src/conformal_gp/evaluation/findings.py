@@ -129,6 +129,8 @@ class Finding:
     """Number of subgroups that are tested; the judgement has Bonferroni's correction for it."""
     on_grid: bool = False
     """Whether the rows are a designed grid: coverage at its levels does not tell the coverage between them."""
+    n_batches: int = 0
+    """Number of batches if whole ones were held out, which may be covered or missed as a whole; 0 for single rows."""
 
     @classmethod
     def of(cls, method: str, level: Level, y_true: ArrayLike, intervals: ArrayLike, **described: Any) -> Finding:
@@ -162,9 +164,14 @@ class Finding:
         """Share of targets that intervals cover."""
         return 1.0 - self.miscoverage
 
+    @property
+    def n_independent(self) -> int:
+        """Number of independent misses that there may be: of batches, or of rows."""
+        return self.n_batches or self.n_rows
+
     def expected(self, probability: float = LIKELY) -> tuple[float, float]:
         """Least and greatest coverage of the expected range."""
-        low, high = chance_range(self.level, self.n_rows, 1.0 - (1.0 - probability) / self.n_parts)
+        low, high = chance_range(self.level, self.n_independent, 1.0 - (1.0 - probability) / self.n_parts)
         return float(low), float(high)
 
     @property
@@ -188,7 +195,7 @@ class Finding:
             return Judgement.TOO_WIDE
         if self.coverage < self.expected()[0] - rounding:
             return Judgement.IN_DOUBT
-        if self.n_rows * (1 - self.level) < EXPECTED_MISSES:
+        if self.n_independent * (1 - self.level) < EXPECTED_MISSES:
             return Judgement.TOO_FEW
         return Judgement.WITHIN
 

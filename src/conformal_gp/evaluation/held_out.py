@@ -53,6 +53,8 @@ class HeldOut:
     """The designed grid that the rows of the data are, if they are one."""
     together: str = ""
     """What rows were held out together, in a sentence; empty if rows were held out at random."""
+    batches: NDArray[Any] | None = None
+    """Batches of the rows, (n,), if whole batches were held out."""
     censoring: Indices | None = None
     """Whether true values are at most ``y`` (-1), at least ``y`` (1) or equal, (n,); None if all were observed."""
 
@@ -95,10 +97,23 @@ class HeldOut:
     def findings(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
         """Findings on each method at each level, or at each of those given."""
         return [
-            Finding.of(name, level, self.y, intervals[:, :, self.levels.index(level)], on_grid=self.grid is not None)
+            Finding.of(
+                name,
+                level,
+                self.y,
+                intervals[:, :, self.levels.index(level)],
+                on_grid=self.grid is not None,
+                n_batches=self.n_batches(),
+            )
             for level in self._read(confidence_level)
             for name, intervals in self.intervals.items()
         ]
+
+    def n_batches(self, rows: Any = ...) -> int:
+        """Number of batches of some rows; 0 if rows were not held out in batches."""
+        if self.batches is None:
+            return 0
+        return np.unique(self.batches[rows]).size
 
     def by_group(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
         """Findings on the first method in each group, at each level or each of those given; empty without groups."""
@@ -106,13 +121,14 @@ class HeldOut:
             return []
         name, intervals = next(iter(self.intervals.items()))
         labels = dict.fromkeys(self.groups)
-        described = {"n_parts": len(labels), "on_grid": self.grid is not None}
+        described: dict[str, Any] = {"n_parts": len(labels), "on_grid": self.grid is not None}
         found = []
         for level in self._read(confidence_level):
             ends = intervals[:, :, self.levels.index(level)]
             for label in labels:
                 rows = self.groups == label
-                found.append(Finding.of(name, level, self.y[rows], ends[rows], among=f"group {label}", **described))
+                described |= {"among": f"group {label}", "n_batches": self.n_batches(rows)}
+                found.append(Finding.of(name, level, self.y[rows], ends[rows], **described))
         return found
 
     def _read(self, confidence_level: Iterable[Level] | None) -> list[Fraction]:

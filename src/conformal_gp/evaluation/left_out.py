@@ -97,4 +97,6 @@ def leave_one_out(model: Any, confidence_level: float = 0.9) -> LeftOutRows:
                 found[row] = [others.predict(new)[0], others.standard_deviation(new)[0], *ends]
     rows = np.array(sorted(found), dtype=np.int64)
     prediction, std, low, high = np.array([found[row] for row in rows]).T
-    return LeftOutRows(rows, source.y[rows], prediction, std, np.column_stack([low, high]), float(level))
+    return LeftOutRows(
+        model._numbers(rows), source.y[rows], prediction, std, np.column_stack([low, high]), float(level)
+    )

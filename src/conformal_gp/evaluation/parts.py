@@ -74,7 +74,16 @@ def coverage_by_parts(held_out: Any, X: Any, confidence_level: Level) -> list[Fi
         columns |= columns_of(X)
     parts = [(f"{column} is {where}", rows) for column, values in columns.items() for where, rows in _parts(values)]
     return [
-        Finding.of(name, level, held_out.y[rows], ends[rows], among=among, n_parts=len(parts)) for among, rows in parts
+        Finding.of(
+            name,
+            level,
+            held_out.y[rows],
+            ends[rows],
+            among=among,
+            n_parts=len(parts),
+            n_batches=held_out.n_batches(rows),
+        )
+        for among, rows in parts
     ]
 
 
@@ -230,4 +239,7 @@ def _too_few(usual: Finding) -> str:
     if usual.judgement != Judgement.TOO_FEW:
         return ""
     enough = math.ceil(EXPECTED_MISSES / (1 - usual.level))
-    return f"More rows: a verdict on {percent(usual.level)} needs about {enough}, and there are {usual.n_rows}."
+    what = "batches" if usual.n_batches else "rows"
+    return (
+        f"More {what}: a verdict on {percent(usual.level)} needs about {enough}, and there are {usual.n_independent}."
+    )

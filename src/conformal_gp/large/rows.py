@@ -125,6 +125,14 @@ class ArrayRows:
         """See RowSource."""
         return self._taken(numbers), self.y[numbers]
 
+    def some(self, numbers: Indices) -> ArrayRows:
+        """Some of these rows, in memory."""
+        fewer = copy(self)
+        fewer._X, fewer._y_variance = self._taken(numbers)
+        fewer.y = self.y[numbers]
+        fewer.n_rows = numbers.size
+        return fewer
+
     @property
     def rows(self) -> Rows:
         """Inputs and known noise of all rows."""

@@ -261,7 +261,7 @@ def read_settings(model: Any, source: RowSource) -> Settings:
     settings = _checked(model, source.n_rows)
     inducing = _inducing(model, source)
     tuning = model.tuning
-    if tuning == "auto" and inducing is not False:
+    if tuning == "auto" and (inducing is not False or model._batches is not None):
         tuning = "holdout"
     elif tuning == "auto":
         tuning = automatic(settings, source.n_rows)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -21,6 +21,7 @@ from conformal_gp.large.rows import ArrayRows, MappedRows, RowSource
 from conformal_gp.models.exact import ExactModel
 from conformal_gp.models.integrated import Averaging, IntegratedModel
 from conformal_gp.models.low_rank import LowRankModel
+from conformal_gp.targets.censoring import check_censoring
 from conformal_gp.targets.difficulty import Difficulty, Spread
 from conformal_gp.targets.target import Bounds, Target
 
@@ -92,6 +93,19 @@ def fitted(tuned: Tuned, source: RowSource, n_jobs: int | None, earlier: Model |
         made = _exact(tuned, source, n_jobs, earlier)
     model, kernel, noise_variance, mean_coef, log_marginal_likelihood = made
     return Fitted(Answers(model, tuned.target, side), kernel, noise_variance, mean_coef, log_marginal_likelihood)
+
+
+def censored(tuned: Tuned, source: RowSource, censoring: Any, target_transform: Any) -> Tuned:
+    """The same with the limits of detection of these rows, if they have any."""
+    if censoring is None:
+        return tuned
+    codes = check_censoring(censoring, source.n_rows)
+    if codes is None:
+        return tuned
+    if not isinstance(source, ArrayRows):
+        raise ValueError("censoring is for rows in NumPy arrays, data frames or memory maps, not for Dask.")
+    suggested = isinstance(target_transform, str) and target_transform == "auto"
+    return replace(tuned, target=tuned.target.with_limits(source.y, codes, suggested))
 
 
 def _side(bounds: Bounds, rows: Rows, y: Array) -> Array:

@@ -6,10 +6,14 @@ low-rank GP) if that is more.
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import count
+
 import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.arrays import Array, Indices
+from conformal_gp.conformal.levels import rows_needed
 from conformal_gp.models.settings import Settings
 
 # Share of the calibration rows: more are known better at the price of what is learnt. And most tuning rows, whose
@@ -21,6 +25,8 @@ KEY_DECIMALS = 8
 # The number of calibration rows is one less than a multiple of this, so that levels like 80, 90 and 95% are met
 # exactly: ranks are whole numbers, and rounding them makes intervals wider. The least of them supports 95%.
 STEP = 20
+# Calibration batches for 95, 90 and 80%, and from how many batches on.
+FEW_BATCHES = ((19, 29), (9, 10), (4, 5))
 
 
 def draw_tuning_rows(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Indices:
@@ -84,6 +90,30 @@ def calibration_size(n_rows: int, most_tuning_rows: int = MOST_TUNING_ROWS) -> i
     share = max(CALIBRATION_SHARE, 1.0 - most_tuning_rows / n_rows)
     most = -(-n_rows // 2) if n_rows < 2 * STEP else n_rows
     return min(max(STEP, round(share * n_rows / STEP) * STEP) - 1, most)
+
+
+def calibration_batches(n_batches: int) -> int:
+    """Default number of calibration batches; with few, as many as 80, 90 or 95% needs.
+
+    >>> [calibration_batches(n) for n in (3, 8, 10, 28, 29, 100)]
+    [1, 4, 9, 9, 19, 39]
+    """
+    if n_batches >= 2 * STEP:
+        return calibration_size(n_batches)
+    for n_calibration, fewest in FEW_BATCHES:
+        if n_batches >= fewest:
+            return n_calibration
+    return max(n_batches // 2, 1)
+
+
+def batches_needed(level: Fraction) -> int:
+    """Fewest batches of which enough are calibration batches for a level.
+
+    >>> batches_needed(Fraction(9, 10)), batches_needed(Fraction(19, 20))
+    (10, 29)
+    """
+    needed = rows_needed(level)
+    return next(n for n in count(needed + 1) if calibration_batches(n) >= needed)
 
 
 def fewest_tuning_rows(mean: str, n_inputs: int) -> int:
