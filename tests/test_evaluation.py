@@ -11,6 +11,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
 
 from cases import fixed_model
+from conformal_gp.design import Grid
 from conformal_gp.evaluation import (
     Finding,
     HeldOut,
@@ -22,6 +23,7 @@ from conformal_gp.evaluation import (
     supported_levels,
     verdict,
 )
+from conformal_gp.evaluation.comparison import bought
 from conformal_gp.evaluation.findings import one_set_range
 
 LEVEL = Fraction(9, 10)
@@ -91,6 +93,33 @@ def test_few_rows_cannot_tell():
     said = "ours: 90% intervals covered 80.0% (expected 80.0 to 97.8%): too few rows to tell."
     assert verdict([finding(misses=9, n=45)]) == [said]
     assert finding(misses=15, n=45).judgement == "too narrow"
+
+
+def test_what_the_guarantee_bought():
+    """The sentence is on the level at which the standard GP is worst, and follows both verdicts."""
+
+    def said(ours, standard, n=200, infinite=0, grid=None):
+        levels = [LEVEL, Fraction(99, 100)]
+        ends = {
+            name: np.stack([[(0.0, 2.0 * (i >= misses[k])) for k in range(2)] for i in range(n)]).swapaxes(1, 2)
+            for name, misses in (("conformal", ours), ("standard GP", standard))
+        }
+        ends["conformal"][:infinite] = [[-np.inf], [np.inf]]
+        return bought(HeldOut(np.ones(n), levels, {}, ends, grid=grid), "conformal", "standard GP")
+
+    assert said((20, 2), (25, 12)) == (
+        "The guarantee raised coverage: at 99% the standard GP covered 94.0%, conformal 99.0%, with intervals 1 times "
+        "as wide."
+    )
+    assert said((20, 2), (30, 2)).startswith("The guarantee raised coverage, if not by chance: at 90%")
+    assert said((20, 2), (1, 0)).startswith("The guarantee lowered coverage to its level: at 90%")
+    assert said((20, 2), (19, 2)).startswith("On this table the guarantee bought assurance, not coverage: at 90%")
+    assert said((2, 0), (2, 0), n=20).startswith("So few rows cannot tell what the guarantee bought: at 90%")
+    assert said((60, 2), (70, 2)).startswith("The guarantee needs exchangeable rows, and these seem not to be: at 90%")
+    assert said((0, 0), (70, 2), infinite=200) == "At 90% there are too few rows for the guarantee."
+    assert said((20, 2), (20, 2), grid=Grid({}, 4, 4)).startswith(
+        "These rows cannot tell what the guarantee buys between"
+    )
 
 
 def test_without_a_finite_interval_nothing_is_judged():
@@ -279,9 +308,9 @@ def test_the_verdict_names_a_subgroup_with_too_narrow_intervals(uneven):
     X, found = uneven
     (sentence,) = verdict(found.findings(), coverage_by_parts(found, X, 0.9))
     assert "90% intervals covered 90.0%" in sentence
-    assert "within the expected range overall, but too narrow where x is 0.8" in sentence
+    assert "as expected overall, but too narrow where x is 0.8" in sentence
     assert verdict(found.findings()) == verdict(found.findings(), coverage_by_parts(found, None, 0.9))
-    assert verdict(found.findings())[0].endswith("): within the expected range.")
+    assert verdict(found.findings())[0].endswith("): as expected.")
 
 
 def test_chance_rarely_accuses_a_part():

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conformal_gp.cli.new_batches import in_comparison, later_rows
+from conformal_gp.cli.evaluate import _later_rows
 from conformal_gp.evaluation import HeldOut
+from conformal_gp.evaluation.comparison import in_comparison
 
 FAST = ("--tuning", "holdout", "-c", "80%")
 
@@ -31,7 +32,7 @@ def batches(command_line):
 
 
 def test_whole_batches(command_line, batches):
-    run = command_line("evaluate", batches, "-t", "y", "--by", "lot", *FAST)
+    run = command_line("evaluate", batches, "-t", "y", "--by", "lot", *FAST, "--details")
     assert "For comparison: the same rows held out at random" in run.stdout
     assert "Whole groups are held out together: 12 groups in 120 rows." in run.stdout
     assert "whether rows of a new lot differ from them, so few cannot tell" in run.stdout
@@ -42,7 +43,7 @@ def test_whole_batches(command_line, batches):
     alone, _ = found["random_folds"]
     assert whole["coverage"] < 0.6 < alone["coverage"]
     assert whole["n_rows"] == alone["n_rows"] == 120
-    assert found["words"][0].startswith("Of rows of a new lot, 80% intervals covered")
+    assert found["words"][1].startswith("Of rows of a new lot, 80% intervals covered")
 
 
 def test_many_batches_can_tell():
@@ -84,8 +85,8 @@ def test_later_rows_are_predicted_from_earlier_ones(command_line):
     alone, _ = found["random_folds"]
     assert later["n_rows"] == 100
     assert later["coverage"] < 0.5 < alone["coverage"]
-    assert "later rows differ from them" in found["words"][0]
-    for train, test in later_rows(None, 120).split(x):
+    assert "later rows differ from them" in found["words"][1]
+    for train, test in _later_rows(None, 120).split(x):
         assert train.max() < test.min()
 
 

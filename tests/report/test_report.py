@@ -123,7 +123,7 @@ def test_too_few_labels_inside_and_what_would_help():
     rng = np.random.default_rng(0)
     X, y = pd.DataFrame({"x": rng.normal(size=200), "id": np.arange(200)}), rng.normal(size=200)
     page = build_report(X, y, model=fixed_model(noise_variance=1e-2, kernel="se", scale_inputs=True), cv=2)
-    assert re.search(r"<p>Conformal: 90% intervals covered \d+\.\d% \(expected .*?\): within the expected range", page)
+    assert re.search(r"<p>Conformal: 90% intervals covered \d+\.\d% \(expected .*?\): as expected", page)
     assert re.search(r"<p>Standard GP: 90% intervals covered \d+\.\d% \(expected .*?\): too narrow", page)
     assert "Advice: Leave out &#x27;id&#x27;, which numbers the rows" in page
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,10 +31,10 @@ class Output:
 
     def __init__(self, *, quiet: bool):
         self.notices: list[str] = []
-        plain: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
-        self._errors = Console(stderr=True, quiet=quiet, **plain)
-        self._always = Console(stderr=True, **plain)
-        self._results = Console(highlight=False, markup=False)
+        plain: dict[str, Any] = {"highlight": False, "markup": False}
+        self._errors = Console(stderr=True, quiet=quiet, soft_wrap=not sys.stderr.isatty(), **plain)
+        self._always = Console(stderr=True, soft_wrap=not sys.stderr.isatty(), **plain)
+        self._results = Console(**plain)
 
     def notice(self, text: str) -> None:
         """Print a note, once."""
@@ -52,9 +53,10 @@ class Output:
             self._errors.print(line)
 
     def result(self, *renderables: Any) -> None:
-        """Print a result for people."""
+        """Print a result for people: sentences that a terminal wraps between words, and a pipe does not."""
         for renderable in renderables:
-            self._results.print(renderable, soft_wrap=isinstance(renderable, str))
+            whole = isinstance(renderable, str) and not self._results.is_terminal
+            self._results.print(renderable, soft_wrap=whole)
 
     def document(self, document: dict[str, Any]) -> None:
         """Print a result for programs, notices included: strict JSON, null for numbers that are not finite."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -13,7 +13,6 @@ from conformal_gp.cli import options
 from conformal_gp.cli.calibrate import standards_hint
 from conformal_gp.cli.common import Output, Training, read_training
 from conformal_gp.cli.levels import more_rows, parse_levels
-from conformal_gp.cli.new_batches import in_comparison, later_rows, rows_at_random
 from conformal_gp.cli.options import Model, Reading
 from conformal_gp.formatting import number, percent
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 CONFORMAL, STANDARD = "conformal", "standard GP"
 MOST_INPUTS = 12
 MOST_OUTLIERS = 20
+PERIODS = 5  # of --by-time
 # Up to so many rows, each is held out once. Of more, a third is held out, at most so many: with 2,000 rows the standard
 # error of a coverage of 90% is 0.7%.
 ROWS_FOR_ALL_FOLDS, HELD_OUT_ROWS = 1000, 2000
@@ -54,66 +54,126 @@ def evaluate(
     The coverage of held-out rows is compared with its expected range, and the intervals with those of the same Gaussian
     process without conformal prediction (standard GP). Rows with equal inputs (replicates) are held out together.
     """
-    from conformal_gp.evaluation import coverage_by_parts, summary
-
     output = Output(quiet=quiet)
     levels = parse_levels(confidence)
     if by_time and by is not None:
         raise ValueError("give --by COL or --by-time, not both.")
     training = read_training(data, target, reading, output, by)
     output.notice(standards_hint(training.X, training.y, target))
-    asked: dict[str, Any] = {"tails": tails, "importance": True}
+    asked: dict[str, Any] = {"tails": tails, "importance": details or as_json}
     if by is not None:
         output.notice(f"'{by}' names batches and is no input: the model has not seen a new batch")
         asked |= {"groups_out": training.batches}
     if by_time:
-        asked |= {"cv": later_rows(folds, training.y.size)}
+        asked |= {"cv": _later_rows(folds, training.y.size)}
     held_out = cross_validated(training, choice, folds, output, levels or None, **asked)
     if not levels:
         output.notice(more_rows(held_out.levels, choice.tuning == "holdout", 1 - 1 / (folds or 10)))
-    inputs = training.X.iloc[held_out.rows]
-    sentences = [*summary(held_out, inputs), _importance(held_out.importance)]
-    random_folds = None
+    found = Evaluation(training, held_out)
     if by is not None or by_time:
-        cv = rows_at_random(training.y.size, choice.seed)
-        random_folds = cross_validated(training, choice, None, output, held_out.levels, tails=tails, cv=cv)
-        sentences.insert(0, in_comparison(held_out, random_folds, by, training.batches))
-    if training.condition:
-        sentences.append(f"The guarantee does not apply: {training.condition}")
-    if ordered:
-        sentences += _drift(training, choice, held_out, output)
-    worst: list[dict[str, Any]] = []
-    if outliers:
-        worst = _outliers(held_out, training)
-    by_group = held_out.by_group()
-    if as_json:
-        parts = [part for level in held_out.levels for part in coverage_by_parts(held_out, inputs, level)]
-        output.document(
-            {
-                "target": target,
-                "rows": training.y.size,
-                "held_out": held_out.y.size,
-                "inputs": list(training.X),
-                "grid": held_out.grid and str(held_out.grid),
-                "findings": [_document(finding) for finding in held_out.findings()],
-                "random_folds": [_document(finding) for finding in random_folds.findings()] if random_folds else [],
-                "groups": [_document(finding) for finding in by_group],
-                "too_narrow": [_document(part) for part in parts if part.judgement == part.judgement.TOO_NARROW],
-                "importance": held_out.importance,
-                "outliers": worst,
-                "words": sentences,
-            }
+        cv = _rows_at_random(training.y.size, choice.seed)
+        found = found._replace(
+            random_folds=cross_validated(training, choice, None, output, held_out.levels, tails=tails, cv=cv), by=by
         )
-        return
-    title = f"{target}: {held_out.y.size} of {training.y.size} rows held out"
-    tables = [_findings(held_out.findings(), title)]
-    if random_folds is not None:
-        tables.append(_findings(random_folds.findings(), "For comparison: the same rows held out at random"))
-    if by_group:
-        tables.append(_findings(by_group, f"By {training.groups}, corrected for the number of groups", "rows"))
-    if worst:
-        tables.append(_outlier_table(worst, target))
-    output.result(*tables, *sentences)
+    if ordered:
+        found = found._replace(drift=_drift(training, choice, held_out, output))
+    if outliers:
+        found = found._replace(outliers=_outliers(held_out, training))
+    if as_json:
+        output.document(found.document(target))
+    else:
+        output.result(*found.lines(target, details))
+
+
+class Evaluation(NamedTuple):
+    """What was found about a table."""
+
+    training: Training
+    held_out: HeldOut
+    random_folds: HeldOut | None = None
+    """The same rows held out at random, for comparison with whole batches or later rows."""
+    by: str | None = None
+    drift: Sequence[str] = ()
+    outliers: Sequence[dict[str, Any]] = ()
+
+    def parts(self) -> list[Finding]:
+        """Coverage in subgroups, at each level."""
+        from conformal_gp.evaluation import coverage_by_parts
+
+        inputs = self.training.X.iloc[self.held_out.rows]
+        return [part for level in self.held_out.levels for part in coverage_by_parts(self.held_out, inputs, level)]
+
+    def verdicts(self) -> list[str]:
+        """One line a level: coverage, verdict and width of conformal intervals."""
+        parts = self.parts()
+        return [each.in_a_line(parts) for each in self.held_out.findings() if each.method == CONFORMAL]
+
+    def sentences(self) -> list[str]:
+        """What limits the verdicts, what was tested in addition, and what would help."""
+        from conformal_gp.evaluation import advice
+        from conformal_gp.evaluation.comparison import in_comparison
+
+        sentences = self.held_out.conditions()
+        if self.random_folds is not None:
+            sentences.insert(0, in_comparison(self.held_out, self.random_folds, self.by, self.training.batches))
+        sentences += self.drift
+        helps_most = advice(self.held_out, self.training.X.iloc[self.held_out.rows])
+        if helps_most:
+            sentences.append(f"Advice: {helps_most}")
+        return sentences
+
+    def ending(self) -> str:
+        """What the guarantee bought over the standard GP; if it does not apply, why not."""
+        from conformal_gp.evaluation.comparison import bought
+
+        if self.training.condition:
+            return f"The guarantee does not apply: {self.training.condition}"
+        return bought(self.held_out, CONFORMAL, STANDARD)
+
+    def details(self) -> list[str]:
+        """Figures for those who ask."""
+        return [self.held_out.one_set(), self.held_out.error(), _importance(self.held_out.importance)]
+
+    def lines(self, target: str, details: bool) -> Iterator[Any]:
+        """What people read: one line a level first, one sentence on the guarantee last."""
+        held_out = self.held_out
+        yield f"{target}: {held_out.y.size} of {self.training.y.size} rows held out"
+        yield from self.verdicts()
+        if details:
+            yield _findings(held_out.findings(), "")
+            if self.random_folds is not None:
+                yield _findings(self.random_folds.findings(), "For comparison: the same rows held out at random")
+        by_group = held_out.by_group()
+        if by_group:
+            yield _findings(by_group, f"By {self.training.groups}, corrected for the number of groups", "rows")
+        if self.outliers:
+            yield _outlier_table(self.outliers, target)
+        yield from self.sentences()
+        if details:
+            yield from filter(None, self.details())
+        yield self.ending()
+
+    def document(self, target: str) -> dict[str, Any]:
+        """The same for programs."""
+        held_out = self.held_out
+        at_random: list[Finding] = []
+        if self.random_folds is not None:
+            at_random = self.random_folds.findings()
+        too_narrow = [part for part in self.parts() if part.judgement == part.judgement.TOO_NARROW]
+        return {
+            "target": target,
+            "rows": self.training.y.size,
+            "held_out": held_out.y.size,
+            "inputs": list(self.training.X),
+            "grid": held_out.grid and str(held_out.grid),
+            "findings": [_document(finding) for finding in held_out.findings()],
+            "random_folds": [_document(finding) for finding in at_random],
+            "groups": [_document(finding) for finding in held_out.by_group()],
+            "too_narrow": [_document(part) for part in too_narrow],
+            "importance": held_out.importance,
+            "outliers": self.outliers,
+            "words": [*self.verdicts(), *self.sentences(), *filter(None, self.details()), self.ending()],
+        }
 
 
 def report(
@@ -194,6 +254,20 @@ def _held_out_by(folds: int | None, training: Training, seed: int, output: Outpu
     return ShuffleSplit(1, test_size=size, random_state=seed)
 
 
+def _later_rows(folds: int | None, n_rows: int) -> Any:
+    """Splits that train on earlier rows and test on those that follow."""
+    from sklearn.model_selection import TimeSeriesSplit
+
+    return TimeSeriesSplit(min(folds or PERIODS, n_rows - 1))
+
+
+def _rows_at_random(n_rows: int, seed: int) -> Any:
+    """Folds of rows at random, replicates and batches divided among them."""
+    from sklearn.model_selection import KFold
+
+    return KFold(min(10, n_rows), shuffle=True, random_state=seed)
+
+
 def _drift(training: Training, choice: Model, held_out: HeldOut, output: Output) -> list[str]:
     """Test whether rows are exchangeable in their order."""
     import numpy as np
@@ -269,7 +343,7 @@ def _findings(findings: list[Finding], title: str, of: str = "method") -> Any:
     return _table(title, ("level", of, "coverage", "expected", "median width", "verdict"), rows)
 
 
-def _outlier_table(outliers: list[dict[str, Any]], target: str) -> Any:
+def _outlier_table(outliers: Sequence[dict[str, Any]], target: str) -> Any:
     """Show the rows of the smallest p-values."""
     values = ("observed", "predicted", "lower", "upper")
     rows = [

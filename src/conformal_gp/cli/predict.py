@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import fields, replace
 from fractions import Fraction
@@ -152,7 +153,10 @@ def predict(
         if prefix is None:
             prefix = f"{columns.target}_"
         write_table(table, added.add_prefix(prefix), out)
-        output.info(f"{len(new.X)} rows predicted.", *_summary(fitted), *_verdict(columns, table, exact, levels))
+        described = [_in_short(fitted.guarantee_)]
+        if details:
+            described = _summary(fitted)
+        output.info(f"{len(new.X)} rows predicted.", *described, *_verdict(columns, table, exact, levels))
     if as_json:  # last: a result, or an error, but not both
         output.document(_document(fitted, table, levels, found.assign(**words), exclusions))
 
@@ -277,6 +281,15 @@ def _called(labels: list[str]) -> str:
     if len(labels) > MOST_ROWS:
         labels = [*labels[:MOST_ROWS], "..."]
     return f"row{'s' * (len(labels) > 1)} {', '.join(labels)}"
+
+
+def _in_short(guarantee: str) -> str:
+    """Leave out how hyperparameters were set from the statement of a guarantee.
+
+    >>> _in_short("Valid: hyperparameters were tuned on 7 tuning rows. If new rows are exchangeable, intervals cover.")
+    'Valid: if new rows are exchangeable, intervals cover.'
+    """
+    return re.sub(r"([Vv]alid[^:.]*): [^:]*\. If new rows", r"\1: if new rows", guarantee)
 
 
 def _summary(model: Any) -> list[str]:

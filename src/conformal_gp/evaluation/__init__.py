@@ -4,7 +4,7 @@ If each of n held-out targets is missed with probability :math:`\delta` = 1 - le
 The verdict (:class:`Judgement`) compares the coverage with the central 95% and 99% of that distribution
 (:func:`chance_range`):
 
-- "within the expected range": not below the 95% range, nor above the 99% range;
+- "as expected": not below the 95% range, nor above the 99% range;
 - "too few rows to tell": the same, but fewer than 10 misses are expected;
 - "in doubt": below the 95% range, but not below the 99% range;
 - "too narrow", "too wide": below, or above, the 99% range;

@@ -100,7 +100,7 @@ def cross_validate_intervals(
     >>> models = {"ours": ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1)}
     >>> held_out = cross_validate_intervals(models, X, y, 0.8, cv=5)
     >>> print(verdict(held_out.findings())[0])
-    ours: 80% intervals covered 80.8% (expected 73.7 to 85.6%): within the expected range.
+    ours: 80% intervals covered 80.8% (expected 73.7 to 85.6%): as expected.
     """
     if not models or standard_gp in models:
         raise ValueError(f"models must not be empty nor have the name that standard_gp has, got {list(models)}.")

@@ -15,7 +15,7 @@ from scipy.stats import beta, binom
 
 from conformal_gp.arrays import Array
 from conformal_gp.conformal.levels import read_level, read_levels, rows_needed
-from conformal_gp.formatting import percent
+from conformal_gp.formatting import number, percent
 
 Level = float | Fraction
 
@@ -94,7 +94,7 @@ class Judgement(StrEnum):
     'too few rows to tell'
     """
 
-    WITHIN = "within the expected range"
+    WITHIN = "as expected"
     TOO_FEW = "too few rows to tell"
     IN_DOUBT = "in doubt"
     TOO_NARROW = "too narrow"
@@ -218,6 +218,16 @@ class Finding:
             return f"{percent(self.level)}: infinite (too few rows)"
         covered = f"{percent(self.level)} intervals covered {percent(self.coverage, 1)}"
         return f"{covered} (expected {self.expected_in_words}): {self.judged(parts)}"
+
+    def in_a_line(self, parts: Sequence[Finding] = ()) -> str:
+        """Coverage, the verdict and the width; the expected range only where coverage is outside of it."""
+        if self.judgement == Judgement.INFINITE:
+            return self.in_words()
+        judged = self.judged(parts)
+        if self.judgement in (Judgement.TOO_NARROW, Judgement.TOO_WIDE, Judgement.IN_DOUBT):
+            judged += f" (expected {self.expected_in_words})"
+        width = f"median width {number(self.median_width)}"
+        return f"{percent(self.level)} intervals covered {percent(self.coverage, 1)}, {judged}; {width}"
 
     def __str__(self) -> str:
         return self.in_words()

@@ -82,6 +82,19 @@ class HeldOut:
             f"{name} intervals."
         )
 
+    def conditions(self) -> list[str]:
+        """What verdicts depend on: rows held out together, limits of detection, extrapolation, a designed grid."""
+        sentences = [self.together, self.limits()]
+        n_beyond = int(self.beyond.sum())
+        if n_beyond:
+            sentences.append(
+                f"{n_beyond} of {self.y.size} rows lie outside the range of the training data; the guarantee does not "
+                "apply to them."
+            )
+        if self.grid is not None:
+            sentences.append(self.grid.condition)
+        return [sentence for sentence in sentences if sentence]
+
     def error(self) -> str:
         """Describe the errors of the first method's predictions, in a sentence: medians, as one row may be far off."""
         miss = np.median(np.abs(self.y - next(iter(self.prediction.values()))))

@@ -128,16 +128,7 @@ def summary(held_out: Any, X: Any) -> list[str]:
     Advice: More rows: a verdict on 90% needs about 100, and there are 40.
     """
     parts = [part for level in held_out.levels for part in coverage_by_parts(held_out, X, level)]
-    sentences = [*verdict(held_out.findings(), parts), held_out.error()]
-    sentences += filter(None, [held_out.together, held_out.limits()])
-    n_beyond = int(held_out.beyond.sum())
-    if n_beyond:
-        sentences.append(
-            f"{n_beyond} of {held_out.y.size} rows lie outside the range of the training data; the guarantee does not "
-            "apply to them."
-        )
-    if held_out.grid is not None:
-        sentences.append(held_out.grid.condition)
+    sentences = [*verdict(held_out.findings(), parts), held_out.error(), *held_out.conditions()]
     if held_out.one_set():
         sentences.append(held_out.one_set())
     helps_most = advice(held_out, X)
