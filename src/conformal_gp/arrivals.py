@@ -1,4 +1,4 @@
-r"""Rank tests of rows that come later: whether they look exchangeable with the calibration rows.
+r"""Rows that come later: a model with them, and rank tests of whether they look exchangeable with the calibration rows.
 
 Of a row that is exchangeable with n calibration rows, the rank of its score among theirs is uniform, and so is the rank
 of each of its inputs. With u the ranks over n + 1, of m rows that come together, :math:`\sum (u - 1/2)` has variance
@@ -9,13 +9,27 @@ on from call to call: ranks among all rows before are independent, so their vari
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
 from conformal_gp.arrays import Array
+from conformal_gp.calibration import GroupsLike, TestRows, check_groups
+from conformal_gp.gp.inputs import Rows
+from conformal_gp.groups import Groups
+from conformal_gp.large.rows import ArrayRows
+from conformal_gp.models.draws import redrawn
+from conformal_gp.models.tuned import censored, fitted
+from conformal_gp.predictions import Predictions
+from conformal_gp.targets.target import check_within
+from conformal_gp.targets.transformation import Logarithms, transformed
+from conformal_gp.threads import one_blas_thread
+from conformal_gp.validation import check_labels, input_names, need_labels
 
 # Chance of a warning at a call, if rows are exchangeable.
 LEVEL = 1e-3
@@ -91,3 +105,107 @@ class Arrivals:
             UserWarning,
             stacklevel=stacklevel + 1,
         )
+
+
+class LaterRows(Predictions):
+    """Rows that are added to a fitted model: see ``docs/groups_and_shifts.md``."""
+
+    fit: Callable[..., Self]
+    y_bounds: Any
+    target_transform: Any
+    tuning_: str
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        y_variance: ArrayLike | None = None,
+        *,
+        groups: GroupsLike = None,
+        censoring: ArrayLike | None = None,
+    ) -> Self:
+        """Add calibration rows that come later; nothing is tuned again.
+
+        The model is that of a fit to all rows at the tuning rows and hyperparameters that it has, with the same
+        guarantee. Rows that the model chose, such as those of largest expected improvement, are not exchangeable with
+        the others, and void it; a warning says so where they differ from the others by more than chance. With l rows,
+        each costs :math:`O(l^2)`. A low-rank GP reads all rows once a call. With "integrated", draws are weighted
+        again, and drawn again where too few of them would count.
+
+        Parameters
+        ----------
+        X, y, y_variance
+            Rows as in ``fit``; variances are needed if ``fit`` was given those of its rows, else an error.
+        groups : array-like of shape (n_samples,), callable, str or None, default=None
+            Groups of these rows, as predict methods take them; a group that is new becomes one of the model's.
+        censoring : array-like of shape (n_samples,) or None, default=None
+            As in ``fit``.
+
+        Returns
+        -------
+        self : ConformalGPRegressor
+            The model, fitted if it was not. Rows cannot be added with ``tuning="train"``, nor to memory maps or Dask
+            collections.
+
+        Examples
+        --------
+        >>> from conformal_gp import ConformalGPRegressor
+        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
+        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
+        >>> model.partial_fit([[0.5]], [0.6]).predict_p([[1.0]], [5.0])
+        array([0.2])
+        """
+        if not hasattr(self, "_answers"):
+            return self.fit(X, y, y_variance, groups=groups, censoring=censoring)
+        if self._batches is not None:
+            raise ValueError("partial_fit is not for a model that was fitted with batches: call fit with all rows.")
+        rows, targets, all_groups = self._later_rows(X, y, y_variance, groups)
+        arrivals = self._with_arrivals(rows, targets)
+        self.__dict__.update(vars(self._with_rows(rows, targets, all_groups, censoring)))
+        self._arrivals = arrivals
+        arrivals.warn(input_names(self), stacklevel=2)
+        return self
+
+    def _later_rows(self, X: Any, y: Any, y_variance: Any, groups: GroupsLike) -> tuple[Rows, Array, Groups | None]:
+        """Checked rows that come later, their targets, and groups of all rows."""
+        need_labels(self, y)
+        rows = self._checked_rows(X, y_variance)
+        targets = check_labels(y, rows.X)
+        check_within(self.y_bounds, targets)
+        if not isinstance(self._tuned.target.transformation, Logarithms):
+            transformed(self._tuned.target.transformation, targets)  # an error names the row among these
+        check_groups(self, groups)
+        if self._groups is None:
+            return rows, targets, None
+        return rows, targets, self._groups.extended(X, groups, targets.size)
+
+    def _with_rows(self, rows: Rows, y: Array, groups: Groups | None, censoring: Any = None) -> Self:
+        """The model with more calibration rows; this one stays as it is."""
+        if self.tuning_ == "train":
+            raise ValueError("partial_fit is not for tuning='train': call fit with all rows, or give tuning='holdout'.")
+        if not isinstance(self._source, ArrayRows) or not self._source.in_memory:
+            raise ValueError(
+                "partial_fit is for rows in memory, and fit was given a memory map or a Dask collection: call fit with "
+                "a collection of all rows, or begin with arrays in memory."
+            )
+        model = copy(self)
+        model._groups = groups
+        ends = np.vstack([self.input_range_, rows.X])
+        model.input_range_ = np.stack([np.fmin.reduce(ends), np.fmax.reduce(ends)])
+        source = self._source.extended(rows, y)
+        later = ArrayRows(rows.X, y, rows.y_variance, self.n_jobs)
+        tuned = censored(self._tuned, later, censoring, self.target_transform)
+        with one_blas_thread(rows=source.n_rows):
+            if tuned.averaging is not None:
+                tuned = redrawn(tuned, tuned.averaging, source.rows, source.y, self.n_jobs)
+            model._keep(tuned, source, fitted(tuned, source, self.n_jobs, self._answers.model))
+        return model
+
+    def _with_arrivals(self, rows: Rows, y: Array) -> Arrivals:
+        """Return ranks of the rows that came later, these among them, while they are not in the model."""
+        earlier = self._arrivals or Arrivals.none(rows.X.shape[1])
+        if not isinstance(self._source, ArrayRows) or self.n_calibration_ == 0:
+            return earlier
+        with one_blas_thread(rows=self._source.n_rows):
+            p = TestRows.of(rows, self._answers).shares(y, np.full(y.size, 0.5))
+        return earlier.extended(p, rows.X, self._source.rows.X[self._answers.calibration])

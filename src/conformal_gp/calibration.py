@@ -1,26 +1,183 @@
-"""Groups of rows, and weights for a known covariate shift: the calibration rows that a test row is compared with."""
+"""Calibration rows that test rows are compared with: all, or those of their group, weighted for a covariate shift."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from conformal_gp.arrays import Array, Indices
-from conformal_gp.comparison import Part, TestRows
+from conformal_gp.answers import Answers
+from conformal_gp.arrays import Array, Indices, Mask
+from conformal_gp.conformal.levels import Needed, rank, rows_needed, shares
 from conformal_gp.gp.inputs import Rows
-from conformal_gp.validation import check_finite, holds_categories
+from conformal_gp.models.tuning_rows import batches_needed
+from conformal_gp.validation import check_finite
 
 GroupsLike = ArrayLike | str | Callable[[Any], ArrayLike] | None
 RatioLike = Callable[[Any], ArrayLike] | tuple[ArrayLike, ArrayLike] | None
 
 # With fewer effective rows, one row more or less moves intervals much.
 FEW_EFFECTIVE_ROWS = 20
+
+UNDETERMINED = (
+    "the training rows do not determine the mean function there, as where an input that is constant in them takes "
+    "another value; mean='constant' avoids it"
+)
+COVERING = (
+    "however large its target is, calibration rows score as high (with gamma other than 2, with a difficulty, or where "
+    "a calibration row is outside bounds that were learnt)"
+)
+TRANSFORMED = "transformed back, an end is infinite; another target_transform avoids it"
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Test rows that are compared with the same calibration rows."""
+
+    new: Rows
+    answers: Answers
+    """By the calibration rows."""
+    places: Indices
+    """(m,): places among all test rows."""
+    name: str = "the model"
+    """Name of the calibration rows in warnings."""
+    weights: Array | None = None
+    """(n,): weights of the calibration rows; None if all rows weigh the same."""
+    own: Array | float = 1.0
+    """(m,): weights of the test rows."""
+    n_batches: int = 0
+    """Number of batches of the training rows, if the calibration rows are one of each calibration batch."""
+
+    @property
+    def total(self) -> float:
+        """Weight of the calibration rows."""
+        if self.weights is None:
+            return float(self.answers.n_calibration)
+        return float(self.weights.sum())
+
+    def needed(self, levels: Sequence[Fraction]) -> Needed:
+        """Weight of the calibration rows that must cover values of the target, by level."""
+        if self.weights is None:
+            return Needed.of_ranks([rank(level, self.answers.n_calibration) for level in levels])
+        return Needed.of_weights(levels, self.weights, np.asarray(self.own))
+
+    def shares(self, y: Array, ties: Array, signed: bool) -> Array:
+        """p-values, or values of the distribution function; see TestRows."""
+        at_least, greater = self.answers.counts(self.new, y, signed, self.weights)
+        if signed:
+            at_least, greater = self.total - greater, self.total - at_least
+        return shares(at_least, greater, self.total, ties, self.own)
+
+
+class TestRows:
+    """Test rows, in parts that are each compared with their own calibration rows.
+
+    Parameters
+    ----------
+    new : Rows
+        The test rows.
+    parts : list of Part
+        The same by what they are compared with; each row is in one of them.
+    """
+
+    __test__ = False  # pytest takes it for tests
+
+    def __init__(self, new: Rows, parts: list[Part]):
+        self.new = new
+        self.parts = parts
+        self._order = np.argsort(np.concatenate([part.places for part in parts]))
+
+    @classmethod
+    def of(cls, new: Rows, answers: Answers, n_batches: int = 0) -> TestRows:
+        """All compared with the same calibration rows."""
+        return cls(new, [Part(new, answers, np.arange(len(new.X)), n_batches=n_batches)])
+
+    def joined(self, found: list[Array]) -> Array:
+        """Answers of all parts, in the order of the test rows."""
+        return np.concatenate(found)[self._order]
+
+    def supported(self, levels: Sequence[Fraction]) -> Mask:
+        """Whether the calibration rows support the levels, (m, levels)."""
+        least = [part.needed(levels).by_row(part.places.size) for part in self.parts]
+        return self.joined(least) >= 0.0
+
+    def intervals(self, levels: Sequence[Fraction]) -> Array:
+        """Hulls of the prediction sets of several levels, (m, 2, levels)."""
+        return self.joined([part.answers.intervals(part.new, part.needed(levels)) for part in self.parts])
+
+    def sets(self, level: Fraction) -> list[Array]:
+        """Prediction sets of one level, each (pieces, 2)."""
+        found = [pieces for part in self.parts for pieces in part.answers.sets(part.new, part.needed([level]))]
+        return [found[place] for place in self._order]
+
+    def bounds(self, below: Sequence[Fraction], above: Sequence[Fraction]) -> Array:
+        """Lower bounds of some levels, then upper bounds of others, (m, levels)."""
+        found = [part.answers.bounds(part.new, part.needed(below), part.needed(above)) for part in self.parts]
+        return self.joined(found)
+
+    def shares(self, y: Array, ties: Array, signed: bool = False) -> Array:
+        """p-values of one value for each test row; with ``signed``, values of the predictive distribution function."""
+        return self.joined([part.shares(y[part.places], ties[part.places], signed) for part in self.parts])
+
+    def warn_where_unsupported(
+        self, name: str, asked: Sequence[tuple[Fraction, Fraction]], what: str, stacklevel: int = 3
+    ) -> None:
+        """Warn of levels that the calibration rows do not support, on behalf of a public method.
+
+        ``asked`` holds what the caller asked for, and for each the level of the set that it takes; ``what`` follows.
+        """
+        for value, level in asked:
+            for part in self.parts:
+                infinite = int((part.needed([level]).least < 0.0).sum())
+                if not infinite:
+                    continue
+                if part.n_batches:
+                    needed = f"at least {rows_needed(level)} calibration batches, by default of {batches_needed(level)}"
+                    has = f"there are {part.answers.n_calibration} of {part.n_batches}"
+                    why = f"needs {needed} batches, {has}; its {what}"
+                elif part.weights is None:
+                    has = f"{part.name} has {part.answers.n_calibration}"
+                    why = f"needs at least {rows_needed(level)} calibration rows, {has}; its {what}"
+                else:
+                    share = f"weights alone are more than {float(1 - level):.3g} of all those of {part.name}"
+                    why = f"is too high for {infinite} of {part.places.size} rows, whose {share}; their {what}"
+                warnings.warn(f"{name}={float(value):g} {why}.", UserWarning, stacklevel=stacklevel)
+
+    def warn_where_infinite(
+        self, name: str, asked: Sequence[tuple[Fraction, Fraction]], what: str, ends: Array
+    ) -> None:
+        """Warn of infinite ends, (m, ends, levels): of unsupported levels, and once of those at other levels."""
+        self.warn_where_unsupported(name, asked, f"{what} are infinite", stacklevel=4)
+        supported = self.supported([level for _, level in asked])
+        answers = self.parts[0].answers
+        wanted = np.isinf(answers.target.range)
+        limits = answers.target.limits
+        if limits is not None:  # ends beyond limits of detection are infinite by right
+            wanted &= np.isinf([limits.low, limits.high])
+        infinite = (np.isneginf(ends) & wanted[0]) | (np.isposinf(ends) & wanted[1])
+        found = infinite.any(axis=1) & supported
+        if not found.any():
+            return
+        row, level = np.argwhere(found)[0]
+        reason = COVERING
+        with np.errstate(all="ignore"):
+            variance = answers.model.moments(self.new.take(slice(row, row + 1)))[1]
+        if np.isinf(variance[0]):
+            reason = UNDETERMINED
+        elif answers.model.one_interval and answers.target.transformation is not None:
+            reason = TRANSFORMED
+        warnings.warn(
+            f"{int(found.any(axis=1).sum())} of {len(ends)} rows have infinite {what}; row {row} at "
+            f"{name}={float(asked[level][0]):g}: {reason}.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def split_ratio(likelihood_ratio: Any) -> tuple[Any, Any]:
@@ -62,138 +219,24 @@ def effective_rows(ratios: Array) -> float:
     return float(scaled.sum() ** 2 / max(float((scaled**2).sum()), np.finfo(float).tiny))
 
 
-def warn_if_few(n_effective: float, n_calibration: int, of: str, stacklevel: int) -> None:
-    """Warn if weights leave few effective rows of many more."""
+def _warn_if_few(n_effective: float, n_calibration: int, of: str) -> None:
+    """Warn the caller of a predict method if weights leave few effective rows of many more."""
     if n_effective < min(FEW_EFFECTIVE_ROWS, n_calibration / 2):
         warnings.warn(
             f"likelihood_ratio leaves {n_effective:.1f} effective rows of the {n_calibration} calibration rows of "
-            f"{of}: "
-            "intervals are wide, or infinite, and depend on few rows.",
+            f"{of}: intervals are wide, or infinite, and depend on few rows.",
             UserWarning,
-            stacklevel=stacklevel + 1,
+            stacklevel=5,
         )
-
-
-def as_given(inputs: Array, names: NDArray[Any] | None, library: str | None) -> Any:
-    """Training inputs as they were given to fit: an array, or a frame of pandas or polars."""
-    if library is None or names is None:
-        return inputs
-    return import_module(library).DataFrame(dict(zip(names, inputs.T, strict=True)))
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Groups of the training rows, and how those of test rows are found."""
-
-    labels: list[Any]
-    """Of the groups, in order of their first rows."""
-    codes: Indices
-    """(l,): the group of each training row, a place in ``labels``."""
-    rule: str | Callable[[Any], Any] | None
-    """The column or the function that gives groups; None where labels were given."""
-    left_out: str | None = None
-    """A column that gives groups and is no input, as it holds neither numbers nor categories."""
-
-    @classmethod
-    def learn(cls, X: Any, groups: Any) -> Groups:
-        """From training rows as they were given."""
-        given = group_labels(X, groups)
-        labels = list(dict.fromkeys(given))
-        rule = groups if isinstance(groups, str) or callable(groups) else None
-        left_out = rule if isinstance(rule, str) and not _is_input(X[rule].dtype) else None
-        return cls(labels, _codes(labels, given), rule, left_out)
-
-    def extended(self, X: Any, groups: Any, n_rows: int) -> Groups:
-        """With rows that come later; a group that is not among these is added."""
-        given = self._given(X, groups, n_rows)
-        labels = list(dict.fromkeys([*self.labels, *given]))
-        return replace(self, labels=labels, codes=np.append(self.codes, _codes(labels, given)))
-
-    def inputs(self, X: Any) -> Any:
-        """X without a column that is no input."""
-        return without(X, self.left_out)
-
-    def of(self, X: Any, groups: Any, n_rows: int) -> Indices:
-        """Groups of test rows, by ``groups`` or as ``fit`` was told; an error names one that ``fit`` did not see."""
-        given = self._given(X, groups, n_rows)
-        places = {label: place for place, label in enumerate(self.labels)}
-        unseen = next((row for row, label in enumerate(given) if label not in places), None)
-        if unseen is not None:
-            known = ", ".join(map(repr, self.labels[:10])) + (", ..." if len(self.labels) > 10 else "")
-            raise ValueError(
-                f"groups has a group that fit did not see, {given[unseen]!r} in row {unseen}; it saw {known}. Fit "
-                "without groups to predict such rows: coverage is then over all groups together."
-            )
-        return _codes(self.labels, given)
-
-    def _given(self, X: Any, groups: Any, n_rows: int) -> list[Any]:
-        """Labels of rows, by ``groups`` or as ``fit`` was told."""
-        if groups is None and self.rule is None:
-            raise ValueError("groups is needed, one for each row: fit was given those of the training rows.")
-        given = group_labels(X, self.rule if groups is None else groups)
-        check_length(given, n_rows)
-        return given
-
-
-def without(X: Any, column: str | None) -> Any:
-    """X without a column, if it is a frame that has it."""
-    if column is None or not hasattr(X, "columns") or column not in X.columns:
-        return X
-    return X[[name for name in X.columns if name != column]]
-
-
-def _codes(labels: list[Any], given: list[Any]) -> Indices:
-    """Places of labels among those of the groups."""
-    places = {label: place for place, label in enumerate(labels)}
-    return np.array([places[label] for label in given], dtype=np.int64)
-
-
-def check_length(labels: Any, n_rows: int, name: str = "groups") -> None:
-    """Raise a ValueError unless there is a label for each row."""
-    if len(labels) != n_rows:
-        raise ValueError(f"{name} must hold one label for each of the {n_rows} rows, got {len(labels)}.")
-
-
-def group_labels(X: Any, groups: Any, name: str = "groups") -> list[Any]:
-    """A label for each row, none of them missing; ``name`` is what errors call them."""
-    if isinstance(groups, str):
-        if not hasattr(X, "columns") or groups not in X.columns:
-            of = f"; its columns are {', '.join(map(repr, X.columns))}" if hasattr(X, "columns") else ""
-            raise ValueError(f"{name} is {groups!r}, and X must be a data frame with a column of that name{of}.")
-        groups = X[groups]
-    elif callable(groups):
-        groups = groups(X)
-    if hasattr(groups, "compute"):  # of Dask
-        groups = groups.compute()
-    as_list = next((getattr(groups, name) for name in ("tolist", "to_list") if hasattr(groups, name)), None)
-    if getattr(groups, "ndim", 1) != 1 or not (as_list or hasattr(groups, "__iter__")):
-        raise ValueError(f"{name} must hold one label for each row, got {groups!r}.")
-    labels = as_list() if as_list else list(groups)
-    for row, label in enumerate(labels):
-        if _is_missing(label):
-            raise ValueError(f"{name} has no label in row {row}: got {label!r}; give such rows one of their own.")
-        if getattr(label, "__hash__", None) is None:
-            raise ValueError(f"{name} must hold one label for each row, got {label!r} in row {row}.")
-    return labels
-
-
-def _is_missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except (TypeError, ValueError):  # pandas.NA compares to nothing
-        return type(label).__name__ == "NAType"
-
-
-def _is_input(dtype: Any) -> bool:
-    """Whether a column of this type is an input too."""
-    numeric = dtype.is_numeric() if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "") in "iuf"
-    return numeric or holds_categories(dtype) or "bool" in str(dtype).lower()
 
 
 def compared(model: Any, X: Any, new: Rows, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows:
     """Test rows with the calibration rows of their groups, weighted by a likelihood ratio."""
     check_groups(model, groups)
-    parts = TestRows.of(new, model._answers).parts
+    n_batches = 0
+    if model._batches is not None:
+        n_batches = model._batches.n_batches
+    parts = TestRows.of(new, model._answers, n_batches).parts
     if model._groups is not None:
         codes = model._groups.of(X, groups, len(new.X))
         parts = []
@@ -210,16 +253,15 @@ def compared(model: Any, X: Any, new: Rows, groups: GroupsLike, likelihood_ratio
     own = check_ratios(test, len(new.X), "test")
     # ratios that are equal become 1, without rounding
     unit = max(weights[model._answers.calibration].max(), own.max())
-    return TestRows(new, [_weighted(part, weights / unit, own[part.places] / unit) for part in parts])
-
-
-def _weighted(part: Part, weights: Array, own: Array) -> Part:
-    """The same test rows with weights of all training rows, and their own."""
-    calibration = weights[part.answers.calibration]
-    warn_if_few(effective_rows(calibration), calibration.size, part.name, stacklevel=5)
-    # nothing is known of a row without weights
-    own = np.where(calibration.sum() + own > 0.0, own, 1.0)
-    return replace(part, weights=calibration, own=own)
+    weighted = []
+    for part in parts:
+        calibration = weights[part.answers.calibration] / unit
+        ratio = own[part.places] / unit
+        _warn_if_few(effective_rows(calibration), calibration.size, part.name)
+        # nothing is known of a row without weights
+        ratio = np.where(calibration.sum() + ratio > 0.0, ratio, 1.0)
+        weighted.append(replace(part, weights=calibration, own=ratio))
+    return TestRows(new, weighted)
 
 
 def check_groups(model: Any, groups: GroupsLike) -> None:
@@ -257,6 +299,9 @@ def _ratios_of(ratio: Callable[[Any], Any], names: Any, frame: str | None) -> Ca
     """A function of training rows that a cluster can get without the model."""
 
     def ratios(rows: Rows, y: Array) -> Array:
-        return check_ratios(ratio(as_given(rows.X, names, frame)), y.size, "training")
+        X: Any = rows.X
+        if frame is not None and names is not None:  # as it was given to fit, to pandas or polars
+            X = import_module(frame).DataFrame(dict(zip(names, rows.X.T, strict=True)))
+        return check_ratios(ratio(X), y.size, "training")
 
     return ratios

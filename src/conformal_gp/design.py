@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.arrays import Array, Mask
-from conformal_gp.validation import holds_categories, is_frame
+from conformal_gp.validation import holds_numbers, is_frame
 
 # Levels of a column of a full factorial design, of other designs, and runs of a design.
 MOST_LEVELS, MOST_LEVELS_OF_FRACTIONS, FEWEST_RUNS = 20, 5, 4
@@ -72,6 +72,14 @@ class Grid:
             return None
         return cls(numbers, n_runs, n_combinations)
 
+    @classmethod
+    def of_runs(cls, columns: Mapping[str, NDArray[Any]]) -> Grid | None:
+        """Recognise a design all of whose runs differ: points between its levels are far from any of them."""
+        grid = cls.find(columns)
+        if grid is None or grid.n_runs < len(next(iter(columns.values()))):
+            return None
+        return grid
+
     def between(self, columns: Mapping[str, NDArray[Any]]) -> Mask:
         """Rows with a value that is not among the levels of its column, (n,)."""
         away = [
@@ -125,17 +133,10 @@ def columns_of(X: Any) -> dict[str, NDArray[Any]]:
     columns: dict[str, NDArray[Any]] = {}
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
         kind: type = str
-        if _is_numeric(dtype):
+        if holds_numbers(dtype):
             kind = np.float64
         columns[str(name)] = np.asarray(X[name]).astype(kind)
     return columns
-
-
-def _is_numeric(dtype: Any) -> bool:
-    """Return whether a column of pandas or polars has numbers; booleans are none."""
-    if hasattr(dtype, "is_numeric"):
-        return bool(dtype.is_numeric())
-    return getattr(dtype, "kind", "") in "iuf" and not holds_categories(dtype)
 
 
 def columns_of_inputs(X: Array, names: Any, encoding: Any) -> dict[str, NDArray[Any]]:

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from conformal_gp.arrays import Array
-from conformal_gp.calibration import GroupsLike, RatioLike
-from conformal_gp.comparison import TestRows
+from conformal_gp.calibration import GroupsLike, RatioLike, TestRows
 from conformal_gp.conformal.levels import read_levels
-from conformal_gp.predictions import Predictions
+from conformal_gp.predictions import Predictions, tie_breaks
 from conformal_gp.validation import check_labels
 
 __all__ = ["PredictiveDistribution"]
@@ -133,14 +132,12 @@ class PredictiveDistributions(Predictions):
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            Test inputs.
+        X, y_variance
+            As in :meth:`predict_interval`.
         n_samples : int, default=1
             Number of draws.
         random_state : int, RandomState instance or None, default=0
             Seed of the draws.
-        y_variance
-            As in :meth:`predict_interval`.
 
         Returns
         -------
@@ -173,12 +170,10 @@ class PredictiveDistributions(Predictions):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Test inputs.
+        X, y_variance, groups, likelihood_ratio
+            As in :meth:`predict_interval`.
         quantiles : float or sequence of floats
             Quantile or quantiles, each strictly between 0 and 1, in any order.
-        y_variance, groups, likelihood_ratio
-            As in :meth:`predict_interval`.
 
         Returns
         -------
@@ -203,7 +198,6 @@ class PredictiveDistributions(Predictions):
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         wanted, single = read_levels(quantiles, "quantiles")
         asked = [(q, max(q, 1 - q)) for q in wanted]
-        rows.warn_where_unsupported("quantile", asked, "values are infinite")
         values = self._quantiles(rows, wanted)
         rows.warn_where_infinite("quantile", asked, "values", values[:, None])
         return values[:, 0] if single else values
@@ -236,14 +230,12 @@ class PredictiveDistributions(Predictions):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Test inputs.
+        X, y_variance, groups, likelihood_ratio
+            As in :meth:`predict_interval`.
         confidence_level : float or sequence of floats, default=0.95
             Level or levels, each strictly between 0 and 1.
         side : {"upper", "lower"}, default="upper"
             Whether targets are to be below their bounds, or above.
-        y_variance, groups, likelihood_ratio
-            As in :meth:`predict_interval`.
 
         Returns
         -------
@@ -268,10 +260,8 @@ class PredictiveDistributions(Predictions):
         levels, single = read_levels(confidence_level)
         if side not in ("upper", "lower"):
             raise ValueError(f"side must be 'upper' or 'lower', got {side!r}.")
-        asked = [(level, level) for level in levels]
-        rows.warn_where_unsupported("confidence_level", asked, "bounds are infinite")
         found = rows.bounds([], levels) if side == "upper" else rows.bounds(levels, [])
-        rows.warn_where_infinite("confidence_level", asked, "bounds", found[:, None])
+        rows.warn_where_infinite("confidence_level", [(level, level) for level in levels], "bounds", found[:, None])
         return found[:, 0] if single else found
 
     def predict_cdf(
@@ -289,16 +279,14 @@ class PredictiveDistributions(Predictions):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Test inputs.
+        X, y_variance, groups, likelihood_ratio
+            As in :meth:`predict_interval`.
         y : array-like of shape (n_samples,)
             One value of the target for each row.
         smoothing : bool, default=False
             Break ties at random: values at true targets are then exactly uniform. Without, ties count by half.
         random_state : int, RandomState instance or None, default=None
             Seed of the tie breaks.
-        y_variance, groups, likelihood_ratio
-            As in :meth:`predict_interval`.
 
         Returns
         -------
@@ -316,10 +304,7 @@ class PredictiveDistributions(Predictions):
         """
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         labels = check_labels(y, rows.new.X)
-        ties = np.full(labels.size, 0.5)
-        if smoothing:
-            ties = check_random_state(random_state).uniform(size=labels.size)
-        return rows.shares(labels, ties, signed=True)
+        return rows.shares(labels, tie_breaks(labels.size, 0.5, smoothing, random_state), signed=True)
 
     def predict_distribution(
         self,
@@ -334,13 +319,11 @@ class PredictiveDistributions(Predictions):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Test inputs.
+        X, y_variance, groups, likelihood_ratio
+            As in :meth:`predict_interval`.
         max_steps : int, default=999
             Most steps of a distribution. There is one for each calibration row (of groups, as many as the smallest of
             those of the test rows has); where these are more, this many quantiles at equal distances stand for them.
-        y_variance, groups, likelihood_ratio
-            As in :meth:`predict_interval`.
 
         Returns
         -------

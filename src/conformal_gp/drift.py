@@ -30,7 +30,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.comparison import TestRows
+from conformal_gp.calibration import TestRows
 from conformal_gp.plotting.frame import Display, accent, ink
 from conformal_gp.regressor import ConformalGPRegressor
 

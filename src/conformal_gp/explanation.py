@@ -33,11 +33,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.answers import Block, Model, Question, Scores, hulls
 from conformal_gp.arrays import Array, Indices, Mask
-from conformal_gp.calibration import GroupsLike, RatioLike, effective_rows, split_ratio, training_ratios
-from conformal_gp.comparison import Part
+from conformal_gp.calibration import GroupsLike, Part, RatioLike, effective_rows, split_ratio, training_ratios
 from conformal_gp.conformal import regions, search
 from conformal_gp.conformal.curves import Curves
-from conformal_gp.conformal.levels import Needed, rank, read_levels, rows_needed
+from conformal_gp.conformal.levels import Needed, rank, read_one_level, rows_needed
 from conformal_gp.gp.covariance import covariance, shared_variance
 from conformal_gp.gp.inputs import NewInputs, Rows
 from conformal_gp.predictions import Predictions
@@ -186,15 +185,13 @@ class ExplainedIntervals(Predictions):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Test inputs.
+        X, y_variance, groups
+            As in :meth:`predict_interval`; likelihood ratios are not taken.
         confidence_level : float, default=0.95
             One level strictly between 0 and 1.
         n_nearest : int, default=3
             How many of the nearest training rows to find, by correlation under ``kernel_``. With very many rows that is
             what takes longest; 0 finds none.
-        y_variance, groups
-            As in :meth:`predict_interval`; likelihood ratios are not taken.
 
         Returns
         -------
@@ -214,17 +211,15 @@ class ExplainedIntervals(Predictions):
         ([[5, 5], [35, 13]], [[13, 12, 14], [39, 38, 37]], array([0.99, 1.64]))
         """
         rows = self._test_rows(X, y_variance, groups, None)
-        levels, single = read_levels(confidence_level)
-        if not single:
-            raise ValueError(f"confidence_level must be one number for explain_interval, got {confidence_level!r}.")
+        level = read_one_level(confidence_level, "explain_interval")
         if isinstance(n_nearest, bool) or not isinstance(n_nearest, int | np.integer) or n_nearest < 0:
             raise ValueError(f"n_nearest must be a whole number of at least 0, got {n_nearest!r}.")
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = [self._explained(levels[0], part) for part in rows.parts]
+            found = [self._explained(level, part) for part in rows.parts]
         columns: dict[str, Any] = {name: rows.joined([part[name] for part in found]) for name in found[0]}
         columns["row"] = self._numbers(columns["row"])
         nearest = self._numbers(self._nearest(rows.new, int(n_nearest)))
-        return Explanation(float(levels[0]), nearest=nearest, **columns)
+        return Explanation(float(level), nearest=nearest, **columns)
 
     def effective_rows(self, likelihood_ratio: RatioLike) -> float | dict[Any, float]:
         r"""Effective number of calibration rows under a likelihood ratio.

@@ -17,9 +17,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.arrays import Array, Indices, Mask
-from conformal_gp.calibration import GroupsLike, RatioLike, split_ratio
-from conformal_gp.comparison import TestRows
-from conformal_gp.conformal.levels import read_levels
+from conformal_gp.calibration import GroupsLike, RatioLike, TestRows, compared, split_ratio
+from conformal_gp.conformal.levels import read_one_level
 from conformal_gp.conformal.regions import union
 from conformal_gp.predictions import Predictions
 from conformal_gp.validation import beyond, check_known_noise, check_labels, is_frame, warn_beyond
@@ -96,9 +95,7 @@ class InversePredictions(Predictions):
         ([[[3.6, 4.4]], []], array([4., 7.]))
         """
         check_is_fitted(self)
-        levels, single = read_levels(confidence_level)
-        if not single:
-            raise ValueError(f"confidence_level must be one number for predict_input, got {confidence_level!r}.")
+        level = read_one_level(confidence_level, "predict_input")
         low, high = _check_bounds(bounds)
         column = _column_number(self, X, feature)
         observed = check_labels(y, X)
@@ -107,9 +104,8 @@ class InversePredictions(Predictions):
         question = _Unknowns(self, X, column, observed, y_variance, groups, likelihood_ratio)
         question.warn(low, high)
         rows = question.rows(np.arange(observed.size), np.full(observed.size, low))
-        asked = [(levels[0], levels[0])]
-        rows.warn_where_unsupported("confidence_level", asked, "sets of inputs are all of bounds")
-        delta = float(1 - levels[0]) * (1.0 + 1e-12)  # p-values that equal delta do not exceed it
+        rows.warn_where_unsupported("confidence_level", [(level, level)], "sets of inputs are all of bounds")
+        delta = float(1 - level) * (1.0 + 1e-12)  # p-values that equal delta do not exceed it
         points, p, estimates = _points(question, low, high)
         sets = _sets(question, points, [own > delta for own in p], delta)
         if not return_estimate:
@@ -159,7 +155,7 @@ class _Unknowns:
         if ratio is not None and not callable(ratio):
             training, test = split_ratio(ratio)
             ratio = (training, test if callable(test) else np.asarray(test)[numbers])
-        return self.model._compared(X, self.model._checked_rows(X, y_variance), groups, ratio)
+        return compared(self.model, X, self.model._checked_rows(X, y_variance), groups, ratio)
 
     def p(self, numbers: Indices, values: Array) -> Array:
         """p-values of the observations with values of the input."""
@@ -183,7 +179,7 @@ class _Unknowns:
         first = self.model._checked_inputs(self.inputs(every, np.full(len(self), low)))
         last = self.model._checked_inputs(self.inputs(every, np.full(len(self), high)))
         farthest = np.where(beyond(last, self.model._input_box), last, first)
-        warn_beyond(farthest, self.model._input_box, self.model._input_names(), stacklevel=3)
+        warn_beyond(self.model, farthest, self.model._input_box, stacklevel=3)
 
 
 def _check_bounds(bounds: Any) -> tuple[float, float]:

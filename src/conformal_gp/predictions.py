@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.answers import Answers
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.batches import Batches
-from conformal_gp.calibration import Groups, GroupsLike, RatioLike, compared
-from conformal_gp.comparison import TestRows
-from conformal_gp.conformal.levels import read_levels
+from conformal_gp.calibration import GroupsLike, RatioLike, TestRows, compared
+from conformal_gp.conformal.levels import read_levels, read_one_level
 from conformal_gp.design import Grid, columns_of_inputs
 from conformal_gp.encoding import NO_GAPS, Encoding, encoded_inputs, interval_frame
 from conformal_gp.gp.inputs import Rows
+from conformal_gp.groups import Batches, Groups
 from conformal_gp.large.rows import ArrayRows, RowSource
-from conformal_gp.models.tuned import Tuned, fitted
+from conformal_gp.models.tuned import Fitted, Tuned, fitted
+from conformal_gp.targets.target import Bounds
+from conformal_gp.targets.transformation import Logarithms
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.validation import (
     ExtrapolationWarning,
     check_known_noise,
     check_labels,
     input_box,
-    input_names,
     warn_beyond,
 )
 
@@ -74,8 +73,8 @@ class Predictions:
         return_cov : bool, default=False
             Also return the covariance matrix of new observations under the Gaussian process, noise included; not with
             ``return_std``, nor with a transformed target.
-        y_variance : array-like of shape (n_samples,) or None, default=None
-            Known noise variance of each test row, as in :meth:`predict_interval`; predictions do not need it.
+        y_variance
+            As in :meth:`predict_interval`; predictions alone do not need it.
 
         Returns
         -------
@@ -108,8 +107,7 @@ class Predictions:
                 raise ValueError(
                     "return_cov=True cannot be combined with return_std=True or a transformed target: got "
                     f"return_std={return_std!r} and the transformation {transformation!r}. sample_y draws such "
-                    "targets, "
-                    "and target_transform=None leaves the target as it is."
+                    "targets, and target_transform=None leaves the target as it is."
                 )
             return prediction, self._answers.covariance(rows)
         if return_std:
@@ -183,10 +181,8 @@ class Predictions:
         if tails not in ("joint", "equal"):
             raise ValueError(f"tails must be 'joint' or 'equal', got {tails!r}.")
         each = levels if tails == "joint" else [(1 + level) / 2 for level in levels]
-        asked = list(zip(levels, each, strict=True))
-        rows.warn_where_unsupported("confidence_level", asked, "intervals are infinite")
         intervals = rows.intervals(each) if tails == "joint" else rows.bounds(each, each).reshape(-1, 2, len(levels))
-        rows.warn_where_infinite("confidence_level", asked, "intervals", intervals)
+        rows.warn_where_infinite("confidence_level", list(zip(levels, each, strict=True)), "intervals", intervals)
         if single:
             intervals = intervals[:, :, 0]
         if as_frame:
@@ -206,12 +202,10 @@ class Predictions:
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Test inputs.
+        X, y_variance, groups, likelihood_ratio
+            As in :meth:`predict_interval`.
         confidence_level : float, default=0.95
             One level strictly between 0 and 1.
-        y_variance, groups, likelihood_ratio
-            As in :meth:`predict_interval`.
 
         Returns
         -------
@@ -231,14 +225,10 @@ class Predictions:
         [array([[0.51, 1.22]])]
         """
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
-        levels, single = read_levels(confidence_level)
-        if not single:
-            raise ValueError(f"confidence_level must be one number for predict_set, got {confidence_level!r}.")
-        asked = [(levels[0], levels[0])]
-        rows.warn_where_unsupported("confidence_level", asked, "regions are infinite")
-        sets = rows.sets(levels[0])
+        level = read_one_level(confidence_level, "predict_set")
+        sets = rows.sets(level)
         ends = np.array([pieces.ravel()[[0, -1]] if len(pieces) else np.zeros(2) for pieces in sets])
-        rows.warn_where_infinite("confidence_level", asked, "regions", ends[:, :, None])
+        rows.warn_where_infinite("confidence_level", [(level, level)], "regions", ends[:, :, None])
         return sets
 
     def predict_p(
@@ -256,8 +246,8 @@ class Predictions:
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Test inputs.
+        X, y_variance, groups, likelihood_ratio
+            As in :meth:`predict_interval`.
         y : array-like of shape (n_samples,)
             One candidate value for each row.
         smoothing : bool, default=False
@@ -265,8 +255,6 @@ class Predictions:
             larger.
         random_state : int, RandomState instance or None, default=None
             Seed of the tie breaks.
-        y_variance, groups, likelihood_ratio
-            As in :meth:`predict_interval`.
 
         Returns
         -------
@@ -285,23 +273,48 @@ class Predictions:
         """
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         labels = check_labels(y, rows.new.X)
-        ties = np.ones(labels.size)  # every tie counts in full
-        if smoothing:
-            ties = check_random_state(random_state).uniform(size=labels.size)
-        return rows.shares(labels, ties)
+        return rows.shares(labels, tie_breaks(labels.size, 1.0, smoothing, random_state))
 
     def _test_rows(self, X: Any, y_variance: Any, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows:
         """Test rows for a method that a user called, with the calibration rows that each is compared with."""
-        return self._compared(X, self._checked_test_rows(X, y_variance, stacklevel=4), groups, likelihood_ratio)
+        return compared(self, X, self._checked_test_rows(X, y_variance, stacklevel=4), groups, likelihood_ratio)
 
-    def _compared(self, X: Any, new: Rows, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows:
-        """Checked test rows, with the calibration rows that each is compared with."""
-        if self._groups is None and groups is None and likelihood_ratio is None:
-            n_batches = 0
-            if self._batches is not None:
-                n_batches = self._batches.n_batches
-            return TestRows.of(new, self._answers, n_batches)
-        return compared(self, X, new, groups, likelihood_ratio)
+    def _keep(self, tuned: Tuned, source: RowSource, made: Fitted) -> None:
+        """Keep what tuning has decided, from which the model is made again when it is loaded, and its attributes."""
+        self._tuned = tuned
+        self._source = source
+        X = None
+        if isinstance(source, ArrayRows) and source.in_memory:
+            X = source.rows.X
+        self._input_box = input_box(self.input_range_, X, source.n_rows)
+        self._grid = None
+        if X is not None:
+            self._grid = Grid.of_runs(self._design_columns(X))
+        self._set_answers(made.answers)
+        self.kernel_ = clone(made.kernel)
+        self.noise_variance_ = made.noise_variance
+        self.mean_coef_ = made.mean_coef
+        self.log_marginal_likelihood_ = made.log_marginal_likelihood
+        self.n_calibration_ = made.answers.n_calibration
+        self.mean_ = tuned.mean
+        self.gamma_ = tuned.gamma
+        self.target_transform_ = tuned.target.transformation
+        if isinstance(self.target_transform_, Logarithms):
+            self.target_transform_ = None
+        self.difficulty_ = None if tuned.difficulty is None else tuned.difficulty.fitted
+        bounds = tuned.target.bounds or Bounds(-np.inf, np.inf)
+        self.y_bounds_ = (bounds.low, bounds.high)
+        self.tuning_rows_ = self._numbers(tuned.tuning_rows.copy())
+        self.inducing_ = tuned.inducing
+        self.guarantee_ = tuned.guarantee.format(n_calibration=self.n_calibration_)
+        if self._batches is not None:
+            self.guarantee_ = self._batches.guarantee(self.guarantee_)
+        if self._groups is not None and self.guarantee_.startswith("Valid"):
+            self.guarantee_ += f" That holds in each of {len(self._groups.labels)} groups separately."
+        if tuned.target.limits is not None and self.guarantee_.startswith("Valid"):
+            self.guarantee_ += tuned.target.limits.sentence()
+        if self._grid is not None:
+            self.guarantee_ += f" {self._grid.condition}"
 
     def _set_answers(self, answers: Answers) -> None:
         """Keep answers, and those by the calibration rows of each group."""
@@ -343,19 +356,6 @@ class Predictions:
         """Most calibration rows that a test row is compared with."""
         return max((each.n_calibration for each in self._group_answers), default=self._answers.n_calibration)
 
-    def _input_names(self) -> NDArray[Any] | None:
-        """Names of the inputs, where columns had names."""
-        if not hasattr(self, "feature_names_in_"):
-            return None
-        return input_names(self)
-
-    def _found_box(self) -> Array:
-        """Return the least and the greatest value of each input that is not far outside the training rows, (2, d)."""
-        rows = None
-        if isinstance(self._source, ArrayRows) and self._source.in_memory:
-            rows = self._source.rows.X
-        return input_box(self.input_range_, rows, self._source.n_rows)
-
     def _checked_inputs(self, X: Any) -> Array:
         check_is_fitted(self)
         if self._groups is not None:
@@ -371,7 +371,7 @@ class Predictions:
     ) -> Rows:
         """Test rows for a method that a user called; warns of those outside the training range."""
         rows = self._checked_rows(X, y_variance, needs_variance)
-        warn_beyond(rows.X, self._input_box, self._input_names(), stacklevel=stacklevel)
+        warn_beyond(self, rows.X, self._input_box, stacklevel=stacklevel)
         if self._grid is not None:
             n_between = int(self._grid.between(self._design_columns(rows.X)).sum())
             if n_between:
@@ -383,14 +383,6 @@ class Predictions:
         """Split inputs into the columns that they come from."""
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return columns_of_inputs(X, names, self._encoding)
-
-    def _found_grid(self) -> Grid | None:
-        """Return the designed grid that the training rows are, unless runs are repeated or not in memory."""
-        if not isinstance(self._source, ArrayRows) or not self._source.in_memory:
-            return None
-        X = self._source.rows.X
-        grid = Grid.find(self._design_columns(X))
-        return grid if grid is not None and grid.n_runs == len(X) else None
 
     def _checked_rows(self, X: Any, y_variance: Any, needs_variance: bool = True) -> Rows:
         """Rows like the training rows."""
@@ -404,13 +396,8 @@ class Predictions:
         return Rows(inputs, check_known_noise(y_variance, inputs))
 
 
-@contextmanager
-def all_or_nothing(model: Predictions) -> Iterator[None]:
-    """Leave the model as it was if a fit fails, or is interrupted."""
-    before = dict(vars(model))
-    try:
-        yield
-    except BaseException:
-        vars(model).clear()
-        vars(model).update(before)
-        raise
+def tie_breaks(n_rows: int, share: float, smoothing: bool, random_state: Any) -> Array:
+    """Share of a tie that counts for each row: the same for all, or at random."""
+    if smoothing:
+        return check_random_state(random_state).uniform(size=n_rows)
+    return np.full(n_rows, share)

@@ -3,46 +3,53 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from conformal_gp.answers import Model
-from conformal_gp.arrays import Array
-from conformal_gp.arrivals import Arrivals
-from conformal_gp.batches import Batches, with_fewer_rows
-from conformal_gp.calibration import Groups, GroupsLike, check_groups, check_length
-from conformal_gp.comparison import TestRows
+from conformal_gp.arrivals import LaterRows
+from conformal_gp.calibration import GroupsLike
 from conformal_gp.distributions import PredictiveDistributions
 from conformal_gp.explanation import ExplainedIntervals
-from conformal_gp.gp.inputs import MEAN_NAMES, Rows
+from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.gp.kernels import KERNEL_NAMES
+from conformal_gp.groups import Batches, Groups, check_length, with_fewer_rows
 from conformal_gp.inverse import InversePredictions
 from conformal_gp.large.rows import ArrayRows, RowSource, extremes, stage
-from conformal_gp.models.draws import integrated, redrawn
+from conformal_gp.models.draws import integrated
 from conformal_gp.models.settings import LEARNT_TRANSFORMS, Settings, TransformChoice, read_rows, read_settings
-from conformal_gp.models.tuned import Fitted, Tuned, censored, fitted
+from conformal_gp.models.tuned import Tuned, censored, fitted
 from conformal_gp.models.tuning import fixed, holdout, low_rank, train
-from conformal_gp.predictions import all_or_nothing
-from conformal_gp.targets.target import Bounds, check_within
-from conformal_gp.targets.transformation import Logarithms, transformed
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.validation import check_labels, input_names, need_labels, refuse_keywords
+from conformal_gp.validation import refuse_keywords
 
 __all__ = ["ConformalGPRegressor"]
 
 METHODS = {"integrated": integrated, "holdout": holdout, "train": train, "fixed": fixed}
 
 
+@contextmanager
+def all_or_nothing(model: BaseEstimator) -> Iterator[None]:
+    """Leave the model as it was if a fit fails, or is interrupted."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
+
+
 class ConformalGPRegressor(
-    ExplainedIntervals, PredictiveDistributions, InversePredictions, RegressorMixin, BaseEstimator
+    ExplainedIntervals, PredictiveDistributions, InversePredictions, LaterRows, RegressorMixin, BaseEstimator
 ):
     r"""Gaussian process regression whose prediction intervals have guaranteed coverage.
 
@@ -352,134 +359,6 @@ class ConformalGPRegressor(
             for message in tuned.warnings:
                 warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
         return self
-
-    def _keep(self, tuned: Tuned, source: RowSource, made: Fitted) -> None:
-        """Keep what tuning has decided, from which the model is made again when it is loaded, and its attributes."""
-        self._tuned = tuned
-        self._source = source
-        self._input_box = self._found_box()
-        self._grid = self._found_grid()
-        self._set_answers(made.answers)
-        self.kernel_ = clone(made.kernel)
-        self.noise_variance_ = made.noise_variance
-        self.mean_coef_ = made.mean_coef
-        self.log_marginal_likelihood_ = made.log_marginal_likelihood
-        self.n_calibration_ = made.answers.n_calibration
-        self.mean_ = tuned.mean
-        self.gamma_ = tuned.gamma
-        self.target_transform_ = tuned.target.transformation
-        if isinstance(self.target_transform_, Logarithms):
-            self.target_transform_ = None
-        self.difficulty_ = None if tuned.difficulty is None else tuned.difficulty.fitted
-        bounds = tuned.target.bounds or Bounds(-np.inf, np.inf)
-        self.y_bounds_ = (bounds.low, bounds.high)
-        self.tuning_rows_ = self._numbers(tuned.tuning_rows.copy())
-        self.inducing_ = tuned.inducing
-        self.guarantee_ = tuned.guarantee.format(n_calibration=self.n_calibration_)
-        if self._batches is not None:
-            self.guarantee_ = self._batches.guarantee(self.guarantee_)
-        if self._groups is not None and self.guarantee_.startswith("Valid"):
-            self.guarantee_ += f" That holds in each of {len(self._groups.labels)} groups separately."
-        if tuned.target.limits is not None and self.guarantee_.startswith("Valid"):
-            self.guarantee_ += tuned.target.limits.sentence()
-        if self._grid is not None:
-            self.guarantee_ += f" {self._grid.condition}"
-
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        y_variance: ArrayLike | None = None,
-        *,
-        groups: GroupsLike = None,
-        censoring: ArrayLike | None = None,
-    ) -> Self:
-        """Add calibration rows that come later; nothing is tuned again.
-
-        The model is that of a fit to all rows at the tuning rows and hyperparameters that it has, with the same
-        guarantee. Rows that the model chose, such as those of largest expected improvement, are not exchangeable with
-        the others, and void it; a warning says so where they differ from the others by more than chance. With l rows,
-        each costs :math:`O(l^2)`. A low-rank GP reads all rows once a call. With "integrated", draws are weighted
-        again, and drawn again where too few of them would count.
-
-        Parameters
-        ----------
-        X, y, y_variance
-            Rows as in ``fit``; variances are needed if ``fit`` was given those of its rows, else an error.
-        groups : array-like of shape (n_samples,), callable, str or None, default=None
-            Groups of these rows, as predict methods take them; a group that is new becomes one of the model's.
-        censoring : array-like of shape (n_samples,) or None, default=None
-            As in ``fit``.
-
-        Returns
-        -------
-        self : ConformalGPRegressor
-            The model, fitted if it was not. Rows cannot be added with ``tuning="train"``, nor to memory maps or Dask
-            collections.
-
-        Examples
-        --------
-        >>> from conformal_gp import ConformalGPRegressor
-        >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
-        >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
-        >>> model.partial_fit([[0.5]], [0.6]).predict_p([[1.0]], [5.0])
-        array([0.2])
-        """
-        if not hasattr(self, "_answers"):
-            return self.fit(X, y, y_variance, groups=groups, censoring=censoring)
-        if self._batches is not None:
-            raise ValueError("partial_fit is not for a model that was fitted with batches: call fit with all rows.")
-        later = self._later_rows(X, y, y_variance, groups)
-        arrivals = self._with_arrivals(later[0], later[1])
-        self.__dict__.update(vars(self._with_rows(*later, censoring)))
-        self._arrivals = arrivals
-        arrivals.warn(input_names(self), stacklevel=2)
-        return self
-
-    def _with_arrivals(self, rows: Rows, y: Array) -> Arrivals:
-        """Return ranks of the rows that came later, these among them, while they are not in the model."""
-        earlier = self._arrivals or Arrivals.none(rows.X.shape[1])
-        if not isinstance(self._source, ArrayRows) or self.n_calibration_ == 0:
-            return earlier
-        with one_blas_thread(rows=self._source.n_rows):
-            p = TestRows.of(rows, self._answers).shares(y, np.full(y.size, 0.5))
-        return earlier.extended(p, rows.X, self._source.rows.X[self._answers.calibration])
-
-    def _later_rows(self, X: Any, y: Any, y_variance: Any, groups: GroupsLike) -> tuple[Rows, Array, Groups | None]:
-        """Checked rows that come later, their targets, and groups of all rows."""
-        need_labels(self, y)
-        rows = self._checked_rows(X, y_variance)
-        targets = check_labels(y, rows.X)
-        check_within(self.y_bounds, targets)
-        if not isinstance(self._tuned.target.transformation, Logarithms):
-            transformed(self._tuned.target.transformation, targets)  # an error names the row among these
-        check_groups(self, groups)
-        if self._groups is None:
-            return rows, targets, None
-        return rows, targets, self._groups.extended(X, groups, targets.size)
-
-    def _with_rows(self, rows: Rows, y: Array, groups: Groups | None, censoring: Any = None) -> Self:
-        """The model with more calibration rows; this one stays as it is."""
-        if self.tuning_ == "train":
-            raise ValueError("partial_fit is not for tuning='train': call fit with all rows, or give tuning='holdout'.")
-        if not isinstance(self._source, ArrayRows) or not self._source.in_memory:
-            raise ValueError(
-                "partial_fit is for rows in memory, and fit was given a memory map or a Dask collection: call fit with "
-                "a collection of all rows, or begin with arrays in memory."
-            )
-        model = object.__new__(type(self))
-        model.__dict__.update(vars(self), _groups=groups)
-        ends = np.vstack([self.input_range_, rows.X])
-        model.input_range_ = np.stack([np.fmin.reduce(ends), np.fmax.reduce(ends)])
-        source = self._source.extended(rows, y)
-        later = ArrayRows(rows.X, y, rows.y_variance, self.n_jobs)
-        tuned = censored(self._tuned, later, censoring, self.target_transform)
-        with one_blas_thread(rows=source.n_rows):
-            if tuned.averaging is not None:
-                tuned = redrawn(tuned, tuned.averaging, source.rows, source.y, self.n_jobs)
-            earlier: Model = self._answers.model
-            model._keep(tuned, source, fitted(tuned, source, self.n_jobs, earlier))
-        return model
 
 
 def _tuned(settings: Settings, source: RowSource, random_state: Any) -> Tuned:

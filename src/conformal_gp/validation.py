@@ -136,6 +136,13 @@ def holds_categories(dtype: Any) -> bool:
     return type(dtype).__name__ in CATEGORIES
 
 
+def holds_numbers(dtype: Any) -> bool:
+    """Whether a column of this type holds numbers; booleans are none."""
+    if hasattr(dtype, "is_numeric"):  # of polars
+        return bool(dtype.is_numeric())
+    return getattr(dtype, "kind", "") in "iuf" and not holds_categories(dtype)
+
+
 def _columns(X: Any) -> list[tuple[Any, Any]]:
     """Names and types of a frame's columns; none if X is no frame."""
     return list(zip(X.columns, X.dtypes, strict=True)) if is_frame(X) else []
@@ -272,14 +279,16 @@ def beyond(X: Array, box: Array) -> Mask:
     return np.asarray((box[0] > X) | (box[1] < X))
 
 
-def warn_beyond(X: Array, box: Array, feature_names: NDArray[Any] | None, stacklevel: int) -> None:
+def warn_beyond(model: Any, X: Array, box: Array, stacklevel: int) -> None:
     """Warn of test rows that lie far outside the training rows."""
     outside = beyond(X, box)
     n_rows = int(outside.any(axis=1).sum())
     if not n_rows:
         return
     columns = np.flatnonzero(outside.any(axis=0))
-    named = [f"column {j}" if feature_names is None else repr(feature_names[j]) for j in columns[:5]]
+    named = [f"column {j}" for j in columns[:5]]
+    if hasattr(model, "feature_names_in_"):
+        named = [repr(name) for name in input_names(model)[columns[:5]]]
     more = f" and {columns.size - 5} more" if columns.size > 5 else ""
     warnings.warn(
         f"{n_rows} of {len(X)} rows lie far outside the training rows, in {', '.join(named)}{more}: the model "

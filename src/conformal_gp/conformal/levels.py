@@ -65,6 +65,14 @@ def read_levels(given: Any, name: str = "confidence_level") -> tuple[list[Fracti
     return levels, False
 
 
+def read_one_level(given: Any, method: str) -> Fraction:
+    """Read the level of a method that takes one."""
+    levels, single = read_levels(given)
+    if not single:
+        raise ValueError(f"confidence_level must be one number for {method}, got {given!r}.")
+    return levels[0]
+
+
 def rank(level: Fraction, n_calibration: int) -> int:
     """k = floor(δ (n + 1)): a value is in the region when at least k of the n calibration rows conform no better.
 

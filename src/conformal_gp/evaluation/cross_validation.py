@@ -15,13 +15,13 @@ from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.validation import has_fit_parameter
 
 from conformal_gp.arrays import Array, Indices, Mask
-from conformal_gp.calibration import check_length, group_labels, without
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.design import Grid, columns_of
 from conformal_gp.evaluation.findings import Level, supported_levels
 from conformal_gp.evaluation.folds import make_folds
 from conformal_gp.evaluation.held_out import HeldOut
-from conformal_gp.targets.censoring import check_censoring
+from conformal_gp.groups import check_length, group_labels, without
+from conformal_gp.targets.target import check_censoring
 from conformal_gp.validation import ExtrapolationWarning, is_frame
 
 Progress = Callable[[int, int], None]

@@ -21,9 +21,8 @@ from conformal_gp.large.rows import ArrayRows, MappedRows, RowSource
 from conformal_gp.models.exact import ExactModel
 from conformal_gp.models.integrated import Averaging, IntegratedModel
 from conformal_gp.models.low_rank import LowRankModel
-from conformal_gp.targets.censoring import check_censoring
 from conformal_gp.targets.difficulty import Difficulty, Spread
-from conformal_gp.targets.target import Bounds, Target
+from conformal_gp.targets.target import Bounds, Target, check_censoring
 
 NO_ROWS: Indices = np.empty(0, dtype=np.int64)
 

@@ -5,7 +5,7 @@ import pytest
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.drift import online_p_values
-from conformal_gp.targets.censoring import Limits
+from conformal_gp.targets.target import Limits
 from conformal_gp.testing import check_validity
 
 FIXED = {"kernel": "se", "tuning": "fixed", "noise_variance": 0.1, "scale_inputs": False}

@@ -1,13 +1,16 @@
-"""Intervals for rows of new batches: whole batches are tuned on, and one row of each other batch is a calibration row.
+"""Groups and batches of the training rows.
 
-Rows of a batch share its error, so a row of a new batch is not exchangeable with them. If batches are exchangeable, one
-row drawn at random from each calibration batch is exchangeable with a row of a new batch, given the tuning batches:
+Within groups, coverage is guaranteed by calibration rows of the test row's own group.
+
+Rows of a *batch* share its error, so a row of a new batch is not exchangeable with them. If batches are exchangeable,
+one row drawn at random from each calibration batch is exchangeable with a row of a new batch, given the tuning batches:
 theorem 1 as it stands, with as many calibration rows as calibration batches. Other rows of calibration batches are left
 out of the model, as they would predict their own batch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +19,6 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from conformal_gp.arrays import Indices
-from conformal_gp.calibration import check_length, group_labels, without
 from conformal_gp.conformal.levels import read_levels, rows_needed
 from conformal_gp.formatting import percent
 from conformal_gp.large.rows import ArrayRows, RowSource
@@ -29,9 +31,118 @@ from conformal_gp.models.tuning_rows import (
     content_keys,
     fewest_tuning_rows,
 )
-from conformal_gp.targets.censoring import check_censoring
+from conformal_gp.targets.target import check_censoring
+from conformal_gp.validation import holds_categories, holds_numbers
 
 USUAL_LEVELS = read_levels([0.8, 0.9, 0.95])[0]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of the training rows, and how those of test rows are found."""
+
+    labels: list[Any]
+    """Of the groups, in order of their first rows."""
+    codes: Indices
+    """(l,): the group of each training row, a place in ``labels``."""
+    rule: str | Callable[[Any], Any] | None
+    """The column or the function that gives groups; None where labels were given."""
+    left_out: str | None = None
+    """A column that gives groups and is no input, as it holds neither numbers nor categories."""
+
+    @classmethod
+    def learn(cls, X: Any, groups: Any) -> Groups:
+        """From training rows as they were given."""
+        given = group_labels(X, groups)
+        labels = list(dict.fromkeys(given))
+        rule = groups if isinstance(groups, str) or callable(groups) else None
+        left_out = rule if isinstance(rule, str) and not _is_input(X[rule].dtype) else None
+        return cls(labels, _codes(labels, given), rule, left_out)
+
+    def extended(self, X: Any, groups: Any, n_rows: int) -> Groups:
+        """With rows that come later; a group that is not among these is added."""
+        given = self._given(X, groups, n_rows)
+        labels = list(dict.fromkeys([*self.labels, *given]))
+        return replace(self, labels=labels, codes=np.append(self.codes, _codes(labels, given)))
+
+    def inputs(self, X: Any) -> Any:
+        """X without a column that is no input."""
+        return without(X, self.left_out)
+
+    def of(self, X: Any, groups: Any, n_rows: int) -> Indices:
+        """Groups of test rows, by ``groups`` or as ``fit`` was told; an error names one that ``fit`` did not see."""
+        given = self._given(X, groups, n_rows)
+        known_labels = set(self.labels)
+        unseen = next((row for row, label in enumerate(given) if label not in known_labels), None)
+        if unseen is not None:
+            known = ", ".join(map(repr, self.labels[:10])) + (", ..." if len(self.labels) > 10 else "")
+            raise ValueError(
+                f"groups has a group that fit did not see, {given[unseen]!r} in row {unseen}; it saw {known}. Fit "
+                "without groups to predict such rows: coverage is then over all groups together."
+            )
+        return _codes(self.labels, given)
+
+    def _given(self, X: Any, groups: Any, n_rows: int) -> list[Any]:
+        """Labels of rows, by ``groups`` or as ``fit`` was told."""
+        if groups is None and self.rule is None:
+            raise ValueError("groups is needed, one for each row: fit was given those of the training rows.")
+        given = group_labels(X, self.rule if groups is None else groups)
+        check_length(given, n_rows)
+        return given
+
+
+def without(X: Any, column: str | None) -> Any:
+    """X without a column, if it is a frame that has it."""
+    if column is None or not hasattr(X, "columns") or column not in X.columns:
+        return X
+    return X[[name for name in X.columns if name != column]]
+
+
+def _codes(labels: list[Any], given: list[Any]) -> Indices:
+    """Places of labels among those of the groups."""
+    places = {label: place for place, label in enumerate(labels)}
+    return np.array([places[label] for label in given], dtype=np.int64)
+
+
+def check_length(labels: Any, n_rows: int, name: str = "groups") -> None:
+    """Raise a ValueError unless there is a label for each row."""
+    if len(labels) != n_rows:
+        raise ValueError(f"{name} must hold one label for each of the {n_rows} rows, got {len(labels)}.")
+
+
+def group_labels(X: Any, groups: Any, name: str = "groups") -> list[Any]:
+    """A label for each row, none of them missing; ``name`` is what errors call them."""
+    if isinstance(groups, str):
+        if not hasattr(X, "columns") or groups not in X.columns:
+            of = f"; its columns are {', '.join(map(repr, X.columns))}" if hasattr(X, "columns") else ""
+            raise ValueError(f"{name} is {groups!r}, and X must be a data frame with a column of that name{of}.")
+        groups = X[groups]
+    elif callable(groups):
+        groups = groups(X)
+    if hasattr(groups, "compute"):  # of Dask
+        groups = groups.compute()
+    as_list = next((getattr(groups, name) for name in ("tolist", "to_list") if hasattr(groups, name)), None)
+    if getattr(groups, "ndim", 1) != 1 or not (as_list or hasattr(groups, "__iter__")):
+        raise ValueError(f"{name} must hold one label for each row, got {groups!r}.")
+    labels = as_list() if as_list else list(groups)
+    for row, label in enumerate(labels):
+        if _is_missing(label):
+            raise ValueError(f"{name} has no label in row {row}: got {label!r}; give such rows one of their own.")
+        if getattr(label, "__hash__", None) is None:
+            raise ValueError(f"{name} must hold one label for each row, got {label!r} in row {row}.")
+    return labels
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ValueError):  # pandas.NA compares to nothing
+        return type(label).__name__ == "NAType"
+
+
+def _is_input(dtype: Any) -> bool:
+    """Whether a column of this type is an input too."""
+    return holds_numbers(dtype) or holds_categories(dtype) or "bool" in str(dtype).lower()
 
 
 @dataclass(frozen=True)
