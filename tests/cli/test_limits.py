@@ -6,6 +6,7 @@ import pytest
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.cli.columns import Columns
+from conformal_gp.cli.options import Reading
 from conformal_gp.cli.reading import read_table
 
 NEW = "depth\n0.1\n1.4\n2.9\n"
@@ -98,12 +99,12 @@ def test_workbooks(command_line):
     frame = pd.DataFrame({"depth": np.arange(6.0), "conc": [recorded[0], "<0,02", "< 0.02", 0.5, ">1,234", 7]})
     path = command_line.folder / "wells.xlsx"
     frame.to_excel(path, index=False)
-    table = read_table(str(path))
+    table = read_table(str(path), Reading())
     with pytest.raises(ValueError, match="'>1,234' is not a number"):
         Columns.learn(table, "conc").targets(table)
     frame.loc[4, "conc"] = ">12,5"
     frame.to_excel(path, index=False)
-    table = read_table(str(path))
+    table = read_table(str(path), Reading())
     y, side = Columns.learn(table, "conc").observations(table)
     assert y[1:].tolist() == [0.02, 0.02, 0.5, 12.5, 7.0]
     assert side.tolist() == [0, -1, -1, 0, 1, 0]

@@ -23,13 +23,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 def table(tmp_path):
     """Write a table to a file, and read it."""
 
-    def make(content, name="cars.csv", **options):
+    def make(content, name="cars.csv", like=None, **options):
         path = tmp_path / name
         if isinstance(content, pd.DataFrame):
             (content.to_parquet if name.endswith("parquet") else content.to_excel)(path, index=False)
         else:
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return read_table(str(path), **options)
+        return read_table(str(path), Reading(**options), like=like)
 
     return make
 
@@ -102,7 +102,7 @@ def test_cells_that_span_lines_are_read_and_lines_are_right(table):
 def test_files_that_are_not_there_or_of_no_known_kind(tmp_path):
     for name, word in (("no.csv", "no.csv: No such file"), ("a.json", "a.json must be CSV"), (".", "Is a directory")):
         with pytest.raises(ValueError, match=word):
-            read_table(str(tmp_path / name))
+            read_table(str(tmp_path / name), Reading())
 
 
 @pytest.mark.parametrize(("name", "module"), [("a.xlsx", "openpyxl"), ("a.parquet", "pyarrow")])
@@ -111,7 +111,7 @@ def test_extras_are_named(table, tmp_path, monkeypatch, name, module):
     extra = "excel" if module == "openpyxl" else "parquet"
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ValueError, match=rf"needs pip install '.\[{extra}\]'"):
-        read_table(str(tmp_path / name))
+        read_table(str(tmp_path / name), Reading())
 
 
 def test_workbooks_with_empty_rows_and_several_sheets(tmp_path):
@@ -122,7 +122,7 @@ def test_workbooks_with_empty_rows_and_several_sheets(tmp_path):
         pd.DataFrame(rows).to_excel(book, sheet_name="cars", header=False, index=False, startrow=2)
         pd.DataFrame({"x": [1]}).to_excel(book, sheet_name="other")
     with pytest.warns(UserWarning, match="only the first, 'cars', is read"):
-        found = read_table(path)
+        found = read_table(path, Reading())
     assert list(found.frame) == ["a", "mpg"]
     with pytest.raises(ValueError, match=r"column 'a', row 6: '01:00:00' is not a number"):
         Columns.learn(found, "mpg")._numbers(found, "a")
@@ -191,10 +191,10 @@ def test_new_rows_are_read_as_training_rows_are(table, train, new, value):
 
 def test_separator_and_encoding_of_the_training_rows_come_first(table):
     assert table("a,b;c\n1,2;3\n").format.separator == ";"
-    assert table("a,b;c\n1,2;3\n", like=Format(",", ".", "utf-8")).format.separator == ","
-    assert table("a;b\n1;2\n", like=Format(",", ".", "utf-8")).format.separator == ";"
+    assert table("a,b;c\n1,2;3\n", like=Format(".", separator=",")).format.separator == ","
+    assert table("a;b\n1;2\n", like=Format(".", separator=",")).format.separator == ";"
     assert table("a\n1\n").format.separator == ","
-    assert table("a\n1\n", like=Format(";", ".", "utf-8")).format.separator == ";"
+    assert table("a\n1\n", like=Format(".", separator=";")).format.separator == ";"
     latin = PLAIN.replace("usa", "Österreich").encode("cp1252")
     assert table(latin).frame["origin"][0] == "Österreich"
     with pytest.raises(ValueError, match=r"not text in UTF-8.*--encoding"):
@@ -367,7 +367,7 @@ ADDED = pd.DataFrame({"mean": [1.5, np.nan, -np.inf, 1 / 3], "words": ["=1+1", "
 def test_what_is_written_is_read_again(table, tmp_path, name, written):
     before = table(WRITTEN[written], written)
     write_table(before, ADDED, str(tmp_path / name))
-    after = read_table(str(tmp_path / name), like=before.format)
+    after = read_table(str(tmp_path / name), Reading(), like=before.format)
     assert values(after, drop=["mean", "words"]) == EXPECTED
     mean = after.frame["mean"].replace({"": np.nan}).map(lambda cell: float(str(cell).replace(",", ".")))
     np.testing.assert_array_equal(mean, ADDED["mean"])
@@ -418,7 +418,7 @@ def test_damaged_tables_are_refused_or_keep_their_rows(tmp_path, seed):
         content[place : place + int(rng.integers(0, 2))] = pieces[rng.integers(len(pieces))]
     (tmp_path / "t.csv").write_bytes(bytes(content))
     try:
-        found = read_table(str(tmp_path / "t.csv"))
+        found = read_table(str(tmp_path / "t.csv"), Reading())
         X, y = values(found)
     except ValueError as error:
         assert len(str(error)) < 400  # noqa: PT017 (an error in words, or the rows)

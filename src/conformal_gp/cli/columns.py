@@ -169,7 +169,7 @@ class Columns:
 
     def _numbers(self, table: Table, name: str, texts: Sequence[str] | None = None) -> Array:
         """Read a column of numbers, NaN where a value is missing; ``texts`` are its cells, if not as they stand."""
-        read = table.numerals.number
+        read = table.format.number
         empty = [read(mark) for mark in self.marks]
         if table.is_numeric(name):
             found = table.frame[name].to_numpy(dtype=np.float64, na_value=np.nan).tolist()
@@ -190,9 +190,9 @@ class Columns:
         if without_limit(cell)[1] and name != self.target:
             return f"limits are read in the target alone; enter a number, or leave the column out: --drop '{name}'"
         if LIKE_NUMBER.fullmatch(cell):
-            if "%" in cell and not table.numerals.percent:
+            if "%" in cell and not table.format.percent:
                 return "--percent reads 12% as 12"
-            mark = table.numerals.decimal or "."
+            mark = table.format.decimal or "."
             return f"the decimal mark is '{mark}', --decimal sets another, and --thousands the mark between thousands"
         return f"--na '{cell}' treats it as missing"
 

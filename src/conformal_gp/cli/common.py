@@ -148,10 +148,11 @@ def read_training(source: str, target: str, reading: Reading, output: Output, by
     import numpy as np
 
     from conformal_gp.cli.columns import Columns
+    from conformal_gp.cli.reading import read_table
     from conformal_gp.cli.tables import did_you_mean, listed
 
     with output.working("reading"):
-        table = reading.table(source, expected=[target])
+        table = read_table(source, reading, expected=[target])
         if by is not None:
             reading = replace(reading, drop=[*reading.drop, by])
         columns = Columns.learn(table, target, reading)
@@ -217,11 +218,12 @@ def read_new(
     unknown: str | None = None,
 ) -> tuple[Table, Inputs]:
     """Read new rows the way the training rows were: the table, and its inputs; of an ``unknown`` one any value."""
+    from conformal_gp.cli.reading import read_table
     from conformal_gp.cli.tables import listed
 
     with output.working("reading"):
         expected = [name for name in columns.named() if name != unknown]
-        table = reading.table(source, columns.format, expected, new=True)
+        table = read_table(source, reading, columns.format, expected, new=True)
         filled = table
         if unknown is not None:
             filled = table._replace(frame=table.frame.assign(**{unknown: columns.fill[unknown]}))

@@ -7,6 +7,7 @@ all rows above it are narrower; else the first row.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
@@ -31,25 +32,34 @@ class Header(NamedTuple):
     units: bool
 
 
-def find_header(rows: Sequence[Row], expected: Collection[str] = (), given: int | None = None) -> Header:
+def find_header(name: str, rows: Sequence[Row], expected: Collection[str] = (), given: int | None = None) -> Header:
     """Find the header; ``expected`` are names that it should have, ``given`` is the number of its row in the file.
 
     >>> rows = [["Report"], ["t", "y"], ["min", "mV"], ["0.5", "2.5"], ["1.0", "2.75"]]
-    >>> find_header([*enumerate(rows, 1)])
+    >>> find_header("lab.csv", [*enumerate(rows, 1)], given=2)
     Header(place=1, units=True)
     """
-    cells = [[text_of(cell) for cell in row] for _, row in rows[: MOST_TITLES + ROWS_BELOW]]
-    place = 0
+    if not rows:
+        raise ValueError(f"{name} has no rows below a header.")
+    numbers = [number for number, _ in rows]
     if given is not None:
-        place = next(i for i, (number, _) in enumerate(rows) if number == given)
-        cells = [[text_of(cell) for cell in row] for _, row in rows[: place + ROWS_BELOW]]
-    elif expected:
-        named = (i for i, row in enumerate(cells[:MOST_TITLES]) if len(row) > 1 and set(expected) <= {*row})
-        place = next(named, _by_shape(cells))
+        if given not in numbers:
+            raise ValueError(f"--header-row {given}: {name} has nothing in that row; its first is row {numbers[0]}.")
+        place = numbers.index(given)
+        cells = _texts(rows[: place + ROWS_BELOW])
     else:
-        place = _by_shape(cells)
+        cells = _texts(rows[: MOST_TITLES + ROWS_BELOW])
+        named = (i for i, row in enumerate(cells[:MOST_TITLES]) if len(row) > 1 and expected and {*expected} <= {*row})
+        place = next(named, _by_shape(cells))
+        if place:
+            said = f"the header of {name} is row {numbers[place]}; what is above it is skipped"
+            warnings.warn(said, stacklevel=4)
     below = cells[place + 1 :]
     return Header(place, len(below) > 1 and _has_units(below[0], below[1:]))
+
+
+def _texts(rows: Sequence[Row]) -> list[list[str]]:
+    return [[text_of(cell) for cell in row] for _, row in rows]
 
 
 def _by_shape(cells: list[list[str]]) -> int:

@@ -73,7 +73,7 @@ def numbers_rows(table: Table, name: str) -> bool:
 
 def whole_numbers(table: Table, name: str) -> list[float]:
     """Return the cells of a column that are whole numbers."""
-    found = [table.numerals.number(cell) for cell in table.texts(name)]
+    found = [table.format.number(cell) for cell in table.texts(name)]
     return [value for value in found if value is not None and value == round(value)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import partial, wraps
 from typing import Annotated, Any, Literal, get_type_hints
@@ -73,32 +73,6 @@ class Reading:
     ] = None
     percent: Annotated[bool, found("--percent", help="Read cells like 12% as 12.")] = False
     encoding: Annotated[str | None, found(metavar="NAME", help="Encoding, such as utf-8.  [default: found]")] = None
-
-    def table(self, source: str, like: Any = None, expected: Collection[str] = (), new: bool = False) -> Any:
-        """Read a table whose header should have the ``expected`` names, or that of ``new`` rows.
-
-        The format is that of a table that was read before (``like``) unless options set another.
-        """
-        from conformal_gp.cli.reading import read_table
-
-        if len(self.sheet) > 2:
-            raise ValueError(f"--sheet can be given twice, for TRAIN and NEW; got {len(self.sheet)}.")
-        sheets = self.sheet[:1]
-        if new:
-            sheets = self.sheet[-1:]
-        return read_table(
-            source,
-            separator=self.separator,
-            decimal=self.decimal,
-            encoding=self.encoding,
-            thousands=self.thousands,
-            percent=self.percent,
-            header_row=self.header_row,
-            sheet=next(iter(sheets), None),
-            optional_sheet=new and len(self.sheet) < 2,
-            like=like,
-            expected=expected,
-        )
 
 
 @dataclass(frozen=True)

@@ -11,21 +11,20 @@ import io
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from conformal_gp.cli.headers import MOST_TITLES, ROWS_BELOW, Header, Row, find_header, text_of
+from conformal_gp.cli.options import Reading
 from conformal_gp.cli.tables import (
     APOSTROPHES,
     SPACES,
     THOUSANDS,
     Format,
-    Numerals,
     Table,
     did_you_mean,
     kind_of,
@@ -36,104 +35,80 @@ from conformal_gp.cli.tables import (
 
 SEPARATORS = {"tab": "\t", "\\t": "\t", "semicolon": ";", "pipe": "|", "comma": ",", "space": " "}
 SHOWN_SEPARATORS = "\t;|,"
+THOUSANDS_MARKS = {".": ".", ",": ",", "space": " ", **dict.fromkeys(SPACES, " "), **dict.fromkeys(APOSTROPHES, "'")}
 SHOWN_UNITS = 6
+KINDS = {"parquet": "a Parquet file", "excel": "an Excel workbook"}
 
 
-@dataclass(frozen=True)
-class Layout:
-    """What is known of a table before it is read; None is found from the file.
+def read_table(
+    source: str, reading: Reading, like: Format | None = None, expected: Collection[str] = (), new: bool = False
+) -> Table:
+    """Read a table by its header, which should have the ``expected`` names; ``-`` is standard input.
 
-    ``expected`` are names that the header should have; ``sheet`` is looked for only if ``optional_sheet``.
+    The separator and the decimal mark of a text file are those given, else those of the training rows (``like``), else
+    what the file shows. The encoding is the one given, else it is detected. ``new`` is whether rows are those of NEW,
+    whose sheet is the second.
     """
-
-    separator: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
-    thousands: str | None = None
-    percent: bool = False
-    header_row: int | None = None
-    sheet: str | None = None
-    optional_sheet: bool = False
-    like: Format | None = None
-    expected: Collection[str] = ()
-
-    def checked(self) -> Layout:
-        """Return the same with characters in place of their names; raise if one cannot be used."""
-        separator = SEPARATORS.get(self.separator or "", self.separator)
-        if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
-            raise ValueError(f"--separator takes one character, got {separator!r}.")
-        if self.decimal not in (None, ".", ","):
-            raise ValueError(f"--decimal takes . or , and got {self.decimal!r}.")
-        decimal = self.decimal
-        thousands = self.thousands
-        if thousands == "space" or (thousands and thousands in SPACES):
-            thousands = " "
-        elif thousands and thousands in APOSTROPHES:
-            thousands = "'"
-        if thousands not in (None, ".", ",", " ", "'") or (thousands is not None and thousands == decimal):
-            what = "which is the decimal mark" if thousands == decimal else "which is none of these"
-            raise ValueError(f"--thousands takes , . ' or space; got {self.thousands!r}, {what}.")
-        if thousands in (".", ","):
-            decimal = {".": ",", ",": "."}[thousands]
-        known = {"separator": separator, "decimal": decimal, "thousands": thousands}
-        return Layout(**{**self.__dict__, **known})
-
-
-def read_table(source: str, **known: Any) -> Table:
-    """Read a table by its header; ``-`` is standard input, and ``known`` are fields of :class:`Layout`.
-
-    The separator and the decimal mark of a text file are those given, else those of the table that it goes with
-    (``like``), else what the file shows. The encoding is the one given, else it is detected.
-    """
-    layout = Layout(**known).checked()
+    given = _given(reading)
     name, kind, content = _content(source)
     if kind == "parquet":
-        return _checked(Table(name, _opened(name, content, kind, _parquet), in_cells=_in_cells(layout)))
+        return _checked(Table(name, _opened(name, content, kind, _parquet), given))
     if kind == "excel":
-        rows = _opened(name, content, kind, lambda file: _sheet(name, file, layout))
-        if not rows:
-            raise ValueError(f"{name} has no rows below a header.")
-        _check_row(name, rows, layout)
-        found = find_header(rows, layout.expected, layout.header_row)
-        header, lines, cells = _parts(name, rows[found.place :], found, layout)
+        sheets = _opened(name, content, kind, _sheets)
+        rows = _rows_of_sheet(_chosen_sheet(name, sheets, reading.sheet, new))
+        found = find_header(name, rows, expected, reading.header_row)
+        header, numbers, cells = _parts(name, rows[found.place :], found)
         frame = pd.DataFrame(cells, columns=header, dtype=object).infer_objects()
-        return _checked(Table(name, frame, lines=lines, in_cells=_in_cells(layout)))
-    text, encoding = _decoded(name, content, layout.encoding, layout.like)
-    return _from_text(name, text, encoding, layout)
+        return _checked(Table(name, frame, given, numbers))
+    like = like or Format()
+    text, encoding = _decoded(name, content, reading.encoding, like.encoding)
+    form = Format(
+        given.decimal or like.decimal,
+        given.thousands or like.thousands,
+        given.percent or like.percent,
+        given.separator,
+        encoding,
+    )
+    return _from_text(name, text, form, like.separator, expected, reading.header_row)
 
 
-def _from_text(name: str, text: str, encoding: str, layout: Layout) -> Table:
-    """Read a table from the text of a file."""
+def _given(reading: Reading) -> Format:
+    """What options say of the format, with characters in place of their names; raise if one cannot be used."""
+    separator = SEPARATORS.get(reading.separator or "", reading.separator)
+    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
+        raise ValueError(f"--separator takes one character, got {separator!r}.")
+    decimal = reading.decimal
+    if decimal not in (None, ".", ","):
+        raise ValueError(f"--decimal takes . or , and got {decimal!r}.")
+    thousands = THOUSANDS_MARKS.get(reading.thousands or "")
+    if reading.thousands is not None and (thousands is None or thousands == decimal):
+        raise ValueError(f"--thousands takes , . ' or space, and not the decimal mark; got {reading.thousands!r}.")
+    if thousands in (".", ","):
+        decimal = {".": ",", ",": "."}[thousands]
+    return Format(decimal, thousands, reading.percent, separator)
+
+
+def _from_text(
+    name: str, text: str, form: Format, likely: str | None, expected: Collection[str], header_row: int | None
+) -> Table:
+    """Read a table from the text of a file; ``likely`` is the separator of the training rows."""
     lines = io.StringIO(text, newline="").readlines()
-    like = layout.like
-    separator = layout.separator or _separator(lines, layout)
-    top = _loosely(lines[: MOST_TITLES + ROWS_BELOW + (layout.header_row or 0)], separator)
-    _check_row(name, top, layout)
-    found = find_header(top, layout.expected, layout.header_row)
+    separator = form.separator or _separator(lines, likely, expected)
+    form = form._replace(separator=separator)
+    top = _loosely(lines[: MOST_TITLES + ROWS_BELOW + (header_row or 0)], separator)
+    found = find_header(name, top, expected, header_row)
     start = top[found.place][0]
-    rows = _rows(name, lines, separator, start - 1)
-    header, numbers, cells = _parts(name, rows, found, layout)
-    form = Format(separator, layout.decimal, encoding, layout.thousands, layout.percent)
-    if like is not None:
-        form = form._replace(
-            decimal=form.decimal or like.decimal,
-            thousands=form.thousands or like.thousands,
-            percent=form.percent or like.percent,
-        )
+    header, numbers, cells = _parts(name, _rows(name, lines, separator, start - 1), found)
     if form.decimal is None:
         form = form._replace(decimal=_shown_decimal(name, cells, form))
-    if all(form.numerals.number(cell) is not None for cell in header):
+    if all(form.number(cell) is not None for cell in header):
         raise ValueError(f"{name} has no header: row {start} contains numbers. Put the columns' names above them.")
     return _checked(Table(name, pd.DataFrame(cells, columns=header, dtype=object), form, numbers))
 
 
-def _parts(
-    name: str, rows: Sequence[Row], found: Header, layout: Layout
-) -> tuple[list[str], list[int], list[list[Any]]]:
-    """Divide rows from the header on into header, and numbers and cells of other rows; titles and units are noted."""
-    (number, names), *below = rows
-    if found.place and layout.header_row is None:
-        warnings.warn(f"the header of {name} is row {number}; what is above it is skipped", stacklevel=4)
+def _parts(name: str, rows: Sequence[Row], found: Header) -> tuple[list[str], list[int], list[list[Any]]]:
+    """Divide rows from the header on into header, and numbers and cells of other rows; units are noted."""
+    (_, names), *below = rows
     if found.units:
         text = [cell for cell in below[0][1] if isinstance(cell, str) and cell.strip()]
         said = f"row {below[0][0]} of {name} has units and is skipped: {listed(text, SHOWN_UNITS)}"
@@ -141,19 +116,6 @@ def _parts(
         below = below[1:]
     header = [" ".join(text_of(cell).split()) for cell in names]
     return header, [number for number, _ in below], [cells for _, cells in below]
-
-
-def _check_row(name: str, rows: Sequence[Row], layout: Layout) -> None:
-    """Refuse --header-row if that row is empty, or is not there."""
-    if layout.header_row is None or layout.header_row in [number for number, _ in rows]:
-        return
-    first = rows[0][0]
-    raise ValueError(f"--header-row {layout.header_row}: {name} has nothing in that row; its first is row {first}.")
-
-
-def _in_cells(layout: Layout) -> Numerals:
-    """How numbers are written in cells of text of a typed table."""
-    return Numerals(layout.decimal, layout.thousands, layout.percent)
 
 
 def _content(source: str) -> tuple[str, str, bytes]:
@@ -198,16 +160,13 @@ def _checked(table: Table) -> Table:
 # Workbooks, and Parquet
 
 
-def _opened(name: str, content: bytes, kind: str, read: Any) -> Any:
+def _opened(name: str, content: bytes, kind: str, read: Callable[[io.BytesIO], Any]) -> Any:
     """Read a file of a kind whose cells have types."""
     need_extra(name, kind)
     try:
         return read(io.BytesIO(content))
-    except _NoSheetError as error:
-        raise ValueError(str(error)) from None
     except Exception as error:  # a damaged file can fail anywhere in its reader
-        what = {"parquet": "a Parquet file", "excel": "an Excel workbook"}[kind]
-        raise ValueError(f"{name} is not {what}, or is damaged ({error}).") from error
+        raise ValueError(f"{name} is not {KINDS[kind]}, or is damaged ({error}).") from error
 
 
 def _parquet(file: io.BytesIO) -> pd.DataFrame:
@@ -217,27 +176,33 @@ def _parquet(file: io.BytesIO) -> pd.DataFrame:
     return frame.set_axis([str(column).strip() for column in frame.columns], axis=1).reset_index(drop=True)
 
 
-class _NoSheetError(ValueError):
-    """A workbook lacks a sheet."""
+def _sheets(file: io.BytesIO) -> dict[str, pd.DataFrame]:
+    return pd.read_excel(file, sheet_name=None, header=None, dtype=object, na_values=[""], keep_default_na=False)
 
 
-def _sheet(name: str, file: io.BytesIO, layout: Layout) -> list[Row]:
-    """Read a sheet, or the first that is not empty, without empty rows and columns."""
-    options: dict[str, Any] = {"header": None, "dtype": object, "na_values": [""], "keep_default_na": False}
-    book = pd.read_excel(file, sheet_name=None, **options)
-    named = layout.sheet
-    if named is not None and named not in book:
-        if not layout.optional_sheet:
-            hint = did_you_mean(named, book)
-            raise _NoSheetError(f"{name} has no sheet '{named}'.{hint} Its sheets are {listed(book)}.")
-        named = None
-    title = named
-    if title is None:
-        title, *others = [title for title, cells in book.items() if len(cells)] or book
-        if others:
-            said = f"{name} has {1 + len(others)} sheets; only the first, '{title}', is read, --sheet names another"
-            warnings.warn(said, stacklevel=5)
-    cells = book[title].map(lambda cell: None if isinstance(cell, str) and not cell.strip() else cell)
+def _chosen_sheet(name: str, sheets: dict[str, pd.DataFrame], asked: Sequence[str], new: bool) -> pd.DataFrame:
+    """The sheet that is asked for; without one, the first that is not empty. A single one is optional for NEW."""
+    if len(asked) > 2:
+        raise ValueError(f"--sheet can be given twice, for TRAIN and NEW; got {len(asked)}.")
+    if asked:
+        wanted = asked[0]
+        if new:
+            wanted = asked[-1]
+        if wanted in sheets:
+            return sheets[wanted]
+        if not new or len(asked) > 1:
+            hint = did_you_mean(wanted, sheets)
+            raise ValueError(f"{name} has no sheet '{wanted}'.{hint} Its sheets are {listed(sheets)}.")
+    title, *others = [title for title, cells in sheets.items() if len(cells)] or sheets
+    if others:
+        said = f"{name} has {1 + len(others)} sheets; only the first, '{title}', is read, --sheet names another"
+        warnings.warn(said, stacklevel=4)
+    return sheets[title]
+
+
+def _rows_of_sheet(sheet: pd.DataFrame) -> list[Row]:
+    """Rows of a sheet without empty rows and columns."""
+    cells = sheet.map(lambda cell: None if isinstance(cell, str) and not cell.strip() else cell)
     cells = cells.dropna(how="all").dropna(axis=1, how="all")
     return [(int(row) + 1, values) for row, values in zip(cells.index, cells.to_numpy().tolist(), strict=True)]
 
@@ -245,16 +210,16 @@ def _sheet(name: str, file: io.BytesIO, layout: Layout) -> list[Row]:
 # Text
 
 
-def _decoded(name: str, content: bytes, encoding: str | None, like: Format | None) -> tuple[str, str]:
-    """Decode a file: by its byte-order mark, the encoding given, UTF-8, that of ``like``, or Windows-1252."""
+def _decoded(name: str, content: bytes, encoding: str | None, likely: str | None) -> tuple[str, str]:
+    """Decode a file: by its byte-order mark, the encoding given, UTF-8, a likely one, or Windows-1252."""
     marks = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
     candidates = [known for mark, known in marks.items() if content.startswith(mark)]
     if not candidates and encoding is not None:
         candidates = [encoding]
     elif not candidates:
         candidates = ["utf-8", "cp1252"]
-        if like is not None and like.encoding not in ("utf-8-sig", "utf-16"):
-            candidates.insert(1, like.encoding)
+        if likely not in (None, "utf-8-sig", "utf-16"):
+            candidates.insert(1, likely)
     for candidate in candidates:
         with suppress(UnicodeError, LookupError):
             text = content.decode(candidate)
@@ -264,27 +229,20 @@ def _decoded(name: str, content: bytes, encoding: str | None, like: Format | Non
     raise ValueError(f"{name} is not text in {' or '.join(called)}; save it in UTF-8, or give --encoding.")
 
 
-def _separator(lines: list[str], layout: Layout) -> str:
-    """Return the separator of ``like`` if the file has it, or has one column; else the one that the lines show."""
-    top = lines[:MOST_TITLES]
-    if layout.like is not None:
-        like = layout.like.separator
-        one_column = lines[0].strip().strip('"') in layout.expected or not set(SHOWN_SEPARATORS) & set("".join(top))
-        if like in lines[0] or one_column:
-            return like
-    return _guess_separator(lines[:100])
-
-
-def _guess_separator(lines: list[str]) -> str:
-    """Return the separator that splits the most lines into equally many cells."""
+def _separator(lines: list[str], likely: str | None, expected: Collection[str]) -> str:
+    """Return the likely separator if the file has it, or has one column; else that of the most equally wide lines."""
+    if likely is not None:
+        shows_none = not set(SHOWN_SEPARATORS) & set("".join(lines[:MOST_TITLES]))
+        if likely in lines[0] or shows_none or lines[0].strip().strip('"') in expected:
+            return likely
     agreeing = dict.fromkeys(SHOWN_SEPARATORS, 0)
-    for separator in SHOWN_SEPARATORS:
+    for separator in agreeing:
         with suppress(csv.Error):
-            widths = Counter(len(row) for row in csv.reader(lines, delimiter=separator) if row)
+            widths = Counter(len(row) for row in csv.reader(lines[:100], delimiter=separator) if row)
             agreeing[separator] = max((count for width, count in widths.items() if width > 1), default=0)
     if not any(agreeing.values()):
         return ","
-    return max(SHOWN_SEPARATORS, key=agreeing.__getitem__)
+    return max(agreeing, key=agreeing.__getitem__)
 
 
 def _loosely(lines: list[str], separator: str) -> list[Row]:
@@ -330,18 +288,17 @@ def _rows(name: str, lines: list[str], separator: str, start: int) -> list[Row]:
 
 def _shown_decimal(name: str, rows: list[list[str]], form: Format) -> str | None:
     """Return the decimal mark that numbers show, as 1.5 and 0,250 do; 1,234 may also be more than a thousand."""
-    plain_cells = [form.numerals.ungrouped(without_limit(cell)[0]) for row in rows for cell in row]
-    cells = [cell for cell in plain_cells if "," in cell or "." in cell]
-    doubtful = [cell for cell in cells if THOUSANDS.fullmatch(cell)]
-    sure = set(cells) - set(doubtful)
-    shown = {mark for cell in sure for mark in ".," if form._replace(decimal=mark).numerals.number(cell) is not None}
-    if "." in shown or (form.separator == "," and not shown):
+    texts = {form.ungrouped(without_limit(cell)[0]) for row in rows for cell in row if "," in cell or "." in cell}
+    doubtful = sorted(text for text in texts if THOUSANDS.fullmatch(text))
+    sure = texts.difference(doubtful)
+    shown = [mark for mark in ".," if any(form._replace(decimal=mark).number(text) is not None for text in sure)]
+    if shown:
+        return shown[0]
+    if form.separator == ",":
         return "."
-    if doubtful and not shown:
+    if doubtful:
         raise ValueError(
             f"{name}: '{doubtful[0]}' can be read in two ways, and no other number shows which: give the decimal mark "
             "with --decimal , or --decimal . or the mark between thousands with --thousands."
         )
-    if not shown:
-        return None
-    return ","
+    return None

@@ -28,19 +28,22 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _LIMIT = re.compile(r"(<=|>=|[<>≤≥])\s*")
 
 
-class Numerals(NamedTuple):
-    """How numbers are written; ``decimal`` is None if it may be a point or a comma."""
+class Format(NamedTuple):
+    """How a table is written, as far as it is known: ``separator`` and ``encoding`` are of text files alone."""
 
-    decimal: str | None = "."
+    decimal: str | None = None
+    """The decimal mark; None if it may be a point or a comma."""
     thousands: str | None = None
     percent: bool = False
+    separator: str | None = None
+    encoding: str | None = None
 
     def number(self, text: str) -> float | None:
         """Read a finite number; None if the text is not one.
 
-        >>> Numerals(",").number("1,5"), Numerals().number("1,5"), Numerals().number("1_000"), Numerals().number("inf")
+        >>> Format(",").number("1,5"), Format(".").number("1,5"), Format().number("1_000"), Format().number("inf")
         (1.5, None, None, None)
-        >>> Numerals(".", ",").number("1,234.5"), Numerals(percent=True).number("12 %"), Numerals(None).number("1,5")
+        >>> Format(".", ",").number("1,234.5"), Format(percent=True).number("12 %"), Format().number("1,5")
         (1234.5, 12.0, 1.5)
         """
         text = text.replace(MINUS, "-")
@@ -67,38 +70,14 @@ class Numerals(NamedTuple):
         return re.sub(f"[{marks}]", "", grouped[0]) + text[grouped.end() :]
 
 
-class Format(NamedTuple):
-    """How a text table is written; ``decimal`` is None where no number shows it."""
-
-    separator: str
-    decimal: str | None
-    encoding: str
-    thousands: str | None = None
-    percent: bool = False
-
-    @property
-    def numerals(self) -> Numerals:
-        """How its numbers are written."""
-        return Numerals(self.decimal, self.thousands, self.percent)
-
-
 class Table(NamedTuple):
-    """A table as it was read: text from a text file, typed from Parquet and Excel, which have no ``format``."""
+    """A table as it was read: cells are text if they are of a text file, typed if of Parquet or Excel."""
 
     name: str
     frame: pd.DataFrame
-    format: Format | None = None
+    format: Format = Format()
     lines: Sequence[int] | None = None
     """The row of the file that each row of the frame is; None where a file has no such numbers."""
-    in_cells: Numerals = Numerals(None)
-    """How numbers are written in cells of text of a typed table."""
-
-    @property
-    def numerals(self) -> Numerals:
-        """How numbers are written in cells of text."""
-        if self.format is None:
-            return self.in_cells
-        return self.format.numerals
 
     def row_number(self, row: int) -> int:
         """Return the number of a row in its file, where a spreadsheet counts the header too; in Parquet from 1."""

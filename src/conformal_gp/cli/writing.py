@@ -24,8 +24,8 @@ def write_table(table: Table, added: pd.DataFrame, out: str) -> None:
         raise ValueError(f"{table.name} already has {listed(taken)}; choose other names with --prefix.")
     kind = kind_of(out)
     old = table.frame
-    form = table.format or Format(",", ".", "utf-8")
-    if table.format and kind in ("parquet", "excel"):
+    form = table.format
+    if form.separator and kind in ("parquet", "excel"):
         old = old.apply(lambda cells: _as_numbers(cells, form))
     frame = pd.concat([old, added], axis=1)
     if kind in ("parquet", "excel"):
@@ -34,7 +34,7 @@ def write_table(table: Table, added: pd.DataFrame, out: str) -> None:
     frame = _without_formulas(frame)
     for name in added.select_dtypes("float"):
         frame[_without_formula(name)] = [_written(value, form.decimal or ".") for value in added[name]]
-    separator = form.separator
+    separator = form.separator or ","
     if kind == "tabs":
         separator = "\t"
     text = frame.to_csv(index=False, sep=separator, lineterminator="\n")
@@ -42,7 +42,7 @@ def write_table(table: Table, added: pd.DataFrame, out: str) -> None:
         sys.stdout.write(text)
         return
     try:
-        write_bytes(out, text.encode(form.encoding))
+        write_bytes(out, text.encode(form.encoding or "utf-8"))
     except UnicodeEncodeError as error:
         what = f"'{text[error.start]}', which {form.encoding}, the encoding of {table.name}, lacks"
         raise ValueError(f"the output has {what}; save {table.name} in UTF-8.") from None
@@ -50,7 +50,7 @@ def write_table(table: Table, added: pd.DataFrame, out: str) -> None:
 
 def _as_numbers(cells: pd.Series, form: Format) -> pd.Series:
     """Turn a column of text into numbers, if all cells are numbers or empty."""
-    found = [math.nan if cell in MISSING_MARKS else form.numerals.number(cell) for cell in cells]
+    found = [math.nan if cell in MISSING_MARKS else form.number(cell) for cell in cells]
     if None in found:
         return cells
     return pd.Series(found, dtype=np.float64)

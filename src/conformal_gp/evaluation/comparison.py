@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -54,10 +55,12 @@ def bought(held_out: HeldOut, ours: str, standard: str) -> str:
     opening = OPENINGS[other.judgement]
     if own.judgement in OWN_OPENINGS:
         opening = OWN_OPENINGS[own.judgement]
-    ratio = own.median_width / other.median_width
+    width = ""
+    if 0.0 < other.median_width < math.inf and own.median_width < math.inf:
+        width = f", with intervals {number(own.median_width / other.median_width, 2)} times as wide"
     return (
         f"{opening}: at {percent(own.level)} the {standard} covered {percent(other.coverage, 1)}, {ours} "
-        f"{percent(own.coverage, 1)}, with intervals {number(ratio, 2)} times as wide."
+        f"{percent(own.coverage, 1)}{width}."
     )
 
 

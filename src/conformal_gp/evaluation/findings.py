@@ -227,6 +227,8 @@ class Finding:
         if self.judgement in (Judgement.TOO_NARROW, Judgement.TOO_WIDE, Judgement.IN_DOUBT):
             judged += f" (expected {self.expected_in_words})"
         width = f"median width {number(self.median_width)}"
+        if math.isinf(self.median_width):
+            width = "half of them or more are unbounded"
         return f"{percent(self.level)} intervals covered {percent(self.coverage, 1)}, {judged}; {width}"
 
     def __str__(self) -> str:
