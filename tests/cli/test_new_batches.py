@@ -1,4 +1,4 @@
-"""``evaluate --by`` and ``--by-time``: folds like the rows that are to be predicted."""
+"""``evaluate --by`` and ``--by-time``: folds like the rows that are to be predicted; ``--batch``: new batches."""
 
 from fractions import Fraction
 
@@ -102,10 +102,54 @@ def test_mistakes(command_line, batches):
     assert "give --by COL or --by-time, not both" in command_line.error(
         "evaluate", batches, "-t", "y", "--by", "lot", "--by-time"
     )
+    assert "give --by COL or --batch COL, not both" in command_line.error(
+        "evaluate", batches, "-t", "y", "--by", "lot", "--batch", "lot"
+    )
     assert "has no column 'lott'. Did you mean 'lot'?" in command_line.error(
         "evaluate", batches, "-t", "y", "--by", "lott"
     )
     gap = command_line.write("gap.csv", "lot,x,y\na,1,2\n,2,3\nb,3,5\na,4,4\n")
-    assert "column 'lot', row 3 has no value, and --by needs one" in command_line.error(
+    assert "column 'lot', row 3 has no value, and batches need one" in command_line.error(
         "evaluate", gap, "-t", "y", "--by", "lot"
     )
+
+
+def test_intervals_for_rows_of_new_batches(command_line, batches):
+    new = command_line.write("new.csv", "lot,x,reading\nL99,0.5,0.1\nL3,0.5,0.1\n")
+    said = command_line.error("predict", batches, new, "-t", "y")
+    assert "'L99' is not among the categories" in said
+    assert "If 'lot' names batches, --batch 'lot' is for rows of new ones" in said
+    run = command_line("predict", batches, new, "-t", "y", "--batch", "lot")
+    assert "have a lot of batches.csv; intervals are for new ones, and without --batch" in run.stderr
+    assert "95% intervals need 29 batches here; 99% intervals need 301 batches here" in run.stderr
+    assert "one row of each of the other 9 batches, drawn at random, is a calibration row" in run.stderr
+    header, first, second = run.stdout.splitlines()
+    assert header == "lot,x,reading,y_mean,y_lower_90,y_upper_90,y_beyond_training"
+    assert first.removeprefix("L99") == second.removeprefix("L3")
+
+
+def test_new_batches_are_evaluated_on_whole_batches(command_line, batches):
+    found = command_line.json("evaluate", batches, "-t", "y", "--batch", "lot", "-c", "80%")
+    conformal, _ = found["findings"]
+    assert conformal["n_batches"] == 12
+    assert conformal["judgement"] == "too few rows to tell"
+    assert 0.6 < conformal["coverage"] <= 1.0
+    assert found["inputs"] == ["x", "reading"]
+
+
+def test_few_batches_do_not_pretend(command_line, batches):
+    few = pd.read_csv(batches).query("lot in ['L0', 'L1', 'L2', 'L3', 'L4', 'L5']")
+    few.to_csv("few.csv", index=False)
+    new = command_line.write("new.csv", "x,reading\n0.5,0.1\n")
+    run = command_line("predict", "few.csv", new, "-t", "y", "--batch", "lot", "-c", "90%")
+    assert run.stdout.splitlines()[1].split(",")[3:5] == ["-inf", "inf"]
+    assert "needs at least 9 calibration batches, by default of 10 batches, there are 4 of 6" in run.stderr
+    assert "The highest level is 80%; 90% takes 10 batches." in run.stderr
+
+
+def test_a_saved_model_for_new_batches(command_line, batches):
+    command_line("fit", batches, "-t", "y", "--batch", "lot", "-o", "lots.model")
+    new = command_line.write("new.csv", "x,reading,lot\n0.5,0.1,L99\n")
+    run = command_line("predict", new, "--model", "lots.model", "-c", "80%")
+    assert run.stdout.splitlines()[1].startswith("0.5,0.1,L99,")
+    assert "--batch is for fitting" in command_line.error("predict", new, "--model", "lots.model", "--batch", "lot")

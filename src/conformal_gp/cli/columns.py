@@ -237,8 +237,9 @@ class Columns:
                 row = int(np.argmax(odd))
                 raise ValueError(
                     f"{table.place(name, row)}: '{cells[row]}' is not among the categories of {self.source} "
-                    f"({listed(categories, 5)}).{did_you_mean(cells[row], categories)} --unseen blank leaves the "
-                    "predictions of such rows empty."
+                    f"({listed(categories, 5)}).{did_you_mean(cells[row], categories)} If '{name}' names "
+                    f"batches, --batch '{name}' is for rows of new ones; --unseen blank leaves the predictions of such "
+                    "rows empty."
                 )
             new |= odd
             X[name] = pd.Categorical(cells.where(cells.isin(categories)), categories=categories)

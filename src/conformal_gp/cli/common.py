@@ -100,6 +100,8 @@ class Training(NamedTuple):
     """-1 or 1 where the target is a limit of detection; None if every target was observed."""
     batches: NDArray[Any] | None = None
     """Batches of the rows; None if no column was named."""
+    batch: str | None = None
+    """The column of batches, if intervals are for rows of new ones."""
     numbers: Sequence[int] = ()
     """Numbers of the rows in the file."""
     names: Sequence[str] | None = None
@@ -109,7 +111,9 @@ class Training(NamedTuple):
 
     def of_rows(self) -> dict[str, Any]:
         """Return noise variances, groups and limits of the rows, as ``fit`` takes them."""
-        known = {"y_variance": self.y_variance, "censoring": self.censoring}
+        known: dict[str, Any] = {"y_variance": self.y_variance, "censoring": self.censoring}
+        if self.batch is not None:
+            known["batches"] = self.batches
         if self.groups is None:
             return known
         return known | {"groups": self.X[self.groups]}
@@ -130,14 +134,22 @@ class Training(NamedTuple):
         }
         return self._replace(X=self.X.iloc[order], **known)
 
+    def seen_again(self, table: Table) -> str:
+        """Say how many rows of another table are of these batches, of which a model without --batch knows more."""
+        if self.batch is None or self.batch not in table.frame or self.batches is None:
+            return ""
+        n_again = int(table.texts(self.batch).isin([*self.batches]).sum())
+        if not n_again:
+            return ""
+        which = f"{n_again} of {len(table.frame)} rows of {table.name} have a {self.batch} of {self.columns.source}"
+        return f"{which}; intervals are for new ones, and without --batch those of known ones may be narrower"
+
     def fit(self, choice: Model, output: Output) -> Any:
         """Fit a model, which keeps what is needed to read new rows."""
         from conformal_gp.evaluation.kernel_words import conditional
 
         with output.working(f"fitting to {self.y.size} rows"):
-            model = choice.regressor(self.y).fit(
-                self.X, self.y, y_variance=self.y_variance, groups=self.groups, censoring=self.censoring
-            )
+            model = choice.regressor(self.y).fit(self.X, self.y, **(self.of_rows() | {"groups": self.groups}))
         model.guarantee_ = conditional(model.guarantee_, self.condition)
         model._columns = self.columns
         return model
@@ -151,6 +163,9 @@ def read_training(source: str, target: str, reading: Reading, output: Output, by
     from conformal_gp.cli.reading import read_table
     from conformal_gp.cli.tables import did_you_mean, listed
 
+    if by is not None and reading.batch is not None:
+        raise ValueError("give --by COL or --batch COL, not both: with --batch, whole batches are held out.")
+    by = by or reading.batch
     with output.working("reading"):
         table = read_table(source, reading, expected=[target])
         if by is not None:
@@ -177,7 +192,7 @@ def read_training(source: str, target: str, reading: Reading, output: Output, by
     if by is not None:
         batches = table.texts(by, reading.na)[X.index].to_numpy(dtype=str)
         if (batches == "").any():
-            raise ValueError(f"{table.place(by, int(X.index[batches == ''][0]))} has no value, and --by needs one.")
+            raise ValueError(f"{table.place(by, int(X.index[batches == ''][0]))} has no value, and batches need one.")
     censoring = None
     if side.any():
         censoring = side
@@ -206,6 +221,9 @@ def read_training(source: str, target: str, reading: Reading, output: Output, by
     numbers = [table.row_number(row) for row in X.index]
     names = columns.names_of(table, X.index)
     rows: dict[str, Any] = {"numbers": numbers, "names": names, "moments": moments}
+    rows["batch"] = reading.batch
+    if by is not None:
+        output.notice(f"'{by}' names batches and is no input: the model has not seen a new batch")
     return Training(X, y, columns, y_variance, reading.groups, condition, censoring, batches, **rows)
 
 

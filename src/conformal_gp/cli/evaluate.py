@@ -62,13 +62,13 @@ def evaluate(
     output.notice(standards_hint(training.X, training.y, target))
     asked: dict[str, Any] = {"tails": tails, "importance": details or as_json}
     if by is not None:
-        output.notice(f"'{by}' names batches and is no input: the model has not seen a new batch")
         asked |= {"groups_out": training.batches}
     if by_time:
         asked |= {"cv": _later_rows(folds, training.y.size)}
     held_out = cross_validated(training, choice, folds, output, levels or None, **asked)
     if not levels:
-        output.notice(more_rows(held_out.levels, choice.tuning == "holdout", 1 - 1 / (folds or 10)))
+        share = 1 - 1 / (folds or 10)
+        output.notice(more_rows(held_out.levels, choice.tuning == "holdout", share, training.batch is not None))
     found = Evaluation(training, held_out)
     if by is not None or by_time:
         cv = _rows_at_random(training.y.size, choice.seed)
@@ -232,7 +232,8 @@ def cross_validated(
     from conformal_gp.evaluation import cross_validate_intervals
 
     if "cv" not in asked:
-        asked["cv"] = _held_out_by(folds, training, choice.seed, output, whole="groups_out" in asked)
+        whole = training.batch is not None or "groups_out" in asked
+        asked["cv"] = _held_out_by(folds, training, choice.seed, output, whole)
     asked |= {"random_state": choice.seed, "standard_gp": STANDARD, **training.of_rows()}
     model = choice.regressor(training.y)
     with output.working("cross-validating") as progress:

@@ -58,18 +58,23 @@ def parse_levels(texts: Iterable[str], option: str = "--confidence", lowest: Fra
     return sorted(levels)
 
 
-def more_rows(levels: Sequence[Fraction], split: bool, share: float = 1.0) -> str:
-    """Say how many rows the usual levels need that are not among these; empty if all are.
+def more_rows(levels: Sequence[Fraction], split: bool, share: float = 1.0, batches: bool = False) -> str:
+    """Say how many rows, or batches, the usual levels need that are not among these; empty if all are.
 
     ``split`` is whether tuning rows are set aside, ``share`` the share of the rows that train.
     """
     from conformal_gp.evaluation.findings import USUAL
+    from conformal_gp.models.tuning_rows import batches_needed
 
-    needed = [
-        f"{percent(level)} intervals need {math.ceil(_rows_for(level, split) / share)} rows here"
-        for level in USUAL
-        if level not in levels
-    ]
+    needed: list[str] = []
+    for level in USUAL:
+        if level in levels:
+            continue
+        if batches:
+            what = f"{math.ceil(batches_needed(level) / share)} batches"
+        else:
+            what = f"{math.ceil(_rows_for(level, split) / share)} rows"
+        needed.append(f"{percent(level)} intervals need {what} here")
     return "; ".join(needed)
 
 

@@ -47,6 +47,9 @@ class Reading:
         typer.Option(metavar="HOW", help="Missing values: error, drop, impute."),
     ] = "error"
     groups: Annotated[str | None, _common(metavar="COL", help="Guarantee coverage within each group of COL.")] = None
+    batch: Annotated[
+        str | None, _common(metavar="COL", help="COL names batches: intervals are for rows of new ones.")
+    ] = None
     na: Annotated[list[str], found(metavar="TEXT", help="Text that marks a missing value, in addition to NA etc.")] = (
         field(default_factory=list)
     )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformal_gp.cli.columns import Columns, Inputs
     from conformal_gp.cli.tables import Table
 
-_OF_FIT = {"dates", "drop", "categories", "noise_column", "sd_column", "groups"}
+_OF_FIT = {"dates", "drop", "categories", "noise_column", "sd_column", "groups", "batch"}
 _OF_FIT |= {option.name for option in fields(Model)}
 
 
@@ -128,12 +128,13 @@ def predict(
         training = read_training(files[0], str(target), reading, output)
         columns = training.columns
         table, new = read_new(files[-1], columns, reading, output, unseen)  # before the fit, which may be slow
+        output.notice(training.seen_again(table))
         fitted = training.fit(choice, output)
     if not (levels or shares):
         from conformal_gp.evaluation import supported_levels
 
         levels = supported_levels(fitted._most_calibration)
-        output.notice(more_rows(levels, fitted.tuning_ == "holdout"))
+        output.notice(more_rows(levels, fitted.tuning_ == "holdout", batches=fitted._batches is not None))
     with output.working(f"predicting {len(new.X)} rows"):
         exact = _predictions(fitted, new, levels, shares, tails)
         words = {}

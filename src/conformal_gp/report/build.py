@@ -36,6 +36,7 @@ def build_report(
     y_variance: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     censoring: ArrayLike | None = None,
+    batches: ArrayLike | None = None,
     ordered: bool = False,
     condition: str = "",
     random_state: int | None = 0,
@@ -58,7 +59,7 @@ def build_report(
         Row numbers to show in the chart, for example if some rows of a table were left out. None counts from 1.
     model : ConformalGPRegressor or None, default=None
         Model to report on; it is cloned for every fit. None is ``ConformalGPRegressor(random_state=random_state)``.
-    cv, y_variance, groups, censoring, progress
+    cv, y_variance, groups, censoring, batches, progress
         As in :func:`conformal_gp.evaluation.cross_validate_intervals`.
     ordered : bool, default=False
         Whether rows are in an order, such as that of time, in which to test them for drift.
@@ -93,8 +94,8 @@ def build_report(
         numbers = np.asarray(row_numbers)
     if numbers.shape != target.shape:
         raise ValueError(f"row_numbers must have one number for each of {target.size} rows, got {numbers.shape}.")
-    given: dict[str, Any] = {"y_variance": y_variance, "groups": groups, "censoring": censoring}
-    known = {name: value for name, value in given.items() if value is not None}
+    given = {"y_variance": y_variance, "groups": groups, "censoring": censoring, "batches": batches}
+    known: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     fitted = clone(model).fit(X, target, **known)
     with warnings.catch_warnings():  # the page states where intervals are infinite
         warnings.filterwarnings("ignore", message="confidence_level=", category=UserWarning)
