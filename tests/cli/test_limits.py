@@ -105,7 +105,7 @@ def test_workbooks(command_line):
     frame.loc[4, "conc"] = ">12,5"
     frame.to_excel(path, index=False)
     table = read_table(str(path), Reading())
-    y, side = Columns.learn(table, "conc").observations(table)
+    y, side = Columns.learn(table, "conc").targets(table)
     assert y[1:].tolist() == [0.02, 0.02, 0.5, 12.5, 7.0]
     assert side.tolist() == [0, -1, -1, 0, 1, 0]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 DILUTED = 30.0
 PICTURES = (".png", ".svg", ".pdf")
 MOST_DRAWN = 20
-# A target looks like levels of standards if it has so many distinct values, each in three rows on average, and if its
-# rank correlation with a column of many values is so high.
-FEWEST_LEVELS, MOST_LEVELS, REPLICATES, LIKE_RESPONSE = 4, 15, 3, 0.9
 
 
 class Curve(NamedTuple):
@@ -102,7 +98,7 @@ def calibrate(
     curve = _curve(read_training(train, signal, reading, output), target, low, high, log, output)
     columns = curve.training.columns
     table, rows = read_new(new, columns, reading, output, unknown=target)
-    signals = replace(columns, missing="drop").targets(table)[rows.X.index]
+    signals = columns.targets(table)[0][rows.X.index]
     present = ~np.isnan(signals)
     if not present.any():
         raise ValueError(f"{table.name} has no row with a value of {signal}.")
@@ -142,23 +138,6 @@ def calibrate(
                 "rows": row_documents(columns, table, shown),
             }
         )
-
-
-def standards_hint(X: pd.DataFrame, y: Array, target: str) -> str:
-    """Ask whether a target has the levels of standards, whose signal is in another column; empty if it does not."""
-    import numpy as np
-    from scipy.stats import spearmanr
-
-    n_levels = np.unique(y).size
-    if not FEWEST_LEVELS <= n_levels <= min(MOST_LEVELS, y.size // REPLICATES):
-        return ""
-    for name in X.select_dtypes("number"):
-        if X[name].nunique() > 2 * n_levels and abs(spearmanr(X[name], y).statistic) > LIKE_RESPONSE:
-            return (
-                f"{n_levels} distinct values of {target}: are these standards? Then conformal-gp calibrate TRAIN NEW "
-                f"--signal {name} --target {target} finds unknown values by the curve of {name} on {target}"
-            )
-    return ""
 
 
 def _curve(training: Training, target: str, low: float | None, high: float | None, log: bool, output: Output) -> Curve:

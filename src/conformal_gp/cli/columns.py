@@ -42,11 +42,10 @@ class Inputs(NamedTuple):
 class Columns:
     """The way from the columns of a table to inputs and target, learnt from training rows and kept with a saved model.
 
-    ``categories`` has the categories of each input, or None for numbers; ``fill`` what missing values are imputed by in
-    columns that too few training rows lack for the model to learn from; ``dates`` the format of each column of dates,
-    and ``since`` the first date of each whose days are counted; ``missing`` what becomes of rows that lack a value
-    ("error", "drop" or "impute"); ``noise`` the column of noise variances, or of standard deviations if ``squared``;
-    ``names`` the column that names the rows.
+    ``reading`` are the options that the training rows were read by; ``categories`` has the categories of each input, or
+    None for numbers; ``fill`` what missing values are imputed by in columns that too few training rows lack for the
+    model to learn from; ``dates`` the format of each column of dates, and ``since`` the first date of each whose days
+    are counted; ``names`` the column that names the rows.
 
     Examples
     --------
@@ -55,21 +54,18 @@ class Columns:
     >>> from conformal_gp.cli.tables import Table
     >>> cars = Table("cars", pd.DataFrame({"weight": [1.5, 2.5, 2.0], "origin": ["u", "j", "u"], "mpg": [20, 30, 25]}))
     >>> columns = Columns.learn(cars, "mpg")
-    >>> columns.inputs(cars).X.dtypes["origin"].categories.tolist(), columns.targets(cars).tolist()
+    >>> columns.inputs(cars).X.dtypes["origin"].categories.tolist(), columns.targets(cars)[0].tolist()
     (['j', 'u'], [20.0, 30.0, 25.0])
     """
 
     source: str
     target: str
-    categories: dict[str, list[str] | None]
-    fill: dict[str, Any]
+    reading: Reading
     dates: dict[str, str]
+    left_out: tuple[str, ...]
+    categories: dict[str, list[str] | None] = field(default_factory=dict)
+    fill: dict[str, Any] = field(default_factory=dict)
     since: dict[str, str] = field(default_factory=dict)
-    left_out: tuple[str, ...] = ()
-    missing: str = "error"
-    marks: tuple[str, ...] = ()
-    noise: str | None = None
-    squared: bool = False
     names: str | None = None
     format: Format | None = None
     grid: Grid | None = None
@@ -83,51 +79,38 @@ class Columns:
         reading = reading or Reading()
         if reading.noise_column and reading.sd_column:
             raise ValueError("give --noise-column or --sd-column, not both.")
-        noise = reading.noise_column or reading.sd_column
-        if noise is not None:
-            hints.check_noise_name(noise, squared=reading.sd_column is not None)
         drop = _split_names(reading.drop, table)
         codes = _split_names(reading.categories, table)
-        used = _used(table, target, drop, noise)
+        used = _used(table, target, drop, reading)
         _check_codes(table, codes, used)
-        learnt = cls(
-            source=table.name,
-            target=target,
-            categories={},
-            fill={},
-            dates=_date_formats(table, [name for name in used if name not in codes], reading),
-            left_out=(*drop, ""),
-            missing=reading.missing,
-            marks=tuple(reading.na),
-            noise=noise,
-            squared=reading.sd_column is not None,
-            format=table.format,
-        )
+        dates = _date_formats(table, [name for name in used if name not in codes], reading)
+        learnt = cls(table.name, target, reading, dates, (*drop, ""), format=table.format)
         if reading.dates == "elapsed":
-            learnt = replace(learnt, since={name: str(learnt.moments(table, name).min()) for name in learnt.dates})
+            learnt = replace(learnt, since={name: str(learnt.moments(table, name).min()) for name in dates})
         expanded = learnt._with_dates(table)
+        inputs = [name for name in used if name not in dates]
+        named = [name for name in inputs if name not in codes and hints.names_rows(table, name, reading.na)]
         # parts that are 0 in every row, as hours may be, are no inputs
         parts = [name for name in expanded.frame if name not in table.frame and expanded.frame[name].any()]
-        used = [name for name in used if name not in learnt.dates]
-        named = [name for name in used if name not in codes and hints.names_rows(table, name, learnt.marks)]
-        for name in [name for name in used if name not in named] + parts:
-            learnt._learn(expanded, name, codes)
-        if not set(learnt.categories) - {noise}:
+        for name in [*inputs, *parts]:
+            if name not in named:
+                learnt._learn(expanded, name, codes)
+        if not set(learnt.categories) - {reading.noise}:
             raise ValueError(f"{table.name}: apart from '{target}' there are only names of rows: {listed(named)}.")
         learnt._warn(expanded, named, codes)
-        candidates = [*named, *(name for name in drop if hints.like_names(name))]
-        called = sorted(candidates, key=lambda name: not hints.like_names(name))
-        return replace(learnt, left_out=(*learnt.left_out, *named), names=next(iter(called), None))
+        candidates = [*named, *filter(hints.like_names, drop)]
+        names = next(filter(hints.like_names, candidates), next(iter(candidates), None))
+        return replace(learnt, left_out=(*learnt.left_out, *named), names=names)
 
     def _learn(self, table: Table, name: str, codes: Sequence[str]) -> None:
         """Learn what a column of training rows contains: numbers or categories."""
-        present = table.texts(name, self.marks).loc[lambda cells: cells != ""]
+        present = table.texts(name, self.reading.na).loc[lambda cells: cells != ""]
         if present.empty:
             raise ValueError(f"{table.name}: column '{name}' is empty; leave it out with --drop '{name}'.")
         if name not in codes and not hints.is_text(table, name, present):
             self.categories[name] = None
             numbers = self._numbers(table, name)
-            if np.isnan(numbers).sum() < FEWEST_GAPS or name == self.noise:
+            if np.isnan(numbers).sum() < FEWEST_GAPS or name == self.reading.noise:
                 self.fill[name] = float(np.nanmedian(numbers))
             return
         counts = present.value_counts(sort=False)
@@ -144,7 +127,9 @@ class Columns:
     def _warn(self, table: Table, named: list[str], codes: Sequence[str]) -> None:
         """Warn of what was done to the columns."""
         text = [name for name, categories in self.categories.items() if categories and name not in codes]
-        numbers = [name for name, categories in self.categories.items() if not categories and name != self.noise]
+        numbers = [
+            name for name, categories in self.categories.items() if not categories and name != self.reading.noise
+        ]
         identifiers = [name for name in numbers if hints.numbers_rows(table, name)]
         like_codes = [name for name in numbers if hints.like_codes(table, name)]
         constant = [name for name in self.categories if table.frame[name].nunique() == 1]
@@ -170,12 +155,12 @@ class Columns:
     def _numbers(self, table: Table, name: str, texts: Sequence[str] | None = None) -> Array:
         """Read a column of numbers, NaN where a value is missing; ``texts`` are its cells, if not as they stand."""
         read = table.format.number
-        empty = [read(mark) for mark in self.marks]
+        empty = [read(mark) for mark in self.reading.na]
         if table.is_numeric(name):
             found = table.frame[name].to_numpy(dtype=np.float64, na_value=np.nan).tolist()
         else:
             if texts is None:
-                texts = table.texts(name, self.marks).tolist()
+                texts = table.texts(name, self.reading.na).tolist()
             found = [read(cell) if cell else math.nan for cell in texts]
         if None in found:
             row = found.index(None)
@@ -198,7 +183,7 @@ class Columns:
 
     def moments(self, table: Table, name: str) -> pd.Series:
         """Read a column of dates; raise if a cell is not a date in the format of the training rows."""
-        cells = table.texts(name, self.marks)
+        cells = table.texts(name, self.reading.na)
         moments = read_dates(cells, self.dates[name])
         wrong = np.flatnonzero(moments.isna() & (cells != ""))
         if wrong.size:
@@ -217,10 +202,10 @@ class Columns:
                 parts |= parts_of_dates(name, moments)
         return table._replace(frame=table.frame.assign(**parts))
 
-    def inputs(self, table: Table, unseen: str = "error") -> Inputs:
+    def inputs(self, table: Table) -> Inputs:
         """Return the inputs of a table's rows, and their noise variances if a column has these.
 
-        A category that no training row has is an error; with ``unseen="blank"`` its rows are left out.
+        A category that no training row has is an error; with ``--missing drop`` its rows are left out.
         """
         self._need(self.dates, table)
         table = self._with_dates(table)
@@ -231,14 +216,14 @@ class Columns:
             if categories is None:
                 X[name] = self._numbers(table, name)
                 continue
-            cells = table.texts(name, self.marks)
+            cells = table.texts(name, self.reading.na)
             odd = (~cells.isin([*categories, ""])).to_numpy()
-            if odd.any() and unseen == "error":
+            if odd.any() and self.reading.missing != "drop":
                 row = int(np.argmax(odd))
                 raise ValueError(
                     f"{table.place(name, row)}: '{cells[row]}' is not among the categories of {self.source} "
                     f"({listed(categories, 5)}).{did_you_mean(cells[row], categories)} If '{name}' names "
-                    f"batches, --batch '{name}' is for rows of new ones; --unseen blank leaves the predictions of such "
+                    f"batches, --batch '{name}' is for rows of new ones; --missing drop leaves the predictions of such "
                     "rows empty."
                 )
             new |= odd
@@ -247,21 +232,21 @@ class Columns:
         imputed = np.zeros(0, dtype=np.int64)
         if gaps.any(axis=None):
             self._check_gaps(table, X, gaps)
-            if self.missing == "impute":
+            if self.reading.missing == "impute":
                 imputed = X.index[gaps[[*self.fill]].any(axis=1)].to_numpy()
                 X = X.fillna(self.fill)
         if new.any():
             warnings.warn(f"rows of {table.name} with a category that no training row has: {new.sum()}", stacklevel=2)
         X = X[~new]
-        if self.missing != "impute":
+        if self.reading.missing != "impute":
             X = X.dropna()
-        if self.noise is None:
+        if self.reading.noise is None:
             return Inputs(X, None, imputed)
-        noise = X.pop(self.noise).to_numpy()
+        noise = X.pop(self.reading.noise).to_numpy()
         if (noise < 0.0).any():
-            place = table.place(self.noise, int(X.index[np.argmax(noise < 0.0)]))
+            place = table.place(self.reading.noise, int(X.index[np.argmax(noise < 0.0)]))
             raise ValueError(f"{place}: {noise.min():g} is negative, and noise must be at least 0.")
-        if self.squared:
+        if self.reading.sd_column is not None:
             noise = noise**2
         return Inputs(X, noise, imputed)
 
@@ -276,34 +261,33 @@ class Columns:
         """Refuse missing values, or warn of the rows that lack one, as ``missing`` requires."""
         name = gaps.sum().idxmax()
         count = int(gaps[name].sum())
-        if self.missing == "error":
+        if self.reading.missing == "error":
             others = f", nor have {count - 1} other rows" * (count > 1)
             raise ValueError(
                 f"{table.place(name, int(gaps[name].argmax()))} has no value{others}; --missing drop leaves out such "
                 f"rows, --missing impute fills in the usual value, --drop '{name}' leaves out the column."
             )
-        if self.missing == "drop":
+        if self.reading.missing == "drop":
             what = f"{gaps.any(axis=1).sum()} of {len(X)} rows of {table.name} lack a value and are left out"
             warnings.warn(f"{what}; column '{name}' alone lacks {count}", stacklevel=3)
 
-    def targets(self, table: Table) -> Array:
-        """Return the target of a table's rows, NaN where it is missing; targets are not imputed."""
-        return self.observations(table)[0]
+    def targets(self, table: Table) -> tuple[Array, Indices]:
+        """Return the target of a table's rows, and -1 or 1 where it is a limit of detection, as in "<0.02", ">500".
 
-    def observations(self, table: Table) -> tuple[Array, Indices]:
-        """Return the target of a table's rows, and -1 or 1 where it is a limit of detection, as in "<0.02", ">500"."""
+        Targets are not imputed: NaN where one is missing.
+        """
         self._need([self.target], table)
-        censoring = np.zeros(len(table.frame), dtype=np.int64)
-        texts = None
-        if not table.is_numeric(self.target):
-            split = [without_limit(cell) for cell in table.texts(self.target, self.marks)]
-            texts = [text for text, _ in split]
-            censoring = np.array([side for _, side in split], dtype=np.int64)
-        y = self._numbers(table, self.target, texts)
-        if np.isnan(y).any() and self.missing == "error":
+        if table.is_numeric(self.target):
+            return self._numbers(table, self.target), np.zeros(len(table.frame), dtype=np.int64)
+        split = [without_limit(cell) for cell in table.texts(self.target, self.reading.na)]
+        y = self._numbers(table, self.target, [text for text, _ in split])
+        return y, np.array([side for _, side in split], dtype=np.int64)
+
+    def check_targets(self, table: Table, y: Array) -> None:
+        """Refuse rows without a target, unless such rows are left out."""
+        if np.isnan(y).any() and self.reading.missing == "error":
             where = table.place(self.target, int(np.argmax(np.isnan(y))))
             raise ValueError(f"{where} has no value; --missing drop leaves out such rows, targets are not imputed.")
-        return y, censoring
 
     def labels(self, table: Table, rows: Iterable[int]) -> list[str]:
         """Call rows by their numbers in the file, and by their names, as "14 (S-12)"."""
@@ -353,9 +337,10 @@ def _split_names(given: Sequence[str], table: Table) -> list[str]:
     return names
 
 
-def _used(table: Table, target: str, drop: Sequence[str], noise: str | None) -> list[str]:
+def _used(table: Table, target: str, drop: Sequence[str], reading: Reading) -> list[str]:
     """Return the columns that may be inputs, the noise included; raise if there is none, or a name is wrong."""
     names = [name for name in table.frame if name]
+    noise = reading.noise
     for name in (target, *drop, *filter(None, [noise])):
         if name not in table.frame:
             hint = did_you_mean(name, names)
@@ -363,6 +348,8 @@ def _used(table: Table, target: str, drop: Sequence[str], noise: str | None) -> 
                 f"{table.name} has no column '{name}'.{hint} Its columns are {listed(names)}{_header(table)}."
             )
     used = [name for name in names if name != target and name not in drop]
+    if noise is not None:
+        hints.check_noise_name(noise, squared=noise == reading.sd_column)
     if target in (*drop, noise) or noise in drop or not set(used) - {noise}:
         raise ValueError(f"{table.name} must have the target '{target}', and other columns to predict it from.")
     return used

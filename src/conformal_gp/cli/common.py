@@ -172,7 +172,8 @@ def read_training(source: str, target: str, reading: Reading, output: Output, by
             reading = replace(reading, drop=[*reading.drop, by])
         columns = Columns.learn(table, target, reading)
         X, y_variance, imputed = columns.inputs(table)
-        every_y, every_side = columns.observations(table)
+        every_y, every_side = columns.targets(table)
+        columns.check_targets(table, every_y)
         y = every_y[X.index]
         side = every_side[X.index]
     present = np.isfinite(y)
@@ -232,7 +233,6 @@ def read_new(
     columns: Columns,
     reading: Reading,
     output: Output,
-    unseen: str = "error",
     unknown: str | None = None,
 ) -> tuple[Table, Inputs]:
     """Read new rows the way the training rows were: the table, and its inputs; of an ``unknown`` one any value."""
@@ -245,7 +245,7 @@ def read_new(
         filled = table
         if unknown is not None:
             filled = table._replace(frame=table.frame.assign(**{unknown: columns.fill[unknown]}))
-        new = columns.inputs(filled, unseen)
+        new = columns.inputs(filled)
     extra = columns.extra(table)
     if extra:
         output.notice(f"ignoring columns of {table.name} that {columns.source} does not have: {listed(extra)}")

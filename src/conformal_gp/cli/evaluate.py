@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.calibrate import standards_hint
 from conformal_gp.cli.common import Output, Training, read_training
 from conformal_gp.cli.levels import more_rows, parse_levels
 from conformal_gp.cli.options import Model, Reading
@@ -59,7 +58,9 @@ def evaluate(
     if by_time and by is not None:
         raise ValueError("give --by COL or --by-time, not both.")
     training = read_training(data, target, reading, output, by)
-    output.notice(standards_hint(training.X, training.y, target))
+    from conformal_gp.cli.hints import like_standards
+
+    output.notice(like_standards(training.X, training.y, target))
     asked: dict[str, Any] = {"tails": tails, "importance": details or as_json}
     if by is not None:
         asked |= {"groups_out": training.batches}

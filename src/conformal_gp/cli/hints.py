@@ -1,4 +1,4 @@
-"""What columns look like: names of rows, row numbers, codes, standard deviations, values that were not detected."""
+"""What columns look like: names of rows, row numbers, codes, standard deviations, limits, levels of standards."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from conformal_gp.arrays import Array
 from conformal_gp.cli.tables import LIKE_NUMBER, Table
 
 FEWEST_NUMBERED = 10  # rows in which whole numbers that are all different look like row numbers
 MOST_CODES = 50
+# A target looks like levels of standards if it has so many distinct values, each in three rows on average, and if its
+# rank correlation with a column of many values is so high.
+FEWEST_LEVELS = 4
+MOST_LEVELS = 15
+REPLICATES = 3
+LIKE_RESPONSE = 0.9
 _START, _END = r"(?i:(^|[^a-z])", r")($|[^a-z])"
 _LIKE_IDENTIFIER = re.compile(r"(?i:(^|[^a-z])(id|ids|index|no|nr|num|number|row|key|code))$|[a-z]I[dD]$")
 _LIKE_NAMES = re.compile(_START + r"samples?|names?|ids?|wells?|labels?|barcode|spectrum|file(name)?|specimen" + _END)
@@ -114,3 +121,19 @@ def not_detected(cell: str) -> bool:
     (True, True, False)
     """
     return _NOT_DETECTED.fullmatch(cell) is not None
+
+
+def like_standards(X: pd.DataFrame, y: Array, target: str) -> str:
+    """Ask whether a target has the levels of standards, whose signal is in another column; empty if it does not."""
+    from scipy.stats import spearmanr  # takes time to import
+
+    n_levels = np.unique(y).size
+    if not FEWEST_LEVELS <= n_levels <= min(MOST_LEVELS, y.size // REPLICATES):
+        return ""
+    for name in X.select_dtypes("number"):
+        if X[name].nunique() > 2 * n_levels and abs(spearmanr(X[name], y).statistic) > LIKE_RESPONSE:
+            return (
+                f"{n_levels} distinct values of {target}: are these standards? Then conformal-gp calibrate TRAIN NEW "
+                f"--signal {name} --target {target} finds unknown values by the curve of {name} on {target}"
+            )
+    return ""

@@ -77,6 +77,11 @@ class Reading:
     percent: Annotated[bool, found("--percent", help="Read cells like 12% as 12.")] = False
     encoding: Annotated[str | None, found(metavar="NAME", help="Encoding, such as utf-8.  [default: found]")] = None
 
+    @property
+    def noise(self) -> str | None:
+        """The column of the noise: of its variances, or of its standard deviations."""
+        return self.noise_column or self.sd_column
+
 
 @dataclass(frozen=True)
 class Model:

@@ -7,7 +7,7 @@ import sys
 from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -82,10 +82,6 @@ def predict(
         ),
     ] = 3,
     tails: options.Tails = "joint",
-    unseen: Annotated[
-        Literal["error", "blank"],
-        options.advanced(metavar="HOW", help="New categories: error, blank (leave predictions empty)."),
-    ] = "error",
     *,
     reading: Reading,
     choice: Model,
@@ -123,11 +119,11 @@ def predict(
     if model is not None:
         fitted = _load(ctx, model, target)
         columns = _also_missing(fitted._columns, reading)
-        table, new = read_new(files[-1], columns, reading, output, unseen)
+        table, new = read_new(files[-1], columns, reading, output)
     else:
         training = read_training(files[0], str(target), reading, output)
         columns = training.columns
-        table, new = read_new(files[-1], columns, reading, output, unseen)  # before the fit, which may be slow
+        table, new = read_new(files[-1], columns, reading, output)  # before the fit, which may be slow
         output.notice(training.seen_again(table))
         fitted = training.fit(choice, output)
     if not (levels or shares):
@@ -192,10 +188,10 @@ def _load(ctx: typer.Context, path: str, target: str | None) -> Any:
 
 def _also_missing(columns: Columns, reading: Reading) -> Columns:
     """Return the columns of a saved model with what the command line adds about missing values."""
-    missing = columns.missing
+    missing = columns.reading.missing
     if reading.missing != "error":
         missing = reading.missing
-    return replace(columns, missing=missing, marks=(*columns.marks, *reading.na))
+    return replace(columns, reading=replace(columns.reading, missing=missing, na=[*columns.reading.na, *reading.na]))
 
 
 def _predictions(model: Any, new: Inputs, levels: list[Fraction], shares: list[Fraction], tails: str) -> pd.DataFrame:
@@ -311,7 +307,7 @@ def _verdict(columns: Columns, table: Table, found: pd.DataFrame, levels: list[F
 
     if columns.target not in table.frame:
         return []
-    y = replace(columns, missing="drop").targets(table)[found.index]
+    y = columns.targets(table)[0][found.index]
     if np.isnan(y).any() or not y.size:
         return []
     return verdict([Finding.of(table.name, level, y, found[bounds_of(level)]) for level in levels])
