@@ -90,6 +90,20 @@ def test_later_rows_are_predicted_from_earlier_ones(command_line):
         assert train.max() < test.min()
 
 
+def test_rows_are_taken_in_order_of_their_dates(command_line):
+    rng = np.random.default_rng(2)
+    days = pd.to_datetime("2024-01-01") + pd.to_timedelta(range(60), unit="D")
+    y = np.linspace(0, 8, 60) + 0.2 * rng.normal(size=60)
+    frame = pd.DataFrame({"day": days, "x": rng.normal(size=60), "y": y})
+    frame.to_csv("sorted.csv", index=False)
+    frame.sample(frac=1.0, random_state=0).to_csv("mixed.csv", index=False)
+    options = ("-t", "y", "--by-time", "--dates", "elapsed", *FAST)
+    alike = [command_line.json("evaluate", name, *options) for name in ("sorted.csv", "mixed.csv")]
+    assert alike[0]["findings"] == alike[1]["findings"]
+    assert "rows are taken in order of 'day'" in alike[1]["notices"]
+    assert "rows are taken in order of 'day'" not in alike[0]["notices"]
+
+
 def test_replicates(command_line):
     rng = np.random.default_rng(3)
     dose = np.repeat(np.linspace(0, 4, 15), 3)

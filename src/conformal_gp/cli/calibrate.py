@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.common import Output, Training, read_new, read_training, row_documents
 from conformal_gp.cli.levels import more_rows, parse_levels
 from conformal_gp.cli.options import Model, Reading
+from conformal_gp.cli.output import Output
+from conformal_gp.cli.rows import Training, read_new, read_training, row_documents
 from conformal_gp.formatting import percent
 
 if TYPE_CHECKING:

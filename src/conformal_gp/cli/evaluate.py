@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.common import Output, Training, read_training
 from conformal_gp.cli.levels import more_rows, parse_levels
 from conformal_gp.cli.options import Model, Reading
+from conformal_gp.cli.output import Output
+from conformal_gp.cli.rows import Training, read_training
 from conformal_gp.formatting import number, percent
 
 if TYPE_CHECKING:
@@ -61,15 +62,17 @@ def evaluate(
     from conformal_gp.cli.hints import like_standards
 
     output.notice(like_standards(training.X, training.y, target))
+    if by_time or ordered:
+        training = training.sorted_by_date(output)
     asked: dict[str, Any] = {"tails": tails, "importance": details or as_json}
     if by is not None:
-        asked |= {"groups_out": training.batches}
+        asked |= {"groups_out": training.known("batch")}
     if by_time:
         asked |= {"cv": _later_rows(folds, training.y.size)}
     held_out = cross_validated(training, choice, folds, output, levels or None, **asked)
     if not levels:
         share = 1 - 1 / (folds or 10)
-        output.notice(more_rows(held_out.levels, choice.tuning == "holdout", share, training.batch is not None))
+        output.notice(more_rows(held_out.levels, choice.tuning == "holdout", share, training.reading.batch is not None))
     found = Evaluation(training, held_out)
     if by is not None or by_time:
         cv = _rows_at_random(training.y.size, choice.seed)
@@ -116,7 +119,7 @@ class Evaluation(NamedTuple):
 
         sentences = self.held_out.conditions()
         if self.random_folds is not None:
-            sentences.insert(0, in_comparison(self.held_out, self.random_folds, self.by, self.training.batches))
+            sentences.insert(0, in_comparison(self.held_out, self.random_folds, self.by, self.training.known("batch")))
         sentences += self.drift
         helps_most = advice(self.held_out, self.training.X.iloc[self.held_out.rows])
         if helps_most:
@@ -146,7 +149,7 @@ class Evaluation(NamedTuple):
                 yield _findings(self.random_folds.findings(), "For comparison: the same rows held out at random")
         by_group = held_out.by_group()
         if by_group:
-            yield _findings(by_group, f"By {self.training.groups}, corrected for the number of groups", "rows")
+            yield _findings(by_group, f"By {self.training.reading.groups}, corrected for the number of groups", "rows")
         if self.outliers:
             yield _outlier_table(self.outliers, target)
         yield from self.sentences()
@@ -209,7 +212,7 @@ def report(
             training.X,
             training.y,
             target_name=target,
-            row_numbers=training.numbers,
+            row_numbers=training.rows["number"].tolist(),
             title=title,
             model=choice.regressor(training.y),
             cv=cv,
@@ -233,7 +236,7 @@ def cross_validated(
     from conformal_gp.evaluation import cross_validate_intervals
 
     if "cv" not in asked:
-        whole = training.batch is not None or "groups_out" in asked
+        whole = training.reading.batch is not None or "groups_out" in asked
         asked["cv"] = _held_out_by(folds, training, choice.seed, output, whole)
     asked |= {"random_state": choice.seed, "standard_gp": STANDARD, **training.of_rows()}
     model = choice.regressor(training.y)
@@ -272,8 +275,6 @@ def _rows_at_random(n_rows: int, seed: int) -> Any:
 
 def _drift(training: Training, choice: Model, held_out: HeldOut, output: Output) -> list[str]:
     """Test whether rows are exchangeable in their order."""
-    import numpy as np
-
     from conformal_gp.drift import examine_order
 
     with output.working("testing for drift"):
@@ -283,8 +284,8 @@ def _drift(training: Training, choice: Model, held_out: HeldOut, output: Output)
             training.y,
             held_out.y - held_out.prediction[CONFORMAL],
             held_out.rows,
-            y_variance=training.y_variance,
-            numbers=np.asarray(training.numbers),
+            y_variance=training.known("y_variance"),
+            numbers=training.known("number"),
             random_state=choice.seed,
         )
 
@@ -298,7 +299,7 @@ def _outliers(held_out: HeldOut, training: Training) -> list[dict[str, Any]]:
     order = np.lexsort([-np.abs(held_out.y - prediction), held_out.p_values])
     return [
         {
-            "row": training.numbers[held_out.rows[i]],
+            "row": int(training.rows["number"].iloc[held_out.rows[i]]),
             "p_value": float(held_out.p_values[i]),
             "observed": float(held_out.y[i]),
             "predicted": float(prediction[i]),

@@ -18,9 +18,7 @@ found = partial(advanced, show_default=False)
 
 Data = Annotated[str, typer.Argument(metavar="DATA")]
 Target = Annotated[str, _common("--target", "-t", metavar="COL", help="Column to predict.")]
-Out = Annotated[
-    str, _common("--out", "-o", metavar="FILE", help="Output, NEW with more columns.  [default: - (stdout)]")
-]
+Out = Annotated[str, _common("--out", "-o", metavar="FILE", help="NEW with results added.  [default: - (stdout)]")]
 _LEVELS = "Levels, as 90% 95%.  [default: those of 90, 95 and 99% that the rows support]"
 Confidence = Annotated[list[str], _common("--confidence", "-c", metavar="LEVEL...", help=_LEVELS)]
 _TAILS = "Misses on both sides together (joint), or half on each (equal)."
@@ -44,12 +42,10 @@ class Reading:
     ] = field(default_factory=list)
     missing: Annotated[
         Literal["error", "drop", "impute"],
-        typer.Option(metavar="HOW", help="Missing values: error, drop, impute."),
+        typer.Option(metavar="HOW", help="If missing: error, drop, impute."),
     ] = "error"
     groups: Annotated[str | None, _common(metavar="COL", help="Guarantee coverage within each group of COL.")] = None
-    batch: Annotated[
-        str | None, _common(metavar="COL", help="COL names batches: intervals are for rows of new ones.")
-    ] = None
+    batch: Annotated[str | None, _common(metavar="COL", help="Column of batches, to predict rows of new ones.")] = None
     na: Annotated[list[str], found(metavar="TEXT", help="Text that marks a missing value, in addition to NA etc.")] = (
         field(default_factory=list)
     )

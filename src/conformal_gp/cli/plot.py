@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.common import Output, read_new, read_training
 from conformal_gp.cli.evaluate import CONFORMAL, cross_validated
 from conformal_gp.cli.levels import parse_levels
 from conformal_gp.cli.options import Model, Reading
+from conformal_gp.cli.output import Output
+from conformal_gp.cli.rows import read_new, read_training
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -56,7 +57,7 @@ def plot(
     if input_name is not None and input_name not in names:
         known = f"one of {', '.join(names)}; got {input_name}.{did_you_mean(input_name, names)}"
         raise ValueError(f"--input must be {known}")
-    if training.y_variance is not None:
+    if training.reading.noise is not None:
         raise ValueError("--noise-column and --sd-column are not for pictures; report takes them.")
     X_new = None
     if new is not None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.common import Output, read_new, read_training, row_documents
 from conformal_gp.cli.levels import more_rows, parse_levels
 from conformal_gp.cli.options import Model, Reading
+from conformal_gp.cli.output import Output
+from conformal_gp.cli.rows import read_new, read_training, row_documents
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,73 @@
+"""Messages and results: results go to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+
+
+class Output:
+    """Messages and results of a command: results go to standard output, everything else to standard error."""
+
+    def __init__(self, *, quiet: bool):
+        self.notices: list[str] = []
+        plain: dict[str, Any] = {"highlight": False, "markup": False}
+        self._errors = Console(stderr=True, quiet=quiet, soft_wrap=not sys.stderr.isatty(), **plain)
+        self._always = Console(stderr=True, soft_wrap=not sys.stderr.isatty(), **plain)
+        self._results = Console(**plain)
+
+    def notice(self, text: str) -> None:
+        """Print a note, once."""
+        if text and text not in self.notices:
+            self.notices.append(text)
+            self.info(f"note: {text}")
+
+    def warning(self, text: str) -> None:
+        """Print what limits the guarantee, also with --quiet."""
+        self.notices.append(text)
+        self._always.print(f"warning: {text}")
+
+    def info(self, *lines: str) -> None:
+        """Print summaries."""
+        for line in lines:
+            self._errors.print(line)
+
+    def result(self, *renderables: Any) -> None:
+        """Print a result for people: sentences that a terminal wraps between words, and a pipe does not."""
+        for renderable in renderables:
+            whole = isinstance(renderable, str) and not self._results.is_terminal
+            self._results.print(renderable, soft_wrap=whole)
+
+    def document(self, document: dict[str, Any]) -> None:
+        """Print a result for programs, notices included: strict JSON, null for numbers that are not finite."""
+        print(json.dumps(_strict(document | {"notices": self.notices}), allow_nan=False, ensure_ascii=False))
+
+    @contextmanager
+    def working(self, label: str) -> Iterator[Callable[[int, int], None]]:
+        """Show progress on a terminal, and turn warnings into notices; yield a function of how much is done."""
+        with warnings.catch_warnings(record=True) as caught, self._errors.status(label) as status:
+            warnings.simplefilter("always")
+            yield lambda done, total: status.update(f"{label}: {done} of {total}")
+        for warning in caught:  # commands print a notice of their own about extrapolation
+            if issubclass(warning.category, UserWarning) and warning.category.__name__ != "ExtrapolationWarning":
+                self.notice(str(warning.message))
+
+
+def _strict(value: Any) -> Any:
+    """Return a value as JSON has it."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: _strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
