@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,81 +117,67 @@ def cross_validate_intervals(
     if _is_table(X):
         columns = columns_of(X)
     splits, together = make_folds(cv, columns, target.size, random_state, groups_out)
-    rows = np.concatenate([test for _, test in splits])
-    order = np.argsort(rows)
-    first, *others = models
+    rows = np.sort(np.concatenate([test for _, test in splits]))
+    first = next(iter(models))
+    names = [first, *filter(None, [standard_gp]), *list(models)[1:]]
     levels: list[Fraction] = []
     if confidence_level is not None:
         levels = read_levels(confidence_level)[0]
-    found: dict[str, list[_Predicted]] = {first: []}
-    if standard_gp is not None:
-        found[standard_gp] = []
-    found |= {name: [] for name in others}
-    extras: list[_Extras] = []
-    done = 0
-    for train, test in splits:
-        for name, model in models.items():
-            ignored = ExtrapolationWarning if name == first else UserWarning
-            fold = _Fold(model, X, target, known, train, test)
-            with warnings.catch_warnings(action="ignore", category=ignored):
-                fitted = fold.fit()
+    prediction = {name: np.empty(rows.size) for name in names}
+    intervals: dict[str, Array] = {}
+    beyond = np.zeros(rows.size, dtype=bool)
+    p_values = np.zeros(0)
+    if hasattr(models[first], "predict_p"):
+        p_values = np.ones(rows.size)
+    n_calibration = 0
+    added_errors: Any = 0.0
+    for done, ((train, test), (name, model)) in enumerate(product(splits, models.items()), 1):
+        fold = _Fold(model, X, target, known, train, test)
+        places = np.searchsorted(rows, test)
+        ignored = ExtrapolationWarning if name == first else UserWarning
+        with warnings.catch_warnings(action="ignore", category=ignored):
+            fitted = fold.fit()
+            if not intervals:
                 levels = levels or supported_levels(_calibration_rows(fitted))
-                asked = [float(level) for level in levels]
-                found[name].append(fold.predicted(fitted, asked, tails))
-                if name == first:
-                    extras.append(fold.extras(fitted, importance, random_state))
-                    if standard_gp is not None:
-                        found[standard_gp].append(fold.standard(fitted, asked))
-            done += 1
-            if progress is not None:
-                progress(done, len(splits) * len(models))
-    prediction = {name: np.concatenate([part.prediction for part in parts])[order] for name, parts in found.items()}
-    intervals = {name: np.concatenate([part.intervals for part in parts])[order] for name, parts in found.items()}
-    held = target[rows[order]]
+                intervals = {each: np.empty((rows.size, 2, len(levels))) for each in names}
+            prediction[name][places] = fitted.predict(fold.new)
+            intervals[name][places] = fold.intervals(fitted, levels, tails)
+            if name == first:
+                n_calibration = _calibration_rows(fitted)
+                beyond[places] = fold.beyond(fitted)
+                if p_values.size:
+                    p_values[places] = fold.p_values(fitted)
+                if importance:
+                    added_errors += test.size * _added_errors(fitted, fold.new, target[test], random_state)
+                if standard_gp is not None:
+                    mean, ends = fold.standard(fitted, levels)
+                    prediction[standard_gp][places] = mean
+                    intervals[standard_gp][places] = ends
+        if progress is not None:
+            progress(done, len(splits) * len(models))
+    held = target[rows]
     shares: dict[str, float] = {}
     if importance:
-        added = np.sum([extra.added_errors for extra in extras], axis=0)
-        shares = _shares(columns_of(X), added, float(np.abs(held - prediction[first]).sum()))
-    by_group = None
-    n_calibration = extras[-1].n_calibration
+        shares = _shares(columns_of(X), added_errors, float(np.abs(held - prediction[first]).sum()))
+    of_rows: dict[str, NDArray[Any]] = {name: known[name][rows] for name in ("groups", "censoring") if name in known}
+    if groups_out is not None:
+        of_rows["batches"] = np.asarray(groups_out)[rows].astype(str)
     if "groups" in known:
-        by_group = known["groups"][rows[order]]
         n_calibration = 0  # it differs between groups
-    p_values = np.concatenate([extra.p_values for extra in extras])
-    if p_values.size:
-        p_values = p_values[order]
     return HeldOut(
         held,
         levels,
         prediction,
         intervals,
         importance=shares,
-        beyond=np.concatenate([extra.beyond for extra in extras])[order],
-        rows=rows[order],
+        beyond=beyond,
+        rows=rows,
         n_calibration=n_calibration,
-        groups=by_group,
         p_values=p_values,
         grid=Grid.find(columns),
         together=together,
-        batches=None if groups_out is None else np.asarray(groups_out)[rows[order]].astype(str),
-        censoring=known["censoring"][rows[order]] if "censoring" in known else None,
+        **of_rows,
     )
-
-
-class _Predicted(NamedTuple):
-    """Predictions (m,) and intervals (m, 2, levels) of the rows of a fold."""
-
-    prediction: Array
-    intervals: Array
-
-
-class _Extras(NamedTuple):
-    """Further results of the first model in a fold."""
-
-    n_calibration: int
-    beyond: Mask
-    added_errors: Array
-    p_values: Array
 
 
 class _Fold(NamedTuple):
@@ -203,52 +190,60 @@ class _Fold(NamedTuple):
     train: Indices
     test: Indices
 
+    @property
+    def new(self) -> Any:
+        """Inputs of the test rows."""
+        return _safe_indexing(self.X, self.test)
+
     def fit(self) -> Any:
         """Fit the model to the training rows."""
-        return clone(self.model).fit(
-            _safe_indexing(self.X, self.train), self.y[self.train], **self._known_of(self.train, FOR_FIT)
-        )
+        rows = _safe_indexing(self.X, self.train)
+        return clone(self.model).fit(rows, self.y[self.train], **self._known_of(self.train, FOR_FIT))
 
-    def predicted(self, fitted: Any, levels: list[float], tails: str) -> _Predicted:
-        """Predict the test rows."""
-        new = _safe_indexing(self.X, self.test)
-        options = self._known_of(self.test)
+    def intervals(self, fitted: Any, levels: list[Fraction], tails: str) -> Array:
+        """Intervals of the test rows, infinite for those of groups that have no calibration rows."""
+        options = {}
         if hasattr(fitted, "predict_distribution"):
             options["tails"] = tails
-        return _Predicted(fitted.predict(new), _intervals(fitted, new, levels, options))
+        seen = self._seen(fitted)
+        rows = self.test[seen]
+        ends = np.tile([[-np.inf], [np.inf]], (self.test.size, 1, len(levels)))
+        if rows.size:
+            new = _safe_indexing(self.X, rows)
+            ends[seen] = fitted.predict_interval(new, [*map(float, levels)], **options, **self._known_of(rows))
+        return ends
 
-    def standard(self, fitted: Any, levels: list[float]) -> _Predicted:
-        """Predict the test rows by the Gaussian process alone."""
+    def standard(self, fitted: Any, levels: list[Fraction]) -> tuple[Array, Array]:
+        """Predictions and intervals of the test rows by the Gaussian process alone."""
         noise = {name: values[self.test] for name, values in self.known.items() if name == "y_variance"}
-        mean, std = fitted.predict(_safe_indexing(self.X, self.test), return_std=True, **noise)
-        ends = error_bars(mean, std, levels)
+        mean, std = fitted.predict(self.new, return_std=True, **noise)
+        ends = error_bars(mean, std, [*map(float, levels)])
         limits = fitted._tuned.target.limits
         if limits is not None:
             ends = limits.extend(ends)
-        return _Predicted(mean, ends)
+        return mean, ends
 
-    def extras(self, fitted: Any, importance: bool, random_state: int | None) -> _Extras:
-        """Measure what is asked of the first model in addition to its predictions."""
-        new = _safe_indexing(self.X, self.test)
-        beyond = np.zeros(self.test.size, dtype=bool)
-        if hasattr(fitted, "beyond_training"):
-            beyond = fitted.beyond_training(new).any(axis=1)
-        added = np.zeros(0)
-        if importance:
-            added = self.test.size * _added_errors(fitted, new, self.y[self.test], random_state)
-        return _Extras(_calibration_rows(fitted), beyond, added, self._p_values(fitted))
+    def beyond(self, fitted: Any) -> Mask:
+        """Whether test rows are outside the range of the training rows."""
+        if not hasattr(fitted, "beyond_training"):
+            return np.zeros(self.test.size, dtype=bool)
+        return np.asarray(fitted.beyond_training(self.new).any(axis=1))
 
-    def _p_values(self, fitted: Any) -> Array:
+    def p_values(self, fitted: Any) -> Array:
         """P-values of the true values of the test rows; 1 in groups without calibration rows."""
-        if not hasattr(fitted, "predict_p"):
-            return np.zeros(0)
-        seen = _seen(fitted, self.test.size, self._known_of(self.test))
+        seen = self._seen(fitted)
         rows = self.test[seen]
         p_values = np.ones(self.test.size)
         if rows.size:
-            new = _safe_indexing(self.X, rows)
-            p_values[seen] = fitted.predict_p(new, self.y[rows], **self._known_of(rows))
+            p_values[seen] = fitted.predict_p(_safe_indexing(self.X, rows), self.y[rows], **self._known_of(rows))
         return p_values
+
+    def _seen(self, fitted: Any) -> Mask:
+        """Test rows of groups that have calibration rows; all without groups."""
+        groups = self._known_of(self.test).get("groups")
+        if groups is None:
+            return np.ones(self.test.size, dtype=bool)
+        return np.array([group in fitted._groups.labels for group in groups])
 
     def _known_of(self, rows: Indices, names: tuple[str, ...] = FOR_PREDICTION) -> dict[str, Any]:
         """What is known of some rows, as far as the model takes it."""
@@ -310,23 +305,6 @@ def _shares(names: Iterable[str], added: Array, error: float) -> dict[str, float
         share = added / error
     pairs = zip(names, share.tolist(), strict=True)
     return dict(sorted(pairs, key=lambda pair: -pair[1]))
-
-
-def _intervals(model: Any, X: Any, levels: list[float], options: dict[str, Any]) -> Array:
-    """Intervals of test rows, infinite for those of groups that have no calibration rows."""
-    seen = _seen(model, len(X), options)
-    ends = np.tile([[-np.inf], [np.inf]], (len(X), 1, len(levels)))
-    if seen.any():
-        own = {name: value[seen] if isinstance(value, np.ndarray) else value for name, value in options.items()}
-        ends[seen] = model.predict_interval(_safe_indexing(X, np.flatnonzero(seen)), levels, **own)
-    return ends
-
-
-def _seen(model: Any, n_rows: int, options: dict[str, Any]) -> Mask:
-    """Rows of groups that have calibration rows; all without groups."""
-    if "groups" not in options:
-        return np.ones(n_rows, dtype=bool)
-    return np.array([group in model._groups.labels for group in options["groups"]])
 
 
 def error_bars(mean: Array, std: Array, levels: Sequence[float]) -> Array:
