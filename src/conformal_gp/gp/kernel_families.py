@@ -52,11 +52,13 @@ class Family(Protocol):
 class StationaryFamily:
     r"""A stationary kernel with a length scale for each group of inputs.
 
-    The linear term is :math:`b \sum_d x_d z_d / \ell_d^2`: an input that hardly matters has hardly a slope. With a
-    constant mean that has a flat prior, its origin does not matter, but for rounding.
+    The linear term is :math:`b \sum_d x_d z_d / \ell_d^{2 \kappa}`. With :math:`\kappa = 1` an input that hardly matters
+    has hardly a slope; with 0 slopes and curvatures have nothing to do with each other. *Sloped*, :math:`\kappa` is the
+    last hyperparameter; else it is 1. With a constant mean that has a flat prior, the origin of the linear term does not
+    matter, but for rounding.
 
     *Blended* with the squared exponential of the same length scales, the kernel is :math:`(1 - s)\, k + s\, e^{-r^2/2}`
-    with :math:`s = 1 / (1 + e^{-\omega})`, and :math:`\omega` its last hyperparameter: smooth functions need hardly any
+    with :math:`s = 1 / (1 + e^{-\omega})`, and :math:`\omega` the hyperparameter after the length scales: smooth functions need hardly any
     of the rougher kernel, and then are interpolated far more closely.
 
     Parameters
@@ -71,16 +73,28 @@ class StationaryFamily:
         Origin of the linear term.
     blended : bool, default=False
         Whether the kernel is blended with the squared exponential.
+    sloped : bool, default=False
+        Whether the power of the length scales in the linear term is a hyperparameter.
     """
 
     bounds: Array | None = None
 
-    def __init__(self, shape: Kernel, X: Array, groups: Indices, origin: Array | float = 0.0, *, blended: bool = False):
+    def __init__(
+        self,
+        shape: Kernel,
+        X: Array,
+        groups: Indices,
+        origin: Array | float = 0.0,
+        *,
+        blended: bool = False,
+        sloped: bool = False,
+    ):
         self.X = X
         self._origin = origin
         self._blended = blended
+        self._sloped = sloped
         self._n_lengths = int(groups.max()) + 1
-        self.start = np.zeros(self._n_lengths + blended)
+        self.start = np.zeros(self._n_lengths + blended + sloped)
         self.is_length = np.arange(self.start.size) < self._n_lengths
         self._shape = shape
         self._profile = PROFILES[getattr(shape, "nu", np.inf)]
@@ -109,7 +123,7 @@ class StationaryFamily:
         smooth = np.multiply(r2, -0.5)
         np.exp(smooth, out=smooth)
         K, slope = self._profile(r2)
-        share = expit(theta[:, -1:])
+        share = expit(theta[:, [self._n_lengths]])
         difference = smooth - K
         K += share * difference
 
@@ -120,10 +134,21 @@ class StationaryFamily:
         difference *= share * (1.0 - share)
         return K, blended_slope, difference
 
+    def _power(self, theta: Array) -> Array:
+        """Power of the length scales in the linear term, (C, 1)."""
+        if self._sloped:
+            return theta[:, -1:]
+        return np.ones((len(theta), 1))
+
+    def _slopes(self, theta: Array, linear: Array) -> Array:
+        """Variances of the slopes of the linear term, (C, groups)."""
+        return linear[:, None] * np.exp(-2.0 * self._power(theta) * theta[:, : self._n_lengths])
+
     def matrices(self, theta: Array, linear: Array) -> tuple[Array, Array, Pullback]:
         """See Family."""
         inverse_squares = np.exp(-2.0 * theta[:, : self._n_lengths])
-        slopes = linear[:, None] * inverse_squares
+        power = self._power(theta)
+        slopes = self._slopes(theta, linear)
         K, profile_slope, by_omega = self._stationary(theta, self._squares)
         variances = 1.0 + slopes @ self._lengths
         if linear.any():
@@ -134,19 +159,22 @@ class StationaryFamily:
             # dk / d log l_d = slope * (x_d - z_d)^2 / l_d^2
             by_length = ((by_pair * profile_slope()) @ self._squares.T) * inverse_squares
             if self._blended:
-                by_kernel[:, -1] = np.einsum("ij,ij->i", by_pair, by_omega)
+                by_kernel[:, self._n_lengths] = np.einsum("ij,ij->i", by_pair, by_omega)
             if not linear.any():
                 by_kernel[:, : self._n_lengths] = by_length
                 return by_kernel, np.zeros(len(theta))
+            # d (b l^-2k) / d log l = -2 k b l^-2k, and d / dk = -2 log(l) b l^-2k
             by_slope = (by_pair @ self._products.T + by_variance @ self._lengths.T) * slopes
-            by_kernel[:, : self._n_lengths] = by_length - 2.0 * by_slope
+            by_kernel[:, : self._n_lengths] = by_length - 2.0 * power * by_slope
+            if self._sloped:
+                by_kernel[:, -1] = -2.0 * (by_slope * theta[:, : self._n_lengths]).sum(axis=1)
             return by_kernel, by_slope.sum(axis=1)
 
         return K, variances, pullback
 
     def cross(self, theta: Array, linear: Array, new: Array) -> tuple[Array, Array]:
         """See Family."""
-        slopes = linear[:, None] * np.exp(-2.0 * theta[:, : self._n_lengths])
+        slopes = self._slopes(theta, linear)
         squares = self._summed(((self.X[:, None] - new) ** 2).reshape(-1, new.shape[1]))
         K = self._stationary(theta, squares)[0]
         centred = new - self._origin
@@ -161,11 +189,11 @@ class StationaryFamily:
         scales = np.exp(lengths)[self._groups]
         found = type(self._shape)(**self._shape.get_params() | {"length_scale": scales})
         if self._blended:
-            share = float(expit(theta[-1]))
+            share = float(expit(theta[self._n_lengths]))
             found = ConstantKernel(1.0 - share) * found + ConstantKernel(share) * RBF(scales)
         if linear == 0.0:
             return found
-        slope = linear * float(np.exp(-2.0 * lengths.mean()))
+        slope = linear * float(np.exp(-2.0 * self._power(theta[None])[0, 0] * lengths.mean()))
         return found + ConstantKernel(slope) * DotProduct(0.0, sigma_0_bounds="fixed")
 
 

@@ -10,6 +10,8 @@ log odds of the squared         normal
 exponential in a blended kernel
 log noise ratio                 flat between its bounds, falling with a power of the ratio below :data:`LITTLE_NOISE`
 log variance of a linear term   normal
+power of length scales in the   uniform between 0 and 1
+linear term
 exponent of Box and Cox         normal, at least 0.2: upper ends would explode with less
 log amplitude, if noise is      normal about the variance of the targets; integrated in closed form otherwise
 known
@@ -40,6 +42,7 @@ LINEAR_BOUNDS = (-14.0, 8.0)
 # Log odds of the squared exponential in a blended kernel.
 SMOOTHNESS = (2.0, 5.0)
 SMOOTHNESS_BOUNDS = (-5.0, 23.0)
+POWER_BOUNDS = (0.0, 1.0)
 EXPONENT = (0.5, 0.4)
 EXPONENT_BOUNDS = (0.2, 2.5)
 AMPLITUDE_SPREAD = 3.0
@@ -93,9 +96,10 @@ class HyperPrior:
         amplitude: bool = False,
         exponent: bool = False,
         blended: bool = False,
+        sloped: bool = False,
     ):
         self._n_kernel = n_kernel
-        self._n_lengths = n_kernel - blended
+        self._n_lengths = n_kernel - blended - sloped
         self._uniform = kernel_bounds is not None
         self._fixed_noise = fixed_noise
         self._centre = 0.5 * np.log(n_inputs)
@@ -110,6 +114,7 @@ class HyperPrior:
         self._places: dict[str, int] = {}
         free = {
             "smoothness": blended,
+            "power": sloped,
             "linear": linear,
             "noise": fixed_noise is None,
             "amplitude": amplitude,
@@ -117,6 +122,7 @@ class HyperPrior:
         }
         limits = {
             "smoothness": SMOOTHNESS_BOUNDS,
+            "power": POWER_BOUNDS,
             "linear": LINEAR_BOUNDS,
             "noise": NOISE_BOUNDS,
             "amplitude": AMPLITUDE_BOUNDS,
@@ -155,6 +161,7 @@ class HyperPrior:
         """A hyperparameter vector with these parts, the others at their centre."""
         values = {
             "smoothness": SMOOTHNESS[0],
+            "power": float(np.mean(POWER_BOUNDS)),
             "linear": self._linear_centre,
             "noise": np.log(noise),
             "amplitude": 0.0,
@@ -200,8 +207,12 @@ class HyperPrior:
         uniform = rng.uniform(low, high, (n, self._n_lengths))
         found[:, : self._n_lengths] = uniform if self._uniform else np.clip(lengths, low, high)
         for name, place in self._places.items():
-            own = self._normal.get(name)
-            found[:, place] = _sample_noise(n, rng) if own is None else rng.normal(*own, n)
+            if name == "noise":
+                found[:, place] = _sample_noise(n, rng)
+            elif name == "power":
+                found[:, place] = rng.uniform(*POWER_BOUNDS, n)
+            else:
+                found[:, place] = rng.normal(*self._normal[name], n)
         outside = (found < self.bounds[:, 0]) | (found > self.bounds[:, 1])
         again = np.flatnonzero(outside.any(axis=1))
         if again.size:

@@ -75,7 +75,7 @@ class Averaging:
             origin = np.median(X if training is None else training, axis=0)
         if self.groups is None:
             return AnyFamily(self.kernel, X, origin)
-        return StationaryFamily(self.kernel, X, self.groups, origin, blended=self.blended)
+        return StationaryFamily(self.kernel, X, self.groups, origin, blended=self.blended, sloped=self.linear)
 
     def prior(self, family: Family) -> HyperPrior:
         """Prior of the hyperparameters."""
@@ -88,6 +88,7 @@ class Averaging:
             amplitude=self.noise_unit is not None,
             exponent=self.positive,
             blended=self.blended,
+            sloped=self.linear and self.groups is not None,
         )
 
     def training_rows(self, inputs: Inputs, y: Array) -> TrainingRows:
