@@ -1,7 +1,7 @@
 """Scores averaged over draws, from their definition: a double loop over rows and draws, each row left out in turn.
 
-Nothing of the package is used but the meaning of a draw: (log length scales, log odds of smoothness, log b, log noise
-ratio, [log amplitude], [exponent]).
+Nothing of the package is used but the meaning of a draw: (log length scales, log odds of smoothness, log odds of the
+power of length scales in the linear term, log b, log noise ratio, [log amplitude], [exponent]).
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ import numpy as np
 Array = np.ndarray
 
 
-def covariance(X: Array, lengths: Array, log_odds: float, slope: float) -> Array:
-    """Matérn 5/2, a squared exponential and a linear term, all of inputs over their length scales."""
+def covariance(X: Array, lengths: Array, log_odds: float, log_odds_of_power: float, slope: float) -> Array:
+    """Matérn 5/2 and a squared exponential of inputs over their length scales, and a linear term."""
     Z = X / lengths
     squares = ((Z[:, None] - Z) ** 2).sum(axis=2)
     r = np.sqrt(5.0 * squares)
     rough = (1.0 + r + r**2 / 3.0) * np.exp(-r)
     smooth = np.exp(-0.5 * squares)
     share = 1.0 / (1.0 + np.exp(-log_odds))
-    return (1.0 - share) * rough + share * smooth + slope * Z @ Z.T
+    power = 1.0 / (1.0 + np.exp(-log_odds_of_power))
+    sloped = X / lengths**power
+    return (1.0 - share) * rough + share * smooth + slope * sloped @ sloped.T
 
 
 def box_cox(y: Array, exponent: float) -> Array:
@@ -73,10 +75,11 @@ def scores(
     d = X.shape[1]
     log_weights, residuals = [], []
     for draw, ratio in zip(theta, log_ratio, strict=True):
-        lengths, slope, noise = np.exp(draw[:d]), np.exp(draw[d + 1]), np.exp(draw[d + 2])
-        A = covariance(X, lengths, draw[d], slope) + noise * np.eye(len(y))
+        log_odds, log_odds_of_power, log_slope, log_noise = draw[d : d + 4]
+        A = covariance(X, np.exp(draw[:d]), log_odds, log_odds_of_power, np.exp(log_slope))
+        A += np.exp(log_noise) * np.eye(len(y))
         if variances is not None:
-            A = np.exp(draw[d + 3]) * A + np.diag(variances)
+            A = np.exp(draw[d + 4]) * A + np.diag(variances)
         z, slope_of_transformation = y, 0.0
         if exponents:
             z = box_cox(y, draw[-1])

@@ -47,7 +47,7 @@ def test_brute_force(n, shift, noise, mean):
     target = answers.target
     theta = plan.theta
     if mean == "zero":  # no linear term
-        theta = np.insert(theta, 3, -np.inf, axis=1)
+        theta = np.insert(theta, [3, 3], [0.0, -np.inf], axis=1)
     H = np.ones((n + 1, 1)) if mean == "auto" else np.zeros((n + 1, 0))
     new = Rows(X[n:], None if variances is None else variances[n:])
     blocks = []

@@ -24,8 +24,8 @@ def data(n=16, d=2, seed=0):
 
 def target_of(X, y, kernel=None, mean=True, **free):
     if kernel is None:
-        blended = free.get("blended", False)
-        family = StationaryFamily(Matern(nu=2.5), X, np.arange(X.shape[1]), blended=blended)
+        options = {name: free.get(name, False) for name in ("blended", "sloped")}
+        family = StationaryFamily(Matern(nu=2.5), X, np.arange(X.shape[1]), **options)
     else:
         family = AnyFamily(kernel, X)
     known = np.linspace(0.01, 0.1, len(y)) if free.get("amplitude") else None
@@ -34,7 +34,16 @@ def target_of(X, y, kernel=None, mean=True, **free):
     return LogPosterior(prior, TrainingRows(family, H, y, known))
 
 
-SETTINGS = [{}, {"linear": False}, {"exponent": True}, {"amplitude": True}, {"fixed_noise": 1e-3}, {"blended": True}]
+SETTINGS = [
+    {},
+    {"linear": False},
+    {"exponent": True},
+    {"amplitude": True},
+    {"fixed_noise": 1e-3},
+    {"blended": True},
+    {"sloped": True},
+    {"blended": True, "sloped": True},
+]
 
 
 @pytest.mark.parametrize("free", SETTINGS)
@@ -46,19 +55,20 @@ def test_gradient(free, mean):
     assert np.allclose(target(theta[None])[1][0], expected, rtol=1e-3, atol=1e-3)
 
 
-def test_blended_kernel():
+def test_blended_and_sloped_kernel():
     X, _ = data()
-    family = StationaryFamily(Matern(nu=2.5), X, np.arange(2), blended=True)
-    theta = np.array([[0.3, 0.8, -1.0], [0.1, 0.2, 2.0]])
+    family = StationaryFamily(Matern(nu=2.5), X, np.arange(2), blended=True, sloped=True)
+    theta = np.array([[0.3, 0.8, -1.0, 0.4], [0.1, 0.2, 2.0, 0.7]])
     linear = np.array([0.0, 0.5])
     pairs, variances, _ = family.matrices(theta, linear)
     cross, new_variances = family.cross(theta, linear, X[:3])
     i, j = np.tril_indices(len(X), -1)
-    for draw, (first, second, log_odds) in enumerate(theta):
+    for draw, (first, second, log_odds, power) in enumerate(theta):
         lengths = np.exp([first, second])
         share = 1.0 / (1.0 + np.exp(-log_odds))
         expected = (1.0 - share) * Matern(lengths, nu=2.5)(X) + share * RBF(lengths)(X)
-        expected += linear[draw] * (X / lengths) @ (X / lengths).T
+        sloped = X / lengths ** (1.0 / (1.0 + np.exp(-power)))
+        expected += linear[draw] * sloped @ sloped.T
         assert np.allclose(pairs[draw], expected[i, j])
         assert np.allclose(variances[draw], np.diagonal(expected))
         assert np.allclose(cross[draw], expected[:, :3])
@@ -91,16 +101,16 @@ def test_several_vectors_at_once_and_in_threads():
 @pytest.mark.parametrize("exponent", [False, True])
 def test_likelihood_is_the_explicit_one(exponent):
     X, y = data()
-    target = target_of(X, y, exponent=exponent, blended=True)
+    target = target_of(X, y, exponent=exponent, blended=True, sloped=True)
     theta = target.prior.sample(5, np.random.RandomState(1))
     mixture = Mixture(target.prior, target.rows, theta)
     density = target.prior.log_density(theta)[0]
     expected = []
     for draw in theta:
-        A = covariance(X, np.exp(draw[:2]), draw[2], np.exp(draw[3])) + np.exp(draw[4]) * np.eye(len(y))
+        A = covariance(X, np.exp(draw[:2]), draw[2], draw[3], np.exp(draw[4])) + np.exp(draw[5]) * np.eye(len(y))
         z, slope = y, 0.0
         if exponent:
-            z, slope = box_cox(np.exp(y), draw[5]), (draw[5] - 1.0) * y.sum() - draw[5] * y.mean()
+            z, slope = box_cox(np.exp(y), draw[6]), (draw[6] - 1.0) * y.sum() - draw[6] * y.mean()
         expected.append(restricted_log_likelihood(A, np.ones((len(y), 1)), z, False)[0] + slope)
     for found in (target(theta)[0] - density, mixture.log_likelihood):
         difference = found - expected  # H has orthonormal columns here, ones there: a constant

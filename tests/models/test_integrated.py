@@ -142,7 +142,9 @@ def test_many_inputs_share_a_length_scale():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 60))
     model = ConformalGPRegressor().fit(X, X[:, 0])
-    assert model._tuned.averaging.theta.shape[1] == 4  # a length scale, smoothness, the linear term, noise
+    assert (
+        model._tuned.averaging.theta.shape[1] == 5
+    )  # a length scale, smoothness, power and variance of the linear term, noise
     lengths = [value for name, value in model.kernel_.get_params().items() if name.endswith("length_scale")]
     assert [np.size(each) for each in lengths] == [60, 60]
 

@@ -52,14 +52,14 @@ class Family(Protocol):
 class StationaryFamily:
     r"""A stationary kernel with a length scale for each group of inputs.
 
-    The linear term is :math:`b \sum_d x_d z_d / \ell_d^{2 \kappa}`. With :math:`\kappa = 1` an input that hardly matters
-    has hardly a slope; with 0 slopes and curvatures have nothing to do with each other. *Sloped*, :math:`\kappa` is the
-    last hyperparameter; else it is 1. With a constant mean that has a flat prior, the origin of the linear term does not
-    matter, but for rounding.
+    The linear term is :math:`b \sum_d x_d z_d / \ell_d^{2 \kappa}`. With :math:`\kappa = 1` an input that hardly
+    matters has hardly a slope; with 0 slopes do not depend on length scales. *Sloped*, the log odds of :math:`\kappa`
+    are the last hyperparameter; else it is 1. With a constant mean that has a flat prior, the origin of the linear term
+    does not matter, but for rounding.
 
     *Blended* with the squared exponential of the same length scales, the kernel is :math:`(1 - s)\, k + s\, e^{-r^2/2}`
-    with :math:`s = 1 / (1 + e^{-\omega})`, and :math:`\omega` the hyperparameter after the length scales: smooth functions need hardly any
-    of the rougher kernel, and then are interpolated far more closely.
+    with :math:`s = 1 / (1 + e^{-\omega})`, and :math:`\omega` the hyperparameter after the length scales. Smooth
+    functions need hardly any of the rougher kernel, and then are interpolated far more closely.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class StationaryFamily:
     def _power(self, theta: Array) -> Array:
         """Power of the length scales in the linear term, (C, 1)."""
         if self._sloped:
-            return theta[:, -1:]
+            return expit(theta[:, -1:])
         return np.ones((len(theta), 1))
 
     def _slopes(self, theta: Array, linear: Array) -> Array:
@@ -167,7 +167,8 @@ class StationaryFamily:
             by_slope = (by_pair @ self._products.T + by_variance @ self._lengths.T) * slopes
             by_kernel[:, : self._n_lengths] = by_length - 2.0 * power * by_slope
             if self._sloped:
-                by_kernel[:, -1] = -2.0 * (by_slope * theta[:, : self._n_lengths]).sum(axis=1)
+                by_power = -2.0 * (by_slope * theta[:, : self._n_lengths]).sum(axis=1)
+                by_kernel[:, -1] = by_power * (power * (1.0 - power))[:, 0]
             return by_kernel, by_slope.sum(axis=1)
 
         return K, variances, pullback

@@ -10,8 +10,8 @@ log odds of the squared         normal
 exponential in a blended kernel
 log noise ratio                 flat between its bounds, falling with a power of the ratio below :data:`LITTLE_NOISE`
 log variance of a linear term   normal
-power of length scales in the   uniform between 0 and 1
-linear term
+log odds of the power of        normal
+length scales in a linear term
 exponent of Box and Cox         normal, at least 0.2: upper ends would explode with less
 log amplitude, if noise is      normal about the variance of the targets; integrated in closed form otherwise
 known
@@ -42,7 +42,9 @@ LINEAR_BOUNDS = (-14.0, 8.0)
 # Log odds of the squared exponential in a blended kernel.
 SMOOTHNESS = (2.0, 5.0)
 SMOOTHNESS_BOUNDS = (-5.0, 23.0)
-POWER_BOUNDS = (0.0, 1.0)
+# Log odds of the power of length scales in the linear term: the power is nearly uniform.
+POWER = (0.0, 1.5)
+POWER_BOUNDS = (-8.0, 8.0)
 EXPONENT = (0.5, 0.4)
 EXPONENT_BOUNDS = (0.2, 2.5)
 AMPLITUDE_SPREAD = 3.0
@@ -109,6 +111,7 @@ class HyperPrior:
             "exponent": EXPONENT,
             "amplitude": (0.0, AMPLITUDE_SPREAD),
             "smoothness": SMOOTHNESS,
+            "power": POWER,
         }
         bounds = [LENGTH_BOUNDS] * self._n_lengths if kernel_bounds is None else [*map(tuple, kernel_bounds)]
         self._places: dict[str, int] = {}
@@ -161,7 +164,7 @@ class HyperPrior:
         """A hyperparameter vector with these parts, the others at their centre."""
         values = {
             "smoothness": SMOOTHNESS[0],
-            "power": float(np.mean(POWER_BOUNDS)),
+            "power": POWER[0],
             "linear": self._linear_centre,
             "noise": np.log(noise),
             "amplitude": 0.0,
@@ -209,8 +212,6 @@ class HyperPrior:
         for name, place in self._places.items():
             if name == "noise":
                 found[:, place] = _sample_noise(n, rng)
-            elif name == "power":
-                found[:, place] = rng.uniform(*POWER_BOUNDS, n)
             else:
                 found[:, place] = rng.normal(*self._normal[name], n)
         outside = (found < self.bounds[:, 0]) | (found > self.bounds[:, 1])
