@@ -102,7 +102,8 @@ def _sum(kernel: Sum, X: Array, Z: Array | None, scale: float) -> Covariance:
 def _product(kernel: Product, X: Array, Z: Array | None, scale: float) -> Covariance:
     if type(kernel.k1) is ConstantKernel:  # an amplitude needs no matrix of its own
         K, product = covariance(kernel.k2, X, Z, scale * float(kernel.k1.constant_value))
-        return K, lambda W: np.append(np.full(kernel.k1.n_dims, np.einsum("ij,ij->", W, K)), product(W))
+        learnt = int(not kernel.k1.hyperparameter_constant_value.fixed)
+        return K, lambda W: np.append(np.full(learnt, np.einsum("ij,ij->", W, K)), product(W))
     K1, product1 = covariance(kernel.k1, X, Z, scale)
     K2, product2 = covariance(kernel.k2, X, Z)
     return K1 * K2, lambda W: np.concatenate([product1(W * K2), product2(W * K1)])
@@ -131,7 +132,7 @@ def _stationary(kernel: RBF, X: Array, Z: Array | None, scale: float) -> Covaria
     K = shape if scale == 1.0 else scale * shape
 
     def product(W: Array) -> Array:
-        if kernel.n_dims == 0:
+        if kernel.hyperparameter_length_scale.fixed:
             return np.empty(0)
         M = W * slope()
         centred = x - np.median(x, axis=0)

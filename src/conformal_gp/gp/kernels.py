@@ -6,6 +6,7 @@ scikit-learn's kernels are the language of this package: a name is a short way t
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -282,6 +283,35 @@ def is_definite(kernel: Kernel) -> bool:
     if type(kernel) is Exponentiation:
         return float(kernel.exponent).is_integer() and kernel.exponent > 0 and is_definite(kernel.kernel)
     return type(kernel) in _DEFINITE
+
+
+def at_theta(kernel: Kernel) -> Callable[[Array], Kernel]:
+    """Function from theta to the kernel there: ``clone_with_theta``, which looks up names each time, looks up once.
+
+    >>> at_theta(ConstantKernel(2.0) * RBF([1.0, 1.0]))(np.log([4.0, 2.0, 3.0]))
+    2**2 * RBF(length_scale=[2, 3])
+    """
+    if type(kernel) in (Sum, Product):
+        first = at_theta(kernel.k1)
+        second = at_theta(kernel.k2)
+        n = kernel.k1.n_dims
+        return lambda theta: type(kernel)(first(theta[:n]), second(theta[n:]))
+    if type(kernel) not in _DEFINITE:
+        return kernel.clone_with_theta
+    free = [(h.name, h.n_elements) for h in kernel.hyperparameters if not h.fixed]
+
+    def found(theta: Array) -> Kernel:
+        other = copy(kernel)
+        start = 0
+        for name, size in free:
+            value = np.exp(theta[start : start + size])
+            if size == 1:
+                value = np.exp(theta[start])
+            setattr(other, name, value)
+            start += size
+        return other
+
+    return found
 
 
 def check_kernel(kernel: Kernel, X: Array) -> None:

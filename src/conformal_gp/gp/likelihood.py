@@ -22,6 +22,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array
 from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.kernels import at_theta
 from conformal_gp.gp.linalg import Cholesky
 
 
@@ -56,7 +57,8 @@ class NegativeLogLikelihood:
         restricted: bool = False,
         known: Array | float = 0.0,
     ):
-        self._kernel = kernel
+        self._n_dims = kernel.n_dims
+        self._kernel_at = at_theta(kernel)
         self._X = X
         self._y = y
         self._H = H
@@ -66,9 +68,10 @@ class NegativeLogLikelihood:
 
     def split(self, theta: Array) -> tuple[Kernel, float]:
         """Kernel and noise variance that ``theta`` stands for."""
-        n = self._kernel.n_dims
-        noise = float(np.exp(theta[n])) if self._noise_variance is None else self._noise_variance
-        return self._kernel.clone_with_theta(theta[:n]), noise
+        noise = self._noise_variance
+        if noise is None:
+            noise = float(np.exp(theta[self._n_dims]))
+        return self._kernel_at(theta[: self._n_dims]), noise
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Value and gradient at ``theta``.
