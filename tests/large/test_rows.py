@@ -65,8 +65,8 @@ def test_memory_follows_the_block_not_the_rows(tmp_path, monkeypatch):
         tracemalloc.stop()
         return most
 
-    features = 8 * n_rows * n_inducing  # 19 MB; the test rows' weights on all rows would take 96 MB
-    assert peak(500) < 0.55 * features
+    features = 8 * n_rows * n_inducing  # 19 MB; weights of the test rows on all rows would take 96 MB, targets take 0.5
+    assert peak(500) < 0.58 * features
     assert peak(500) + 8 * 20_000 * n_inducing < peak(30_000)
 
 

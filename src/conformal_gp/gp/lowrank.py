@@ -48,15 +48,6 @@ _SMALLEST_CONDITION = 1e-12
 LEAST_LEFT = 1e-10
 
 
-class Features(NamedTuple):
-    """A block of n rows as the model sees them."""
-
-    F: Array
-    """(n, m + p): features of the kernel, then of the mean."""
-    noise: Array
-    """(n,): variance that the features leave over."""
-
-
 @dataclass(frozen=True)
 class Sums:
     """Sums over rows; those of two blocks add up to those of both."""
@@ -114,8 +105,8 @@ class LowRankPrior:
         """Number m of inducing inputs."""
         return self._Z.shape[0]
 
-    def features(self, rows: Rows) -> Features:
-        """Features and noise of rows."""
+    def features(self, rows: Rows) -> tuple[Array, Array]:
+        """Features of n rows, of the kernel, then of the mean, (n, m + p); and the variance left over, (n,)."""
         new = self.inputs.new(rows)
         scaled = new.X
         phi = covariance(self._kernel, scaled, self._Z)[0] @ self._root.T  # phi = L^-1 k(Z, x)
@@ -127,7 +118,7 @@ class LowRankPrior:
             raise LinAlgError(
                 f"the low-rank model has rows without noise: give a noise_variance above {self._noise_variance:g}."
             )
-        return Features(np.hstack([phi, new.H]), noise)
+        return np.hstack([phi, new.H]), noise
 
     def sums(self, rows: Rows, y: Array) -> Sums:
         """Sums over a block of rows."""
@@ -177,17 +168,6 @@ class RowState(NamedTuple):
         return weights
 
 
-class NewRows(NamedTuple):
-    """A block of k new inputs."""
-
-    W: Array
-    """(k, m + p): rows w."""
-    mean: Array
-    """(k,): mean of a new target."""
-    variance: Array
-    """(k,): its variance, noise included."""
-
-
 class LowRankPosterior:
     """The model given the sums over its training rows.
 
@@ -232,17 +212,17 @@ class LowRankPosterior:
 
     def mean(self, rows: Rows) -> Array:
         """Means of new targets."""
-        return self._mean(self._prior.features(rows).F)
+        return self._mean(self._prior.features(rows)[0])
 
     def _mean(self, F: Array) -> Array:
         return self._prior.first_fit(F) + F @ self._theta
 
-    def new(self, rows: Rows) -> NewRows:
-        """New inputs."""
+    def new(self, rows: Rows) -> tuple[Array, Array, Array]:
+        """Rows w of k new inputs, (k, m + p), and means and variances of their targets, noise included, (k,) each."""
         F, noise = self._prior.features(rows)
         mean = self._mean(F)
         F = F @ self._root.T
-        return NewRows(F, mean, noise + np.einsum("ij,ij->i", F, F))  # s = lambda(x) + |w|^2
+        return F, mean, noise + np.einsum("ij,ij->i", F, F)  # s = lambda(x) + |w|^2
 
     def rows(self, rows: Rows, y: Array) -> RowState:
         """State of training rows that are among the sums."""

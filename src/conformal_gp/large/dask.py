@@ -7,7 +7,9 @@ that dies costs the time to compute its chunks again, and changes nothing else.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from contextlib import nullcontext
+from copy import copy
 from functools import reduce
 from typing import Any
 
@@ -120,9 +122,21 @@ class DaskRows:
 
     def gather(self, numbers: Indices) -> RowTaker:
         """See RowSource."""
-        return _GatheredRows(numbers, *self.take(numbers))
+        rows, y = self.take(numbers)
 
-    def _tasks(self, kind: Any, function: BlockFunction[Any]) -> list[Any]:
+        def taken(some: Indices) -> tuple[Rows, Array]:
+            places = np.searchsorted(numbers, some)
+            return rows.take(places), y[places]
+
+        return taken
+
+    def with_targets(self, function: Callable[[Array], Array]) -> DaskRows:
+        """See RowSource."""
+        both = copy(self)
+        both._chunks = self._tasks(_transformed, function)
+        return both
+
+    def _tasks(self, kind: Any, function: Callable[..., Any]) -> list[Any]:
         shared = delayed(function, pure=False, traverse=False)
         return [delayed(kind)(shared, chunk) for chunk in self._chunks]
 
@@ -130,18 +144,6 @@ class DaskRows:
         """Results of tasks: by the cluster whose client is active, or else by Dask's own schedulers."""
         with ProgressBar() if self._verbose else nullcontext():
             return list(compute(*tasks))
-
-
-class _GatheredRows:
-    """Some rows of a larger set, held in memory under their numbers there."""
-
-    def __init__(self, numbers: Indices, rows: Rows, y: Array):
-        self._numbers, self._rows, self._y = numbers, rows, y
-
-    def take(self, numbers: Indices) -> tuple[Rows, Array]:
-        """See RowSource."""
-        places = np.searchsorted(self._numbers, numbers)
-        return self._rows.take(places), self._y[places]
 
 
 def _read(first_row: int, names: Any, X: Any, y: Any, noise: Any = None) -> tuple[Rows, Array]:
@@ -168,6 +170,10 @@ def _each(function: BlockFunction[Array], chunk: tuple[Rows, Array]) -> Array:
 
 def _add(*parts: Any) -> Any:
     return reduce(operator.add, parts)
+
+
+def _transformed(function: Callable[[Array], Array], chunk: tuple[Rows, Array]) -> tuple[Rows, Array]:
+    return chunk[0], function(chunk[1])
 
 
 def _take(chunk: tuple[Rows, Array], places: Indices) -> tuple[Rows, Array]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from functools import partial, reduce
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ Result = TypeVar("Result")
 BLOCK_ROWS = 8192
 
 BlockFunction = Callable[[Rows, Array], Result]
+RowTaker = Callable[[Indices], tuple[Rows, Array]]
 # Blocks of rows that a thread works on before their results are handed on.
 BLOCKS_A_THREAD = 4
 
@@ -40,17 +41,13 @@ def stage(name: str, shown: bool) -> Iterator[None]:
         print(f"{name}: {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
 
 
-class RowTaker(Protocol):
-    """Rows that can be taken by their numbers."""
-
-    def take(self, numbers: Indices) -> tuple[Rows, Array]:
-        """Inputs and targets of rows by their numbers."""
-
-
-class RowSource(RowTaker, Protocol):
+class RowSource(Protocol):
     """All training rows, wherever they are."""
 
     n_rows: int
+
+    def take(self, numbers: Indices) -> tuple[Rows, Array]:
+        """Inputs and targets of rows by their numbers."""
 
     def total(self, function: BlockFunction[Any], label: str) -> Any:
         """Sum of ``function(rows, y)`` over blocks of rows; results support addition."""
@@ -59,7 +56,10 @@ class RowSource(RowTaker, Protocol):
         """Arrays ``function(rows, y)`` of blocks of rows, joined in order along the last axis."""
 
     def gather(self, numbers: Indices) -> RowTaker:
-        """Rows with these ascending numbers, to be taken from many times."""
+        """Bring rows with these ascending numbers together: a function as ``take``, to be called many times."""
+
+    def with_targets(self, function: Callable[[Array], Array]) -> Self:
+        """The same rows, their targets transformed; the function can be pickled for a cluster."""
 
 
 class ArrayRows:
@@ -148,7 +148,13 @@ class ArrayRows:
 
     def gather(self, numbers: Indices) -> RowTaker:
         """See RowSource: they are in memory already."""
-        return self
+        return self.take
+
+    def with_targets(self, function: Callable[[Array], Array]) -> ArrayRows:
+        """See RowSource."""
+        both = copy(self)
+        both.y = function(self.y)
+        return both
 
 
 def mapped_gaps(X: NDArray[Any]) -> Indices:
@@ -166,33 +172,3 @@ def mapped_gaps(X: NDArray[Any]) -> Indices:
 def extremes(rows: Rows, y: Array) -> Array:
     """Least and greatest value of each input that is not missing, (2, d, 1)."""
     return np.stack([np.fmin.reduce(rows.X), np.fmax.reduce(rows.X)])[:, :, None]
-
-
-class MappedRows:
-    """Rows whose targets are transformed as they are read, by a function that can be pickled for a cluster."""
-
-    def __init__(self, rows: Any, function: Callable[[Array], Array]):
-        self._rows = rows
-        self._function = function
-        self.n_rows: int = getattr(rows, "n_rows", 0)
-
-    def total(self, function: BlockFunction[Any], label: str) -> Any:
-        """See RowSource."""
-        return self._rows.total(partial(_of_mapped, function, self._function), label)
-
-    def each(self, function: BlockFunction[Array], label: str) -> Array:
-        """See RowSource."""
-        return self._rows.each(partial(_of_mapped, function, self._function), label)
-
-    def take(self, numbers: Indices) -> tuple[Rows, Array]:
-        """See RowSource."""
-        rows, y = self._rows.take(numbers)
-        return rows, self._function(y)
-
-    def gather(self, numbers: Indices) -> RowTaker:
-        """See RowSource."""
-        return MappedRows(self._rows.gather(numbers), self._function)
-
-
-def _of_mapped(function: BlockFunction[Result], mapped: Callable[[Array], Array], rows: Rows, y: Array) -> Result:
-    return function(rows, mapped(y))

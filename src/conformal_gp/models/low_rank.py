@@ -52,9 +52,9 @@ class Group(NamedTuple):
     """Windows that hold those of all members, disjoint and in order."""
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows of low leverage that are looked at."""
-        return sum(window.stop - window.start for window in self.windows)
+    def places(self) -> Indices:
+        """Rows of low leverage, by their place in order, that any level looks at."""
+        return np.concatenate([np.arange(window.start, window.stop) for window in self.windows])
 
 
 class SeenRows(NamedTuple):
@@ -184,32 +184,29 @@ class LowRankModel:
         """See Model: rows that cannot decide what is asked are left out of the scores."""
         order = self._order(question.sign)
         needed = question.needed
-        if needed is None:
-            self._visit_labels(new, order, question, fill)
-            return
-        # levels whose sets are not all the whole line
-        finite = np.flatnonzero((needed.least >= 0.0).any(axis=0))
-        weighed = order.weighed(needed.weights)
-        least = needed.by_row(len(new.X))
-        for batch in slices(len(new.X), BATCH_ROWS):
-            seen = self._new(new.take(batch))
-            windows = [
-                order.for_level(least[batch, level], weighed, seen.variance, seen.size, seen.spread) for level in finite
-            ]
-            self._compare_batch(order, weighed, seen, batch.start, windows, finite, self._rounding(seen), fill)
-
-    def _visit_labels(self, new: Rows, order: Ranking, question: Question, fill: Callable[[Block], None]) -> None:
-        """Scores for comparisons at one value for each test row."""
         labels = question.labels
-        if labels is None:
-            raise ValueError("a question asks for prediction sets, or for comparisons at values.")
-        weighed = order.weighed(question.weights)
+        if needed is not None:
+            weighed = order.weighed(needed.weights)
+            # levels whose sets are not all the whole line
+            levels = np.flatnonzero((needed.least >= 0.0).any(axis=0))
+            least = needed.by_row(len(new.X))
+        else:
+            weighed = order.weighed(question.weights)
+            levels = np.zeros(1, dtype=np.int64)
         for batch in slices(len(new.X), BATCH_ROWS):
             seen = self._new(new.take(batch))
             off = self._rounding(seen)
-            distance = off.floor + off.share * np.abs(labels[batch] - seen.mean)
-            windows = order.for_label(labels[batch], seen.mean, seen.variance, seen.size, seen.spread, distance)
-            self._compare_batch(order, weighed, seen, batch.start, [windows], np.zeros(1, dtype=np.int64), off, fill)
+            windows = []
+            if needed is not None:
+                for level in levels:
+                    own = least[batch, level]
+                    windows.append(order.for_level(own, weighed, seen.variance, seen.size, seen.spread))
+            elif labels is not None:
+                distance = off.floor + off.share * np.abs(labels[batch] - seen.mean)
+                own = labels[batch]
+                windows.append(order.for_label(own, seen.mean, seen.variance, seen.size, seen.spread, distance))
+            if windows:
+                self._compare_batch(order, weighed, seen, batch.start, windows, levels, off, fill)
 
     def _rounding(self, new: SeenRows) -> Rounding:
         """Rounding of scores, by the largest prior variance of a row."""
@@ -245,8 +242,6 @@ class LowRankModel:
         fill: Callable[[Block], None],
     ) -> None:
         """Compare each test row of a batch with the rows in its windows, and with those of high leverage."""
-        if not windows:
-            return
         for run in self._runs(order, self._groups(order, windows)):
             rows = self._gathered(order, run)
             for group in run:
@@ -272,16 +267,12 @@ class LowRankModel:
         )
         return max(1, int(fits.sum()))
 
-    def _places(self, group: Group) -> Indices:
-        """Rows of low leverage, by their place in order, that any level of a group looks at."""
-        return np.concatenate([np.arange(window.start, window.stop) for window in group.windows])
-
     def _runs(self, order: Ranking, groups: Iterable[Group]) -> Iterator[list[Group]]:
         """Groups that follow each other, so many that the rows they look at can be brought together."""
         run: list[Group] = []
         total = 0
         for group in groups:
-            size = group.n_rows + order.high_leverage.size
+            size = sum(window.stop - window.start for window in group.windows) + order.high_leverage.size
             if run and total + size > GATHERED_ROWS:
                 yield run
                 run, total = [], 0
@@ -291,9 +282,7 @@ class LowRankModel:
 
     def _gathered(self, order: Ranking, run: list[Group]) -> RowTaker | None:
         """The training rows that a run of groups looks at; None if a single group looks at too many."""
-        numbers = self.calibration[
-            self._looked_at(order, np.unique(np.concatenate([self._places(group) for group in run])))
-        ]
+        numbers = self.calibration[self._looked_at(order, np.unique(np.concatenate([group.places for group in run])))]
         return self._rows.gather(np.sort(numbers)) if numbers.size <= GATHERED_ROWS else None
 
     def _looked_at(self, order: Ranking, places: Indices) -> Indices:
@@ -313,7 +302,7 @@ class LowRankModel:
         fill: Callable[[Block], None],
     ) -> None:
         """Compare the test rows of a group with the rows in its windows."""
-        places = self._places(group)
+        places = group.places
         looked_at = self._looked_at(order, places)
         alpha, diagonal, weights = self._weights(self.calibration[looked_at], new.W[group.members], rows)
         high = order.high_leverage.size
@@ -344,18 +333,18 @@ class LowRankModel:
         alpha, diagonal = np.empty((2, numbers.size))
         weights = np.empty((W.shape[0], numbers.size))
 
-        def fill_chunk(source: RowTaker, chunk: slice) -> None:
-            state = self.posterior.rows(*source.take(numbers[chunk]))
+        def fill_chunk(take: RowTaker, chunk: slice) -> None:
+            state = self.posterior.rows(*take(numbers[chunk]))
             alpha[chunk], diagonal[chunk] = state.alpha, state.diagonal
             weights[:, chunk] = state.weights(W)
 
         for portion in slices(numbers.size, GATHERED_ROWS):
-            source = rows or self._rows.gather(np.sort(numbers[portion]))
+            take = rows or self._rows.gather(np.sort(numbers[portion]))
             chunks = [
                 slice(portion.start + chunk.start, portion.start + chunk.stop)
                 for chunk in slices(portion.stop - portion.start, CHUNK_ROWS)
             ]
-            map_threads(partial(fill_chunk, source), chunks, self.n_jobs)
+            map_threads(partial(fill_chunk, take), chunks, self.n_jobs)
         return alpha, diagonal, weights
 
 

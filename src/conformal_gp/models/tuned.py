@@ -17,7 +17,7 @@ from conformal_gp.gp.kernels import multiplied
 from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior
 from conformal_gp.gp.mixture import Mixture
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.large.rows import ArrayRows, MappedRows, RowSource
+from conformal_gp.large.rows import ArrayRows, RowSource
 from conformal_gp.models.exact import ExactModel
 from conformal_gp.models.integrated import Averaging, IntegratedModel
 from conformal_gp.models.low_rank import LowRankModel
@@ -158,7 +158,7 @@ def _spread_by_exact(difficulty: Difficulty, origin: float, inputs: Inputs, post
 def _low_rank(tuned: Tuned, source: RowSource, n_jobs: int | None) -> _Made:
     """A low-rank GP of rows that are read in blocks."""
     kernel, scaling = _given(tuned)
-    rows = MappedRows(source, tuned.target.forward)
+    rows = source.with_targets(tuned.target.forward)
     own, y = rows.take(tuned.tuning_rows)
     inputs = Inputs(own, scaling, tuned.mean)
     prior = LowRankPrior(kernel, tuned.noise_variance, inputs, y, np.asarray(tuned.inducing))
