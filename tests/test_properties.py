@@ -250,7 +250,7 @@ def test_threads_change_nothing_and_blocks_change_ends_by_rounding(gamma, monkey
         )
 
     whole = answers(models[0])  # one block
-    monkeypatch.setattr(exact, "BLOCK_ROWS", (64, 64))
+    monkeypatch.setattr(exact, "CACHED_ROWS", (64, 64))
     first, *others = map(answers, models)
     for other in others:
         for one, again in zip(first, other, strict=True):

@@ -171,13 +171,6 @@ def test_damaged_files_are_said_to_be(tmp_path, damage):
         load(path)
 
 
-def test_old_files_say_how_to_get_the_new_format(tmp_path):
-    with zipfile.ZipFile(tmp_path / "old", "w") as archive:
-        archive.writestr("model.json", json.dumps({"format": "conformal-gp model", "version": 6}))
-    with pytest.raises(ValueError, match=r"conformal-gp 0\.2 and before: fit the model again, or load the file with"):
-        load(tmp_path / "old")
-
-
 def test_without_skops_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "skops.io", None)
     with pytest.raises(ImportError, match=r"pip install '.\[io\]'"):

@@ -22,9 +22,6 @@ from conformal_gp.validation import check_finite
 GroupsLike = ArrayLike | str | Callable[[Any], ArrayLike] | None
 RatioLike = Callable[[Any], ArrayLike] | tuple[ArrayLike, ArrayLike] | None
 
-# With fewer effective rows, one row more or less moves intervals much.
-FEW_EFFECTIVE_ROWS = 20
-
 UNDETERMINED = (
     "the training rows do not determine the mean function there, as where an input that is constant in them takes "
     "another value; mean='constant' avoids it"
@@ -221,7 +218,8 @@ def effective_rows(ratios: Array) -> float:
 
 def _warn_if_few(n_effective: float, n_calibration: int, of: str) -> None:
     """Warn the caller of a predict method if weights leave few effective rows of many more."""
-    if n_effective < min(FEW_EFFECTIVE_ROWS, n_calibration / 2):
+    # with fewer than 20, one row more or less moves intervals much
+    if n_effective < min(20, n_calibration / 2):
         warnings.warn(
             f"likelihood_ratio leaves {n_effective:.1f} effective rows of the {n_calibration} calibration rows of "
             f"{of}: intervals are wide, or infinite, and depend on few rows.",

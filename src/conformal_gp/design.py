@@ -6,6 +6,7 @@ than between the levels. So neither the theorem nor cross-validation tells how o
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -15,14 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.arrays import Array, Mask
-from conformal_gp.validation import holds_numbers, is_frame
+from conformal_gp.validation import ExtrapolationWarning, holds_numbers, is_frame
 
-# Levels of a column of a full factorial design, of other designs, and runs of a design.
-MOST_LEVELS, MOST_LEVELS_OF_FRACTIONS, FEWEST_RUNS = 20, 5, 4
-# Share of the combinations of levels that a full factorial design has: a few runs may have failed.
-NEARLY_ALL = 0.9
-# Levels are equal up to this share of a column's range.
-SAME_LEVEL = 1e-6
 MOST_NAMED = 6
 
 
@@ -63,12 +58,12 @@ class Grid:
             if distinct.size > 1:
                 levels[name] = distinct
         numbers = {name: values for name, values in levels.items() if values.dtype.kind == "f"}
-        if len(levels) < 2 or not numbers or max(map(len, numbers.values())) > MOST_LEVELS:
+        if len(levels) < 2 or not numbers or max(map(len, numbers.values())) > 20:
             return None
         n_runs = len(np.unique([ranks[name] for name in levels], axis=1).T)
         n_combinations = prod(map(len, levels.values()))
-        complete = n_runs >= NEARLY_ALL * n_combinations
-        if n_runs < FEWEST_RUNS or not (complete or _is_balanced({name: ranks[name] for name in numbers})):
+        complete = n_runs >= 0.9 * n_combinations  # a few runs may have failed
+        if n_runs < 4 or not (complete or _is_balanced({name: ranks[name] for name in numbers})):
             return None
         return cls(numbers, n_runs, n_combinations)
 
@@ -83,10 +78,17 @@ class Grid:
     def between(self, columns: Mapping[str, NDArray[Any]]) -> Mask:
         """Rows with a value that is not among the levels of its column, (n,)."""
         away = [
-            np.abs(columns[name][:, None] - levels).min(axis=1) > SAME_LEVEL * np.ptp(levels)
+            np.abs(columns[name][:, None] - levels).min(axis=1) > 1e-6 * np.ptp(levels)  # beyond rounding
             for name, levels in self.levels.items()
         ]
         return np.any(away, axis=0)
+
+    def warn_between(self, columns: Mapping[str, NDArray[Any]], stacklevel: int) -> None:
+        """Warn of rows between the levels."""
+        between = self.between(columns)
+        if between.any():
+            message = f"{between.sum()} of {between.size} rows lie between the levels. {self.condition} {self.remedy}"
+            warnings.warn(message, ExtrapolationWarning, stacklevel=stacklevel + 1)
 
     def __str__(self) -> str:
         counts = [f"{levels.size} of '{name}'" for name, levels in self.levels.items()]
@@ -119,7 +121,7 @@ def _is_balanced(ranks: Mapping[str, NDArray[Any]]) -> bool:
     have no rounding error.
     """
     highest = np.array([values.max() for values in ranks.values()])
-    if len(ranks) < 2 or highest.max() >= MOST_LEVELS_OF_FRACTIONS:
+    if len(ranks) < 2 or highest.max() >= 5:
         return False
     centred = np.column_stack(list(ranks.values())) - highest / 2.0
     products = centred.T @ centred

@@ -36,18 +36,16 @@ from conformal_gp.regressor import ConformalGPRegressor
 
 __all__ = ["Drift", "Shift", "martingale", "online_p_values", "shift_test", "watch"]
 
-POWERS = (0.25, 0.5, 0.75, 1.0)
-SLOPES = (-1.0, 1.0)
 # Share of the capital that is divided again before each row, and a capital that is an alarm.
-JUMPS, ALARM = 0.01, 100
-# Random orders that errors are compared in, and the share of the rows at each end after which no shift is looked for.
-PERMUTATIONS, MARGIN = 999, 0.05
+JUMPS = 0.01
+ALARM = 100
+# Random orders that errors are compared in.
+PERMUTATIONS = 999
 # A half-way shift of so many standard deviations over the root of the number of rows is found in four of five cases.
 FOUND_SHIFT = 8.5
 # Tests of a table fit the model to a third of the rows, at least so many, and take at most so many rows.
-FIRST_ROWS, ORDERED_ROWS = 40, 1000
-# Means of -log p that rows may have after a change; it is 1 before.
-CHANGED = (0.1, 10.0)
+FIRST_ROWS = 40
+ORDERED_ROWS = 1000
 
 
 def martingale(p_values: ArrayLike) -> Array:
@@ -57,7 +55,9 @@ def martingale(p_values: ArrayLike) -> Array:
     array([-0.09, -0.11,  0.22,  0.65])
     """
     p = _positive(p_values)
-    bets = np.stack([e * p ** (e - 1.0) for e in POWERS] + [1.0 + slope * (p - 0.5) for slope in SLOPES], axis=1)
+    # bets e p^(e - 1), and lines of mean 1
+    powers = [e * p ** (e - 1.0) for e in (0.25, 0.5, 0.75, 1.0)]
+    bets = np.stack([*powers, 1.0 - (p - 0.5), 1.0 + (p - 0.5)], axis=1)
     accounts = np.full(bets.shape[1], 1.0 / bets.shape[1])  # as shares of the capital
     growth = np.empty(p.size)
     for i, bet in enumerate(bets):
@@ -166,7 +166,7 @@ class Drift(Display):
         end = int(np.argmax(self.path >= min(self.path.max(), np.log10(ALARM))))
         n = np.arange(end + 1, 0, -1)
         total = np.cumsum(-np.log(_positive(p_values))[end::-1])[::-1]
-        power = 1.0 / np.clip(total / n, *CHANGED)
+        power = 1.0 / np.clip(total / n, 0.1, 10.0)  # the mean of -log p is 1 before a change
         self.start = int(self.numbers[np.argmax(n * np.log(power) - (power - 1.0) * total)])
 
     def __str__(self) -> str:
@@ -263,7 +263,7 @@ def shift_test(
     if values.ndim != 1 or values.size < 2 or not np.isfinite(values).all():
         raise ValueError(f"errors must be a list of at least two finite numbers, got {errors!r}.")
     n = values.size
-    margin = max(1, int(MARGIN * n))
+    margin = max(1, int(0.05 * n))  # no shift is looked for nearer to either end
     k = np.arange(margin, n - margin + 1)
     k = k[k < n]
     scale = np.sqrt(k * (n - k) / n)

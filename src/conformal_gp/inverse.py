@@ -27,8 +27,6 @@ from conformal_gp.validation import beyond, check_known_noise, check_labels, is_
 GRID = 201
 # Halvings of a step of the grid: ends are within 1e-6 of the width of the bounds.
 HALVINGS = 13
-# Halvings for a value at which the prediction is the observation.
-HALVINGS_OF_ROOTS = 40
 
 
 class InversePredictions(Predictions):
@@ -239,7 +237,7 @@ def _points(question: _Unknowns, low: float, high: float) -> tuple[list[Array], 
     row, step = np.nonzero(above[:, 1:] != above[:, :-1])
     rising = above[row, step + 1]
     ends = np.stack([grid[step + rising], grid[step + ~rising]], axis=1)
-    roots = _halved(lambda *place: question.excess(*place) > 0.0, row, ends, HALVINGS_OF_ROOTS).mean(axis=1)
+    roots = _halved(lambda *place: question.excess(*place) > 0.0, row, ends, 40).mean(axis=1)
     p = question.p(numbers, values).reshape(m, GRID)
     p_at_roots = question.p(row, roots)
     points = []

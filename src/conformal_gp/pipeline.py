@@ -67,8 +67,6 @@ DOCSTRING = """{summary} of the regressor inside a model.
     ...     pipeline.{name}(model, [[1.0]]{arguments})
     {result}
     """
-# Targets at which a map of the target is checked to be monotone.
-GRID = 1001
 
 
 class _Inside:
@@ -127,7 +125,7 @@ class _Inside:
         """Targets of the regressor as targets of the model; infinite ones stay infinite."""
         finite = np.isfinite(values)
         labels = np.union1d(values[finite], self._nearby)
-        labels = np.union1d(labels, np.linspace(labels[0], labels[-1], GRID))
+        labels = np.union1d(labels, np.linspace(labels[0], labels[-1], 1001))
         images = self._inverse(labels)
         rises, falls = (images[1:] >= images[:-1]).all(), (images[1:] <= images[:-1]).all()
         if rises == falls:

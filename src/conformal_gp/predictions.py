@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -25,7 +24,6 @@ from conformal_gp.targets.target import Bounds
 from conformal_gp.targets.transformation import Logarithms
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.validation import (
-    ExtrapolationWarning,
     check_known_noise,
     check_labels,
     input_box,
@@ -373,10 +371,7 @@ class Predictions:
         rows = self._checked_rows(X, y_variance, needs_variance)
         warn_beyond(self, rows.X, self._input_box, stacklevel=stacklevel)
         if self._grid is not None:
-            n_between = int(self._grid.between(self._design_columns(rows.X)).sum())
-            if n_between:
-                message = f"{n_between} of {len(rows.X)} rows lie between the levels. {self._grid.condition} "
-                warnings.warn(message + self._grid.remedy, ExtrapolationWarning, stacklevel=stacklevel)
+            self._grid.warn_between(self._design_columns(rows.X), stacklevel=stacklevel)
         return rows
 
     def _design_columns(self, X: Array) -> dict[str, NDArray[Any]]:

@@ -6,9 +6,7 @@ NumPy and SciPy only, and returns a regressor of this package or a scikit-learn 
 
 from __future__ import annotations
 
-import io
 import os
-import zipfile
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,8 +24,6 @@ __all__ = ["load", "save"]
 TRUSTED_PACKAGES = ("conformal_gp", "sklearn")
 TRUSTED_TYPES = frozenset({"numpy.dtype"})  # an attribute of imputers
 EXPECTED = "a ConformalGPRegressor, nor a scikit-learn pipeline, search or wrapper with one inside"
-FIRST_SKOPS = (0, 12)
-OLD_DOCUMENT = "model.json"  # in files of releases up to 0.2
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -101,15 +97,6 @@ def dumps(model: Any) -> bytes:
 def loads(content: bytes, name: str = "the file") -> Any:
     """Return the model in the content of a file, which errors call ``name``."""
     skops = _skops()
-    try:
-        members = zipfile.ZipFile(io.BytesIO(content)).namelist()
-    except zipfile.BadZipFile:
-        raise ValueError(f"{name} is not a saved model, or is damaged.") from None
-    if OLD_DOCUMENT in members:
-        raise ValueError(
-            f"{name} has the format of conformal-gp 0.2 and before: fit the model again, or load the file with that "
-            "release, pickle the model, and save it with this one."
-        )
     model = None
     try:
         foreign = _foreign_types(content)
@@ -160,6 +147,6 @@ def _skops() -> Any:
         import skops.io
     except ImportError:
         raise ImportError("Saved models need skops: pip install '.[io]' in a clone of conformal-gp.") from None
-    if tuple(map(int, skops.__version__.split(".")[:2])) < FIRST_SKOPS:
+    if tuple(map(int, skops.__version__.split(".")[:2])) < (0, 12):
         raise ImportError(f"Saved models need skops 0.12 or later, got {skops.__version__}: pip install -U skops.")
     return skops.io

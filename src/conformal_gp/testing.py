@@ -25,7 +25,7 @@ __all__ = ["check_validity"]
 # A value nearer to an end of a set than this share of the interval's width may be on either side of it; intervals and
 # sets that are computed apart agree to this share of their size.
 END_TOLERANCE = 1e-3
-ROUNDING = 1e-9
+AGREEMENT = 1e-9
 
 
 class _Answers(NamedTuple):
@@ -172,7 +172,7 @@ def _check_agreement(answers: _Answers, y: float, row: int, levels: list[Fractio
         pieces = answers.sets[place]
         low, high = answers.interval[:, place]
         name = f"row {row} as the test row, level {float(level):.4g}"
-        rounding = ROUNDING * max(abs(low), abs(high)) if math.isfinite(high - low) else 0.0
+        rounding = AGREEMENT * max(abs(low), abs(high)) if math.isfinite(high - low) else 0.0
         if len(pieces) and not (low - rounding <= pieces[0, 0] and pieces[-1, 1] <= high + rounding):
             raise AssertionError(f"{name}: the interval [{low}, {high}] does not contain the set {pieces.tolist()}.")
         if not low <= answers.prediction <= high:

@@ -14,13 +14,6 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from conformal_gp.arrays import Array, Mask
 
-# Share of an input's range in the training rows by which a test row may exceed that range before it is pointed out.
-ROOM = 0.1
-# Of test rows that are exchangeable with the training rows, at most about this share is pointed out.
-FALSE_ALARMS = 0.005
-# Largest exponent of the ratio by which tails are extrapolated.
-MOST_EXTRAPOLATED = 3.0
-
 
 class ExtrapolationWarning(UserWarning):
     """Some test rows lie far outside the training rows, where intervals are as good as the model is there.
@@ -249,10 +242,11 @@ def input_box(ends: Array, X: Array | None, n_rows: int) -> Array:
         Their number.
     """
     low, high = ends
-    room = ROOM * (high - low)
+    room = 0.1 * (high - low)
     room = room + 1e-12 * np.maximum(np.abs(low), np.abs(high))  # rounding is no extrapolation
-    exponent = np.log(2.0 * low.size / (FALSE_ALARMS * n_rows)) / np.log(max(n_rows / 4.0, 1.5))
-    exponent = float(np.clip(exponent, 0.0, MOST_EXTRAPOLATED))
+    # a = log(2 d / (n epsilon)) / log(n / 4), with epsilon of 0.005, and no more than 3
+    exponent = np.log(2.0 * low.size / (0.005 * n_rows)) / np.log(max(n_rows / 4.0, 1.5))
+    exponent = float(np.clip(exponent, 0.0, 3.0))
     if X is None or exponent == 0.0:
         return np.stack([low - room, high + room])
     middle = np.nanmedian(X, axis=0)

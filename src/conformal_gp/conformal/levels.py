@@ -89,10 +89,6 @@ def rows_needed(level: Fraction) -> int:
     return math.ceil(1 / (1 - level)) - 1
 
 
-# Weights that differ by less than this share of the total are equal.
-WEIGHT_TIE = 1e-12
-
-
 class Needed(NamedTuple):
     """Weight of covering rows that values of a region exceed, for several levels.
 
@@ -110,8 +106,10 @@ class Needed(NamedTuple):
     @classmethod
     def of_weights(cls, levels: Sequence[Fraction], weights: Array, own: Array) -> Needed:
         """For some levels, from weights of calibration rows (n,) and of test rows (m,)."""
-        delta, total = np.array([float(1 - level) for level in levels]), weights.sum() + own[:, None]
-        return cls((delta + WEIGHT_TIE) * total - own[:, None], weights)
+        delta = np.array([float(1 - level) for level in levels])
+        total = weights.sum() + own[:, None]
+        # delta (W + w) - w; weights that differ by less than 1e-12 of the total are equal
+        return cls((delta + 1e-12) * total - own[:, None], weights)
 
     @classmethod
     def of_ranks(cls, ranks: Sequence[int]) -> Needed:

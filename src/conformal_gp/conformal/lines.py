@@ -50,10 +50,6 @@ TIE = 2e-11
 LABEL_ROUNDING = 8.0 * np.finfo(float).eps
 # Ends of regions are where scores tie with this share of what p-values allow for the rounding of the value itself.
 WIDENING = 0.5
-# The formula above is multiplied by this.
-SAFETY = 14.0
-# A row that determines a coefficient of the mean by itself has no weight in a prediction, up to rounding.
-NO_WEIGHT = 1e-9
 
 
 class Rounding(NamedTuple):
@@ -190,7 +186,7 @@ def normalised_residual_lines(
         np.negative(slope, out=slope)
     alone = diagonal == 0.0
     if alone.any():
-        zero = alone & (np.abs(weights) < NO_WEIGHT)
+        zero = alone & (np.abs(weights) < 1e-9)  # no weight in a prediction, up to rounding
         offset[zero] = slope[zero] = 0.0
     if unknown.any():
         offset[unknown] = 0.0
@@ -240,7 +236,7 @@ def rounding(
     known = np.isfinite(variance)
     s = np.where(known, variance, 1.0)
     # the test row's own inverse variance is 1/s; with its value D alpha becomes longer by t (sqrt(prior) + |D v|) / s
-    unit = SAFETY * np.finfo(float).eps * unequal
+    unit = 14.0 * np.finfo(float).eps * unequal  # the formula above is multiplied by 14
     by_matrix = unit * np.sqrt(np.maximum(s * relative, prior))
     floor = by_matrix * residual + unit * np.sqrt(np.maximum(s * precision, 1.0)) * label
     share = by_matrix * (np.sqrt(prior) + weight) / s

@@ -1,19 +1,11 @@
 r"""From lines to prediction sets, one-sided bounds and counts for p-values, exactly.
 
-A calibration row covers a candidate t when :math:`|p + q t| \ge |t|` (see :mod:`conformal_gp.conformal.lines`); the
-region is where rows of more weight do than its level needs (:mod:`conformal_gp.conformal.levels`): at least k rows, if
-all weights are 1. Every row covers t = 0, so each side of 0 can be walked outwards on its own: on the side t >= 0, with
-signs changed so that p >= 0, a row *leaves* after :math:`p / (1 - q)` (never, if q >= 1), and *returns* at :math:`p /
-(-1 - q)` if q < -1. The side t <= 0 is the same with -q.
-
-Where no row ever returns or stays for ever, that is, when all |q| < 1, the region is one interval whose ends are the
-k-th largest leaving points: a selection, O(n) a test row. With weights, leaving points are sorted. Otherwise all points
-are sorted and swept.
-
-Scores that tie up to rounding count as equal (:func:`conformal_gp.conformal.lines.ties`): with :math:`\epsilon_0` and
-:math:`\epsilon_1`, rows leave after :math:`(p + \epsilon_0) / (1 - \epsilon_1 - q)` and return at
-:math:`(p - \epsilon_0) / (-1 + \epsilon_1 - q)` if q < -1. A row that ties at the centre,
-:math:`p < \epsilon_0`, does not leave before :math:`(\epsilon_0 - p) / (1 - \epsilon_1 + q)` either.
+A calibration row covers a candidate t when :math:`|p + q t| \ge |t|` (:mod:`conformal_gp.conformal.lines`); the region
+is where rows of more weight do than its level needs (:mod:`conformal_gp.conformal.levels`). Every row covers t = 0, so
+each side of 0 is walked outwards. Where all |q| < 1 the region is one interval, whose ends are selected; otherwise all
+points at which rows leave and return are sorted and swept (docs/theory.md, "From lines to regions"). Scores that tie up
+to rounding count as equal, with :math:`\epsilon_0` and :math:`\epsilon_1` of
+:func:`conformal_gp.conformal.lines.ties`.
 
 **One-sided bounds** compare the *signed* score :math:`p_i + q_i t` of a calibration row with the test row's own, t. It
 is large where the target is higher than the other rows expect.
@@ -31,9 +23,7 @@ itself determines a coefficient of the mean has :math:`P_{ii} = 0, p_i = 0` and 
 the test row at every value, which leaves the function monotone.)
 
 The *upper region* of rank k holds the values that at least k rows score at least as high as; the upper bound is its
-supremum. Where thresholds exist that is the k-th largest. With another :math:`\gamma` a row may have :math:`q_i > 1`:
-it then scores higher from a value on, not up to one. Lower regions are upper regions of the values with their signs
-changed.
+supremum. Lower regions are upper regions of the values with their signs changed.
 """
 
 from __future__ import annotations
@@ -127,6 +117,7 @@ def _pieces(offset: Array, slope: Array, constant: float, share: float, weights:
 
 def _side(offset: Array, slope: Array, constant: float, share: float, weights: Array, least: float) -> Array:
     """Pieces of {t >= 0 : rows of more weight than ``least`` cover t}, the first of them at 0."""
+    # the sign of the line does not matter: p >= 0
     p = np.abs(offset)
     q = np.where(offset < 0.0, -slope, slope)
     q = np.where(np.abs(np.abs(q) - 1.0) < SLOPE_TIE, np.sign(q), q)
@@ -136,9 +127,12 @@ def _side(offset: Array, slope: Array, constant: float, share: float, weights: A
     goes = q < steepness
     # a row that is parallel to the test row's ties far out, by rounding alone: that counts if it ties at 0 as well
     returns = (q < -1.0) | ((q < -steepness) & (p <= constant))
+    # p + q t >= t until (p + e0) / (1 - e1 - q)
     leave[goes] = ((1.0 + TIE) * p[goes] + constant) / (steepness - q[goes])
     tied = goes & ~returns & (constant > p)
+    # a row that ties at 0 does not leave before (e0 - p) / (1 - e1 + q)
     leave[tied] = np.maximum(leave[tied], (constant - p[tied]) / np.maximum(steepness + q[tied], SLOPE_TIE))
+    # -(p + q t) >= t again from (p - e0) / (-1 + e1 - q) on
     enter[returns] = np.maximum((1.0 - TIE) * p[returns] - constant, 0.0) / (-steepness - q[returns])
     throughout = (enter <= leave) & returns | (p == 0.0) & (np.abs(q) >= 1.0)  # rows that cover the whole side
     leave = leave[~throughout]

@@ -62,10 +62,8 @@ from conformal_gp.targets.difficulty import Spread
 
 # Larger bounds are not used: no row is left out.
 LARGEST_SLOPE = 0.5
-# Bounds are widened by this share of themselves, and by this share of the largest score, to be safe from rounding (and,
-# for p-values, from what counts as a tie).
-MARGIN = 1e-6
-ABSOLUTE_MARGIN = 1e-12
+# Bounds are widened by this share of themselves, to be safe from rounding and, for p-values, from what counts as a tie.
+WIDER = 1e-6
 
 
 class Weighed(NamedTuple):
@@ -131,7 +129,7 @@ class Ranking:
         self._slope = float(slope[low].max(initial=0.0))
         self._root_slope = float((bound[low] / np.sqrt(diagonal[low])).max(initial=0.0))
         self._location = float((np.abs(spread.location) / spread.scale)[low].max(initial=0.0))
-        self._slack = ABSOLUTE_MARGIN * float(np.abs(base).max(initial=0.0))
+        self._slack = 1e-12 * float(np.abs(base).max(initial=0.0))  # of the largest score, for rounding
 
     def _seen(self, values: Array) -> Array:
         """Residuals, or distances of values from the mean, as they are compared."""
@@ -142,10 +140,10 @@ class Ranking:
         steepness = self._slope * size / variance**self._power
         eta, kappa = steepness * spread.scale, self._root_slope * size / np.sqrt(variance)
         useful, longer = eta <= LARGEST_SLOPE, np.sqrt(1.0 + kappa**2)
-        lower = np.where(useful, (1.0 - MARGIN) / ((1.0 + kappa**2) ** self._power + eta), 0.0)
-        upper = np.where(useful, (1.0 + MARGIN) / (1.0 - np.minimum(eta, LARGEST_SLOPE)), np.inf)
+        lower = np.where(useful, (1.0 - WIDER) / ((1.0 + kappa**2) ** self._power + eta), 0.0)
+        upper = np.where(useful, (1.0 + WIDER) / (1.0 - np.minimum(eta, LARGEST_SLOPE)), np.inf)
         moved = longer * np.abs(spread.location) * steepness + (longer - 1.0) * self._location
-        return lower, upper, np.where(useful, (1.0 + MARGIN) * moved, 0.0)
+        return lower, upper, np.where(useful, (1.0 + WIDER) * moved, 0.0)
 
     def _between(self, low: Array, high: Array) -> Windows:
         """Rows of low leverage with base scores from ``low`` to ``high``."""

@@ -35,7 +35,7 @@ VectorJacobianProduct = Callable[[Array], Array]
 Covariance = tuple[Array, VectorJacobianProduct]
 
 # Negative eigenvalues and variances are rounding up to this share of the largest variance.
-ROUNDING = 1e-10
+NEGLIGIBLE = 1e-10
 
 _known: dict[type, Callable[[Kernel, Array, Array | None, float], Covariance]] = {}
 
@@ -197,7 +197,7 @@ def check_matrix(kernel: Kernel, K: Array) -> None:
     if is_definite(kernel):
         return
     A = K.copy(order="F")
-    A.flat[:: A.shape[0] + 1] += ROUNDING * max(float(np.diagonal(K).max()), np.finfo(float).tiny)
+    A.flat[:: A.shape[0] + 1] += NEGLIGIBLE * max(float(np.diagonal(K).max()), np.finfo(float).tiny)
     try:
         Cholesky(A)
     except LinAlgError:
@@ -210,7 +210,7 @@ def check_variances(kernel: Kernel, left: Array, total: Array) -> None:
     if is_definite(kernel):
         return
     wrong = int(np.argmin(left / total))
-    if left[wrong] < -ROUNDING * total[wrong]:
+    if left[wrong] < -NEGLIGIBLE * total[wrong]:
         raise ValueError(f"{_complaint(kernel)} (a test row would have a variance of {left[wrong]:.1e}).")
 
 

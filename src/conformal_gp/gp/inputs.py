@@ -22,11 +22,6 @@ OrderStatistic = Callable[[int], Array]
 STEP = 2.0
 # Shares of the rows below and above the range that gives a scale; the first range that is not a single value counts.
 TAILS = (1 / 4, 1 / 10, 1 / 40, 0)
-# Symmetric fills are multiples of the range of the middle half of the observed values, rounded to a power of 2, over
-# this. Finer, and more test rows have fills of their own; coarser, and fills are farther from the median.
-FILL_STEPS = 4.0
-# Half of the rows of a uniform distribution lie within 1.73 standard deviations, of a normal one within 1.35.
-QUARTILES_APART = 1.5
 
 MEAN_NAMES = ("zero", "constant", "linear")
 """Mean functions; "auto" is the constant or the linear one."""
@@ -132,7 +127,8 @@ class SymmetricScaling:
         for tail in TAILS:
             k = max(1, int(tail * n))  # never the outermost rows, of which one may be far out
             low, high = order_statistic(min(k, (n - 1) // 2)), order_statistic(max(n - 1 - k, n // 2))
-            scale = np.where(scale > 0.0, scale, _width(low, high) / QUARTILES_APART)
+            # half of uniform rows lie within 1.73 standard deviations, half of normal ones within 1.35
+            scale = np.where(scale > 0.0, scale, _width(low, high) / 1.5)
         low = order_statistic(min(1, (n - 1) // 2))
         high = order_statistic(max(n - 2, n // 2))
         varies = scale > 0.0
@@ -210,7 +206,8 @@ def _rounded_median(observed: Array, own: Array | None, n_rows: int) -> Array:
     width = order_statistic(n - 1 - n // 4) - order_statistic(n // 4)
     wide: Mask = width > 1e-14 * np.abs(median)  # not within rounding
     step = np.ones(n_rows)
-    step[wide] = 2.0 ** np.round(np.log2(width[wide])) / FILL_STEPS
+    # finer steps, and more test rows have fills of their own; coarser ones, and fills are farther from the median
+    step[wide] = 2.0 ** np.round(np.log2(width[wide])) / 4.0
     return np.where(wide, step * np.round(median / step), median)
 
 
@@ -270,10 +267,6 @@ class IndependentColumns:
         shifted = self._shifted(H)
         outside = np.linalg.norm(shifted @ self._unseen, axis=1)
         return outside > UNSEEN * (1.0 + np.linalg.norm(shifted, axis=1))
-
-
-# Larger inputs, in units of their scale, would have squares that overflow, summed over inputs or rows.
-LARGEST = 1e152
 
 
 class Rows(NamedTuple):
@@ -396,7 +389,7 @@ def _scaled(scaling: Scaling, X: Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = scaling.transform(X)
         largest = np.abs(scaled).max(axis=0, initial=0.0)
-        fine = largest < LARGEST
+        fine = largest < 1e152  # squares are summed over inputs and rows
     if fine.all():
         return scaled
     column = int(np.argmin(fine))

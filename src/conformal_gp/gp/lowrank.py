@@ -42,11 +42,6 @@ from conformal_gp.gp.covariance import covariance, shared_variance
 from conformal_gp.gp.inputs import Inputs, Rows
 from conformal_gp.gp.linalg import Cholesky, well_conditioned
 
-# Smallest reciprocal condition number of B, its diagonal scaled to ones, at which intervals are trusted.
-_SMALLEST_CONDITION = 1e-12
-# Least share of its noise that the model leaves to a row: less is rounding.
-LEAST_LEFT = 1e-10
-
 
 @dataclass(frozen=True)
 class Sums:
@@ -194,9 +189,10 @@ class LowRankPosterior:
         p = sums.gram.shape[0]
         # B = E + sum f f' / lambda
         B.flat[: m * B.shape[0] : B.shape[0] + 1] += 1.0
-        # Scaled to a diagonal of ones, B is as well conditioned as scaling can make it.
+        # Scaled to a diagonal of ones, B is as well conditioned as scaling can make it. Intervals are trusted down to a
+        # reciprocal condition number of 1e-12.
         scale = 1.0 / np.sqrt(np.diagonal(B))
-        factor = well_conditioned(np.tril(B * scale * scale[:, None]), _SMALLEST_CONDITION, _singular)
+        factor = well_conditioned(np.tril(B * scale * scale[:, None]), 1e-12, _singular)
         log_determinant = factor.log_determinant() - 2.0 * float(np.log(scale).sum())
         self._root = factor.inverse_root * scale  # R^-1
         # theta = B^-1 sum f y / lambda
@@ -231,9 +227,9 @@ class LowRankPosterior:
         phi = F[:, : self._prior.n_inducing]
         prior = noise + np.einsum("ij,ij->i", phi, phi)
         F = F @ self._root.T
-        # nothing is left of a tuning row that determines a coefficient of the mean by itself
-        # P_ii = (1 - |g_i|^2 / lambda_i) / lambda_i
-        left = np.maximum(1.0 - np.einsum("ij,ij->i", F, F) / noise, LEAST_LEFT)
+        # P_ii = (1 - |g_i|^2 / lambda_i) / lambda_i; nothing but rounding is left of a tuning row that determines a
+        # coefficient of the mean by itself
+        left = np.maximum(1.0 - np.einsum("ij,ij->i", F, F) / noise, 1e-10)
         return RowState(alpha, left / noise, noise, F, prior)
 
     def summary(self, rows: Rows, y: Array) -> Array:
@@ -247,11 +243,6 @@ def _singular(condition: float, norm: float) -> str:
         f"the low-rank model is numerically singular (reciprocal condition {condition:.1e}); give a larger "
         "noise_variance, a shorter length scale or fewer inducing inputs."
     )
-
-
-# An input whose variance given those chosen before is below this share of the largest variance adds nothing but
-# rounding; the covariance matrix of the chosen ones then needs no jitter.
-LEAST_SHARE = 1e-8
 
 
 def greedy(kernel: Kernel, X: Array, n_inducing: int) -> Indices:
@@ -278,7 +269,8 @@ def greedy(kernel: Kernel, X: Array, n_inducing: int) -> Indices:
     array([0, 2, 1])
     """
     left = shared_variance(kernel, X)
-    least = LEAST_SHARE * left.max()
+    # an input of less variance, given those chosen before, adds nothing but rounding: K_ZZ then needs no jitter
+    least = 1e-8 * left.max()
     factor = np.empty((min(n_inducing, X.shape[0]), X.shape[0]))
     # one row after the other takes much longer, unless few are needed
     every = covariance(kernel, X, X)[0] if 2 * factor.shape[0] >= X.shape[0] else None

@@ -1,16 +1,10 @@
 r"""A Gaussian process given its training rows: everything that a prediction needs, for many test inputs at once.
 
-Notation: :math:`C = (K + \sigma^2 I)^{-1}` over the l training rows; for a test input x, :math:`k = k(X, x)`,
-weights :math:`v = C k`, mean :math:`\mu`, and variance of a new target :math:`s = k(x, x) + \sigma^2 - k'v`. Where the
-noise of rows is known, its variances are added to :math:`\sigma^2 I`, and the test row's to :math:`\sigma^2` in s.
-
-A mean function h(x)'β enters in one of two ways. With *given* coefficients it is subtracted from the targets. With a
-*flat prior* on its coefficients (universal kriging) C becomes
-:math:`P = C - C H (H'CH)^{-1} H'C`, and v and s become the universal kriging weights and variance: nothing is then
-estimated from the training rows alone. Either way the inverse over l + 1 rows is, in blocks,
-
-.. math::
-    \begin{pmatrix} P + v v' / s & -v / s \\ -v' / s & 1 / s \end{pmatrix}.
+In the notation of docs/theory.md: :math:`C = (K + \sigma^2 I)^{-1}`, weights v, mean :math:`\mu` and variance s of a
+new target. Where the noise of rows is known, its variances are added to :math:`\sigma^2 I`, and the test row's to
+:math:`\sigma^2` in s. A mean function h(x)'β enters in one of two ways. With *given* coefficients it is subtracted
+from the targets. With a *flat prior* on its coefficients (universal kriging) C becomes
+:math:`P = C - C H (H'CH)^{-1} H'C`: nothing is then estimated from the training rows alone.
 
 All of it comes from :math:`L L' = K + \sigma^2 I` and the orthogonal factor of the whitened basis,
 :math:`L^{-1} H = q r`. With :math:`u = L^{-1} k`, :math:`e = (I - q q') L^{-1} y` and :math:`g = r^{-\top} h(x) - q'u`,
@@ -45,12 +39,6 @@ from conformal_gp.threads import slices
 # at reciprocal condition numbers from 1e-12 on, and within 1e-6 from 1e-10 on (tests/gp/test_precision.py).
 SMALLEST_CONDITION = 1e-14
 SMALLEST_SHARE = 1e-12
-# At less noise, relative to the largest variance, products with L^-1 are less precise than solutions with L: of a test
-# row that is equal to a training row they keep but 3 digits at a ratio of 1e-10.
-NOISE_FOR_PRODUCTS = 1e-5
-# Triangular matrices are multiplied in so many blocks of rows, which skips most of their zeros. SciPy's own routine
-# holds the interpreter's lock, so that threads would wait for each other.
-TRIANGLE_BLOCKS = 8
 # Residuals below this share of the targets are rounding: the mean function explains them.
 EXPLAINED = 1e-13
 # A row whose inverse leave-one-out standard deviation the flat prior reduces to less than this share determines a
@@ -269,7 +257,8 @@ class Posterior:
     @cached_property
     def _inverse_root(self) -> Array | None:
         """L^-1, or None where products with it are not precise enough."""
-        precise = self.noise.min() > NOISE_FOR_PRODUCTS * self.prior.max()
+        # of a test row that is equal to a training row, products keep only 3 digits at a ratio of 1e-10
+        precise = self.noise.min() > 1e-5 * self.prior.max()
         return self._factor.inverse_root if precise else None
 
     def _half_solve(self, B: Array, *, transposed: bool = False) -> Array:
@@ -277,7 +266,8 @@ class Posterior:
         if self._inverse_root is None:
             return self._factor.half_solve(B, transposed=transposed)
         product = np.empty_like(B)
-        for block in slices(len(B), -(-len(B) // TRIANGLE_BLOCKS)):
+        # SciPy's product with a triangle holds the interpreter's lock; eight blocks of rows skip most of its zeros too
+        for block in slices(len(B), -(-len(B) // 8)):
             if transposed:
                 product[block] = self._inverse_root[block.start :, block].T @ B[block.start :]
             else:

@@ -26,8 +26,6 @@ BLOCK_ROWS = 8192
 
 BlockFunction = Callable[[Rows, Array], Result]
 RowTaker = Callable[[Indices], tuple[Rows, Array]]
-# Blocks of rows that a thread works on before their results are handed on.
-BLOCKS_A_THREAD = 4
 
 
 @contextmanager
@@ -89,8 +87,8 @@ class ArrayRows:
         """Results of blocks in order, with a line on the standard error stream that counts them."""
         blocks = slices(self.n_rows, BLOCK_ROWS)
         start = time.monotonic()
-        # some blocks at a time: results of all blocks may not fit into memory
-        for some in slices(len(blocks), BLOCKS_A_THREAD * n_threads(self._n_jobs)):
+        # four blocks a thread at a time: results of all blocks may not fit into memory
+        for some in slices(len(blocks), 4 * n_threads(self._n_jobs)):
             yield from map_threads(partial(self._apply, function), blocks[some], self._n_jobs)
             if self._verbose:
                 line = f"\r{label}: {some.stop} of {len(blocks)} blocks of rows, {time.monotonic() - start:.0f} s"

@@ -20,8 +20,8 @@ Part = TypeVar("Part")
 
 # Test rows are taken in blocks that stay in the cache: so many covariances with training rows, but at least and at
 # most so many rows. Memory does not grow with the number of test rows.
-BLOCK_ENTRIES = 2**17
-BLOCK_ROWS = (64, 512)
+COVARIANCES = 2**17
+CACHED_ROWS = (64, 512)
 
 
 class ExactModel:
@@ -76,7 +76,7 @@ class ExactModel:
 
     def _map_blocks(self, function: Callable[[slice], Part], n_new: int) -> list[Part]:
         """Apply ``function`` to blocks of test rows, in threads."""
-        step = int(np.clip(BLOCK_ENTRIES // self.n_rows, *BLOCK_ROWS))
+        step = int(np.clip(COVARIANCES // self.n_rows, *CACHED_ROWS))
         return map_threads(function, slices(n_new, step), self.n_jobs)
 
     def visit(self, new: Rows, question: Question, fill: Callable[[Block], None]) -> None:

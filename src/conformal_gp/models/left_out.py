@@ -28,7 +28,7 @@ from conformal_gp.models.integrated import IntegratedModel, Key
 from conformal_gp.threads import slices
 
 # Entries of P that are computed at a time.
-BLOCK_ENTRIES = 2**24
+PRECISIONS = 2**24
 
 
 def left_out(answers: Answers) -> Iterator[tuple[int, Answers]]:
@@ -39,7 +39,7 @@ def left_out(answers: Answers) -> Iterator[tuple[int, Answers]]:
         for row in model.calibration:
             yield int(row), answers.by(_IntegratedWithout(model, int(row), precision[:, :, row]))
     elif isinstance(model, ExactModel):
-        for part in slices(model.calibration.size, max(1, BLOCK_ENTRIES // model.n_rows)):
+        for part in slices(model.calibration.size, max(1, PRECISIONS // model.n_rows)):
             rows = model.calibration[part]
             for row, column in zip(rows, model.posterior.columns(rows).T, strict=True):
                 others = model.among(model.calibration[model.calibration != row])

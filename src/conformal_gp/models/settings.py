@@ -37,8 +37,6 @@ ROWS_FOR_LINEAR_MEAN = 20
 # Transformations of the target that are learnt from rows, and those of one exponent.
 LEARNT_TRANSFORMS = ("box-cox", "yeo-johnson", "auto")
 EXPONENTS = {"log": 0.0, "sqrt": 0.5}
-# Tuning methods that use a setting which is None where it is not given.
-USED_BY = {"tuning_rows": ("holdout", "fixed")}
 # Transformations whose exponent tuning="integrated" averages over.
 AVERAGED_TRANSFORMS = ("auto", "box-cox")
 # Beyond so many rows the low-rank GP takes over from the exact one, whose time grows with their cube. On noisy
@@ -107,12 +105,10 @@ class Settings:
 
     def resolved(self, tuning: str, n_rows: int) -> Settings:
         """Settings for a tuning method, "auto" as None without tuning rows; a ValueError names what goes unused."""
-        for name, methods in USED_BY.items():
-            if getattr(self, name) is not None and tuning not in methods:
-                raise ValueError(
-                    f"{name} is used with tuning={' or '.join(map(repr, methods))}, not with tuning={tuning!r}; "
-                    "leave it at None."
-                )
+        if self.tuning_rows is not None and tuning not in ("holdout", "fixed"):
+            raise ValueError(
+                f"tuning_rows is used with tuning='holdout' or 'fixed', not with tuning={tuning!r}; leave it at None."
+            )
         if tuning == "integrated":
             self._check_integrated()
         target_transform = self.target_transform

@@ -79,19 +79,21 @@ def fitted(tuned: Tuned, source: RowSource, n_jobs: int | None, earlier: Model |
 
     ``earlier`` is the model of the first of these rows, if there is one: an exact GP is extended.
     """
+    if tuned.inducing is not None:
+        return _low_rank(tuned, source, n_jobs)
+    if not isinstance(source, ArrayRows):
+        raise ValueError("rows of a Dask collection need a low-rank GP: leave low_rank at 'auto' or give a number.")
+    if tuned.averaging is not None:
+        return _integrated(tuned, tuned.averaging, source, n_jobs)
+    return _exact(tuned, source, n_jobs, earlier)
+
+
+def _answers(tuned: Tuned, source: RowSource, model: Model) -> Answers:
+    """Answers of a model, with the side of learnt bounds that each target is on."""
     side = None
     if tuned.target.bounds is not None and tuned.target.learnt_bounds:
         side = source.each(partial(_side, tuned.target.bounds), "targets")
-    if tuned.inducing is not None:
-        made = _low_rank(tuned, source, n_jobs)
-    elif not isinstance(source, ArrayRows):
-        raise ValueError("rows of a Dask collection need a low-rank GP: leave low_rank at 'auto' or give a number.")
-    elif tuned.averaging is not None:
-        made = _integrated(tuned, tuned.averaging, source, n_jobs)
-    else:
-        made = _exact(tuned, source, n_jobs, earlier)
-    model, kernel, noise_variance, mean_coef, log_marginal_likelihood = made
-    return Fitted(Answers(model, tuned.target, side), kernel, noise_variance, mean_coef, log_marginal_likelihood)
+    return Answers(model, tuned.target, side)
 
 
 def censored(tuned: Tuned, source: RowSource, censoring: Any, target_transform: Any) -> Tuned:
@@ -111,10 +113,7 @@ def _side(bounds: Bounds, rows: Rows, y: Array) -> Array:
     return bounds.side(y)
 
 
-_Made = tuple[Model, Kernel, float, Array, float]
-
-
-def _exact(tuned: Tuned, source: ArrayRows, n_jobs: int | None, earlier: Model | None) -> _Made:
+def _exact(tuned: Tuned, source: ArrayRows, n_jobs: int | None, earlier: Model | None) -> Fitted:
     """An exact GP with one set of hyperparameters."""
     kernel, scaling = _given(tuned)
     rows = source.rows
@@ -131,7 +130,8 @@ def _exact(tuned: Tuned, source: ArrayRows, n_jobs: int | None, earlier: Model |
     mean_coef = inputs.coefficients(posterior.coefficients)
     if mean_coef.size:
         mean_coef[0] += tuned.target.origin
-    return model, kernel, tuned.noise_variance, mean_coef, posterior.log_marginal_likelihood
+    answers = _answers(tuned, source, model)
+    return Fitted(answers, kernel, tuned.noise_variance, mean_coef, posterior.log_marginal_likelihood)
 
 
 def _given(tuned: Tuned) -> tuple[Kernel, Scaling]:
@@ -155,7 +155,7 @@ def _spread_by_exact(difficulty: Difficulty, origin: float, inputs: Inputs, post
     return difficulty(inputs.scaling.filled(rows.X), origin + posterior.mean(inputs.new(rows)))
 
 
-def _low_rank(tuned: Tuned, source: RowSource, n_jobs: int | None) -> _Made:
+def _low_rank(tuned: Tuned, source: RowSource, n_jobs: int | None) -> Fitted:
     """A low-rank GP of rows that are read in blocks."""
     kernel, scaling = _given(tuned)
     rows = source.with_targets(tuned.target.forward)
@@ -168,14 +168,15 @@ def _low_rank(tuned: Tuned, source: RowSource, n_jobs: int | None) -> _Made:
         by_tuning_rows = LowRankPosterior(prior, prior.sums(own, y))
         difficulty = partial(_spread_by_low_rank, tuned.difficulty, by_tuning_rows)
     model = LowRankModel(posterior, rows, tuned.tuning_rows, tuned.gamma, n_jobs, difficulty)
-    return model, kernel, tuned.noise_variance, posterior.mean_coef, posterior.log_marginal_likelihood
+    answers = _answers(tuned, source, model)
+    return Fitted(answers, kernel, tuned.noise_variance, posterior.mean_coef, posterior.log_marginal_likelihood)
 
 
 def _spread_by_low_rank(difficulty: Difficulty, posterior: LowRankPosterior, rows: Rows) -> Spread:
     return difficulty(posterior.inputs.scaling.filled(rows.X), posterior.mean(rows))
 
 
-def _integrated(tuned: Tuned, plan: Averaging, source: ArrayRows, n_jobs: int | None) -> _Made:
+def _integrated(tuned: Tuned, plan: Averaging, source: ArrayRows, n_jobs: int | None) -> Fitted:
     """A GP averaged over draws; kernel, noise and coefficients are at the posterior mean of the draws."""
     target = tuned.target
     zero = float(target.extended(np.zeros(1))[0])
@@ -198,4 +199,4 @@ def _integrated(tuned: Tuned, plan: Averaging, source: ArrayRows, n_jobs: int | 
     likelihood = model.mixture.log_likelihood
     largest = float(likelihood.max())
     evidence = largest + float(np.log(weight @ np.exp(likelihood - largest) / weight.sum()))
-    return model, kernel, float(parts.noise[0]) * amplitude, mean_coef, evidence
+    return Fitted(_answers(tuned, source, model), kernel, float(parts.noise[0]) * amplitude, mean_coef, evidence)

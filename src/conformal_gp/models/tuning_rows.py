@@ -24,7 +24,7 @@ MOST_TUNING_ROWS = 1000
 KEY_DECIMALS = 8
 # The number of calibration rows is one less than a multiple of this, so that levels like 80, 90 and 95% are met
 # exactly: ranks are whole numbers, and rounding them makes intervals wider. The least of them supports 95%.
-STEP = 20
+ROUND_NUMBER = 20
 # Calibration batches for 95, 90 and 80%, and from how many batches on.
 FEW_BATCHES = ((19, 29), (9, 10), (4, 5))
 
@@ -88,8 +88,8 @@ def calibration_size(n_rows: int, most_tuning_rows: int = MOST_TUNING_ROWS) -> i
     [10, 19, 19, 39, 119, 999]
     """
     share = max(CALIBRATION_SHARE, 1.0 - most_tuning_rows / n_rows)
-    most = -(-n_rows // 2) if n_rows < 2 * STEP else n_rows
-    return min(max(STEP, round(share * n_rows / STEP) * STEP) - 1, most)
+    most = -(-n_rows // 2) if n_rows < 2 * ROUND_NUMBER else n_rows
+    return min(max(ROUND_NUMBER, round(share * n_rows / ROUND_NUMBER) * ROUND_NUMBER) - 1, most)
 
 
 def calibration_batches(n_batches: int) -> int:
@@ -98,7 +98,7 @@ def calibration_batches(n_batches: int) -> int:
     >>> [calibration_batches(n) for n in (3, 8, 10, 28, 29, 100)]
     [1, 4, 9, 9, 19, 39]
     """
-    if n_batches >= 2 * STEP:
+    if n_batches >= 2 * ROUND_NUMBER:
         return calibration_size(n_batches)
     for n_calibration, fewest in FEW_BATCHES:
         if n_batches >= fewest:

@@ -175,8 +175,6 @@ class Limits:
         return f" True values beyond limits are covered if {' and '.join(conditions)}."
 
 
-# Targets that differ by less than this share of their size are measured from one of them.
-OFFSET = 1e-3
 # Units in the last place by which a target is moved until it is transformed to an end that was transformed back.
 OUTWARD_STEPS = 2.0 ** np.arange(10)
 
@@ -215,7 +213,7 @@ class Target:
             z = transformation.forward(y)
         middle = float(np.sort(z)[z.size // 2])
         origin = 0.0
-        if mean != "zero" and np.abs(z - middle).max() < OFFSET * abs(middle):
+        if mean != "zero" and np.abs(z - middle).max() < 1e-3 * abs(middle):
             origin = middle
         return cls(transformation, origin, **bounds)
 

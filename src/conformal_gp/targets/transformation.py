@@ -23,9 +23,6 @@ from conformal_gp.validation import check_squares
 
 # Largest error of a target that is transformed and transformed back, relative to the largest target.
 ROUND_TRIP = 1e-6
-LARGEST = np.finfo(np.float64).max
-# Halvings that find the end of a domain to rounding.
-BISECTIONS = 100
 
 
 class Transformation(ABC):
@@ -53,7 +50,7 @@ class Transformation(ABC):
     def nearest(self, z: Array) -> Array:
         """Targets from transformed values; those of finite values are finite."""
         y = self.backward(z)
-        return np.where(np.isfinite(z), np.clip(y, -LARGEST, LARGEST), y)
+        return np.where(np.isfinite(z), np.nan_to_num(y, nan=np.nan), y)
 
     def forward(self, y: Array) -> Array:
         """Targets, transformed; a ValueError names the first outside the domain."""
@@ -290,7 +287,7 @@ class Functions(Transformation):
         """Targets at which the functions cease to be inverse, on the way from one of the targets to ``z``."""
         good = np.full(z.shape, self._mapped)
         bad = z
-        for _ in range(BISECTIONS):
+        for _ in range(100):  # to rounding
             middle = 0.5 * (good + bad)
             inverse = self._inverted(middle)[1]
             good = np.where(inverse, middle, good)
