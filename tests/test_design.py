@@ -122,3 +122,8 @@ def test_random_runs_as_calibration_rows_make_intervals_valid_between_levels():
         with_random_runs.append(coverage(y, remedied.fit(X, response(X)).predict_interval(new, 0.9)))
     assert min(alone) < 0.5
     assert np.mean(with_random_runs) > 0.9 - 3 * np.std(with_random_runs) / np.sqrt(60)
+
+
+def test_spectra_are_no_design():
+    """Very many channels of few rows: more combinations than floats count."""
+    assert Grid.find(columns_of(np.random.default_rng(1).normal(size=(18, 1047)))) is None

@@ -341,3 +341,10 @@ def test_advice_says_what_would_help(uneven):
     assert advice(held_out(normal, 1.645)) == ""
     few = advice(held_out(np.r_[np.zeros(41), 2.0, 2.0, -2.0, -2.0], 1.0))
     assert few == "More rows: a verdict on 90% needs about 100, and there are 45."
+
+
+def test_importance_of_channels_is_not_measured():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(24, 60))
+    found = cross_validate_intervals({"ours": fixed_model()}, X, X[:, 0], 0.8, cv=2, importance=True)
+    assert found.importance == {}

@@ -85,3 +85,12 @@ def test_levels_and_zeros_beside_few_other_values():
     X = np.column_stack([np.arange(60) % 2, np.where(np.arange(60) < 50, 0.0, np.arange(60))])
     box = input_box(np.stack([X.min(axis=0), X.max(axis=0)]), X, 60)
     assert beyond(np.array([[2.0, 0.0], [0.0, 500.0], [1.0, 55.0]]), box).any(axis=1).tolist() == [True, True, False]
+
+
+def test_one_channel_of_a_spectrum_says_nothing():
+    box = np.tile([[0.0], [1.0]], 200)
+    rows = np.full((3, 200), 0.5)
+    rows[1, 7] = 9.0
+    rows[2, 7:20] = 9.0
+    assert beyond(rows, box).any(axis=1).tolist() == [False, False, True]
+    assert beyond(rows[:, :20], box[:, :20]).any(axis=1).tolist() == [False, True, True]

@@ -14,6 +14,7 @@ from sklearn.experimental import enable_halving_search_cv  # noqa: F401 (makes t
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, KFold, RandomizedSearchCV, cross_validate
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
 
@@ -211,3 +212,22 @@ def test_frames_of_intervals_have_the_index_of_the_inputs(target):
         assert several.columns.names == ["confidence_level", "end"]
     assert list(calls[0](frame, as_frame=True).index) == list(frame.index)
     assert list(calls[0](frame.to_numpy(), as_frame=True).index) == [*range(7)]
+
+
+def test_several_outputs():
+    X = np.linspace(0, 3, 30)[:, None]
+    Y = np.column_stack([np.sin(X[:, 0]), np.cos(X[:, 0])])
+    one = fixed_model()
+    both = MultiOutputRegressor(make_pipeline(StandardScaler(), one)).fit(X, Y)
+    new = X[:4]
+    intervals = pipeline.predict_interval(both, new, [0.8, 0.9])
+    assert intervals.shape == (4, 2, 2, 2)
+    for j in range(2):
+        alone = make_pipeline(StandardScaler(), one).fit(X, Y[:, j])
+        np.testing.assert_array_equal(intervals[:, j], pipeline.predict_interval(alone, new, [0.8, 0.9]))
+        for options in ({}, {"y": Y[:4]}):
+            arguments = () if options else (Y[:4],)
+            p = pipeline.predict_p(both, new, *arguments, **options)
+            np.testing.assert_array_equal(p[:, j], pipeline.predict_p(alone, new, Y[:4, j]))
+        sets = pipeline.predict_set(both, new, 0.8)
+        np.testing.assert_array_equal(sets[j][0], pipeline.predict_set(alone, new, 0.8)[0])

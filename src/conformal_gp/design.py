@@ -62,7 +62,7 @@ class Grid:
             return None
         n_runs = len(np.unique([ranks[name] for name in levels], axis=1).T)
         n_combinations = prod(map(len, levels.values()))
-        complete = n_runs >= 0.9 * n_combinations  # a few runs may have failed
+        complete = 10 * n_runs >= 9 * n_combinations  # a few runs may have failed
         if n_runs < 4 or not (complete or _is_balanced({name: ranks[name] for name in numbers})):
             return None
         return cls(numbers, n_runs, n_combinations)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -42,7 +43,7 @@ DOCSTRING = """{summary} of the regressor inside a model.
     ----------
     model : estimator
         A fitted regressor with this method, or one inside any nest of ``Pipeline``, ``GridSearchCV`` and other
-        searches, ``TransformedTargetRegressor`` and ``FrozenEstimator``.
+        searches, ``TransformedTargetRegressor`` and ``FrozenEstimator``; or a ``MultiOutputRegressor`` of these.
     X : array-like or frame of shape (n_samples, n_features)
         Test inputs, as the model's ``predict`` takes them.
     *arguments, **options
@@ -54,6 +55,8 @@ DOCSTRING = """{summary} of the regressor inside a model.
     result
         As there, targets transformed back. Infinite ends stay infinite. A decreasing map of the target swaps the ends
         of intervals, upper and lower bounds, and the quantiles q and 1 - q; one that is not monotone is a ValueError.
+        Of several outputs, arrays have the output as their second axis, as targets have, and others are in a list.
+        Levels are those of each output by itself.
 
     Examples
     --------
@@ -145,6 +148,24 @@ def _applied(function: Callable[[Array], Any], labels: Array) -> Array:
         return np.ravel(np.asarray(function(labels.reshape(-1, 1)), dtype=np.float64))
 
 
+def _of_outputs(function: Callable[..., Any], model: Any, X: Any, arguments: Any, options: dict[str, Any]) -> Any:
+    """Results for each output of a MultiOutputRegressor: arrays joined along their second axis, else a list."""
+    check_is_fitted(model)
+    found = []
+    for j, each in enumerate(model.estimators_):
+        own = dict(options)
+        rest = arguments
+        if function.__name__ in ("predict_p", "predict_cdf"):  # one column of targets for each output
+            if arguments:
+                rest = (np.asarray(arguments[0])[:, j], *arguments[1:])
+            else:
+                own["y"] = np.asarray(options["y"])[:, j]
+        found.append(function(each, X, *rest, **own))
+    if all(isinstance(one, np.ndarray) for one in found):
+        return np.stack(found, axis=1)
+    return found
+
+
 def _delegate(name: str, summary: str, example: str, result: str) -> Callable[..., Any]:
     """A function that calls the method of this name of the regressor inside a model."""
 
@@ -153,6 +174,8 @@ def _delegate(name: str, summary: str, example: str, result: str) -> Callable[..
             found = function(model, X, *arguments, **options)
             levels = [*arguments[:1], options.get("confidence_level")][0]
             return interval_frame(found, levels, X)
+        if isinstance(model, MultiOutputRegressor):
+            return _of_outputs(function, model, X, arguments, options)
         inside = _Inside(model, X, name)
         if not inside.maps:
             return inside.method(inside.X, *arguments, **options)

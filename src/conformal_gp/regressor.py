@@ -64,7 +64,8 @@ class ConformalGPRegressor(
         *Model.* Covariance function. The names "se" (or "rbf"), "rq", "nn", "matern32" and "matern52" are squared
         exponential, rational quadratic, neural network, Matérn 3/2 and Matérn 5/2, with an amplitude and length scales
         (see ``ard``). With "integrated", "matern52" is a weighted sum of itself and of the squared exponential with the
-        same length scales; the weight is averaged over, so smooth functions are recognised. A kernel object keeps its
+        same length scales; the weight is averaged over, so smooth functions are recognised. With "holdout" and
+        ``noise_variance=0``, the likelihood of the tuning rows chooses between these two. A kernel object keeps its
         form, its bounds and what it holds fixed. When it is tuned, its length scales set only the ratios of the
         starting values. Of a list, the likelihood of the tuning rows chooses one.
     mean : {"auto", "zero", "constant", "linear"}, default="auto"

@@ -379,3 +379,16 @@ def test_an_input_is_never_overwritten(command_line, train, new, model):
         assert "which is an input" in command_line.error("predict", *given, new, "-o", out)
     for command in ("fit", "report"):
         assert "which is an input" in command_line.error(command, train, "-t", "y", "-o", train)
+
+
+def test_warnings_name_rows_of_the_file(command_line):
+    rng = np.random.default_rng(0)
+    y = rng.uniform(1, 2, size=16)
+    y[9] = -0.25
+    table = pd.DataFrame({"x": rng.normal(size=16), "y": y})
+    rows = table.to_csv(index=False).splitlines()
+    path = command_line.write("titled.csv", "\n".join(["Run of May", "", *rows]))
+    new = command_line.write("new.csv", "x\n0.1\n")
+    assert "y has -0.25 in row 13 and no other" in command_line("predict", path, new, "-t", "y").stderr
+    said = command_line("evaluate", path, "-t", "y", "--folds", 2).stderr
+    assert said.count("y has -0.25 in one row and no other value like it") == 1

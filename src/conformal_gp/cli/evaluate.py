@@ -207,7 +207,7 @@ def report(
     from conformal_gp.report import build_report
 
     cv = _held_out_by(folds, training, choice.seed, output)
-    with output.working("cross-validating") as progress:
+    with output.working("cross-validating", folds=True) as progress:
         page = build_report(
             training.X,
             training.y,
@@ -240,7 +240,7 @@ def cross_validated(
         asked["cv"] = _held_out_by(folds, training, choice.seed, output, whole)
     asked |= {"random_state": choice.seed, "standard_gp": STANDARD, **training.of_rows()}
     model = choice.regressor(training.y)
-    with output.working("cross-validating") as progress:
+    with output.working("cross-validating", folds=True) as progress:
         return cross_validate_intervals({CONFORMAL: model}, training.X, training.y, levels, progress=progress, **asked)
 
 
@@ -277,7 +277,7 @@ def _drift(training: Training, choice: Model, held_out: HeldOut, output: Output)
     """Test whether rows are exchangeable in their order."""
     from conformal_gp.drift import examine_order
 
-    with output.working("testing for drift"):
+    with output.working("testing for drift", folds=True):
         return examine_order(
             choice.regressor(training.y),
             training.X,
@@ -322,7 +322,9 @@ def _document(finding: Finding) -> dict[str, Any]:
 
 
 def _importance(importance: dict[str, float]) -> str:
-    """Describe the permutation importance of columns, in a sentence."""
+    """Describe the permutation importance of columns, in a sentence; empty if there is none."""
+    if not importance:
+        return ""
     increases = [f"{name} {increase:+.0%}" for name, increase in importance.items()]
     named = ", ".join(increases[:MOST_INPUTS])
     if len(increases) > MOST_INPUTS:

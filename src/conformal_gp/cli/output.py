@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+
+# What the library says to those who write Python, and what does the same here.
+NO_BOUND = (
+    "give y_bounds=None and target_transform=None",
+    "give a --lower-bound that is less, and --target-transform none",
+)
+_ROW = re.compile(r"\brow (\d+)")
+_FIGURE = re.compile(r"[\d.]+")
 
 
 class Output:
@@ -50,14 +59,30 @@ class Output:
         print(json.dumps(_strict(document | {"notices": self.notices}), allow_nan=False, ensure_ascii=False))
 
     @contextmanager
-    def working(self, label: str) -> Iterator[Callable[[int, int], None]]:
-        """Show progress on a terminal, and turn warnings into notices; yield a function of how much is done."""
+    def working(
+        self, label: str, numbers: Sequence[int] | None = None, folds: bool = False
+    ) -> Iterator[Callable[[int, int], None]]:
+        """Show progress on a terminal, and turn warnings into notices; yield a function of how much is done.
+
+        Rows in warnings get their ``numbers`` in the file. Warnings about ``folds`` name no row, and each comes once.
+        """
         with warnings.catch_warnings(record=True) as caught, self._errors.status(label) as status:
             warnings.simplefilter("always")
             yield lambda done, total: status.update(f"{label}: {done} of {total}")
+        kinds: set[str] = set()
         for warning in caught:  # commands print a notice of their own about extrapolation
-            if issubclass(warning.category, UserWarning) and warning.category.__name__ != "ExtrapolationWarning":
-                self.notice(str(warning.message))
+            if not issubclass(warning.category, UserWarning) or warning.category.__name__ == "ExtrapolationWarning":
+                continue
+            text = str(warning.message).replace(*NO_BOUND)
+            if folds:
+                text = _ROW.sub("one row", text)
+                kind = _FIGURE.sub("", text)
+                if kind in kinds:
+                    continue
+                kinds.add(kind)
+            elif numbers is not None:
+                text = _ROW.sub(lambda found: f"row {numbers[int(found[1])]}", text)
+            self.notice(text)
 
 
 def _strict(value: Any) -> Any:

@@ -27,7 +27,7 @@ _OF_FIT = {"dates", "drop", "categories", "noise_column", "sd_column", "groups",
 _OF_FIT |= {option.name for option in fields(Model)}
 
 
-MOST_ROWS = 5  # that are named
+MOST_NAMED = 5  # rows, or inputs
 
 
 def fit(
@@ -132,7 +132,7 @@ def predict(
 
         levels = supported_levels(fitted._most_calibration)
         output.notice(more_rows(levels, fitted.tuning_ == "holdout", batches=fitted._batches is not None))
-    with output.working(f"predicting {len(new.X)} rows"):
+    with output.working(f"predicting {len(new.X)} rows", [table.row_number(row) for row in new.X.index]):
         exact = _predictions(fitted, new, levels, shares, tails)
         words = {}
         if explain:
@@ -247,7 +247,14 @@ def _beyond(model: Any, X: pd.DataFrame) -> list[str]:
     from conformal_gp.validation import input_names
 
     names = input_names(model)
-    return ["; ".join(names[outside]) for outside in model.beyond_training(X)]
+    return ["; ".join(_first(names[outside].tolist())) for outside in model.beyond_training(X)]
+
+
+def _first(labels: list[str]) -> list[str]:
+    """Return the first of many labels, and dots."""
+    if len(labels) > MOST_NAMED:
+        return [*labels[:MOST_NAMED], "..."]
+    return labels
 
 
 def _exclusions(columns: Columns, table: Table, new: Inputs, beyond: list[str]) -> list[str]:
@@ -276,9 +283,7 @@ def _exclusions(columns: Columns, table: Table, new: Inputs, beyond: list[str]) 
 
 def _called(labels: list[str]) -> str:
     """List the first of some rows."""
-    if len(labels) > MOST_ROWS:
-        labels = [*labels[:MOST_ROWS], "..."]
-    return f"row{'s' * (len(labels) > 1)} {', '.join(labels)}"
+    return f"row{'s' * (len(labels) > 1)} {', '.join(_first(labels))}"
 
 
 def _in_short(guarantee: str) -> str:

@@ -79,7 +79,7 @@ class Training(NamedTuple):
         from conformal_gp.evaluation.kernel_words import conditional
 
         known = self.of_rows() | {"groups": self.reading.groups}  # by name, so that new rows need not give them
-        with output.working(f"fitting to {self.y.size} rows"):
+        with output.working(f"fitting to {self.y.size} rows", self.rows["number"].tolist()):
             model = choice.regressor(self.y).fit(self.X, self.y, **known)
         model.guarantee_ = conditional(model.guarantee_, self.condition)
         model._columns = self.columns

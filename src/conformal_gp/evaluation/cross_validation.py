@@ -28,6 +28,7 @@ from conformal_gp.validation import ExtrapolationWarning, is_frame
 Progress = Callable[[int, int], None]
 # What may be known of rows in addition to inputs and target, by the methods that take it.
 FOR_PREDICTION = ("y_variance", "groups")
+MOST_COLUMNS = 50
 FOR_FIT = (*FOR_PREDICTION, "censoring", "batches")
 
 
@@ -69,7 +70,8 @@ def cross_validate_intervals(
     tails : {"joint", "equal"}, default="joint"
         Which intervals to take of models that have both: those with ``predict_distribution``.
     importance : bool, default=False
-        Whether to measure permutation importance: each column is shuffled among held-out rows.
+        Whether to measure permutation importance: each column is shuffled among held-out rows. Not with more than 50
+        columns, which takes long, and says little of channels of a spectrum.
     y_variance : array-like of shape (n_samples,) or None, default=None
         Known noise variance of each observation, for models whose ``fit`` takes it. The first model must.
     groups : array-like of shape (n_samples,) or None, default=None
@@ -120,6 +122,7 @@ def cross_validate_intervals(
     rows = np.sort(np.concatenate([test for _, test in splits]))
     first = next(iter(models))
     names = [first, *filter(None, [standard_gp]), *list(models)[1:]]
+    importance = importance and len(columns) <= MOST_COLUMNS
     levels: list[Fraction] = []
     if confidence_level is not None:
         levels = read_levels(confidence_level)[0]

@@ -222,6 +222,8 @@ def _wide(findings: list[Finding], usual: Finding) -> str:
     if ratio <= WIDE * norm.ppf((1 + float(highest.level)) / 2) / norm.ppf((1 + float(usual.level)) / 2):
         return ""
     wide = f"{percent(highest.level)} intervals are {ratio:.1f} times as wide"
+    if math.isinf(ratio):
+        wide = f"{percent(highest.level)} intervals are infinite"
     return f"Use {percent(usual.level)} if that suffices: {wide}."
 
 

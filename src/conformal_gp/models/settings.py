@@ -42,6 +42,8 @@ AVERAGED_TRANSFORMS = ("auto", "box-cox")
 # Beyond so many rows the low-rank GP takes over from the exact one, whose time grows with their cube. On noisy
 # rows its intervals are as narrow.
 ROWS_FOR_EXACT = 2000
+# Of noise-free functions, many of which are smooth, the likelihood of tuning rows tells how smooth.
+SMOOTH_KERNELS = ("matern52", "se")
 # Up to so many rows hyperparameters are averaged over; the time of that grows with their cube.
 ROWS_FOR_INTEGRATED = 500
 
@@ -128,7 +130,11 @@ class Settings:
         if tuning != "integrated":
             mean = resolved_mean(mean, n_rows, self.n_inputs)
         difficulty = self.difficulty if tuning == "holdout" else None
-        return replace(self, tuning=tuning, mean=mean, target_transform=target_transform, difficulty=difficulty)
+        kernels = self.kernels
+        if tuning == "holdout" and self.noise_variance == 0.0 and kernels == ["matern52"]:
+            kernels = list(SMOOTH_KERNELS)
+        known: dict[str, Any] = {"tuning": tuning, "mean": mean, "difficulty": difficulty}
+        return replace(self, kernels=kernels, target_transform=target_transform, **known)
 
     @property
     def can_integrate(self) -> bool:

@@ -128,7 +128,9 @@ def _part_table(found: Sequence[Finding], caption: str, digits: int) -> str:
 
 
 def importance(held_out: HeldOut) -> str:
-    """Permutation importance of the inputs."""
+    """Permutation importance of the inputs, if it was measured."""
+    if not held_out.importance:
+        return ""
     rows = [(name, f"{share:+.0%}".replace("-", "\N{MINUS SIGN}")) for name, share in held_out.importance.items()]
     return table(("input", "increase in error"), rows[:ROWS_SHOWN], caption="Permutation importance")
 
