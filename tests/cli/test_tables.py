@@ -321,25 +321,26 @@ def test_row_numbers_and_identifiers_are_pointed_out(table, recwarn, name, numbe
 # Dates
 
 DAYS = ("2024-02-29", "2023-12-31", "2024-01-01")
-PARTS = [[2024, 2, 3], [2023, 12, 6], [2024, 1, 0]]  # a Thursday, a Sunday, a Monday
+ELAPSED = [[60], [0], [1]]
 
 
 @pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d-%m-%Y", "typed"])
-def test_dates_become_parts(table, form):
+def test_dates_become_days_since_the_first(table, form):
     days = pd.to_datetime(pd.Series(DAYS))
     frame = pd.DataFrame({"day": days if form == "typed" else days.dt.strftime(form), "mpg": [1, 2, 3]})
     found = table(frame, "days.parquet") if form == "typed" else table(frame.to_csv(index=False))
-    assert values(found, dates="parts")[0] == PARTS
-    with pytest.raises(ValueError, match=r"'day' has dates .*--dates parts .*--drop 'day'"):
+    with pytest.warns(UserWarning, match="dates are days since 2023-12-31; rows in order of time"):
+        assert values(found, dates="elapsed")[0] == ELAPSED
+    with pytest.raises(ValueError, match=r"'day' has dates .*--dates elapsed .*--drop 'day'"):
         values(found)
 
 
 def test_hours_and_new_dates(table):
     found = table("day,mpg\n2024-02-29 12:30,1\n2024-03-01T00:00:00Z,2\n2024-03-02 06:00+02:00,3\n")
-    columns = Columns.learn(found, "mpg", Reading(dates="parts"))
-    assert columns.inputs(found).X["day (hour)"].tolist() == [12.5, 0, 4]
-    columns = Columns.learn(table("day,mpg\n13/1/2024,1\n14/1/2024,2\n"), "mpg", Reading(dates="parts"))
-    assert columns.inputs(table("day\n3/1/2024\n")).X.to_numpy().tolist() == [[2024, 1, 2]]
+    columns = Columns.learn(found, "mpg", Reading(dates="elapsed"))
+    assert columns.inputs(found).X["day"].tolist() == pytest.approx([0, 11.5 / 24, 1 + 15.5 / 24])
+    columns = Columns.learn(table("day,mpg\n13/1/2024,1\n14/1/2024,2\n"), "mpg", Reading(dates="elapsed"))
+    assert columns.inputs(table("day\n3/1/2024\n")).X.to_numpy().tolist() == [[-10]]
     with pytest.raises(ValueError, match=r"column 'day', row 2: '1/13/2024' is not a date"):
         columns.inputs(table("day\n1/13/2024\n"))
     with pytest.raises(ValueError, match="lacks 'day'"):
@@ -356,7 +357,7 @@ def test_hours_and_new_dates(table):
 )
 def test_dates_that_cannot_be_read(table, cells, word):
     with pytest.raises(ValueError, match=word):
-        values(table("day,mpg\n" + "".join(f"{cell},1\n" for cell in cells)), dates="parts")
+        values(table("day,mpg\n" + "".join(f"{cell},1\n" for cell in cells)), dates="elapsed")
 
 
 # Writing

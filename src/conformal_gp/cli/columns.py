@@ -1,7 +1,7 @@
 """Inputs and target from the columns of a table, the same way for training and new rows.
 
 Columns are matched by name. Text becomes categories, which :mod:`conformal_gp.validation` encodes, and so do numbers
-that are declared as codes; dates become numbers, if so asked. A column of text that names the rows is no input: rows
+that are declared as codes; dates become days since the first. A column of text that names the rows is no input: rows
 are called by it. A fault in a table is an error that names column, row and cell; what was done to the columns is a
 warning.
 """
@@ -19,7 +19,7 @@ import pandas as pd
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.cli import hints
-from conformal_gp.cli.dates import LIKE_DATE, date_format, days_since, parts_of_dates, read_dates
+from conformal_gp.cli.dates import LIKE_DATE, date_format, days_since, read_dates
 from conformal_gp.cli.options import Reading
 from conformal_gp.cli.tables import LIKE_NUMBER, Format, Table, did_you_mean, listed, without_limit
 
@@ -85,19 +85,14 @@ class Columns:
         _check_codes(table, codes, used)
         dates = _date_formats(table, [name for name in used if name not in codes], reading)
         learnt = cls(table.name, target, reading, dates, (*drop, ""), format=table.format)
-        if reading.dates == "elapsed":
-            learnt = replace(learnt, since={name: str(learnt.moments(table, name).min()) for name in dates})
-        expanded = learnt._with_dates(table)
-        inputs = [name for name in used if name not in dates]
-        named = [name for name in inputs if name not in codes and hints.names_rows(table, name, reading.na)]
-        # parts that are 0 in every row, as hours may be, are no inputs
-        parts = [name for name in expanded.frame if name not in table.frame and expanded.frame[name].any()]
-        for name in [*inputs, *parts]:
+        learnt = replace(learnt, since={name: str(learnt.moments(table, name).min()) for name in dates})
+        named = [name for name in used if name not in {*codes, *dates} and hints.names_rows(table, name, reading.na)]
+        for name in used:
             if name not in named:
-                learnt._learn(expanded, name, codes)
+                learnt._learn(table, name, codes)
         if not set(learnt.categories) - {reading.noise}:
             raise ValueError(f"{table.name}: apart from '{target}' there are only names of rows: {listed(named)}.")
-        learnt._warn(expanded, named, codes)
+        learnt._warn(table, named, codes)
         candidates = [*named, *filter(hints.like_names, drop)]
         names = next(filter(hints.like_names, candidates), next(iter(candidates), None))
         return replace(learnt, left_out=(*learnt.left_out, *named), names=names)
@@ -107,7 +102,7 @@ class Columns:
         present = table.texts(name, self.reading.na).loc[lambda cells: cells != ""]
         if present.empty:
             raise ValueError(f"{table.name}: column '{name}' is empty; leave it out with --drop '{name}'.")
-        if name not in codes and not hints.is_text(table, name, present):
+        if name in self.dates or (name not in codes and not hints.is_text(table, name, present)):
             self.categories[name] = None
             numbers = self._numbers(table, name)
             if np.isnan(numbers).sum() < FEWEST_GAPS or name == self.reading.noise:
@@ -134,16 +129,13 @@ class Columns:
         like_codes = [name for name in numbers if hints.like_codes(table, name)]
         constant = [name for name in self.categories if table.frame[name].nunique() == 1]
         unnamed = [name for name in table.frame if not name]
-        dates = "dates are year, month and day of the week; rows in order of time are rarely exchangeable"
-        if self.since:
-            first = min(self.since.values())[:10]
-            dates = f"dates are days since {first}; rows in order of time are rarely exchangeable"
+        first = min(self.since.values(), default="")[:10]
         for names, what in (
             (text, "columns of text are categories"),
             (like_codes, "whole numbers with a name of codes are inputs as numbers; if they are codes: --categories "
              f"{','.join(like_codes)}"),
             (named, "text that differs in nearly every row names the rows, and is not used"),
-            (self.dates, dates),
+            (self.dates, f"dates are days since {first}; rows in order of time are rarely exchangeable"),
             (constant, "columns with the same value in every row"),
             (identifiers, "whole numbers that are all different: row numbers and identifiers mislead as inputs, and "
              f"--drop {','.join(identifiers)} leaves them out"),
@@ -153,7 +145,9 @@ class Columns:
                 warnings.warn(f"{what}: {listed(names, 8)}", stacklevel=3)
 
     def _numbers(self, table: Table, name: str, texts: Sequence[str] | None = None) -> Array:
-        """Read a column of numbers, NaN where a value is missing; ``texts`` are its cells, if not as they stand."""
+        """Read numbers or dates, NaN where a value is missing; ``texts`` are the cells, if not as they stand."""
+        if name in self.dates:
+            return days_since(self.moments(table, name), self.since[name]).to_numpy()
         read = table.format.number
         empty = [read(mark) for mark in self.reading.na]
         if table.is_numeric(name):
@@ -191,24 +185,11 @@ class Columns:
             raise ValueError(f"{where}: '{cells[wrong[0]]}' is not a date in the format of {self.source}.")
         return moments
 
-    def _with_dates(self, table: Table) -> Table:
-        """Add numbers in place of dates to a table, as more columns."""
-        parts: dict[str, Any] = {}
-        for name in self.dates:
-            moments = self.moments(table, name)
-            if name in self.since:
-                parts[f"{name} (days)"] = days_since(moments, self.since[name])
-            else:
-                parts |= parts_of_dates(name, moments)
-        return table._replace(frame=table.frame.assign(**parts))
-
     def inputs(self, table: Table) -> Inputs:
         """Return the inputs of a table's rows, and their noise variances if a column has these.
 
         A category that no training row has is an error; with ``--missing drop`` its rows are left out.
         """
-        self._need(self.dates, table)
-        table = self._with_dates(table)
         self._need(self.categories, table)
         X = pd.DataFrame(index=table.frame.index)
         new = np.zeros(len(X), dtype=bool)
@@ -312,17 +293,9 @@ class Columns:
         }
         return replace(self, categories=self.categories | kept)
 
-    def named(self) -> list[str]:
-        """Names of the columns that a table of new rows needs."""
-        from_dates = {f"{name} (" for name in self.dates}
-        return [
-            *(name for name in self.categories if not any(name.startswith(start) for start in from_dates)),
-            *self.dates,
-        ]
-
     def extra(self, table: Table) -> list[str]:
         """Columns of another table that are not used, and were not left out before."""
-        known = {*self.categories, *self.dates, *self.left_out, self.target}
+        known = {*self.categories, *self.left_out, self.target}
         return [name for name in table.frame if name not in known]
 
 
@@ -377,7 +350,7 @@ def _date_formats(table: Table, names: Sequence[str], reading: Reading) -> dict[
     if dated and reading.dates == "error":
         raise ValueError(
             f"{table.name}: {listed(dated)} has dates ({table.texts(dated[0])[0]}); --dates elapsed makes an input of "
-            "the days since the first, --dates parts of year, month and day of the week, "
+            "the days since the first, "
             f"--drop '{dated[0]}' leaves it out."
         )
     formats: dict[str, str] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pandas as pd
 
@@ -42,16 +41,6 @@ def date_format(cells: pd.Series) -> str | None:
     if any(read[form].notna().sum() == most and not read[form].equals(read[best]) for form in others):
         return None
     return best
-
-
-def parts_of_dates(name: str, moments: pd.Series) -> dict[str, Any]:
-    """Return year, month, day of the week and hour, by names of columns."""
-    return {
-        f"{name} (year)": moments.dt.year,
-        f"{name} (month)": moments.dt.month,
-        f"{name} (day of week)": moments.dt.day_of_week,
-        f"{name} (hour)": moments.dt.hour + moments.dt.minute / 60.0,
-    }
 
 
 def days_since(moments: pd.Series, first: str) -> pd.Series:

@@ -50,8 +50,8 @@ class Reading:
         field(default_factory=list)
     )
     dates: Annotated[
-        Literal["error", "elapsed", "parts"],
-        advanced(metavar="HOW", help="Dates: error, elapsed (days since the first), parts (year, month, weekday)."),
+        Literal["error", "elapsed"],
+        advanced(metavar="HOW", help="Columns of dates: error, elapsed (days since the first)."),
     ] = "error"
     noise_column: Annotated[str | None, found(metavar="COL", help="Column of known noise variances.")] = None
     sd_column: Annotated[str | None, found(metavar="COL", help="Column of known standard deviations of the noise.")] = (

@@ -182,7 +182,7 @@ def read_new(
     from conformal_gp.cli.tables import listed
 
     with output.working("reading"):
-        expected = [name for name in columns.named() if name != unknown]
+        expected = [name for name in columns.categories if name != unknown]
         table = read_table(source, reading, columns.format, expected, new=True)
         filled = table
         if unknown is not None:
