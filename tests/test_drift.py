@@ -186,9 +186,11 @@ def test_both_tests_are_told():
     rows = np.arange(240)
     errors = np.random.default_rng(0).normal(size=240)
     same = drift.examine_order(model, inputs, targets, errors, rows, random_state=0)
-    assert "No shift and no trend in the errors of predictions (p = 0." in same[0]
-    assert "Drift, p-values of rows 81 to 240: No evidence of drift by the martingale test" in same[1]
+    assert "No shift and no trend in the errors of predictions (p = 0." in same.sentences[0]
+    assert "Drift, p-values of rows 81 to 240: No evidence of drift by the martingale test" in same.sentences[1]
+    assert not same.alarm
     moved = drift.examine_order(model, inputs, targets + 4.0 * (rows >= 160), errors, rows, random_state=0)
-    assert "rows differ from those before" in moved[1]
+    assert "rows differ from those before" in moved.sentences[1]
+    assert moved.alarm
     few = drift.examine_order(model, inputs[:45], targets[:45], errors[:45], rows[:45], random_state=0)
-    assert few[1] == "Drift, martingale: 45 rows are too few for the test."
+    assert few.sentences[1] == "Drift, martingale: 45 rows are too few for the test."

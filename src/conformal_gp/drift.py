@@ -294,6 +294,13 @@ def _row_numbers(numbers: ArrayLike | None, n_rows: int) -> Indices:
     return np.asarray(numbers)
 
 
+class Examined(NamedTuple):
+    """What tests of rows in their order found, in sentences, and whether one of them is an alarm."""
+
+    sentences: list[str]
+    alarm: bool
+
+
 def examine_order(
     model: ConformalGPRegressor,
     X: Any,
@@ -304,8 +311,8 @@ def examine_order(
     y_variance: ArrayLike | None = None,
     numbers: Indices | None = None,
     random_state: int | None = None,
-) -> list[str]:
-    """Test rows in their order both ways, and say in sentences what was tested and found.
+) -> Examined:
+    """Test rows in their order both ways.
 
     Parameters
     ----------
@@ -322,11 +329,12 @@ def examine_order(
         Seed of random orders and of tie breaks.
     """
     numbers = _row_numbers(numbers, y.size)
-    sentences = [f"Drift, errors in order of {errors.size} rows: {shift_test(errors, numbers[held_out], random_state)}"]
+    shift = shift_test(errors, numbers[held_out], random_state)
+    sentences = [f"Drift, errors in order of {errors.size} rows: {shift}"]
     rows = np.linspace(0, y.size - 1, min(y.size, ORDERED_ROWS)).astype(int)
     first, later = np.split(rows, [max(rows.size // 3, FIRST_ROWS)])
     if later.size < FIRST_ROWS // 2:
-        return [*sentences, f"Drift, martingale: {rows.size} rows are too few for the test."]
+        return Examined([*sentences, f"Drift, martingale: {rows.size} rows are too few for the test."], shift.alarm)
 
     def some(places: Indices) -> tuple[Any, ...]:
         if y_variance is None:
@@ -335,4 +343,5 @@ def examine_order(
 
     fitted = clone(model).set_params(tuning="holdout").fit(*some(first))
     drift = Drift(online_p_values(fitted, *some(later), random_state=random_state), numbers[later])
-    return [*sentences, f"Drift, p-values of rows {numbers[later[0]]} to {numbers[later[-1]]}: {drift}"]
+    sentences.append(f"Drift, p-values of rows {numbers[later[0]]} to {numbers[later[-1]]}: {drift}")
+    return Examined(sentences, shift.alarm or drift.alarm)

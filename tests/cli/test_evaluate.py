@@ -1,7 +1,6 @@
-"""``conformal-gp evaluate``, ``plot``, ``report`` and ``demo``."""
+"""``conformal-gp evaluate``, also against pages of ``report``, and ``demo``."""
 
 import html
-import json
 import re
 
 import numpy as np
@@ -9,7 +8,6 @@ import pandas as pd
 import pytest
 
 FAST = ("--tuning", "holdout", "--folds", "3")
-PNG = b"\x89PNG"
 
 
 def test_evaluate(command_line, train):
@@ -42,7 +40,7 @@ def test_evaluate_and_report_by_group(command_line, train):
     assert "needs at least 19 calibration rows in each group" in " ".join(document["words"])
     command_line("report", train, *by_group, "-o", "page.html")
     page = (command_line.folder / "page.html").read_text()
-    assert "By group, at 90%" in page
+    assert re.search(r"By group, at [58]0%", page)  # most intervals of higher levels are infinite
     assert '<th scope="row">group top</th>' in page
 
 
@@ -107,7 +105,9 @@ def test_rows_in_order_of_time_are_looked_at_for_drift(command_line, monkeypatch
     assert all(150 <= start <= 170 for start in starts)
     command_line("report", "shifted.csv", "-t", "y", *FAST, "--ordered", "-o", "page.html")
     page = html.unescape((command_line.folder / "page.html").read_text())
-    assert [line for line in found[1].splitlines() if line.startswith("Drift") and line not in page] == []
+    drift = [line.removeprefix("Drift, ").capitalize() for line in found[1].splitlines() if line.startswith("Drift")]
+    warned = [words.capitalize() for words in re.findall(r'<li class="warns"><strong>Drift.</strong> (.*?)</li>', page)]
+    assert warned == drift
     monkeypatch.setattr("conformal_gp.drift.ORDERED_ROWS", 180)  # three rows in four: numbers are of the table
     words = command_line.json("evaluate", "shifted.csv", "-t", "y", *FAST, "-c", "80", "--ordered")["words"]
     (said,) = [word for word in words if "martingale" in word]
@@ -150,48 +150,6 @@ def test_names_with_markup_are_text(command_line):
     said = command_line("evaluate", odd, "-t", "[b]y[/b]", *FAST, "-c", "60", "--details").stdout
     assert "[b]y[/b]: 30 of 30 rows" in said
     assert "[red]a" in said
-
-
-def test_plot_draws_the_intervals_of_new_rows(command_line, train, new, monkeypatch):
-    from conformal_gp.plotting import IntervalDisplay
-
-    drawn, plot = [], IntervalDisplay.plot
-    monkeypatch.setattr(IntervalDisplay, "plot", lambda self, *ax: drawn.append(self) or plot(self, *ax))
-    command_line("plot", train, new, "-t", "y", *FAST, "-o", "new.png")
-    assert (command_line.folder / "new.png").read_bytes().startswith(PNG)
-    (display,) = drawn
-    assert len(display.intervals) == 8
-    assert display.y_true is None
-    assert display.training[0].size == 60
-
-
-@pytest.mark.parametrize("kind", ["intervals", "coverage", "band"])
-def test_plot(command_line, train, kind):
-    result = command_line("plot", train, "-t", "y", "--kind", kind, *FAST, "-o", "p.svg")
-    assert "Picture: p.svg" in result.stderr
-    assert (command_line.folder / "p.svg").read_text().startswith("<?xml")
-
-
-def test_plot_mistakes(command_line, train, new):
-    common = ("-t", "y", "-o", "p.png")
-    assert "--out must end in .png" in command_line.error("plot", train, "-t", "y", "-o", "p.xyz")
-    assert "Did you mean 'kind'" in command_line.error("plot", train, *common, "--kind", "band", "--input", "kidn")
-    assert "takes DATA alone" in command_line.error("plot", train, new, *common, "--kind", "band")
-    picture = command_line.write("train.png", b"x")
-    assert "which is an input" in command_line.error("plot", train, picture, "-t", "y", "-o", picture)
-
-
-def test_report(command_line):
-    header, *lines = command_line.rows(30).replace("a,b,kind,y", "<script>alert(1)</script>,b,kind,y").splitlines()
-    lines[4] = "," + lines[4].split(",", 1)[1]
-    path = command_line.write("odd.csv", "\n".join([header, *lines]))
-    page = command_line("report", path, "-t", "y", "-o", "-", *FAST, "--missing", "drop", "--title", "Mine").stdout
-    assert page.lstrip().lower().startswith("<!doctype html")
-    assert "<script>alert(1)" not in page
-    shown = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])["rows"]
-    assert sorted(row["row"] for row in shown) == [i for i in range(2, 32) if i != 6]  # as in the file
-    command_line("report", path, "-t", "y", "-o", "r.html", *FAST, "--missing", "drop", "--title", "Mine", "-q")
-    assert (command_line.folder / "r.html").read_text(encoding="utf-8").strip() == page.strip()
 
 
 def test_demo_and_what_it_proposes_next(command_line):

@@ -1,13 +1,16 @@
 """The report in a real browser: sliders, keys, pointer and touch, screens, and the network left alone."""
 
+import itertools
 import re
 
 import numpy as np
 import pytest
 
 import chromium
+from cases import fixed_model
 from conformal_gp.formatting import percent
 from conformal_gp.metrics import coverage
+from conformal_gp.report import build_report
 from conformal_gp.report.chart import PERCENTS, decimals
 from conformal_gp.report.chart import text as written
 
@@ -66,8 +69,8 @@ def test_page_numbers_are_the_library_s_at_every_level(opened, report):
         assert text(opened, "level-text") == f"{level}%"
         assert text(opened, "coverage") == percent(shares[k], 1)
         assert text(opened, "width") == written(widths[k], digits)
-        assert text(opened, "plain-coverage") == percent(plain[k], 1)
-        assert text(opened, "plain-width") == written(plain_widths[k], digits)
+        assert text(opened, "standard-coverage") == percent(plain[k], 1)
+        assert text(opened, "standard-width") == written(plain_widths[k], digits)
         missed = opened.run("document.querySelectorAll('#chart .out').length")
         assert missed == round(90 * (1 - shares[k]))  # all 90 rows are in the chart
 
@@ -105,7 +108,7 @@ def test_detail_of_a_row(opened, report):
     i = order[17]
     low, high = report.intervals[i, :, PERCENTS.index(90)]
     found = report.prediction[i]
-    side = "covered" if low <= report.y[i] <= high else "missed"
+    side = "covered" if low <= report.y[i] <= high else "not covered"
     detail = opened.run("[...document.querySelectorAll('#detail p')].map((line) => line.textContent)")
     assert detail[0] == f"Row {i + 1}: {TARGET} {written(report.y[i], digits)}, predicted {written(found, digits)}"
     assert detail[1] == f"90% interval: {written(low, digits)} to {written(high, digits)}, {side}"
@@ -116,6 +119,7 @@ def test_detail_of_a_row(opened, report):
 
 
 def test_keyboard(opened):
+    set_slider(opened, "level", 95)
     opened.run("document.getElementById('level').focus()")
     opened.press("ArrowRight")
     assert text(opened, "level-text") == "96%"
@@ -169,6 +173,66 @@ def test_nothing_sticks_out_at_any_width(opened, tmp_path, width):
     opened.screen(width, 844, phone=width < 500)
     opened.open(tmp_path / "report.html")
     assert opened.run("document.documentElement.scrollWidth") == width
+    opened.run("document.querySelectorAll('details').forEach((part) => (part.open = true))")
+    assert opened.run("document.documentElement.scrollWidth") == width
+
+
+def test_scatters_have_the_rows_that_are_covered_and_those_that_are_not(opened, report):
+    set_slider(opened, "level", 80)
+    low, high = report.intervals[:, :, PERCENTS.index(80)].T
+    covered = int(((low <= report.y) & (report.y <= high)).sum())
+    for name in ("actual", "residuals"):
+        drawn = [opened.run(f"document.querySelectorAll('#{name} .{kind}').length") for kind in ("in", "out")]
+        assert drawn == [covered, 90 - covered]
+
+
+def test_axes_have_names_and_commas_between_thousands(browser, tmp_path):
+    path = tmp_path / "large.html"
+    X = np.linspace(0.0, 1.0, 40)[:, None]
+    page = build_report(X, 12000.0 + 9000.0 * X[:, 0], target_name="yield (kg)", model=fixed_model(), cv=2)
+    path.write_text(page, encoding="utf-8")
+    browser.screen(390, 844, phone=True)
+    browser.open(path)
+    words = browser.run("[...document.querySelectorAll('#chart text')].map((text) => text.textContent)")
+    assert {"12,000", "20,000", "yield (kg)", "40 held-out rows, sorted by prediction"} <= set(words)
+    words = browser.run("[...document.querySelectorAll('#actual text')].map((text) => text.textContent)")
+    assert {"actual yield (kg)", "predicted yield (kg)"} <= set(words)
+    boxes = browser.run(
+        "[...document.querySelectorAll('#residuals text')].map((text) => text.getBoundingClientRect().toJSON())"
+    )
+    for one, other in itertools.combinations(boxes, 2):
+        beside = one["right"] <= other["left"] or other["right"] <= one["left"]
+        assert beside or one["bottom"] - 3 <= other["top"] or other["bottom"] - 3 <= one["top"]
+
+
+def test_skewed_targets_are_on_a_logarithmic_scale(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 3.0, size=(120, 1))
+    y = np.exp(2.0 * X[:, 0] + 0.3 * rng.standard_normal(120))
+    path = tmp_path / "skewed.html"
+    path.write_text(build_report(X, y, model=fixed_model(target_transform="log"), cv=2), encoding="utf-8")
+    browser.screen(1200, 900)
+    browser.open(path)
+    marks = browser.run("[...document.querySelectorAll('#chart text')].map((text) => text.textContent)")
+    assert {"1", "10", "100"} <= set(marks)
+    places = [browser.run(f"chart.y(Math.log10({value}))") for value in (1, 10, 100)]
+    assert places[0] - places[1] == pytest.approx(places[1] - places[2])
+    assert "actual / predicted" in browser.run("document.getElementById('residuals').textContent")
+
+
+def test_on_paper_folded_parts_are_open_and_it_is_light(opened, tmp_path):
+    shut = opened.run("document.querySelectorAll('details:not([open])').length")
+    assert shut == 5
+    opened.run("window.dispatchEvent(new Event('beforeprint'))")
+    assert opened.run("document.querySelectorAll('details:not([open])').length") == 0
+    assert opened.run("document.getElementById('calibration').clientWidth") > 300
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    opened.send("Emulation.setEmulatedMedia", media="print", features=dark)
+    assert opened.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert opened.run("document.getElementById('level').offsetParent === null")
+    opened.send("Emulation.setEmulatedMedia", media="")
+    opened.run("window.dispatchEvent(new Event('afterprint'))")
+    assert opened.run("document.querySelectorAll('details:not([open])').length") == 5
 
 
 def test_light_and_dark(opened):

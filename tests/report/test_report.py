@@ -1,7 +1,9 @@
 """The page: right numbers, escaped names, nothing from outside."""
 
+import html
 import json
 import re
+from fractions import Fraction
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,8 +14,9 @@ from sklearn.model_selection import ShuffleSplit
 
 from cases import fixed_model
 from conformal_gp import ConformalGPRegressor
+from conformal_gp.evaluation import Finding
 from conformal_gp.metrics import coverage
-from conformal_gp.report import build_report
+from conformal_gp.report import Origin, build_report, words
 from conformal_gp.report.chart import PERCENTS, decimals, text
 
 from .conftest import NAMES, TARGET
@@ -51,14 +54,18 @@ def embedded(page):
 
 
 def test_the_table_has_the_library_s_numbers(report):
-    inside, *_ = Page(report.page).tables
+    head, *found = Page(report.page).tables[0]
+    assert head == ["level", "method", "coverage", "expected", "median width", "verdict"]
     digits = decimals(report.y, report.intervals)
-    assert [row[0] for row in inside[1:]] == ["50%", "80%", "90%", "95%", "99%"]
-    for cells in inside[1:]:
+    assert [row[:2] for row in found] == [
+        [level, method] for level in ("50%", "80%", "90%", "95%", "99%") for method in ("conformal", "standard GP")
+    ]
+    for cells in found:
         k = PERCENTS.index(int(cells[0][:-1]))
-        for ends, shown in ((report.intervals[:, :, k], cells[1:3]), (report.plain[:, :, k], cells[5:7])):
-            assert shown == [f"{100 * coverage(report.y, ends):.1f}%", text(np.median(ends[:, 1] - ends[:, 0]), digits)]
-    assert inside[-1][2:5] == ["∞", "96.7 to 100.0%", "infinite"]  # 72 rows to rank cannot support 99%
+        ends = {"conformal": report.intervals, "standard GP": report.plain}[cells[1]][:, :, k]
+        width = text(np.median(ends[:, 1] - ends[:, 0]), digits)
+        assert [cells[2], cells[4]] == [f"{100 * coverage(report.y, ends):.1f}%", width]
+    assert found[-2][3:] == ["96.7 to 100.0%", "∞", "infinite"]  # 72 calibration rows cannot support 99%
     assert "From 99% on, some intervals are infinite: there are too few rows" in report.page
 
 
@@ -66,12 +73,12 @@ def test_the_chart_has_the_library_s_numbers(report):
     data = embedded(report.page)
     assert data["levels"] == list(range(50, 100))
     np.testing.assert_allclose(data["conformal"]["coverage"], coverage(report.y, report.intervals), atol=1e-6)
-    np.testing.assert_allclose(data["plain"]["coverage"], coverage(report.y, report.plain), atol=1e-6)
+    np.testing.assert_allclose(data["standard"]["coverage"], coverage(report.y, report.plain), atol=1e-6)
     assert [row["prediction"] for row in data["rows"]] == sorted(row["prediction"] for row in data["rows"])
-    assert sorted(row["row"] for row in data["rows"]) == list(range(1, 91))
+    assert sorted(int(row["row"]) for row in data["rows"]) == list(range(1, 91))
     half = 0.5 * 10.0 ** -data["decimals"] + 1e-12
     for row in data["rows"]:
-        i = row["row"] - 1
+        i = int(row["row"]) - 1
         low, high = report.intervals[i]
         np.testing.assert_allclose([-np.inf if end is None else end for end in row["low"]], low, rtol=0, atol=half)
         np.testing.assert_allclose([np.inf if end is None else end for end in row["high"]], high, rtol=0, atol=half)
@@ -82,7 +89,7 @@ def test_names_are_text(report):
     page = Page(report.page)
     assert [attributes.get("type", "") for tag, attributes in page.tags if tag == "script"] == ["application/json", ""]
     assert not {"b", "i", "img"} & {tag for tag, _ in page.tags}
-    assert {row[0] for row in page.tables[-2][1:]} == set(NAMES)  # which inputs matter
+    assert {row[0] for row in page.tables[-3][1:]} == set(NAMES)  # which inputs matter
     data = embedded(report.page)
     assert data["inputs"] == NAMES
     assert data["target"] == TARGET
@@ -106,26 +113,77 @@ def test_nothing_comes_from_outside(report):
     assert "unsafe" not in policy
 
 
+def verdict_of(page):
+    """Class and text of the verdict."""
+    return re.search(r'<p class="verdict (\w+)">(.*?)</p>', page).groups()
+
+
 def test_words_are_plain(report):
-    assert "These intervals are guaranteed." in report.page
+    quality, line = verdict_of(report.page)
+    assert quality == "good"
+    assert re.fullmatch(
+        r"90% intervals covered \d\d\.\d% of 90 held-out rows, as expected; 90 rows are too few .*", line
+    )
+    assert "Guaranteed: if new rows are exchangeable" in report.page
     assert fixed_model().fit(report.X, report.y).guarantee_ in report.page
-    assert "too few rows to tell" in report.page
     learnt = ConformalGPRegressor("se", tuning="train", n_restarts=0, random_state=0)
     with pytest.warns(UserWarning, match="tuning='train' learns"):
         page = build_report(report.X, report.y, model=learnt, cv=2)
-    assert "These intervals are not guaranteed." in page
+    assert "Not guaranteed: see" in page
     assert "a poor model gives wide intervals" not in page
-    for words in (report.page, page):
-        assert not re.search(r"augmented|1 - delta|\bbag\b", words)
+    for shown in (report.page, page):
+        assert not re.search(r"augmented|1 - delta|\bbag\b|miscoverage|missed", shown)
 
 
-def test_too_few_labels_inside_and_what_would_help():
+@pytest.mark.parametrize(
+    ("below", "quality", "ending"),
+    [
+        (20, "good", "of 200 held-out rows, as expected."),
+        (30, "doubt", "of 200 held-out rows, slightly fewer than expected (85.5 to 94.0%)."),
+        (60, "bad", "of 200 held-out rows, fewer than expected (85.5 to 94.0%): they are too narrow."),
+        (2, "doubt", "of 200 held-out rows, more than expected (85.5 to 94.0%): they are too wide."),
+    ],
+)
+def test_the_verdict_says_how_good_it_is(below, quality, ending):
+    finding = Finding("conformal", Fraction(9, 10), 200, below, 0, 1.0, 0)
+    found = words.verdict(finding, [])
+    assert found.quality == quality
+    assert found.line == f"90% intervals covered {100 - below / 2:.1f}% {ending}"
+    part = Finding("conformal", Fraction(9, 10), 50, 20, 0, 1.0, 0, among="kind is b")
+    found = words.verdict(finding, [part])
+    assert (found.quality == "bad") == (quality == "bad")
+    assert found.line.endswith("But they covered only 60.0% where kind is b.") == (quality != "bad")
+
+
+def test_what_to_look_at_is_found_and_named():
+    """One category is much noisier, one target is mistyped, and rows with the largest input extrapolate."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.uniform(size=600), "kind": pd.Categorical(rng.choice(list("ab"), 600, p=[0.8, 0.2]))})
+    y = X["x"].to_numpy() + np.where(X["kind"] == "b", 1.0, 0.1) * rng.standard_normal(600)
+    y[7] = 50.0
+    X.loc[9, "x"] = 3.0
+    model = fixed_model(noise_variance=0.1, difficulty=None)
+    origin = Origin(file="wear.csv", notes=["2 rows have no y and are left out"], row_names=["named"] * 600)
+    page = html.unescape(build_report(X, y, model=model, cv=3, origin=origin, target_name="y"))
+    assert verdict_of(page)[0] != "good"
+    warned = re.findall(r'<li class="warns"><strong>(\w+)\.</strong> (.*?)</li>', page)
+    assert {topic for topic, _ in warned} == {"Subgroup", "Extrapolation", "Outlier"}
+    assert any(re.match(r"Where kind is b, 90% intervals covered only", text) for _, text in warned)
+    assert any(text.startswith("Row 8 (named): 50, predicted") for _, text in warned)
+    assert any("1 of 600 held-out rows lie outside" in text for _, text in warned)
+    assert "or intervals valid in each category (groups=)" in page
+    assert "2 rows have no y and are left out." in page
+    assert "wear.csv" in page
+    by_command = build_report(X, y, model=model, cv=3, origin=Origin(command="conformal-gp report wear.csv"))
+    assert "or intervals valid in each category (--groups)" in by_command
+    assert "conformal-gp report wear.csv" in by_command
+
+
+def test_a_column_that_numbers_the_rows_is_named():
     rng = np.random.default_rng(0)
     X, y = pd.DataFrame({"x": rng.normal(size=200), "id": np.arange(200)}), rng.normal(size=200)
     page = build_report(X, y, model=fixed_model(noise_variance=1e-2, kernel="se", scale_inputs=True), cv=2)
-    assert re.search(r"<p>Conformal: 90% intervals covered \d+\.\d% \(expected .*?\): as expected", page)
-    assert re.search(r"<p>Standard GP: 90% intervals covered \d+\.\d% \(expected .*?\): too narrow", page)
-    assert "Advice: Leave out &#x27;id&#x27;, which numbers the rows" in page
+    assert "Leave out &#x27;id&#x27;, which numbers the rows" in page
 
 
 def test_rows_that_were_held_out_once_are_those_of_the_page(report):
@@ -134,11 +192,12 @@ def test_rows_that_were_held_out_once_are_those_of_the_page(report):
     assert "20 of 20 held-out rows are drawn" in re.sub(r"\s+", " ", page)
     held_out = next(cv.split(report.X))[1]
     rows = embedded(page)["rows"]
-    assert sorted(row["row"] for row in rows) == sorted(held_out + 1)
+    assert sorted(int(row["row"]) for row in rows) == sorted(held_out + 1)
     assert all(
-        row["y"] == pytest.approx(report.y[row["row"] - 1], abs=10.0 ** -embedded(page)["decimals"]) for row in rows
+        row["y"] == pytest.approx(report.y[int(row["row"]) - 1], abs=10.0 ** -embedded(page)["decimals"])
+        for row in rows
     )
-    assert all(float(row["x"][0]) == pytest.approx(report.X.iloc[row["row"] - 1, 0], rel=1e-3) for row in rows)
+    assert all(float(row["x"][0]) == pytest.approx(report.X.iloc[int(row["row"]) - 1, 0], rel=1e-3) for row in rows)
     assert "20 of the 90 rows were held out" in page
 
 
@@ -153,7 +212,7 @@ def test_progress_and_the_same_page_again(report):
 @pytest.mark.parametrize("factor", [1e-9, 1e9])
 def test_labels_of_any_size(report, factor):
     page = build_report(report.X, factor * report.y, model=fixed_model(noise_variance=0.1 * factor**2), cv=2)
-    shown = {row["row"] - 1: row["y"] for row in embedded(page)["rows"]}
+    shown = {int(row["row"]) - 1: row["y"] for row in embedded(page)["rows"]}
     labels = factor * report.y
     assert max(abs(shown[i] - labels[i]) for i in range(90)) < 1e-3 * np.std(labels)
 
@@ -169,7 +228,7 @@ def test_bad_arguments(report):
     with pytest.raises(ValueError, match="model must have predict_interval, as ConformalGPRegressor has; got Ridge"):
         build_report(report.X, report.y, model=Ridge())
     with pytest.raises(ValueError, match=r"row_numbers must have one number for each of 90 rows, got \(2,\)"):
-        build_report(report.X, report.y, model=fixed_model(), row_numbers=[1, 2])
+        build_report(report.X, report.y, model=fixed_model(), origin=Origin(row_numbers=[1, 2]))
     with pytest.raises(ValueError, match="in any row of column 0"):
         build_report(np.full((20, 1), np.nan), np.zeros(20))
 

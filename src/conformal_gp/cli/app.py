@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import traceback
 from pathlib import Path
@@ -13,12 +14,13 @@ import typer
 
 import conformal_gp
 from conformal_gp.cli.calibrate import calibrate
-from conformal_gp.cli.evaluate import evaluate, report
+from conformal_gp.cli.evaluate import evaluate
 from conformal_gp.cli.help import HelpfulCommand
 from conformal_gp.cli.levels import spread_levels
 from conformal_gp.cli.options import expanded
 from conformal_gp.cli.plot import plot
 from conformal_gp.cli.predict import fit, predict
+from conformal_gp.cli.report import report
 
 NEW_CARS = 40  # rows of the demonstration that are to be predicted
 WIDEST = 100  # columns of help
@@ -35,7 +37,8 @@ class Command(HelpfulCommand):
     """A command that accepts several levels after one option and turns errors into messages."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments; several levels may follow one option."""
+        """Parse arguments; several levels may follow one option. ``ctx.obj`` is the command as it was given."""
+        ctx.obj = shlex.join(["conformal-gp", ctx.info_name, *args])
         return super().parse_args(ctx, spread_levels(args))
 
     def invoke(self, ctx: Any) -> Any:

@@ -1,8 +1,7 @@
-"""``conformal-gp evaluate`` and ``report``: coverage and width of intervals on a table."""
+"""``conformal-gp evaluate``: coverage and width of intervals on a table."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -121,7 +120,7 @@ class Evaluation(NamedTuple):
         if self.random_folds is not None:
             sentences.insert(0, in_comparison(self.held_out, self.random_folds, self.by, self.training.known("batch")))
         sentences += self.drift
-        helps_most = advice(self.held_out, self.training.X.iloc[self.held_out.rows])
+        helps_most = advice(self.held_out, self.training.X.iloc[self.held_out.rows], command=True)
         if helps_most:
             sentences.append(f"Advice: {helps_most}")
         return sentences
@@ -180,55 +179,6 @@ class Evaluation(NamedTuple):
         }
 
 
-def report(
-    data: options.Data,
-    target: options.Target,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The page, HTML; - is standard output.")],
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
-    ordered: options.Ordered = False,
-    folds: options.Folds = None,
-    *,
-    reading: Reading,
-    choice: Model,
-    quiet: options.Quiet = False,
-) -> None:
-    """Write a page about DATA: coverage and width of intervals.
-
-    conformal-gp report cars.csv --target mpg -o report.html
-    conformal-gp report runs.csv --target yield --ordered -o report.html
-
-    The page is one HTML file, which opens without a network, with a slider for the level.
-    """
-    from conformal_gp.files import check_output, write_bytes
-
-    check_output(out, [data])
-    output = Output(quiet=quiet)
-    training = read_training(data, target, reading, output)
-    from conformal_gp.report import build_report
-
-    cv = _held_out_by(folds, training, choice.seed, output)
-    with output.working("cross-validating", folds=True) as progress:
-        page = build_report(
-            training.X,
-            training.y,
-            target_name=target,
-            row_numbers=training.rows["number"].tolist(),
-            title=title,
-            model=choice.regressor(training.y),
-            cv=cv,
-            ordered=ordered,
-            condition=training.condition,
-            random_state=choice.seed,
-            progress=progress,
-            **training.of_rows(),
-        )
-    if out == "-":
-        sys.stdout.write(page)
-    else:
-        write_bytes(out, page.encode())
-        output.info(f"Page: {out}")
-
-
 def cross_validated(
     training: Training, choice: Model, folds: int | None, output: Output, levels: Any = None, **asked: Any
 ) -> HeldOut:
@@ -237,14 +187,14 @@ def cross_validated(
 
     if "cv" not in asked:
         whole = training.reading.batch is not None or "groups_out" in asked
-        asked["cv"] = _held_out_by(folds, training, choice.seed, output, whole)
+        asked["cv"] = held_out_by(folds, training, choice.seed, output, whole)
     asked |= {"random_state": choice.seed, "standard_gp": STANDARD, **training.of_rows()}
     model = choice.regressor(training.y)
     with output.working("cross-validating", folds=True) as progress:
         return cross_validate_intervals({CONFORMAL: model}, training.X, training.y, levels, progress=progress, **asked)
 
 
-def _held_out_by(folds: int | None, training: Training, seed: int, output: Output, whole: bool = False) -> Any:
+def held_out_by(folds: int | None, training: Training, seed: int, output: Output, whole: bool = False) -> Any:
     """Choose how rows are held out: in folds, or, without --folds and with many rows, some of them once.
 
     ``whole`` batches are held out in folds.
@@ -287,7 +237,7 @@ def _drift(training: Training, choice: Model, held_out: HeldOut, output: Output)
             y_variance=training.known("y_variance"),
             numbers=training.known("number"),
             random_state=choice.seed,
-        )
+        ).sentences
 
 
 def _outliers(held_out: HeldOut, training: Training) -> list[dict[str, Any]]:

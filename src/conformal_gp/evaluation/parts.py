@@ -33,6 +33,14 @@ ONE_SIDED = 0.01
 # Intervals of a high level are very wide if their width, relative to that of a usual level, is so many times the ratio
 # of a normal distribution.
 WIDE = 2.0
+# Options of the command for the parameters that advice names.
+OPTIONS = {
+    "(difficulty=)": "(in Python: difficulty=a regressor)",
+    "(groups=)": "(--groups)",
+    "target_transform='yeo-johnson'": "--target-transform yeo-johnson",
+    "tails='equal'": "--tails equal",
+    "(tuning='holdout', tuning_rows=their row numbers)": "(in Python: tuning='holdout', tuning_rows=their row numbers)",
+}
 
 
 def coverage_by_parts(held_out: Any, X: Any, confidence_level: Level) -> list[Finding]:
@@ -110,10 +118,10 @@ def _parts(values: NDArray[Any]) -> Iterator[tuple[str, Mask]]:
             yield f"{low} to {high}", rows
 
 
-def summary(held_out: Any, X: Any) -> list[str]:
+def summary(held_out: Any, X: Any, *, command: bool = False) -> list[str]:
     """Summarise a cross-validation in sentences: verdicts, errors, conditions of the guarantee, and advice.
 
-    ``X`` has the inputs of the held-out rows.
+    ``X`` has the inputs of the held-out rows. Advice names options of the ``command``, or parameters in Python.
 
     Examples
     --------
@@ -131,18 +139,18 @@ def summary(held_out: Any, X: Any) -> list[str]:
     sentences = [*verdict(held_out.findings(), parts), held_out.error(), *held_out.conditions()]
     if held_out.one_set():
         sentences.append(held_out.one_set())
-    helps_most = advice(held_out, X)
+    helps_most = advice(held_out, X, command=command)
     if helps_most:
         sentences.append(f"Advice: {helps_most}")
     return sentences
 
 
-def advice(held_out: Any, X: Any = None) -> str:
+def advice(held_out: Any, X: Any = None, *, command: bool = False) -> str:
     """Advise in a sentence what would improve the first method's intervals most; empty if the figures show nothing.
 
     Tested, in this order: a column that numbers the rows, a designed grid, too few rows for a level, a subgroup with
     too narrow intervals, misses on one side, a level whose intervals are very wide, and too few rows for a verdict.
-    ``X`` has the inputs of the held-out rows.
+    ``X`` has the inputs of the held-out rows. Advice names options of the ``command``, or parameters in Python.
 
     Examples
     --------
@@ -159,7 +167,7 @@ def advice(held_out: Any, X: Any = None) -> str:
     on_grid = ""
     if held_out.grid is not None:
         on_grid = held_out.grid.remedy
-    return (
+    helps_most = (
         _numbered(held_out, X)
         or on_grid
         or _infinite(held_out, findings)
@@ -168,6 +176,10 @@ def advice(held_out: Any, X: Any = None) -> str:
         or _wide(findings, usual)
         or _too_few(usual)
     )
+    if command:
+        for parameter, option in OPTIONS.items():
+            helps_most = helps_most.replace(parameter, option)
+    return helps_most
 
 
 def _numbered(held_out: Any, X: Any) -> str:
@@ -196,13 +208,20 @@ def _infinite(held_out: Any, findings: list[Finding]) -> str:
 
 
 def _narrow(held_out: Any, X: Any, usual: Finding) -> str:
-    """Advise a difficulty where a subgroup has too narrow intervals."""
+    """Advise groups or a difficulty where a subgroup has too narrow intervals."""
     parts = [p for p in coverage_by_parts(held_out, X, usual.level) if p.judgement == Judgement.TOO_NARROW]
     if not parts:
         return ""
     worst = min(parts, key=lambda part: part.coverage)
     where = f"where {worst.among}, {percent(usual.level)} intervals covered only {percent(worst.coverage, 1)}"
+    if X is not None and worst.among.rsplit(" is ", 1)[0] in _categorical(X):
+        return f"More rows of this kind, or intervals valid in each category (groups=): {where}."
     return f"More rows of this kind, or a difficulty model (difficulty=): {where}."
+
+
+def _categorical(X: Any) -> list[str]:
+    """Names of the columns of categories."""
+    return [name for name, values in columns_of(X).items() if values.dtype.kind == "U"]
 
 
 def _one_sided(usual: Finding) -> str:

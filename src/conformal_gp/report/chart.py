@@ -1,9 +1,10 @@
-"""Data of the interactive chart, as JSON inside the page; rounded to three digits of the narrowest median width."""
+"""Data of the interactive charts, as JSON inside the page."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -21,57 +22,104 @@ CONFORMAL, STANDARD = "conformal", "standard GP"
 PERCENTS = tuple(range(50, 100))
 LEVELS = tuple(Fraction(percents, 100) for percents in PERCENTS)
 INPUTS_SHOWN, MOST_ROWS = 8, 200
+# Targets are drawn on a logarithmic scale if fewer of them than this share are in the upper half of a linear one.
+UPPER_HALF = 0.1
 
 
 def chart_data(
-    X: Any, held_out: HeldOut, target_name: str, row_numbers: NDArray[Any], random_state: int | None
+    X: Any, held_out: HeldOut, target_name: str, labels: Sequence[str], level: Fraction, random_state: int | None
 ) -> dict[str, Any]:
-    """Intervals of some rows at every level, and coverage and median width over all rows."""
-    y, prediction, intervals = held_out.y, held_out.prediction[CONFORMAL], held_out.intervals[CONFORMAL]
+    """Intervals of some rows at every level, and coverage and median width of all rows.
+
+    ``labels`` are what the held-out rows are called; at ``level`` the page opens.
+    """
+    y = held_out.y
+    prediction = held_out.prediction[CONFORMAL]
+    intervals = held_out.intervals[CONFORMAL]
     digits = decimals(y, intervals)
+    opening = intervals[:, :, held_out.levels.index(level)]
+    logarithmic = is_logarithmic(opening, y, prediction)
     chosen = np.random.default_rng(random_state).permutation(y.size)[:MOST_ROWS]
     chosen = chosen[np.argsort(prediction[chosen], kind="stable")]
     inputs = dict(list(columns_of(X).items())[:INPUTS_SHOWN])
+    limits = np.zeros(y.size, dtype=np.int64)
+    if held_out.censoring is not None:
+        limits = held_out.censoring
 
-    def plain(value: float) -> float | None:
-        return round(float(value), digits) if math.isfinite(value) else None
-
-    def summary(ends: Array) -> dict[str, Any]:
-        shares, widths = coverage(y, ends), np.median(ends[:, 1] - ends[:, 0], axis=0)
-        inside = [percent(share, 1) for share in shares]
-        return {"coverage": shares.round(6).tolist(), "inside": inside, "width": [text(w, digits) for w in widths]}
+    def rounded(value: float) -> float | None:
+        if not math.isfinite(value):
+            return None
+        if logarithmic:
+            return float(f"{value:.4g}")
+        return round(float(value), digits)
 
     return {
         "target": target_name,
         "inputs": list(inputs),
         "decimals": digits,
         "levels": PERCENTS,
-        "view": limits_of(intervals[:, :, np.isfinite(intervals).all(axis=(0, 1))][:, :, -1:], y, prediction),
+        "logarithmic": logarithmic,
+        "view": _view(opening, y, prediction, logarithmic),
         "chance": chance_range(LEVELS, y.size).round(4).tolist(),
-        "conformal": summary(intervals),
-        "plain": summary(held_out.intervals[STANDARD]),
+        "conformal": _summary(y, intervals, digits),
+        "standard": _summary(y, held_out.intervals[STANDARD], digits),
         "rows": [
             {
-                "row": int(row_numbers[i]),
+                "row": labels[i],
                 "x": [v[i] if v.dtype.kind == "U" else number(float(v[i]), 6) for v in inputs.values()],
-                "y": plain(y[i]),
-                "prediction": plain(prediction[i]),
-                "insideFrom": int(inside),
+                "y": rounded(y[i]),
+                "limit": int(limits[i]),
+                "prediction": rounded(prediction[i]),
+                "coveredFrom": int(covered),
                 "beyond": bool(held_out.beyond[i]),
-                "low": [plain(end) for end in intervals[i, 0]],
-                "high": [plain(end) for end in intervals[i, 1]],
+                "low": [rounded(end) for end in intervals[i, 0]],
+                "high": [rounded(end) for end in intervals[i, 1]],
             }
-            for i, inside in zip(chosen, inside_from(y, intervals)[chosen], strict=True)
+            for i, covered in zip(chosen, covered_from(y, intervals)[chosen], strict=True)
         ],
     }
 
 
-def inside_from(y: Array, intervals: Array) -> NDArray[np.int64]:
+def _summary(y: Array, intervals: Array, digits: int) -> dict[str, Any]:
+    """Coverage and median width at every level, as numbers and as they are written."""
+    shares = coverage(y, intervals)
+    widths = np.median(intervals[:, 1] - intervals[:, 0], axis=0)
+    return {
+        "coverage": shares.round(6).tolist(),
+        "covered": [percent(share, 1) for share in shares],
+        "width": [text(width, digits) for width in widths],
+    }
+
+
+def is_logarithmic(intervals: Array, y: Array, prediction: Array) -> bool:
+    """Whether to draw positive targets on a logarithmic scale: few of them are in the upper half of a linear one.
+
+    >>> ends = np.array([[0.5, 2.0], [1.0, 4.0], [50.0, 200.0]])
+    >>> is_logarithmic(ends, np.array([1.0, 2.0, 100.0]), ends[:, 0]), is_logarithmic(ends, np.ones(3), -ends[:, 0])
+    (False, False)
+    >>> is_logarithmic(np.repeat(ends, [30, 30, 1], axis=0), np.repeat([1.0, 2.0, 100.0], [30, 30, 1]), np.ones(61))
+    True
+    """
+    ends = intervals[np.isfinite(intervals)]
+    if min(ends.min(initial=np.inf), y.min(), prediction.min()) <= 0.0:
+        return False
+    return bool((y > 0.5 * (y.min() + y.max())).mean() < UPPER_HALF)
+
+
+def _view(intervals: Array, y: Array, prediction: Array, logarithmic: bool) -> tuple[float, float]:
+    """Limits of the chart; on a logarithmic scale, of logarithms to base 10."""
+    if logarithmic:
+        with np.errstate(invalid="ignore"):  # intervals without a lower bound
+            return limits_of(np.log10(intervals), np.log10(y), np.log10(prediction))
+    return limits_of(intervals, y, prediction)
+
+
+def covered_from(y: Array, intervals: Array) -> NDArray[np.int64]:
     """Least whole percent from which on all intervals of a row contain its target; 100 if none does.
 
     >>> ends = np.tile([[-1.0], [1.0]], (2, 1, 50))
     >>> ends[0, 1, :30] = 0.0
-    >>> inside_from(np.array([0.5, 2.0]), ends)
+    >>> covered_from(np.array([0.5, 2.0]), ends)
     array([ 80, 100])
     """
     outside = (y[:, None] < intervals[:, 0]) | (y[:, None] > intervals[:, 1])
@@ -100,12 +148,12 @@ def decimals(y: Array, intervals: Array) -> int:
 
 
 def text(value: float, digits: int) -> str:
-    """Write a number with some decimals, with signs for minus and infinity.
+    """Write a number with some decimals, commas between thousands, and signs for minus and infinity.
 
-    >>> text(3.14159, 2), text(-np.inf, 2)
-    ('3.14', '−∞')
+    >>> text(31415.9, 2), text(-np.inf, 2)
+    ('31,415.90', '−∞')
     """
-    return f"{value:.{digits}f}".replace("inf", "∞").replace("-", "\N{MINUS SIGN}")
+    return f"{value:,.{digits}f}".replace("inf", "∞").replace("-", "\N{MINUS SIGN}")
 
 
 def as_json(data: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Tables and sentences of the page. All text from the data is escaped."""
+"""Tables of the page. All text from the data is escaped."""
 
 from __future__ import annotations
 
@@ -7,108 +7,77 @@ from fractions import Fraction
 from html import escape
 from typing import Any
 
-import numpy as np
-
-from conformal_gp import __version__
-from conformal_gp.evaluation import (
-    Finding,
-    HeldOut,
-    Judgement,
-    coverage_by_parts,
-    summary,
-)
+from conformal_gp.evaluation import Finding, HeldOut, Judgement, coverage_by_parts
 from conformal_gp.evaluation.kernel_words import TUNING, kernel_in_words
 from conformal_gp.formatting import percent
-from conformal_gp.report.chart import CONFORMAL, PERCENTS, STANDARD, decimals, text
+from conformal_gp.report.chart import CONFORMAL, decimals, text
+from conformal_gp.report.words import LEVELS, Notice
 from conformal_gp.validation import input_names
 
-LEVELS = tuple(Fraction(percents, 100) for percents in (50, 80, 90, 95, 99))
-PART_LEVEL = Fraction(9, 10)
 ROWS_SHOWN = 200
+WORDS = ("method", "verdict")  # columns of words
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, kind: str = "numbers") -> str:
     """An HTML table of plain text, of the kind "numbers" or "words"; the first cell of each row is its heading."""
-    top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
-    body = "".join(
-        f'<tr><th scope="row">{escape(first)}</th>' + "".join(f"<td>{escape(cell)}</td>" for cell in rest) + "</tr>"
-        for first, *rest in rows
-    )
+    top = "".join(f'<th scope="col"{_aligned(name)}>{escape(name)}</th>' for name in head)
+    classes = [_aligned(name) for name in head[1:]] or [""]
+    body = ""
+    for first, *rest in rows:
+        cells = (f"<td{each}>{escape(cell)}</td>" for each, cell in zip(classes, rest, strict=True))
+        body += f'<tr><th scope="row">{escape(first)}</th>{"".join(cells)}</tr>'
+    if top:
+        top = f"<thead><tr>{top}</tr></thead>"
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table class="{kind}">'
-        f"<caption>{escape(caption)}</caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"<caption>{escape(caption)}</caption>{top}<tbody>{body}</tbody></table></div>"
     )
 
 
-def paragraphs(sentences: Iterable[str]) -> str:
-    """Write sentences as paragraphs."""
-    return "".join(f"<p>{escape(line[0].upper() + line[1:])}</p>" for line in sentences)
+def _aligned(name: str) -> str:
+    """Attribute of the cells of a column, by its name: some have words in a table of numbers."""
+    if name in WORDS:
+        return ' class="word"'
+    return ""
 
 
-def in_short(held_out: HeldOut, X: Any, n_rows: int) -> list[str]:
-    """Summarise how rows were held out, the verdict, where intervals are infinite, and advice."""
-    how = f"Each of the {n_rows} rows was predicted by a model that was not fitted to it (cross-validation)."
-    if held_out.y.size < n_rows:
-        how = f"{held_out.y.size} of the {n_rows} rows were held out, and predicted by a model not fitted to them."
-    infinite = np.isinf(held_out.intervals[CONFORMAL]).all(axis=1).mean(axis=0)
-    finite = [level for level in LEVELS if infinite[held_out.levels.index(level)] < 1.0] or [LEVELS[0]]
-    shown = [level for level in finite if level >= PART_LEVEL] or finite[-1:]
-    sentences = [how]
-    if infinite[-1] > 0:
-        sentences.append(
-            f"From {PERCENTS[int(np.argmax(infinite > 0))]}% on, some intervals are infinite: there are too few rows "
-            "for these levels."
-        )
-    return [*sentences, *summary(held_out.at(shown), X)]
-
-
-def guarantee(statement: str) -> str:
-    """State whether intervals are guaranteed, and quote the model's own statement."""
-    opening = "These intervals are not guaranteed."
-    meaning = (
-        "About 95 in 100 new rows like these should have their true value inside 95% intervals, but it can be fewer. "
-        "The default way of tuning has a guarantee."
+def notice_list(notices: Sequence[Notice]) -> str:
+    """What to look at, as a list."""
+    return "".join(
+        f'<li class="{"warns" if notice.warns else "notes"}"><strong>{escape(notice.topic)}.</strong> '
+        f"{escape(notice.text[0].upper() + notice.text[1:])}</li>"
+        for notice in notices
     )
-    if statement.startswith("Valid"):
-        opening = "These intervals are guaranteed up to Monte Carlo error."
-        if statement.startswith("Valid:"):
-            opening = "These intervals are guaranteed."
-        meaning = (
-            "95% intervals contain the true value of at least 95 in 100 new rows like these, on average over data sets "
-            "and rows. This does not depend on whether the model is right: a poor model gives wide intervals, not "
-            "invalid ones."
-        )
-    own = f"The model's own statement: <q>{escape(statement)}</q>"
-    return f"<p><strong>{opening}</strong> {meaning}</p><p>{own}</p>"
 
 
 def coverage_table(held_out: HeldOut) -> str:
-    """Coverage and widths at some levels, and the expected range."""
+    """Coverage and widths of each method at some levels, and the expected range."""
     digits = decimals(held_out.y, held_out.intervals[CONFORMAL])
-    found = {(finding.method, finding.level): finding for finding in held_out.findings(LEVELS)}
-    rows = []
-    for level in LEVELS:
-        cells = [percent(level)]
-        for method in (CONFORMAL, STANDARD):
-            finding = found[method, level]
-            cells += [percent(finding.coverage, 1), text(finding.median_width, digits), finding.judgement.value]
-        cells.insert(3, found[CONFORMAL, level].expected_in_words)
-        rows.append(cells)
-    head = ("level", "coverage", "median width", "expected range", "verdict")
-    return table((*head, "standard GP: coverage", "median width", "verdict"), rows, caption="Coverage and width")
+    rows = [
+        (
+            percent(finding.level),
+            finding.method,
+            percent(finding.coverage, 1),
+            finding.expected_in_words,
+            text(finding.median_width, digits),
+            finding.judgement.value,
+        )
+        for finding in held_out.findings(LEVELS)
+    ]
+    head = ("level", "method", "coverage", "expected", "median width", "verdict")
+    return table(head, rows, caption="Coverage and width")
 
 
-def parts(held_out: HeldOut, X: Any) -> str:
-    """Coverage by fifths of the prediction, and by the columns behind a button that unfolds them."""
+def subgroups(held_out: HeldOut, X: Any, level: Fraction) -> str:
+    """Coverage by group, by fifths of the prediction, and by each input."""
     digits = decimals(held_out.y, held_out.intervals[CONFORMAL])
-    by_prediction = coverage_by_parts(held_out, None, PART_LEVEL)
-    by_column = coverage_by_parts(held_out, X, PART_LEVEL)[len(by_prediction) :]
-    by_group = held_out.by_group([PART_LEVEL])
-    tables = _part_table(by_prediction, "By fifths of the prediction, at 90%", digits)
-    if by_group:
-        tables = _part_table(by_group, "By group, at 90%", digits) + tables
-    inputs = _part_table(by_column, "By each input, at 90%", digits)
-    return f"{tables}<details><summary>By each input</summary>{inputs}</details>"
+    by_prediction = coverage_by_parts(held_out, None, level)
+    found = {
+        "By group": held_out.by_group([level]),
+        "By fifths of the prediction": by_prediction,
+        "By each input": coverage_by_parts(held_out, X, level)[len(by_prediction) :],
+    }
+    return "".join(_part_table(parts, f"{name}, at {percent(level)}", digits) for name, parts in found.items() if parts)
 
 
 def _part_table(found: Sequence[Finding], caption: str, digits: int) -> str:
@@ -117,14 +86,14 @@ def _part_table(found: Sequence[Finding], caption: str, digits: int) -> str:
     rows = [
         (
             part.among,
-            str(part.n_rows),
+            f"{part.n_rows:,}",
             percent(part.coverage, 1),
             text(part.median_width, digits),
             marks.get(part.judgement, ""),
         )
         for part in found[: 5 * ROWS_SHOWN]
     ]
-    return table(("rows where", "rows", "coverage", "median width", ""), rows, caption=caption)
+    return table(("rows where", "rows", "coverage", "median width", "verdict"), rows, caption=caption)
 
 
 def importance(held_out: HeldOut) -> str:
@@ -137,13 +106,13 @@ def importance(held_out: HeldOut) -> str:
 
 def model_table(model: Any) -> str:
     """Parameters of the fitted model."""
-    names = [str(name) for name in input_names(model)]
     transformation = "none"
     if model.target_transform_ is not None:
         transformation = model.target_transform_.name.strip("'")
     difficulty = "no"
     if model.difficulty_ is not None:
         difficulty = "yes"
+    names = [str(name) for name in input_names(model)]
     facts = {
         "method": type(model).__name__,
         "kernel": kernel_in_words(model.kernel_, model.noise_variance_, names, model.scale_inputs),
@@ -151,6 +120,5 @@ def model_table(model: Any) -> str:
         "hyperparameters": TUNING[getattr(model, "tuning_", model.tuning)],
         "target transformation": transformation,
         "difficulty model": difficulty,
-        "made by": f"conformal-gp {__version__}",
     }
     return table(("setting", "value"), facts.items(), caption="The model, fitted to all rows", kind="words")

@@ -1,0 +1,170 @@
+"""Sentences of the page: the verdict, the guarantee, and what to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from conformal_gp.arrays import Indices
+from conformal_gp.drift import Examined
+from conformal_gp.evaluation import Finding, HeldOut, Judgement, advice, coverage_by_parts
+from conformal_gp.formatting import number, percent
+from conformal_gp.report.chart import CONFORMAL, PERCENTS
+
+LEVELS = tuple(Fraction(percents, 100) for percents in (50, 80, 90, 95, 99))
+USUAL = Fraction(9, 10)
+MOST_NAMED = 5
+# How good a verdict is.
+GOOD, DOUBT, BAD = "good", "doubt", "bad"
+
+
+class Verdict(NamedTuple):
+    """Quality of the intervals, for the colour of the line, and the line."""
+
+    quality: str
+    line: str
+
+
+class Notice(NamedTuple):
+    """A fact that limits what the page shows; ``warns`` if something may have to be done about it."""
+
+    topic: str
+    text: str
+    warns: bool
+
+
+def shown_level(held_out: HeldOut) -> Fraction:
+    """The highest level up to 90% at which most intervals are finite; the lowest if there is none."""
+    finite = np.isfinite(held_out.intervals[CONFORMAL]).any(axis=1).mean(axis=0) > 0.5
+    candidates = [level for level in LEVELS if level <= USUAL and finite[held_out.levels.index(level)]]
+    return max(candidates, default=LEVELS[0])
+
+
+def verdict(finding: Finding, narrow: Sequence[Finding]) -> Verdict:
+    """State the coverage of all rows, and that of the worst of the subgroups whose intervals are too narrow.
+
+    >>> verdict(Finding("conformal", USUAL, 352, 20, 14, 2.5, 0), [])
+    Verdict(quality='good', line='90% intervals covered 90.3% of 352 held-out rows, as expected.')
+    """
+    level = percent(finding.level)
+    if finding.judgement == Judgement.INFINITE:
+        return Verdict(BAD, f"{level} intervals are infinite: there are too few rows.")
+    expected = f"({finding.expected_in_words})"
+    quality, ending = {
+        Judgement.WITHIN: (GOOD, ", as expected."),
+        Judgement.TOO_FEW: (GOOD, f", as expected; {finding.n_rows} rows are too few to tell more."),
+        Judgement.IN_DOUBT: (DOUBT, f", slightly fewer than expected {expected}."),
+        Judgement.TOO_NARROW: (BAD, f", fewer than expected {expected}: they are too narrow."),
+        Judgement.TOO_WIDE: (DOUBT, f", more than expected {expected}: they are too wide."),
+        Judgement.AT_LEVELS: (DOUBT, " at the levels of the grid; between the levels their coverage is unknown."),
+    }[finding.judgement]
+    line = f"{level} intervals covered {percent(finding.coverage, 1)} of {finding.n_rows:,} held-out rows{ending}"
+    if narrow and quality != BAD:
+        worst = min(narrow, key=lambda part: part.coverage)
+        return Verdict(DOUBT, f"{line} But they covered only {percent(worst.coverage, 1)} where {worst.among}.")
+    return Verdict(quality, line)
+
+
+def too_narrow(held_out: HeldOut, X: Any, level: Fraction) -> list[Finding]:
+    """Subgroups whose intervals are significantly too narrow, the worst first."""
+    parts = held_out.by_group([level]) + coverage_by_parts(held_out, X, level)
+    narrow = [part for part in parts if part.judgement == Judgement.TOO_NARROW]
+    return sorted(narrow, key=lambda part: part.coverage)
+
+
+def held_out_how(held_out: HeldOut, n_rows: int) -> str:
+    """Describe how rows were held out."""
+    if held_out.y.size < n_rows:
+        return f"{held_out.y.size:,} of the {n_rows:,} rows were held out, and predicted by a model not fitted to them."
+    return f"Each of the {n_rows:,} rows was predicted by a model that was not fitted to it (cross-validation)."
+
+
+def guaranteed(statement: str, level: Fraction) -> tuple[str, str]:
+    """State in short whether intervals are guaranteed, and at length what that means.
+
+    >>> guaranteed("Valid: nothing was tuned.", USUAL)[0]
+    'Guaranteed: if new rows are exchangeable with these, 90% intervals cover with probability at least 90%.'
+    """
+    meaning = (
+        "95% intervals contain the true value of at least 95 in 100 new rows like these, on average over data sets and "
+        "rows. This does not depend on whether the model is right: a poor model gives wide intervals, not invalid ones."
+    )
+    shown = percent(level)
+    covers = f"if new rows are exchangeable with these, {shown} intervals cover with probability at least {shown}."
+    if statement.startswith("Valid:"):
+        return f"Guaranteed: {covers}", meaning
+    if statement.startswith("Valid"):
+        return f"Guaranteed up to Monte Carlo error: {covers}", meaning
+    meaning = (
+        "About 95 in 100 new rows like these should have their true value inside 95% intervals, but it can be fewer. "
+        "The default way of tuning has a guarantee."
+    )
+    return "Not guaranteed: see what is guaranteed, below.", meaning
+
+
+def notices(
+    held_out: HeldOut, X: Any, labels: Sequence[str], level: Fraction, drift: Examined | None, *, command: bool
+) -> list[Notice]:
+    """What to look at: those that warn first. ``labels`` are what the held-out rows are called."""
+    at = percent(level)
+    found = [
+        Notice(
+            "Subgroup",
+            f"Where {part.among}, {at} intervals covered only {percent(part.coverage, 1)} of {part.n_rows:,} rows "
+            f"(expected {part.expected_in_words}).",
+            warns=True,
+        )
+        for part in too_narrow(held_out, X, level)[:MOST_NAMED]
+    ]
+    some = np.isinf(held_out.intervals[CONFORMAL]).all(axis=1).any(axis=0)
+    if some.any():
+        first = PERCENTS[int(np.argmax(some))]
+        text = f"From {first}% on, some intervals are infinite: there are too few rows for these levels."
+        found.append(Notice("Infinite intervals", text, warns=first <= 100 * USUAL))
+    n_beyond = int(held_out.beyond.sum())
+    if n_beyond:
+        text = f"{n_beyond:,} of {held_out.y.size:,} held-out rows lie outside the range of the training rows"
+        found.append(Notice("Extrapolation", f"{text}; the guarantee does not apply to such rows.", warns=True))
+    if drift is not None:
+        found += [Notice("Drift", text.removeprefix("Drift, "), warns=drift.alarm) for text in drift.sentences]
+    found += [Notice("Outlier", text, warns=True) for text in _outliers(held_out, labels, level)]
+    if held_out.grid is not None:
+        found.append(Notice("Designed experiment", held_out.grid.condition, warns=True))
+    helps_most = advice(held_out.at([other for other in LEVELS if other >= level]), X, command=command)
+    if helps_most:
+        found.append(Notice("Advice", helps_most, warns=False))
+    found += [
+        Notice(topic, text, warns=False)
+        for topic, text in (("Replicates", held_out.together), ("Limits of detection", held_out.at([level]).limits()))
+        if text
+    ]
+    return sorted(found, key=lambda notice: not notice.warns)
+
+
+def _outliers(held_out: HeldOut, labels: Sequence[str], level: Fraction) -> list[str]:
+    """Rows farther from their interval than it is wide, the farthest first: with normal errors, five sigma at 90%."""
+    low, high = held_out.intervals[CONFORMAL][:, :, held_out.levels.index(level)].T
+    prediction = held_out.prediction[CONFORMAL]
+    width = high - low
+    away = np.fmax(low - held_out.y, held_out.y - high)
+    far: Indices = np.flatnonzero(np.isfinite(width) & (away > width))
+    far = far[np.argsort(-away[far])]
+    sentences = [
+        f"Row {labels[i]}: {number(held_out.y[i], 6)}, predicted {number(prediction[i])}; farther from its "
+        f"{percent(level)} interval than the interval is wide. Check its values."
+        for i in far[:MOST_NAMED]
+    ]
+    if far.size > MOST_NAMED:
+        sentences.append(f"{far.size - MOST_NAMED} more rows are as far away.")
+    return sentences
+
+
+def nothing_found(drift: Examined | None) -> str:
+    """State what was looked for, where nothing was found."""
+    looked = "subgroups covered too little, rows outside the training range, outliers"
+    if drift is not None:
+        looked += ", drift"
+    return f"Nothing unusual was found; looked for: {looked}."
