@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
@@ -38,6 +38,16 @@ problems = st.fixed_dictionaries(
         "noise_variance": st.sampled_from([0.01, 0.1, 1.0]),
     }
 )
+# Rows whose predictions differ in their last digits with the rows that are predicted beside them.
+OFF_THE_END = {
+    "seed": 19,
+    "n_rows": 19,
+    "n_repeated": 2,
+    "kernel": KERNELS[5],
+    "gamma": 1.0,
+    "mean": "zero",
+    "noise_variance": 0.01,
+}
 levels = st.fractions(Fraction(1, 50), Fraction(49, 50), max_denominator=60)
 
 
@@ -82,6 +92,7 @@ def test_regions_nest_in_the_level(problem, one, other):
 
 @settings(deadline=None, max_examples=60)
 @given(problems, levels, st.sampled_from([0.0, 30.0, 1e5]))
+@example(OFF_THE_END, Fraction(1, 50), 0.0)
 def test_a_label_is_in_the_region_exactly_if_its_p_value_exceeds_delta(problem, level, shift):
     setting = Setting(problem)
     model = setting.fit(setting.X, setting.y + shift)

@@ -159,6 +159,19 @@ def test_bounds_of_labels_cut_intervals(options):
         ConformalGPRegressor(y_bounds=(1, 0)).fit(X, y)
 
 
+def test_a_prediction_at_a_bound_is_in_its_interval_though_its_set_is_elsewhere():
+    """The piece around the mean is beyond the bound, another is within."""
+    X = np.array([1.1, -0.9, -1.3, 1.5, 1.2])[:, None]
+    y = [1.9, 1.3, 1.4, -0.6, -0.7]
+    model = ConformalGPRegressor(
+        "se", tuning="fixed", noise_variance=0.01, scale_inputs=False, gamma=1.0, mean="zero", y_bounds=(-0.7, None)
+    )
+    model.fit(X, y)
+    assert model.predict([[2.0]]) == [-0.7]
+    assert model.predict_set([[2.0]], 0.4)[0][0, 0] > 0.6
+    np.testing.assert_allclose(model.predict_interval([[2.0]], 0.4), [[-0.7, 7.545]], atol=1e-3)
+
+
 def test_an_offset_of_labels_shifts_means_and_leaves_covariances():
     X, y = make_data(21, 30)
     near, far = (fixed_model(mean="constant").fit(X, y + by) for by in (0.0, 1e6))

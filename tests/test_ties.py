@@ -9,8 +9,8 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from bags import few_draws, is_permutation
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.conformal.levels import Needed
-from conformal_gp.conformal.lines import WIDENING, Lines
-from conformal_gp.conformal.regions import hulls, regions
+from conformal_gp.conformal.lines import WIDENING, Lines, Rounding
+from conformal_gp.conformal.regions import counts, hulls, regions
 from conformal_gp.gp.inputs import Inputs, Rows, Scaling
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.models.exact import score_lines
@@ -105,6 +105,31 @@ def test_touching_pieces_leave_no_hole():
     (region,) = regions(lines, Needed.of_ranks([1]))
     np.testing.assert_array_equal(region, [[-np.inf, np.inf]])
     assert hulls(lines, Needed.of_ranks([1]))[0, :, 0].tolist() == [-np.inf, np.inf]
+
+
+def test_a_row_that_ties_far_out_by_rounding_is_in_p_values_and_regions():
+    """Two rows of one input and different targets, with next to no noise: their scores are nearly opposite."""
+    lines = Lines(
+        np.zeros(1), np.array([[1e-7]]), np.array([[-1.0 + 6e-8]]), Rounding(np.zeros(1), np.full(1, 3e-7), np.zeros(1))
+    )
+    for value in (-5.0, 1e-8, 1e-7, 1.0, 1e9):
+        (region,) = regions(lines, Needed.of_ranks([1]))
+        covered = counts(lines, np.array([value]))[0][0] == 1.0
+        assert ((region[:, 0] <= value) & (value <= region[:, 1])).any() == covered, value
+
+
+def test_pieces_narrower_than_the_distance_of_numbers_are_numbers():
+    X = np.array([1, 1, 1, 1, 0, 1, 0, 1, 1, 1, 0], dtype=float)[:, None]
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        y = 128695271.0 + 2.0**-26 * rng.integers(0, 6, 11)
+        model = ConformalGPRegressor("nn", tuning="fixed", noise_variance=1e-3, mean="linear", scale_inputs=False)
+        model.fit(X, y)
+        new = np.array([[1.0], [0.0]])
+        for level in (0.1, 0.5):
+            intervals = model.predict_interval(new, level)
+            for pieces, interval in zip(model.predict_set(new, level), intervals, strict=True):
+                np.testing.assert_array_equal(pieces, [interval])
 
 
 @pytest.mark.parametrize("kernel", ["matern52", "rq"])

@@ -24,6 +24,7 @@ MODELS = {
 }
 CHANGES = {
     "tiny targets": {"target": 1e-170},
+    "small targets": {"target": 1e-32},
     "huge targets": {"target": 1e150},
     "targets": {"target": 1000.0},
     "inputs": {"factor": np.array([1e-3, 7.0, 1e5])},

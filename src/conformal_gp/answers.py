@@ -193,14 +193,15 @@ class Answers:
         return np.stack(self.target.ends(ends[:, 0], ends[:, 1]), axis=1)
 
     def _hulls_of_sets(self, new: Rows, needed: Needed) -> Array:
-        """Hulls of the sets of each level; of an empty set, the prediction."""
+        """Hulls of the sets of each level and the prediction, which may be outside a set that bounds cut."""
         ends = np.repeat(self.predict(new)[:, None, None], 2, axis=1)
         ends = np.repeat(ends, needed.n_levels, axis=2)
         for level in range(needed.n_levels):
             one = needed._replace(least=needed.least[:, [level]])
             for row, pieces in enumerate(self.sets(new, one)):
                 if len(pieces):
-                    ends[row, :, level] = pieces[0, 0], pieces[-1, 1]
+                    ends[row, 0, level] = min(pieces[0, 0], ends[row, 0, level])
+                    ends[row, 1, level] = max(pieces[-1, 1], ends[row, 1, level])
         return ends
 
     def sets(self, new: Rows, needed: Needed) -> list[Array]:
@@ -230,8 +231,7 @@ class Answers:
 
         def fill(block: Block) -> None:
             for row, pieces in zip(block.rows, sets(block.scores, block.needed(needed)), strict=True):
-                ends = np.stack(self.target.ends(pieces[:, 0], pieces[:, 1]), axis=1)
-                found[row] = ends[(ends[:, 0] < ends[:, 1]) | (pieces[:, 0] == pieces[:, 1])]
+                found[row] = self.target.pieces(pieces)
 
         model.visit(new, Question(needed=needed), fill)
         return found

@@ -27,8 +27,8 @@ UNDETERMINED = (
     "another value; mean='constant' avoids it"
 )
 COVERING = (
-    "however large its target is, calibration rows score as high (with gamma other than 2, with a difficulty, or where "
-    "a calibration row is outside bounds that were learnt)"
+    "however large its target is, calibration rows score as high (with gamma other than 2, with a difficulty, with "
+    "hardly any noise at a repeated input, or where a calibration row is outside bounds that were learnt)"
 )
 TRANSFORMED = "transformed back, an end is infinite; another target_transform avoids it"
 

@@ -60,7 +60,7 @@ class Predictions:
         return_cov: bool = False,
         y_variance: ArrayLike | None = None,
     ) -> Array | tuple[Array, Array]:
-        """Point predictions, which lie in every interval, and the Gaussian process' own uncertainty.
+        """Point predictions, which lie in every joint interval, and the Gaussian process' own uncertainty.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class Predictions:
         tails : {"joint", "equal"}, default="joint"
             "joint" is the hull of the region of absolute scores. "equal" takes the lower and the upper bound of signed
             scores at half of delta each: targets miss it on either side with probability at most delta / 2. Such
-            intervals follow skewed noise, and need twice as many rows.
+            intervals follow skewed noise and need twice as many rows. They contain the median, not always the mean.
         y_variance : array-like of shape (n_samples,) or None, default=None
             Known noise variance of each test row's target. Needed if ``fit`` was given those of the training rows, else
             an error.
@@ -155,7 +155,7 @@ class Predictions:
         -------
         intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels), or frame
             Lower and upper ends; three-dimensional when a sequence of levels is given. Ends are infinite where the
-            training rows cannot support the level, and equal where the region is empty. Intervals contain the
+            training rows cannot support the level, and equal where the region is empty. Joint intervals contain the
             prediction, also where it is outside the region, as of targets that cannot be negative. A frame has the
             columns "lower" and "upper", for each of several levels.
 

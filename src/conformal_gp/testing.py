@@ -172,7 +172,7 @@ def _check_agreement(answers: _Answers, y: float, row: int, levels: list[Fractio
         pieces = answers.sets[place]
         low, high = answers.interval[:, place]
         name = f"row {row} as the test row, level {float(level):.4g}"
-        rounding = AGREEMENT * max(abs(low), abs(high)) if math.isfinite(high - low) else 0.0
+        rounding = AGREEMENT * max(abs(end) if math.isfinite(end) else 0.0 for end in (low, high))
         if len(pieces) and not (low - rounding <= pieces[0, 0] and pieces[-1, 1] <= high + rounding):
             raise AssertionError(f"{name}: the interval [{low}, {high}] does not contain the set {pieces.tolist()}.")
         if not low <= answers.prediction <= high:

@@ -10,6 +10,7 @@ import bags
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.saving import dumps as saved
 from conformal_gp.saving import loads as loaded
+from conformal_gp.targets.target import Target
 from conformal_gp.targets.transformation import BoxCox, Functions, YeoJohnson
 
 LOG = (np.log, np.exp)
@@ -240,3 +241,9 @@ def test_intervals_of_constant_labels_contain_them(tuning, target_transform, val
     assert (value <= high).all()
     np.testing.assert_allclose([low, high], value, rtol=1e-12)
     assert (model.predict_bound(X[:3], 0.8) >= value).all()
+
+
+def test_pieces_outside_the_range_of_a_transformation():
+    """The square root of no target is negative; that of 0 is 0."""
+    found = Target(BoxCox(0.5)).pieces(np.array([[-9.0, -1.0], [-0.5, 0.0], [2.0, 4.0]]))
+    np.testing.assert_allclose(found, [[0.0, 0.0], [1.0, 4.0]], atol=1e-12)

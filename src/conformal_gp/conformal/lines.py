@@ -26,9 +26,10 @@ variances grow with inputs, does not make others less exact. Measured on rows th
 
 A tie counts in full for p-values: row i covers a candidate t if :math:`|p_i + q_i t| \ge |t| - \epsilon_0 - \epsilon_1
 |t|`, with the two terms of :func:`ties`. Ends of regions solve the same inequality, with :data:`WIDENING` of the part
-that is for the value's own rounding: so a value that ties up to rounding is in the region, and an end of a region,
-handed back as a value with other rows beside it, has a p-value that says so. With next to no noise and equal inputs of
-different targets, ends are known to few digits, and regions are wider by that.
+that is for the value's own rounding, and for that of predictions, which differ in their last digits with the rows that
+are predicted at once. So a value that ties up to rounding is in the region, and an end of a region, handed back as a
+value with other rows beside it, has a p-value that says so. With next to no noise and equal inputs of different
+targets, ends are known to few digits, and regions are wider by that.
 """
 
 from __future__ import annotations
@@ -53,12 +54,14 @@ WIDENING = 0.5
 
 
 class Rounding(NamedTuple):
-    """Error of scores in units of the target: ``floor + share * t`` at distance t from the mean."""
+    """Error of scores in units of the target: ``floor + share * t + beside`` at distance t from the mean."""
 
     floor: Array
     """(m,)"""
     share: Array
     """(m,)"""
+    beside: Array
+    """(m,): how much predictions differ with the rows that are predicted at once."""
 
 
 class Lines(NamedTuple):
@@ -97,12 +100,14 @@ class Lines(NamedTuple):
         moved = deviation * test.location
         offset = self.offset + self.slope * moved[:, None] - deviation[:, None] * calibration.location
         offset[(self.offset == 0.0) & (self.slope == 0.0)] = 0.0  # a row that determines a coefficient by itself
-        floor, share = self.rounding or Rounding(np.zeros(known.size), np.zeros(known.size))
+        floor, share, beside = self.rounding or Rounding(*np.zeros((3, known.size)))
         floor = floor + LABEL_ROUNDING * deviation * (
             np.abs(test.location) + np.abs(calibration.location).max(initial=0.0)
         )
         off = np.maximum(ratio.max(axis=1, initial=0.0), 1.0)
-        return Lines(self.centre + moved, offset * ratio, self.slope * ratio, Rounding(off * floor, off * share))
+        return Lines(
+            self.centre + moved, offset * ratio, self.slope * ratio, Rounding(off * floor, off * share, off * beside)
+        )
 
 
 def ties(lines: Lines) -> tuple[Array, Array]:
@@ -114,7 +119,7 @@ def ties(lines: Lines) -> tuple[Array, Array]:
     constant = WIDENING * LABEL_ROUNDING * np.abs(lines.centre)
     share = np.full(lines.centre.size, WIDENING * (TIE + LABEL_ROUNDING))
     if lines.rounding is not None:
-        constant = constant + lines.rounding.floor
+        constant = constant + lines.rounding.floor + WIDENING * lines.rounding.beside
         share = share + lines.rounding.share
     return constant, share
 
@@ -240,4 +245,5 @@ def rounding(
     by_matrix = unit * np.sqrt(np.maximum(s * relative, prior))
     floor = by_matrix * residual + unit * np.sqrt(np.maximum(s * precision, 1.0)) * label
     share = by_matrix * (np.sqrt(prior) + weight) / s
-    return Rounding(np.where(known, floor, 0.0), np.where(known, share, 0.0))
+    beside = LABEL_ROUNDING * unequal * np.sqrt(prior) * residual
+    return Rounding(np.where(known, floor, 0.0), np.where(known, share, 0.0), np.where(known, beside, 0.0))

@@ -36,6 +36,8 @@ from conformal_gp.conformal.lines import COVERS_ALL, LABEL_ROUNDING, TIE, Lines,
 
 # Slopes that differ from the test row's by less than this are equal to it: a ray has no end in the far distance.
 SLOPE_TIE = 1e-12
+# A row that ties by rounding alone, at distances from the centre of more than its score there over this, does not.
+ROUNDED_SLOPE = 1e-9
 
 
 def hulls(lines: Lines, needed: Needed) -> Array:
@@ -125,8 +127,9 @@ def _side(offset: Array, slope: Array, constant: float, share: float, weights: A
     leave = np.full(p.size, np.inf)
     enter = np.full(p.size, np.inf)
     goes = q < steepness
-    # a row that is parallel to the test row's ties far out, by rounding alone: that counts if it ties at 0 as well
-    returns = (q < -1.0) | ((q < -steepness) & (p <= constant))
+    # a row that is parallel to the test row's ties far out, by rounding alone: that counts if it ties at 0 as well, or
+    # not too far out
+    returns = (q < -1.0) | (q < -steepness - ROUNDED_SLOPE) | ((q < -steepness) & (p <= constant))
     # p + q t >= t until (p + e0) / (1 - e1 - q)
     leave[goes] = ((1.0 + TIE) * p[goes] + constant) / (steepness - q[goes])
     tied = goes & ~returns & (constant > p)
@@ -230,7 +233,8 @@ def _compared(lines: Lines, y: Array, signed: bool) -> tuple[Mask, Mask, Array]:
     slack = TIE * (np.abs(lines.offset) + np.abs(t))
     slack += LABEL_ROUNDING * np.abs(y)[:, None] * np.maximum(np.abs(lines.slope), 1.0)
     if lines.rounding is not None:
-        slack += lines.rounding.floor[:, None] + lines.rounding.share[:, None] * np.abs(t)
+        floor, share, beside = lines.rounding
+        slack += (floor + beside)[:, None] + share[:, None] * np.abs(t)
     scores, own = lines.offset + lines.slope * t, t
     if signed:
         slack[(lines.slope == COVERS_ALL).any(axis=1)] = np.inf

@@ -217,7 +217,7 @@ class LowRankModel:
         sizes = prior * precision, precision, residual, float(labels.max(initial=0.0))
         found = rounding(sizes, np.zeros(new.mean.size), new.variance, np.full(new.mean.size, prior))
         ratio = np.maximum(new.scale / self._spread.scale.min(initial=np.inf), 1.0)
-        return Rounding(ratio * found.floor, ratio * found.share)
+        return Rounding(*(ratio * each for each in found))
 
     def _new(self, new: Rows) -> SeenRows:
         def see(block: slice) -> SeenRows:
@@ -321,7 +321,7 @@ class LowRankModel:
                 )
                 if self.difficulty is not None:
                     lines = lines.normalised(self._spread.take(looked_at[seen]), new.spread.take(members), variance)
-                lines = lines._replace(rounding=Rounding(off.floor[members], off.share[members]))
+                lines = lines._replace(rounding=Rounding(*(each[members] for each in off)))
                 covering = float(weighed.before[window.start])
                 fill(Block(offset + members, lines, levels[window.levels], looked_at[seen], covering))
 

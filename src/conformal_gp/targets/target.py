@@ -280,6 +280,20 @@ class Target:
             return first, last
         return self._outwards(first, -np.inf), self._outwards(last, np.inf)
 
+    def pieces(self, pieces: Array) -> Array:
+        """Pieces of a prediction set, (k, 2), in units of the target, without those outside a transformation's range.
+
+        A piece that is narrower than the distance of floating-point numbers is one number.
+        """
+        found = np.stack(self.ends(pieces[:, 0], pieces[:, 1]), axis=1)
+        if self.transformation is None:
+            return found
+        number = found[:, 0]
+        at_end = np.isin(number, self.transformation.backward(np.array([-np.inf, np.inf])))
+        transformed = self.extended(number)
+        inside = np.isfinite(number) & (pieces[:, 0] <= transformed) & (transformed <= pieces[:, 1])
+        return found[(number < found[:, 1]) | inside | ~at_end]
+
     def _outwards(self, z: Array, towards: float) -> Array:
         """Ends, transformed back: no target beyond them is transformed to a value up to ``z``.
 

@@ -74,16 +74,17 @@ class Transformation(ABC):
 
 @dataclass(frozen=True)
 class BoxCox(Transformation):
-    r"""Box and Cox's powers, :math:`(y^\lambda - 1) / \lambda`, and the logarithm at :math:`\lambda = 0`.
+    r"""Box and Cox's powers, :math:`y^\lambda / \lambda`, and the logarithm at :math:`\lambda = 0`.
 
-    Below ``cut``, if that is positive, it is continued linearly, along its tangent: it then takes any target.
+    Their constant :math:`-1 / \lambda` is left out: beside it small targets would lose digits. Below ``cut``, if that
+    is positive, they are continued linearly, along their tangent: they then take any target.
 
     Examples
     --------
     >>> BoxCox(0.0).forward(np.array([1.0, np.e])), BoxCox(0.0).backward(np.array([-np.inf, 0.0]))
     (array([0., 1.]), array([0., 1.]))
     >>> BoxCox(0.5, cut=1.0).forward(np.array([-1.0, 4.0]))
-    array([-2.,  2.])
+    array([0., 4.])
     """
 
     exponent: float
@@ -113,10 +114,10 @@ class BoxCox(Transformation):
     def _power(self, y: Array) -> Array:
         if self.exponent == 0.0:
             return np.log(y)
-        return (y**self.exponent - 1.0) / self.exponent
+        return y**self.exponent / self.exponent
 
     def _root(self, z: Array) -> Array:
-        return np.maximum(1.0 + self.exponent * z, 0.0) ** (1.0 / self.exponent)
+        return np.maximum(self.exponent * z, 0.0) ** (1.0 / self.exponent)
 
     def backward(self, z: Array) -> Array:
         """See Transformation."""
