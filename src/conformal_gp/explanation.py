@@ -183,6 +183,9 @@ class ExplainedIntervals(Predictions):
     ) -> Explanation:
         """Why each interval is as wide as it is, and which training rows decide its ends.
 
+        Levels are for rows that were fixed beforehand: of many test rows, one that is selected because its interval
+        looks good is outside it more often.
+
         Parameters
         ----------
         X, y_variance, groups
