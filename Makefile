@@ -21,9 +21,9 @@ PART := tests/conformal tests/gp tests/targets tests/test_architecture.py tests/
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.demo  ## fit to the bundled Auto-mpg data, print a table, save a picture
-	@echo "== Fitting and predicting (ten folds)"
-	$(BIN)/python examples/auto_mpg.py
+demo: $(VENV)/.demo  ## coverage of error bars with 30 rows, computed now, and the picture of the README
+	@echo "== Fitting and predicting (ten draws of 30 patients)"
+	MPLBACKEND=Agg $(BIN)/python examples/standard_gps.py
 
 test: lint  ## lint, types and the fast lane of the tests
 	@echo "== Tests (fast lane; 'make test-slow' checks the theorem statistically)"

@@ -23,10 +23,14 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
+    "sphinx_copybutton",
+    "sphinx_design",
     "mathml",
     "command_help",
+    "figures",
+    "sample_report",
 ]
-exclude_patterns = ["_ext"]
+exclude_patterns = ["_ext", "figures"]
 
 # Pages
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
@@ -50,7 +54,6 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "ignore_pattern": r"auto_mpg\.py$",  # what `make demo` runs: a command, with arguments
     "capture_repr": (),  # what is worth showing is printed
     "download_all_examples": False,
     "show_memory": False,
@@ -63,7 +66,7 @@ sphinx_gallery_conf = {
         [
             "first_intervals.py",
             "wrong_error_bars.py",
-            "few_rows.py",
+            "standard_gps.py",
             "difficulty.py",
             "simulator.py",
             "p_values.py",

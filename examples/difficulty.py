@@ -45,7 +45,7 @@ for name, model in models.items():
     print(f"{name:18} {coverage(y_new, ends):.1%} inside at 90%; in fifths {parts}; interval score {score:.2f}")
 
 # %%
-# The bands beside the new rows.
+# The bands with the new rows.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
 grid = np.linspace(-2, 2, 400)[:, None]

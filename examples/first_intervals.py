@@ -28,7 +28,7 @@ for level, share, width in zip(levels, coverage(y_test, intervals), mean_width(i
     print(f"level {level:.0%}: {share:.1%} of {y_test.size} cars covered, mean width {width:.1f} miles per gallon")
 
 # %%
-# The 90% intervals of all test cars, sorted by prediction. Labels outside are marked: about one in ten.
+# The 90% intervals of all test cars, sorted by prediction. Misses are marked: about one in ten.
 
 IntervalDisplay.from_estimator(model, X_test, y_test, confidence_level=0.9, target_name="miles per gallon")
 

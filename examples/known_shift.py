@@ -46,7 +46,7 @@ for name, how in {"no ratio": {}, "likelihood_ratio": {"likelihood_ratio": ratio
 print(f"effective rows: {model.effective_rows(ratio):.0f} of {model.n_calibration_}")
 
 # %%
-# The bands beside the test rows, and both densities below.
+# The bands with the test rows, and both densities below.
 
 figure, (ax, below) = plt.subplots(2, 1, figsize=(7, 4.6), sharex=True, height_ratios=(4, 1), layout="constrained")
 ax.plot(x_new[::4], y_new[::4], ".", color="0.65", markersize=2, label="test rows")

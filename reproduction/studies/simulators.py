@@ -60,7 +60,8 @@ def smt(X: Array, y: Array, X_new: Array) -> tuple[Array, Array]:
     model = KRG(corr="matern52", eval_noise=True, print_global=False, seed=0)
     model.set_training_values(X, y)
     model.train()
-    noise = float(np.ravel(model.optimal_noise)[0])
+    # SMT's noise is a share of the variance of its GP, as the diagonal of its correlation matrix is 1 + noise.
+    noise = float(np.ravel(model.optimal_noise)[0] * np.ravel(model.optimal_par["sigma2"])[0])
     variance = np.maximum(model.predict_variances(X_new)[:, 0], 0.0) + noise
     return model.predict_values(X_new)[:, 0], np.sqrt(variance)
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import figures
 import import_graph
 import pytest
 from printed import ENVIRONMENT, PAGES, PEER, ROOT, are_those_recorded, blocks, python_outputs, shell_outputs
@@ -18,9 +19,8 @@ from shown_coverage import SHOWN
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
-NOT_RUN = {"", "text", "console", "{toctree}", "{command-help}", "{include}"}
-MOST_PAGES = 15
-MOST_WORDS_OF_README = 700
+NOT_RUN = {"", "text", "console", "{toctree}", "{command-help}", "{include}", "{image}", "{raw}", "{glossary}"}
+MOST_LINES_BEFORE_USE = 45
 
 
 def assert_alike(printed: str, said: str) -> None:
@@ -84,10 +84,17 @@ def test_every_kind_of_block_is_known():
         assert kinds <= {"python", PEER, "shell", *NOT_RUN}, page
 
 
-def test_pages_are_few_and_short():
-    pages = [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("*.rst")]
-    assert len(pages) <= MOST_PAGES
-    assert len((ROOT / "README.md").read_text().split("<!-- links -->")[0].split()) <= MOST_WORDS_OF_README
+def test_figures_are_those_of_the_results_files():
+    marked = [page for page in PAGES if figures.MARK.search(page.read_text())]
+    named = [name for page in marked for _, name, _, _ in figures.MARK.findall(page.read_text())]
+    assert {*named} == {*figures.WRITTEN}
+    for page in marked:
+        assert page.read_text() == figures.update(page.read_text()), f"{page}: run python docs/_ext/figures.py"
+
+
+def test_the_readme_fits_a_screen_before_its_example():
+    lines = (ROOT / "README.md").read_text().split("## Use")[0].splitlines()
+    assert len(lines) <= MOST_LINES_BEFORE_USE
 
 
 def test_every_public_name_is_in_the_reference():

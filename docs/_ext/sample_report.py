@@ -1,0 +1,32 @@
+"""The report page of the start page: ``conformal-gp report`` of the cars, made when the site is built."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from typer.testing import CliRunner
+
+from conformal_gp.cli.app import app as commands
+
+
+def write(app: Sphinx, exception: Exception | None) -> None:
+    """Make the report, unless the gallery's scripts are not run either."""
+    if exception is not None or app.builder.name != "html" or str(app.config.plot_gallery) in ("0", "False"):
+        return
+    out = Path(app.outdir) / "_static" / "report.html"
+    with tempfile.TemporaryDirectory() as folder:
+        for command in (
+            ["demo", "--folder", folder],
+            ["report", f"{folder}/cars.csv", "--target", "mpg", "--folds", "5", "-q", "-o", str(out)],
+        ):
+            result = CliRunner().invoke(commands, command)
+            if result.exit_code:
+                raise RuntimeError(f"conformal-gp {' '.join(command)} failed: {result.output}")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Write the report when all pages are written."""
+    app.connect("build-finished", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
