@@ -45,6 +45,7 @@ autodoc_default_options = {
     # written by scikit-learn onto every estimator, for its metadata routing
     "exclude-members": "set_fit_request, set_partial_fit_request, set_predict_request, set_score_request"
 }
+suppress_warnings = ["ref.python"]  # parameters called y, and attributes of that name in two classes
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_custom_sections = [("Attributes", "params_style")]  # keeps the underscore at the end of their names

@@ -29,7 +29,7 @@ from conformal_gp.metrics import coverage
 NAME = Path("reproduction/results/studies/standard_gps.csv")
 RESULTS = next(folder / NAME for folder in Path(__file__).resolve().parents if (folder / NAME).exists())
 CONFORMAL, STANDARD, TRAIN = "#0072B2", "#E69F00", "#888888"
-MARKERS = dict(zip(("scikit-learn", "GPyTorch", "BoTorch", "GPy", "SMT"), "os^vD", strict=True))
+MARKERS = {"scikit-learn": "o", "GPyTorch": "s", "BoTorch": "^", "GPy": "v"}
 
 
 def draw(ink):
@@ -37,7 +37,7 @@ def draw(ink):
     with RESULTS.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["table"] == "all"]
     numbers = sorted({int(row["rows"]) for row in rows})
-    figure, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
+    figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")
     methods = list(dict.fromkeys(row["method"] for row in rows))
     for method in methods:
         found = {int(row["rows"]): 100 * float(row["coverage 90%"]) for row in rows if row["method"] == method}
@@ -50,13 +50,13 @@ def draw(ink):
             style = {"marker": "X", "color": TRAIN, "linewidth": 1, "linestyle": ":", "label": method}
         ax.plot(range(len(numbers)), values, **style)
     ax.axhline(90, color=ink, linestyle="--", linewidth=1)
-    ax.annotate("nominal 90%", (0, 90), xytext=(0, 4), textcoords="offset points", color=ink, ha="left", va="bottom")
+    ax.annotate("nominal", (1, 90), (3, 0), ("axes fraction", "data"), "offset points", color=ink, va="center")
     ax.set_xticks(range(len(numbers)), [f"{number} rows" for number in numbers])
     ax.set_ylabel("true values covered, %")
-    ax.set_ylim(None, 100)
+    ax.set_ylim(50, 100)
     ax.set_title("Coverage of nominal 90% intervals, mean over five real tables", loc="left", fontsize=12)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
+    ax.legend(frameon=False, fontsize=9, loc="lower right")
     return figure
 
 

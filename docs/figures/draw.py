@@ -158,8 +158,8 @@ def cards() -> None:
     save(figure, "card-guarantees.svg")
 
     figure, ax = card("command")
-    ax.text(0, 0.75, "$ conformal-gp predict cars.csv \\", family="monospace", color=MIDDLE, parse_math=False)
-    ax.text(0, 0.45, "    new.csv --target mpg", family="monospace", color=MIDDLE, parse_math=False)
+    ax.text(0, 0.75, "conformal-gp predict", family="monospace", color=MIDDLE)
+    ax.text(0, 0.45, "  cars.csv new.csv", family="monospace", color=MIDDLE)
     ax.text(0, 0.08, "27.5   24.25 to 31.18", family="monospace", color=CONFORMAL, weight="bold")
     ax.set(xlim=(0, 1), ylim=(0, 1))
     save(figure, "card-command.svg")

@@ -1,6 +1,6 @@
-"""Error bars of standard GPs of five libraries and of the default, on 20 to 60 rows of real tables.
+"""Error bars of standard GPs of four libraries and of the default, on 20 to 60 rows of real tables.
 
-``python -m reproduction.studies.standard_gps [--draws N]`` needs ``pip install gpytorch botorch smt GPy``. Each task
+``python -m reproduction.studies.standard_gps [--draws N]`` needs ``pip install gpytorch botorch GPy``. Each task
 is written as soon as it is done, so an interrupted run resumes. No constant of the package was chosen on these draws.
 """
 
@@ -74,7 +74,6 @@ STANDARD = {
     "GPyTorch": simulators.gpytorch,
     "BoTorch": botorch,
     "GPy": gpy,
-    "SMT": simulators.smt,
 }
 TRAIN = "conformal, tuned on the same rows"
 OURS = "conformal-gp"
@@ -157,7 +156,7 @@ def write(rows: list[dict], draws: int, out: Path) -> None:
         f"`python -m reproduction.studies.standard_gps --draws {draws}`: {draws} random draws of rows of each of five",
         f"real tables ({', '.join(TABLES)}), up to {MOST_TEST_ROWS} other rows to predict, coverage of nominal 90%",
         "intervals with the standard error of its mean in brackets (percentage points). Standard GPs are fitted by",
-        "maximum likelihood with a length scale for each input; BoTorch has its own priors. Scores are geometric",
+        "maximum likelihood with a length scale for each input. BoTorch has its own priors. Scores are geometric",
         "means of the default's interval score over the method's (below 1 the default is better).",
         "",
         *common.markdown(heads, table),

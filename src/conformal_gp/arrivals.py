@@ -108,7 +108,7 @@ class Arrivals:
 
 
 class LaterRows(Predictions):
-    """Rows that are added to a fitted model: see ``docs/groups_and_shifts.md``."""
+    """Rows that are added to a fitted model: see ``docs/later_rows.md``."""
 
     fit: Callable[..., Self]
     y_bounds: Any

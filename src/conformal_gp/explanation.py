@@ -165,7 +165,7 @@ def _in_words(factor: float, above: str, below: str) -> str:
 
 
 class ExplainedIntervals(Predictions):
-    """Explanations of both regressors' intervals: see ``docs/groups_and_shifts.md``."""
+    """Explanations of both regressors' intervals: see ``docs/explaining.md``."""
 
     kernel_: Kernel
     noise_variance_: float
