@@ -46,7 +46,7 @@ def without_code(text: str) -> str:
     text = re.sub(r"<!-- (walk|import graph): start -->.*?end -->", "", text, flags=re.DOTALL)  # docstrings of the code
     text = FENCE.sub("\n\n", text)
     text = re.sub(r"^(?: {4}\S.*\n)+", "\n", text, flags=re.MULTILINE)
-    text = re.sub(r"<!--.*?-->|</?\w[^>]*>", " ", text, flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->|</?[a-z][^>]*>", " ", text, flags=re.DOTALL)
     text = re.sub(r"\$\$.*?\$\$", " F ", text, flags=re.DOTALL)
     text = re.sub(r"\$[^$]+\$", " F ", text)
     text = re.sub(r"\{\w+\}`[^`]*`|`[^`]*`", " C ", text)
