@@ -57,7 +57,10 @@ def bought(held_out: HeldOut, ours: str, standard: str) -> str:
         opening = OWN_OPENINGS[own.judgement]
     width = ""
     if 0.0 < other.median_width < math.inf and own.median_width < math.inf:
-        width = f", with intervals {number(own.median_width / other.median_width, 2)} times as wide"
+        times = number(own.median_width / other.median_width, 2)
+        width = f", with intervals {times} times as wide"
+        if times == "1":
+            width = ", with intervals as wide"
     return (
         f"{opening}: at {percent(own.level)} the {standard} covered {percent(other.coverage, 1)}, {ours} "
         f"{percent(own.coverage, 1)}{width}."
