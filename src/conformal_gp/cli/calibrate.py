@@ -12,6 +12,7 @@ from conformal_gp.cli import options
 from conformal_gp.cli.levels import more_rows, parse_levels
 from conformal_gp.cli.options import Model, Reading
 from conformal_gp.cli.output import Output
+from conformal_gp.cli.plot import check_picture, plots, save_picture
 from conformal_gp.cli.rows import Training, read_new, read_training, row_documents
 from conformal_gp.formatting import percent
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 # Standards that span so large a factor are serial dilutions.
 DILUTED = 30.0
-PICTURES = (".png", ".svg", ".pdf")
 MOST_DRAWN = 20
 
 
@@ -93,8 +93,8 @@ def calibrate(
 
     output = Output(quiet=quiet)
     levels = parse_levels(confidence)
-    if picture is not None and picture.suffix.lower() not in PICTURES:
-        raise ValueError(f"--picture must end in {', '.join(PICTURES)}; got {picture}.")
+    if picture is not None:
+        check_picture(picture, "--picture")
     check_output(out, [train, new])
     curve = _curve(read_training(train, signal, reading, output), target, low, high, log, output)
     columns = curve.training.columns
@@ -210,15 +210,7 @@ def _draw(
     picture: Path, model: Any, curve: Curve, signal: str, level: Fraction, signals: Array, sets: list[Array]
 ) -> None:
     """Draw the curve with its band, and the first unknowns: their signals, and their sets along the axis below."""
-    import io
-
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from conformal_gp.files import write_bytes
-    from conformal_gp.plotting import PredictionBandDisplay
-
-    display = PredictionBandDisplay.from_estimator(
+    display = plots().PredictionBandDisplay.from_estimator(
         model,
         curve.training.X,
         curve.training.y,
@@ -237,6 +229,4 @@ def _draw(
             ax.vlines(ends, bottom, value, linewidth=0.5, linestyle=":", **style)
             ax.hlines(bottom, *ends, linewidth=4, alpha=0.6, **style)
     ax.set_ylim(bottom=bottom)
-    content = io.BytesIO()
-    display.figure_.savefig(content, format=picture.suffix.lower()[1:], dpi=150, bbox_inches="tight")
-    write_bytes(picture, content.getvalue())
+    save_picture(display.figure_, picture)

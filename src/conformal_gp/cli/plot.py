@@ -43,12 +43,11 @@ def plot(
     conformal-gp plot cars.csv --target mpg --kind band --input weight -o band.svg
     """
     from conformal_gp.cli.tables import did_you_mean
-    from conformal_gp.files import check_output, write_bytes
+    from conformal_gp.files import check_output
 
     output = Output(quiet=quiet)
     levels: Any = [*map(float, parse_levels(confidence))]
-    if out.suffix.lower() not in FORMATS:
-        raise ValueError(f"--out must end in {', '.join(FORMATS)}; got {out}.")
+    check_picture(out, "--out")
     if kind != "intervals" and new is not None:
         raise ValueError(f"--kind {kind} takes DATA alone.")
     check_output(out, [data, *filter(None, [new])])
@@ -63,36 +62,62 @@ def plot(
     if new is not None:
         X_new = read_new(new, training.columns, reading, output)[1].X
 
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from conformal_gp import plotting
+    plotting = plots()
     from conformal_gp.evaluation import supported_levels
     from conformal_gp.plotting.coverage import TWENTIETHS
 
     display: Any
-    named: dict[str, Any] = {"target_name": target}
     if kind == "band" or X_new is not None:
         model = training.fit(choice, output)
         levels = levels or [*map(float, supported_levels(model._most_calibration))]
-    else:
-        if kind == "coverage":
-            levels = TWENTIETHS
-        held_out = cross_validated(training, choice, folds, output, levels or None)
-    with output.working("drawing"):
-        if kind == "band":
-            along = {"feature": input_name or names[0], "confidence_level": levels}
-            display = plotting.PredictionBandDisplay.from_estimator(model, training.X, training.y, **along, **named)
-        elif kind == "coverage":
-            display = plotting.CoverageDisplay.from_predictions(held_out.y, held_out.intervals, confidence_level=levels)
-        elif X_new is not None:
-            rows = {"confidence_level": levels[0], "train": (training.X, training.y)}
-            display = plotting.IntervalDisplay.from_estimator(model, X_new, **rows, **named)
+        if X_new is None:
+            display = plotting.PredictionBandDisplay.from_estimator(
+                model,
+                training.X,
+                training.y,
+                feature=input_name or names[0],
+                confidence_level=levels,
+                target_name=target,
+            )
         else:
-            found = held_out.prediction[CONFORMAL], held_out.intervals[CONFORMAL][:, :, 0]
-            named["confidence_level"] = float(held_out.levels[0])
-            display = plotting.IntervalDisplay.from_predictions(held_out.y, *found, **named)
-    picture = io.BytesIO()
-    display.figure_.savefig(picture, format=out.suffix.lower()[1:], dpi=150, bbox_inches="tight")
-    write_bytes(out, picture.getvalue())
+            display = plotting.IntervalDisplay.from_estimator(
+                model, X_new, confidence_level=levels[0], train=(training.X, training.y), target_name=target
+            )
+    elif kind == "coverage":
+        held_out = cross_validated(training, choice, folds, output, TWENTIETHS)
+        ends = held_out.intervals
+        display = plotting.CoverageDisplay.from_predictions(held_out.y, ends, confidence_level=TWENTIETHS)
+    else:
+        held_out = cross_validated(training, choice, folds, output, levels or None)
+        found = (held_out.prediction[CONFORMAL], held_out.intervals[CONFORMAL][:, :, 0])
+        level = float(held_out.levels[0])
+        display = plotting.IntervalDisplay.from_predictions(
+            held_out.y, *found, confidence_level=level, target_name=target
+        )
+    save_picture(display.figure_, out)
     output.info(f"Picture: {out}")
+
+
+def check_picture(path: Path, option: str) -> None:
+    """Refuse a picture of a format that we do not write."""
+    if path.suffix.lower() not in FORMATS:
+        raise ValueError(f"{option} must end in {', '.join(FORMATS)}; got {path}.")
+
+
+def plots() -> Any:
+    """Import the displays, to draw without a screen."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from conformal_gp import plotting
+
+    return plotting
+
+
+def save_picture(figure: Any, path: Path) -> None:
+    """Write a picture, whole or not at all."""
+    from conformal_gp.files import write_bytes
+
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix.lower()[1:], dpi=150, bbox_inches="tight")
+    write_bytes(path, content.getvalue())

@@ -78,9 +78,7 @@ def predict(
     ] = None,
     digits: Annotated[
         int,
-        options.advanced(
-            min=1, max=17, metavar="N", help="Digits of the interval's width; bounds are rounded outward."
-        ),
+        options.advanced(min=1, max=17, metavar="N", help="Digits of the narrowest width; bounds are rounded outward."),
     ] = 3,
     tails: options.Tails = "joint",
     *,

@@ -11,7 +11,7 @@ import io
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -245,16 +245,21 @@ def _separator(lines: list[str], likely: str | None, expected: Collection[str]) 
     return max(agreeing, key=agreeing.__getitem__)
 
 
+def _split(lines: list[str], separator: str, start: int = 0, strict: bool = False) -> Iterator[tuple[int, int, Any]]:
+    """Split lines into cells: how many lines are before each row, how many at its end, and its cells."""
+    reader = csv.reader(lines[start:], delimiter=separator, skipinitialspace=True, strict=strict)
+    before = start
+    for cells in reader:
+        after = start + reader.line_num
+        yield before, after, [cell.strip() for cell in cells]
+        before = after
+
+
 def _loosely(lines: list[str], separator: str) -> list[Row]:
     """Split lines into cells as far as they are a table; rows without a value are left out."""
-    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     rows: list[Row] = []
-    before = 0
     with suppress(csv.Error):
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                rows.append((before + 1, [cell.strip() for cell in cells]))
-            before = reader.line_num
+        rows.extend((before + 1, cells) for before, _, cells in _split(lines, separator) if any(cells))
     return rows
 
 
@@ -263,26 +268,24 @@ def _rows(name: str, lines: list[str], separator: str, start: int) -> list[Row]:
 
     The csv module is strict; pandas would fill up short rows.
     """
-    reader = csv.reader(lines[start:], delimiter=separator, skipinitialspace=True, strict=True)
     rows: list[Row] = []
-    before = start
+    after = start
     try:
-        for cells in reader:
-            after = start + reader.line_num
+        for before, after, cells in _split(lines, separator, start, strict=True):
             width = len(cells)
             if rows:
                 width = len(rows[0][1])
             spanned = lines[before:after]
             if len(spanned) > 1 and all(line.count(separator) == width - 1 for line in spanned):
+                after = before
                 raise csv.Error  # each looks like a separate row
-            if any(cell.strip() for cell in cells):
-                if "".join(cells[width:]).strip() or len(cells) < width:
+            if any(cells):
+                if any(cells[width:]) or len(cells) < width:
                     where = f"{name}, line {before + 1}: {len(cells)} cells, but the header has {width}"
                     raise ValueError(f"{where} (separator {separator!r}; --separator sets another).")
-                rows.append((before + 1, [cell.strip() for cell in cells[:width]]))
-            before = after
+                rows.append((before + 1, cells[:width]))
     except csv.Error:
-        raise ValueError(f'{name}, line {before + 1}: a quote (") is not closed, or closes too early.') from None
+        raise ValueError(f'{name}, line {after + 1}: a quote (") is not closed, or closes too early.') from None
     return rows
 
 

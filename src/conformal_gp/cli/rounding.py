@@ -1,8 +1,7 @@
 """Digits of predictions: they follow the width of the interval, and rounding never excludes anything.
 
-Bounds are rounded to some digits of the width of their interval, lower bounds down and upper bounds up, so that the
-rounded interval contains the exact one. The prediction is rounded to the digits of the narrowest interval, so it stays
-inside all of them.
+Numbers of a row are rounded to some digits of its narrowest interval, lower bounds down and upper bounds up, so that
+each rounded interval contains the exact one, and the prediction.
 """
 
 from __future__ import annotations
@@ -36,23 +35,19 @@ def quantile_of(share: Fraction) -> str:
 
 def rounded(found: pd.DataFrame, levels: list[Fraction], shares: list[Fraction], digits: int) -> pd.DataFrame:
     """Round means, bounds and quantiles, row by row."""
-    result = found.copy()
-    widths = []
-    for level in levels:
-        lower, upper = bounds_of(level)
-        width = [_width(*row) for row in zip(found[lower], found[upper], found["mean"], strict=True)]
-        result[lower] = [_round(*cell, digits, ROUND_FLOOR) for cell in zip(found[lower], width, strict=True)]
-        result[upper] = [_round(*cell, digits, ROUND_CEILING) for cell in zip(found[upper], width, strict=True)]
-        widths.append(width)
+    directions = {"mean": ROUND_HALF_EVEN}
+    pairs = [bounds_of(level) for level in levels]
+    for lower, upper in pairs:
+        directions |= {lower: ROUND_FLOOR, upper: ROUND_CEILING}
     for share in shares:
-        column = found[quantile_of(share)]
+        directions[quantile_of(share)] = _direction(share)
         if not levels:
-            widths.append([_width(*row) for row in zip(column, column, found["mean"], strict=True)])
-    narrowest = [min((width for width in row if width > 0.0), default=0.0) for row in zip(*widths, strict=True)]
-    for share in shares:
-        name = quantile_of(share)
-        result[name] = [_round(*cell, digits, _direction(share)) for cell in zip(found[name], narrowest, strict=True)]
-    result["mean"] = [_round(*cell, digits, ROUND_HALF_EVEN) for cell in zip(found["mean"], narrowest, strict=True)]
+            pairs.append([quantile_of(share)] * 2)
+    columns = [zip(found[lower], found[upper], found["mean"], strict=True) for lower, upper in pairs]
+    widths = [min(filter(None, (_width(*ends) for ends in row)), default=0.0) for row in zip(*columns, strict=True)]
+    result = found.copy()
+    for name, direction in directions.items():
+        result[name] = [_round(*cell, digits, direction) for cell in zip(found[name], widths, strict=True)]
     return result
 
 
