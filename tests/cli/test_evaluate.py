@@ -79,9 +79,11 @@ def test_outliers_are_rows_of_small_p_values(command_line):
     x = rng.uniform(0, 3, 90)
     y = np.sin(2 * x) + 0.1 * rng.standard_normal(90)
     y[17] += 9.0
-    pd.DataFrame({"x": x, "y": y}).to_csv("mistyped.csv", index=False)
+    names = [f"S-{i}" for i in range(90)]
+    pd.DataFrame({"sample": names, "x": x, "y": y}).to_csv("mistyped.csv", index=False)
     worst = command_line.json("evaluate", "mistyped.csv", "-t", "y", "-c", "90", *FAST, "--outliers")["outliers"]
     (mistyped,) = [each for each in worst[:2] if each["row"] == 19]  # beside a row that was predicted from it
+    assert mistyped["name"] == "S-17"
     assert mistyped["observed"] == pytest.approx(y[17])
     assert mistyped["upper"] < y[17]
     p_values = [each["p_value"] for each in worst]
@@ -89,6 +91,7 @@ def test_outliers_are_rows_of_small_p_values(command_line):
     assert p_values[0] < 0.1
     said = command_line("evaluate", "mistyped.csv", "-t", "y", "-c", "90", *FAST, "--outliers").stdout
     assert "Rows whose y is least expected, by p-value" in said
+    assert re.search(r"19  S-17 +0\.0", said)
 
 
 def test_rows_in_order_of_time_are_looked_at_for_drift(command_line, monkeypatch):

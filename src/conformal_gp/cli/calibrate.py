@@ -136,7 +136,7 @@ def calibrate(
                 "bounds": curve.bounds,
                 "training_rows": curve.training.y.size,
                 "guarantee": f"{model.guarantee_} {said}",
-                "rows": row_documents(columns, table, shown),
+                "rows": row_documents(shown, table.row_numbers(shown.index), columns.names_of(table, shown.index)),
             }
         )
 

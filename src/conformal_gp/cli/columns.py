@@ -272,7 +272,7 @@ class Columns:
 
     def labels(self, table: Table, rows: Iterable[int]) -> list[str]:
         """Call rows by their numbers in the file, and by their names, as "14 (S-12)"."""
-        numbers = [str(table.row_number(row)) for row in rows]
+        numbers = [*map(str, table.row_numbers(rows))]
         names = self.names_of(table, rows)
         if names is None:
             return numbers

@@ -25,7 +25,7 @@ PERIODS = 5  # of --by-time
 # Up to so many rows, each is held out once. Of more, a third is held out, at most so many: with 2,000 rows the standard
 # error of a coverage of 90% is 0.7%.
 ROWS_FOR_ALL_FOLDS, HELD_OUT_ROWS = 1000, 2000
-WORDS = ("method", "rows", "verdict")  # heads of columns that are aligned to the left
+WORDS = ("method", "rows", "verdict", "name")  # heads of columns that are aligned to the left
 
 
 def evaluate(
@@ -243,21 +243,17 @@ def _drift(training: Training, choice: Model, held_out: HeldOut, output: Output)
 def _outliers(held_out: HeldOut, training: Training) -> list[dict[str, Any]]:
     """Held-out rows of the smallest p-values; of equal ones, those farthest from the prediction first."""
     import numpy as np
+    import pandas as pd
+
+    from conformal_gp.cli.rows import row_documents
 
     prediction = held_out.prediction[CONFORMAL]
     lower, upper = held_out.intervals[CONFORMAL][:, :, 0].T
-    order = np.lexsort([-np.abs(held_out.y - prediction), held_out.p_values])
-    return [
-        {
-            "row": int(training.rows["number"].iloc[held_out.rows[i]]),
-            "p_value": float(held_out.p_values[i]),
-            "observed": float(held_out.y[i]),
-            "predicted": float(prediction[i]),
-            "lower": float(lower[i]),
-            "upper": float(upper[i]),
-        }
-        for i in order[:MOST_OUTLIERS]
-    ]
+    values = {"observed": held_out.y, "predicted": prediction, "lower": lower, "upper": upper}
+    found = pd.DataFrame({"p_value": held_out.p_values, **values})
+    worst = np.lexsort([-np.abs(held_out.y - prediction), held_out.p_values])[:MOST_OUTLIERS]
+    rows = training.rows.iloc[held_out.rows[worst]]
+    return row_documents(found.iloc[worst], rows["number"].tolist(), rows.get("name"))
 
 
 def _document(finding: Finding) -> dict[str, Any]:
@@ -299,12 +295,18 @@ def _findings(findings: list[Finding], title: str, of: str = "method") -> Any:
 
 
 def _outlier_table(outliers: Sequence[dict[str, Any]], target: str) -> Any:
-    """Show the rows of the smallest p-values."""
+    """Show the rows of the smallest p-values, and their names if a column has them."""
+    named = [name for name in ("row", "name") if name in outliers[0]]
     values = ("observed", "predicted", "lower", "upper")
     rows = [
-        (str(each["row"]), number(each["p_value"], 2), *(number(each[name], 6) for name in values)) for each in outliers
+        (
+            *(str(each[name]) for name in named),
+            number(each["p_value"], 2),
+            *(number(each[name], 6) for name in values),
+        )
+        for each in outliers
     ]
-    return _table(f"Rows whose {target} is least expected, by p-value", ("row", "p-value", *values), rows)
+    return _table(f"Rows whose {target} is least expected, by p-value", (*named, "p-value", *values), rows)
 
 
 def _table(title: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Any:

@@ -331,5 +331,5 @@ def _document(
         "inputs": input_names(model),
         "kernel": str(model.kernel_),
         "guarantee": " ".join([model.guarantee_, *(f"{each[0].upper()}{each[1:]}" for each in exclusions)]),
-        "rows": row_documents(model._columns, table, found),
+        "rows": row_documents(found, table.row_numbers(found.index), model._columns.names_of(table, found.index)),
     }

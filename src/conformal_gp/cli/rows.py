@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -146,7 +147,7 @@ def _rows(table: Table, columns: Columns, found: Inputs, by: str | None) -> pd.D
     y, censoring = columns.targets(table)
     columns.check_targets(table, y)
     rows = pd.DataFrame({"y": y, "censoring": censoring}, index=table.frame.index).loc[found.X.index]
-    rows["number"] = [table.row_number(row) for row in rows.index]
+    rows["number"] = table.row_numbers(rows.index)
     names = columns.names_of(table, rows.index)
     if names is not None:
         rows["name"] = names
@@ -196,11 +197,10 @@ def read_new(
     return table, new
 
 
-def row_documents(columns: Columns, table: Table, found: pd.DataFrame) -> list[dict[str, Any]]:
+def row_documents(found: pd.DataFrame, numbers: Sequence[int], names: Iterable[str] | None) -> list[dict[str, Any]]:
     """Return results of rows as JSON has them: with their numbers in the file, and their names if a column has them."""
     described = found.copy()
-    names = columns.names_of(table, found.index)
     if names is not None:
-        described.insert(0, "name", names)
-    described.insert(0, "row", [table.row_number(row) for row in found.index])
+        described.insert(0, "name", list(names))
+    described.insert(0, "row", numbers)
     return described.to_dict("records")

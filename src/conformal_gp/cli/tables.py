@@ -85,6 +85,10 @@ class Table(NamedTuple):
             return int(row) + 1
         return self.lines[row]
 
+    def row_numbers(self, rows: Iterable[int]) -> list[int]:
+        """Return the numbers of some rows in their file."""
+        return [self.row_number(row) for row in rows]
+
     def place(self, name: str, row: int) -> str:
         """Return the place of a cell."""
         return f"{self.name}: column '{name}', row {self.row_number(row)}"
