@@ -156,7 +156,7 @@ class Answers:
 
     def covariance(self, new: Rows) -> Array:
         """Covariances of new observations under the Gaussian process."""
-        return self.model.covariance(new) * self.target.unit**2
+        return self.model.covariance(new) * self.target.unit**2  # cov(a + b z) = b^2 cov(z)
 
     def sample(self, new: Rows, n_samples: int, rng: np.random.RandomState) -> Array:
         """Joint draws of new observations under the Gaussian process, one a column."""

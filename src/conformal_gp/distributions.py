@@ -99,6 +99,7 @@ class PredictiveDistribution:
         :math:`\frac{2}{n} \sum_i \left( 1\{y < x_i\} - \frac{i - 1/2}{n} \right) (x_i - y)` (Laio and Tamea, 2007).
         """
         labels, n = check_labels(y, self.steps)[:, None], self.steps.shape[1]
+        # (2 / n) sum (1{y < x_i} - (i - 1/2) / n) (x_i - y)
         return 2.0 * (((labels < self.steps) - (np.arange(n) + 0.5) / n) * (self.steps - labels)).mean(axis=1)
 
     def sample(self, n: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
@@ -230,10 +231,8 @@ class PredictiveDistributions(Predictions):
 
         Parameters
         ----------
-        X, y_variance, groups, likelihood_ratio
+        X, confidence_level, y_variance, groups, likelihood_ratio
             As in :meth:`predict_interval`.
-        confidence_level : float or sequence of floats, default=0.95
-            Level or levels, each strictly between 0 and 1.
         side : {"upper", "lower"}, default="upper"
             Whether targets are to be below their bounds, or above.
 
@@ -279,14 +278,8 @@ class PredictiveDistributions(Predictions):
 
         Parameters
         ----------
-        X, y_variance, groups, likelihood_ratio
-            As in :meth:`predict_interval`.
-        y : array-like of shape (n_samples,)
-            One value of the target for each row.
-        smoothing : bool, default=False
-            Break ties at random: values at true targets are then exactly uniform. Without, ties count by half.
-        random_state : int, RandomState instance or None, default=None
-            Seed of the tie breaks.
+        X, y, smoothing, random_state, y_variance, groups, likelihood_ratio
+            As in :meth:`predict_p`; without ``smoothing`` ties count by half.
 
         Returns
         -------

@@ -166,6 +166,27 @@ def _of_outputs(function: Callable[..., Any], model: Any, X: Any, arguments: Any
     return found
 
 
+def _turn(given: dict[str, Any]) -> None:
+    """Arguments of a call for targets that fall where those of the model rise."""
+    if "quantiles" in given:
+        levels, single = read_levels(given["quantiles"], "quantiles")  # as exact fractions
+        turned = [float(1 - level) for level in levels]
+        given["quantiles"] = turned[0] if single else turned
+    if "side" in given:
+        given["side"] = {"upper": "lower", "lower": "upper"}.get(given["side"], given["side"])
+
+
+def _mapped(name: str, found: Any, back: Callable[[Array], Array]) -> Any:
+    """Answers of a method in units of the model's targets, ends in order."""
+    if name == "predict_set":
+        return [np.sort(back(region), axis=None).reshape(-1, 2) for region in found]
+    if name == "predict_distribution":
+        return type(found)(np.sort(back(found.steps), axis=1))
+    if name == "predict_interval":
+        return np.sort(back(found), axis=1)
+    return back(found)
+
+
 def _delegate(name: str, summary: str, example: str, result: str) -> Callable[..., Any]:
     """A function that calls the method of this name of the regressor inside a model."""
 
@@ -181,22 +202,18 @@ def _delegate(name: str, summary: str, example: str, result: str) -> Callable[..
             return inside.method(inside.X, *arguments, **options)
         call = signature(inside.method).bind(inside.X, *arguments, **options)
         call.apply_defaults()
-        given, falls = call.arguments, inside.back(np.array([np.inf]))[0] < 0.0
+        given = call.arguments
+        falls = bool(inside.back(np.array([np.inf]))[0] < 0.0)
         if "y" in given:
             given["y"] = inside.forth(given["y"])
-        if falls and "quantiles" in given:
-            levels, single = read_levels(given["quantiles"], "quantiles")  # as exact fractions
-            given["quantiles"] = float(1 - levels[0]) if single else [float(1 - level) for level in levels]
-        if falls and "side" in given:
-            given["side"] = {"upper": "lower", "lower": "upper"}.get(given["side"], given["side"])
+        if falls:
+            _turn(given)
         found = inside.method(*call.args, **call.kwargs)
-        if name == "predict_set":
-            return [np.sort(inside.back(region), axis=None).reshape(-1, 2) for region in found]
-        if name == "predict_distribution":
-            return type(found)(np.sort(inside.back(found.steps), axis=1))
+        if name == "predict_cdf" and falls:
+            return 1.0 - found
         if "y" in given:  # probabilities
-            return 1.0 - found if falls and name == "predict_cdf" else found
-        return np.sort(inside.back(found), axis=1) if name == "predict_interval" else inside.back(found)
+            return found
+        return _mapped(name, found, inside.back)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = DOCSTRING.format(name=name, summary=summary, arguments=example, result=result)

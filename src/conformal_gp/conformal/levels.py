@@ -76,11 +76,10 @@ def read_one_level(given: Any, method: str) -> Fraction:
 def rank(level: Fraction, n_calibration: int) -> int:
     """k = floor(δ (n + 1)): a value is in the region when at least k of the n calibration rows conform no better.
 
-    p = (count + 1) / (n + 1) > δ is count + 1 > δ (n + 1), which for integers is count >= floor(δ (n + 1)).
-
     >>> rank(Fraction(9, 10), 499)
     50
     """
+    # p = (count + 1) / (n + 1) > delta is count + 1 > delta (n + 1): for integers, count >= floor(delta (n + 1))
     return math.floor((1 - level) * (n_calibration + 1))
 
 
@@ -183,4 +182,5 @@ def shares(at_least: Array, greater: Array, total: float, ties: Array | float = 
     ``total`` is the weight of the calibration rows and ``own`` that of each test row. Ties count by
     ``ties``: in full, by half, or by uniform numbers.
     """
+    # p = (weight of rows that score higher, and of ties, the test row among them) / (weight of all rows)
     return np.minimum((greater + ties * (at_least - greater + own)) / (total + own), 1.0)

@@ -97,7 +97,9 @@ class Lines(NamedTuple):
         deviation = np.sqrt(np.where(known, variance, 0.0))
         ratio = np.where(known, test.scale, np.nan)[:, None] / calibration.scale
         ratio[~known] = 1.0
+        # t = sqrt(s) c is the new centre
         moved = deviation * test.location
+        # p + q sqrt(s) c - sqrt(s) c_i, then times g / g_i
         offset = self.offset + self.slope * moved[:, None] - deviation[:, None] * calibration.location
         offset[(self.offset == 0.0) & (self.slope == 0.0)] = 0.0  # a row that determines a coefficient by itself
         floor, share, beside = self.rounding or Rounding(*np.zeros((3, known.size)))
@@ -140,6 +142,7 @@ def centred_lines(a: Array, b: Array, a_test: Array, b_test: Array) -> Lines:
         The same comparison in centred form.
     """
     centre = -a_test / b_test
+    # a + b y = (a + b y_0) + b t with t = y - y_0, and both sides over |b_test|
     return Lines(centre, (a + b * centre[:, None]) / b_test[:, None], b / b_test[:, None])
 
 
@@ -242,6 +245,7 @@ def rounding(
     s = np.where(known, variance, 1.0)
     # the test row's own inverse variance is 1/s; with its value D alpha becomes longer by t (sqrt(prior) + |D v|) / s
     unit = 14.0 * np.finfo(float).eps * unequal  # the formula above is multiplied by 14
+    # sqrt(s) eps (sqrt(r) |D alpha| + sqrt(c) max |y|)
     by_matrix = unit * np.sqrt(np.maximum(s * relative, prior))
     floor = by_matrix * residual + unit * np.sqrt(np.maximum(s * precision, 1.0)) * label
     share = by_matrix * (np.sqrt(prior) + weight) / s

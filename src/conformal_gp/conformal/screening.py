@@ -137,11 +137,14 @@ class Ranking:
 
     def _factors(self, variance: Array, size: Array, spread: Spread) -> tuple[Array, Array, Array]:
         """A₋, A₊ and D' of each test row; 0, infinity and 0 where they would exclude nothing."""
+        # eta = omega s^-e max c_i P_ii^-e, kappa = omega s^(-1/2) max c_i P_ii^(-1/2)
         steepness = self._slope * size / variance**self._power
         eta, kappa = steepness * spread.scale, self._root_slope * size / np.sqrt(variance)
         useful, longer = eta <= LARGEST_SLOPE, np.sqrt(1.0 + kappa**2)
+        # A- = 1 / ((1 + kappa^2)^e + eta), A+ = 1 / (1 - eta)
         lower = np.where(useful, (1.0 - WIDER) / ((1.0 + kappa**2) ** self._power + eta), 0.0)
         upper = np.where(useful, (1.0 + WIDER) / (1.0 - np.minimum(eta, LARGEST_SLOPE)), np.inf)
+        # D' = D (1 + kappa^2)^(1/2)
         moved = longer * np.abs(spread.location) * steepness + (longer - 1.0) * self._location
         return lower, upper, np.where(useful, (1.0 + WIDER) * moved, 0.0)
 
@@ -180,6 +183,7 @@ class Ranking:
         """
         lower, upper, moved = self._factors(variance, size, spread)
         base = np.append(-self._minus_base, -np.inf)  # of the row at each place from 0; there is none after the last
+        # the places k and k' of lemma 1: w_1 + ... + w_k > T, and > T - H
         rest = least - weighed.high
         lowest = base[np.searchsorted(weighed.before[1:], least, side="right")]
         highest = np.where(rest < 0.0, np.inf, base[np.searchsorted(weighed.before[1:], rest, side="right")])

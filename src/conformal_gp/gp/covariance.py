@@ -104,6 +104,7 @@ def _product(kernel: Product, X: Array, Z: Array | None, scale: float) -> Covari
         K, product = covariance(kernel.k2, X, Z, scale * float(kernel.k1.constant_value))
         learnt = int(not kernel.k1.hyperparameter_constant_value.fixed)
         return K, lambda W: np.append(np.full(learnt, np.einsum("ij,ij->", W, K)), product(W))
+    # d(k1 k2) = k2 dk1 + k1 dk2
     K1, product1 = covariance(kernel.k1, X, Z, scale)
     K2, product2 = covariance(kernel.k2, X, Z)
     return K1 * K2, lambda W: np.concatenate([product1(W * K2), product2(W * K1)])
@@ -113,6 +114,7 @@ def _product(kernel: Product, X: Array, Z: Array | None, scale: float) -> Covari
 def _power(kernel: Exponentiation, X: Array, Z: Array | None, scale: float) -> Covariance:
     exponent = kernel.exponent
     K, product = covariance(kernel.kernel, X, Z)
+    # dk^e / dtheta = e k^(e - 1) dk / dtheta
     return scale * K**exponent, lambda W: product(W * (scale * exponent * K ** (exponent - 1)))
 
 
@@ -137,6 +139,7 @@ def _stationary(kernel: RBF, X: Array, Z: Array | None, scale: float) -> Covaria
         M = W * slope()
         centred = x - np.median(x, axis=0)
         both = blas.dgemm(1.0, M.T, centred, trans_a=True)  # M @ centred, see conformal_gp.gp.likelihood
+        # sum_ij M_ij (x_i - x_j)^2 = sum_i (row and column sums)_i x_i^2 - 2 sum_ij x_i M_ij x_j
         each = (M.sum(axis=0) + M.sum(axis=1)) @ centred**2 - 2.0 * np.einsum("ij,ij->j", centred, both)
         return scale * (each if kernel.anisotropic else each.sum(keepdims=True))
 
@@ -147,6 +150,7 @@ def _stationary(kernel: RBF, X: Array, Z: Array | None, scale: float) -> Covaria
 def _rational_quadratic(kernel: RationalQuadratic, X: Array, Z: Array | None, scale: float) -> Covariance:
     alpha, length = float(kernel.alpha), float(kernel.length_scale)
     learnt = [not kernel.hyperparameter_alpha.fixed, not kernel.hyperparameter_length_scale.fixed]
+    # k = u^-alpha with u = 1 + r^2 / (2 alpha l^2), equation 4.19 of Rasmussen and Williams (2006)
     u = 1.0 + cdist(X, X if Z is None else Z, "sqeuclidean") / (2.0 * alpha * length**2)
     K = scale * u**-alpha
 

@@ -192,6 +192,7 @@ class Posterior:
     @cached_property
     def diagonal(self) -> Array:
         """Diagonal of P or C, (l,): inverse leave-one-out variances; 0 for a row that determines a coefficient."""
+        # P_ii, equation 5.12 of Rasmussen and Williams (2006): the inverse of a leave-one-out variance
         projected = np.einsum("ij,ij->j", self._root, self._root)
         if not self._flat:
             return projected
@@ -220,6 +221,7 @@ class Posterior:
     @property
     def log_marginal_likelihood(self) -> float:
         """Log density of the targets; with a flat prior, the restricted one, in the basis given."""
+        # equation 2.30 of Rasmussen and Williams (2006)
         return -0.5 * (self.quadratic + self.log_determinant + self.degrees_of_freedom * np.log(2.0 * np.pi))
 
     def precision(self, rows: Indices) -> Array:
@@ -277,7 +279,7 @@ class Posterior:
     def _half(self, new: NewInputs) -> tuple[Array, Array, Array, Array]:
         """Means, variances, u + q g, (l, m), and prior variances."""
         K = covariance(self.kernel, new.X, self._X)[0]
-        mean = K @ self.alpha + new.H @ self.coefficients
+        mean = K @ self.alpha + new.H @ self.coefficients  # k'alpha + h(x)'beta, equation 2.41
         half = self._half_solve(K.T)  # u = L^-1 k
         square = np.einsum("ij,ij->j", half, half)
         gap = np.empty((0, mean.size))
@@ -304,14 +306,11 @@ class Posterior:
         return variance, prior
 
     def covariance(self, new: NewInputs) -> Array:
-        """Covariances of the targets of new inputs with each other, noise included, (m, m).
-
-        With errors :math:`f(x) - v'y` of predictions, :math:`k(x, x_2) - v'k_2 - v_2'k + v' C^{-1} v_2`; the first
-        three terms, and the last, are products of u + q g and u.
-        """
+        """Covariances of the targets of new inputs with each other, noise included, (m, m)."""
         _, variance, half, _ = self._half(new)
         u = self._factor.half_solve(covariance(self.kernel, new.X, self._X)[0].T)
         both = half.T @ u
+        # k(x, x2) - v'k2 - v2'k + v'C^-1 v2
         found = covariance(self.kernel, new.X, new.X)[0] - both - both.T + half.T @ half
         np.fill_diagonal(found, variance)
         return found

@@ -160,10 +160,11 @@ def score_lines(posterior: Posterior, calibration: Indices | slice, prediction: 
         Scores as functions of the test row's target, and how far rounding puts them off.
     """
     weights, mean, variance, prior = prediction
+    # |p_i + q_i t| of eq. (1) in docs/theory.md, which is the paper's eq. 21 measured from the mean
     diagonal = posterior.diagonal[calibration]
     own_weights = weights[:, calibration]
     lines = normalised_residual_lines(posterior.residuals[calibration], diagonal, own_weights, mean, variance, gamma)
-    length = np.sqrt(weights**2 @ posterior.prior)
+    length = np.sqrt(weights**2 @ posterior.prior)  # |D v|
     unequal: Array | float = 1.0
     if gamma != 2.0:
         unequal = _unequal(diagonal, own_weights, variance, gamma)

@@ -259,7 +259,7 @@ class Target:
 
     def backward(self, values: Array) -> Array:
         """Values of the model in units of the target; those that are finite stay finite."""
-        z = self.origin + self.unit * values
+        z = self.origin + self.unit * values  # y = T^-1(origin + unit z)
         if self.transformation is None:
             return z
         return self.transformation.nearest(z)

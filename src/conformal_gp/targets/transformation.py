@@ -106,6 +106,7 @@ class BoxCox(Transformation):
         return y >= 0.0 if self.exponent == 0.5 else y > 0.0
 
     def _forward(self, y: Array) -> Array:
+        # (y^l - 1) / l, and below the cut T(c) + (y - c) T'(c) with T'(c) = c^(l - 1)
         power = self._power(np.maximum(y, self.cut))
         if self.cut == 0.0:
             return power
