@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from benchmarks.real.made import made
 from benchmarks.real.tables import Table
 
 MOST_ROWS = 50_000
@@ -49,6 +50,8 @@ def read(table: Table) -> pd.DataFrame:
         from statsmodels import datasets
 
         return getattr(datasets, table.name).load_pandas().data
+    if table.source == "made":
+        return made(table.name)
     return pd.read_csv(io.BytesIO(_archive()[table.name]), index_col=0)
 
 
@@ -93,13 +96,13 @@ def n_columns(table: Table) -> int:
     return len({name.split("=")[0] for name in encode(table)[0]})
 
 
-def split(table: Table, number: int) -> Split:
+def split(table: Table, number: int, most_test_rows: int = MOST_TEST_ROWS) -> Split:
     """Training rows and test rows: a quarter for testing, at most 300; four splits in a row share no test row."""
     inputs, labels = encode(table)
     X, y = inputs.to_numpy(float), labels.to_numpy(float)
     repetition, part = divmod(number, 4)
     order = np.random.default_rng(repetition).permutation(y.size)
-    n_test = min(int(TEST_SHARE * y.size), MOST_TEST_ROWS)
+    n_test = min(int(TEST_SHARE * y.size), most_test_rows)
     order = np.roll(order, -part * n_test)
     test, train = order[:n_test], order[n_test:]
     return Split(X[train], y[train], X[test], y[test])
