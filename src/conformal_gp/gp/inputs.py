@@ -23,6 +23,9 @@ STEP = 2.0
 # Shares of the rows below and above the range that gives a scale; the first range that is not a single value counts.
 TAILS = (1 / 4, 1 / 10, 1 / 40, 0)
 
+# Inputs whose fourth moment exceeds this times their squared variance have heavy tails: that of a Laplace distribution.
+HEAVY_TAILS = 6.0
+
 MEAN_NAMES = ("zero", "constant", "linear")
 """Mean functions; "auto" is the constant or the linear one."""
 
@@ -50,14 +53,28 @@ def filled(X: Array, fill: Array) -> Array:
     return np.where(missing, fill, X)
 
 
+def _compressed(X: Array, centre: Array, reach: Array) -> Array:
+    """The inverse hyperbolic sine of inputs with a finite reach: linear to about there, then a logarithm."""
+    finite = np.isfinite(reach)
+    if not finite.any():
+        return X
+    x = X.astype(np.float64)
+    x[:, finite] = np.arcsinh((x[:, finite] - centre[finite]) / reach[finite])
+    return x
+
+
 @dataclass(frozen=True)
 class Scaling:
-    """Inputs x become (x - location) / scale, missing ones after they are filled."""
+    """Inputs x become (x - location) / scale, missing ones after they are filled, those of heavy tails compressed."""
 
     location: Array
     scale: Array
     fill: Array | None = None
     """(d,): what stands in place of missing values; None if there are none."""
+    centre: Array | None = None
+    """(d,): centres of compressed inputs; None if none are."""
+    reach: Array | None = None
+    """(d,): distances from the centre beyond which inputs are compressed; infinite for those that are not."""
 
     @classmethod
     def none(cls, X: Array) -> Scaling:
@@ -70,6 +87,26 @@ class Scaling:
         scaler = StandardScaler().fit(X)
         return cls(scaler.mean_, scaler.scale_)
 
+    @classmethod
+    def robust(cls, X: Array) -> Scaling:
+        """As standard, after inputs of heavy tails are compressed about their median.
+
+        >>> scaling = Scaling.robust(np.exp(np.arange(-6.0, 7.0))[:, None])
+        >>> scaling.transform(np.exp([[-6.0], [0.0], [6.0]])).ravel().round(2)
+        array([-0.81, -0.63,  2.24])
+        """
+        usual = cls.standard(X)
+        tails = np.mean(usual.transform(X) ** 4, axis=0) > HEAVY_TAILS
+        if not tails.any():
+            return usual
+        centre = np.median(X, axis=0)
+        reach = np.full(X.shape[1], np.inf)
+        for column in np.flatnonzero(tails):
+            distance = np.abs(X[:, column] - centre[column])
+            reach[column] = np.median(distance[distance > 0.0])
+        usual = cls.standard(_compressed(X, centre, reach))
+        return cls(usual.location, usual.scale, None, centre, reach)
+
     def filled(self, X: Array) -> Array:
         """Unscaled inputs without missing values."""
         if self.fill is None:
@@ -78,7 +115,10 @@ class Scaling:
 
     def transform(self, X: Array) -> Array:
         """Scaled inputs."""
-        return (self.filled(X) - self.location) / self.scale
+        X = self.filled(X)
+        if self.centre is not None and self.reach is not None:
+            X = _compressed(X, self.centre, self.reach)
+        return (X - self.location) / self.scale
 
 
 class SymmetricScaling:

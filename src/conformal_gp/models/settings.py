@@ -158,10 +158,16 @@ class Settings:
             )
 
     def scaling(self, X: Array) -> Scaling:
-        """Scaling by some rows, if inputs are to be scaled; missing values are filled by their medians."""
+        """Scaling by some rows, if inputs are to be scaled; missing values are filled by their medians.
+
+        Inputs of heavy tails are compressed with "holdout", for kernels of a name: others may mean the inputs as they
+        are.
+        """
         fill = medians(X)
         scaling = Scaling.none(X)
-        if self.scale_inputs:
+        if self.scale_inputs and self.tuning == "holdout" and self.named:
+            scaling = Scaling.robust(filled(X, fill))
+        elif self.scale_inputs:
             scaling = Scaling.standard(filled(X, fill))
         return replace(scaling, fill=fill)
 
