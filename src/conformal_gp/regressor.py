@@ -83,6 +83,8 @@ class ConformalGPRegressor(
         share theirs; where there still are more than 30, "integrated" has one for all.
     scale_inputs : bool, default=True
         Bring inputs to a common scale: mean 0 and standard deviation 1 over tuning rows ("holdout") or training rows.
+        With "holdout" and kernels that are given by name, inputs of heavy tails (a fourth moment of more than 6 squared
+        variances) are compressed first: linear near their median, logarithmic far from it.
         With "integrated" and up to 12 rows each input is divided by a robust range of training rows and test row
         together, rounded to a power of 2, so that no row is treated differently.
     tuning : {"auto", "integrated", "holdout", "train", "fixed"}, default="auto"
@@ -119,9 +121,10 @@ class ConformalGPRegressor(
         *Adaptive intervals.* Monotone transformation of the target, applied before the Gaussian process is fitted;
         predictions are transformed back. "log" is for targets above 0, "sqrt" for 0 and above; "box-cox" (above 0) and
         "yeo-johnson" (any) are powers whose exponent is learnt. With "integrated", "auto" and "box-cox" average over
-        Box and Cox's exponent, "auto" where all targets are positive. With "holdout", "auto" is the identity, the
-        square root or the logarithm, chosen on the tuning rows together with ``difficulty``; elsewhere it is the
-        identity. A pair (forward, backward) is a monotone function of arrays and its inverse, fixed beforehand.
+        Box and Cox's exponent, "auto" where all targets are positive. With "holdout", "auto" takes the exponent from
+        0, the logarithm, to 1, the identity, that makes the tuning rows' targets likeliest, if none is negative;
+        elsewhere it is the identity. A pair (forward, backward) is a monotone function of arrays and its inverse, fixed
+        beforehand.
     difficulty : "auto", scikit-learn regressor or None, default="auto"
         Model of the local scale of the residuals, learnt from tuning rows. "auto" regresses the lower and the upper
         quantile of their standardised leave-one-out residuals on inputs and prediction by small boosted trees, so that

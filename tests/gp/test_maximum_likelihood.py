@@ -196,10 +196,27 @@ def test_starts_are_followed_on_few_of_many_rows_and_the_best_goes_on_with_all(m
     sizes, climb = [], maximum_likelihood._Search.climb
 
     def spy(search, start, **options):
-        sizes.append(search._objective._y.size)
+        sizes.append(sum(block.y.size for block in search._blocks))
         return climb(search, start, **options)
 
     monkeypatch.setattr(maximum_likelihood._Search, "climb", spy)
     X, y = make_data(13, 601)
     tune(kernel_from_name("se"), X, y, n_restarts=3, mean="linear")
     assert sorted(sizes) == [300] * 4 + [601]
+
+
+def test_the_likelihood_of_blocks_is_their_sum_with_its_gradient(monkeypatch):
+    monkeypatch.setattr(maximum_likelihood, "ROWS_IN_BLOCKS", 20)
+    monkeypatch.setattr(maximum_likelihood, "BLOCK_ROWS", 20)
+    X, y = make_data(4, 50)
+    kernel = ConstantKernel(1.5) * RBF([0.7] * X.shape[1])
+    blocks = LearningRows(X, y, make_basis("linear", X), np.zeros(50)).blocks(np.random.RandomState(0))
+    assert sorted(block.y.size for block in blocks) == [16, 17, 17]
+    np.testing.assert_array_equal(np.sort(np.concatenate([block.y for block in blocks])), np.sort(y))
+    options = {"restricted": True, "shrinkage": False, "least_ratio": 1e-10, "tolerance": 1e-8}
+    whole, *parts = [maximum_likelihood._Search(kernel, 0.2, some, **options) for some in (blocks, *zip(blocks))]
+    value, gradient = whole.penalised(whole.start)
+    assert value == pytest.approx(sum(part.penalised(whole.start)[0] for part in parts))
+    for i, step in enumerate(1e-5 * np.eye(whole.start.size)):
+        difference = whole.value(whole.start + step) - whole.value(whole.start - step)
+        assert gradient[i] == pytest.approx(difference / 2e-5, rel=1e-4, abs=1e-4)

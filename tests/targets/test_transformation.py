@@ -103,6 +103,30 @@ def test_maps_rise_and_have_an_inverse(target_transform):
     assert target_transform.extended(np.array([2.0]))[0] == target_transform.forward(np.array([2.0]))[0]
 
 
+@pytest.mark.parametrize(
+    "target_transform", [BoxCox(0.0, cut=2.0), BoxCox(1 / 3), YeoJohnson(0.5, 3.0), YeoJohnson(2.0)]
+)
+def test_slopes_are_derivatives_up_to_a_constant(target_transform):
+    y = np.geomspace(0.1, 50.0, 40)
+    if isinstance(target_transform, YeoJohnson):
+        y = np.append(y, -y)
+    slope = (target_transform.forward(y + 1e-5) - target_transform.forward(y - 1e-5)) / 2e-5
+    off = target_transform.log_slope(y) - np.log(slope)
+    np.testing.assert_allclose(off, off[0], atol=1e-5)
+
+
+@pytest.mark.parametrize(("errors", "exponent"), [("in proportion", 0.0), ("even", 1.0)])
+def test_all_seeds_choose_the_transformation_that_the_target_was_made_by(errors, exponent):
+    rng = np.random.default_rng(5)
+    X = rng.uniform(size=(300, 3))
+    y = 2.0 * X[:, 0] + np.sin(5.0 * X[:, 1]) + 0.3 * rng.standard_normal(300) + 3.0
+    if errors == "in proportion":
+        y = np.exp(y)
+    for seed in range(3):
+        model = ConformalGPRegressor(tuning="holdout", n_restarts=0, random_state=seed).fit(X, y)
+        assert getattr(model.target_transform_, "exponent", 1.0) == pytest.approx(exponent, abs=0.15)
+
+
 def test_maps_that_take_any_label():
     y = np.linspace(-5, 5, 41)
     for target_transform in (BoxCox(0.0, cut=0.5), BoxCox(0.5, cut=0.5), YeoJohnson(0.0), YeoJohnson(1.7)):

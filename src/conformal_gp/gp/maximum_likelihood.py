@@ -27,7 +27,7 @@ from conformal_gp.gp.covariance import shared_variance
 from conformal_gp.gp.kernels import hyperparameter_names, is_amplitude, is_length
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
 from conformal_gp.gp.posterior import Posterior, noise_floor
-from conformal_gp.threads import map_threads, one_blas_thread, stopping_point
+from conformal_gp.threads import map_threads, one_blas_thread, slices, stopping_point
 
 # Noise variances relative to the kernel's variance. The smallest is about what double precision can tell from none.
 NOISE_RATIOS = (1.5e-12, 1e2)
@@ -43,6 +43,9 @@ MANY_INPUTS = 50
 ROWS_FOR_COARSE = 400
 COARSE_ROWS = 300
 FINAL_STEPS = 6
+# The likelihood of more rows than the first number is the sum over blocks of at most the second.
+ROWS_IN_BLOCKS = 1000
+BLOCK_ROWS = 600
 # Steps of a search with many inputs: so many, or as many as these multiplications pay for, where one step of l rows and
 # d inputs is l² (l + 4 d). Up to so many inputs, and with fewer rows, searches end by themselves.
 LEAST_STEPS = 50
@@ -96,6 +99,13 @@ class LearningRows(NamedTuple):
         H = left[:, singular > 1e-6 * singular.max(initial=0.0)]
         y_variance = None if self.y_variance is None else self.y_variance[rows]
         return LearningRows(self.X[rows], self.y[rows], H, y_variance, self.variables)
+
+    def blocks(self, rng: np.random.RandomState) -> list[LearningRows]:
+        """All of them, at random in blocks of at most :data:`BLOCK_ROWS` rows."""
+        if self.y.size <= ROWS_IN_BLOCKS:
+            return [self]
+        order = rng.permutation(self.y.size)
+        return [self.take(np.sort(order[block])) for block in slices(self.y.size, BLOCK_ROWS)]
 
 
 def maximise_likelihood(
@@ -157,15 +167,17 @@ def maximise_likelihood(
         ).kernel  # fmt: skip
         n_restarts = 0
         without_noise = True
-    search = _Search(kernel, noise_variance, rows, restricted, shrinkage, least_ratio, tolerance)
+    blocks = rows.blocks(random_state) if shrinkage else [rows]
+    search = _Search(kernel, noise_variance, blocks, restricted, shrinkage, least_ratio, tolerance, n_jobs)
     if search.start.size == 0:
         return Optimum(kernel, noise_variance, -search.value(search.start), [])
     drawn = search.start + START_SPREAD * random_state.standard_normal((n_restarts, search.start.size))
     starts = [search.start, *np.clip(drawn, *search.bounds.T)]
     if most_steps is None and rows.y.size > ROWS_FOR_COARSE:
         some = rows.take(random_state.permutation(rows.y.size)[:COARSE_ROWS])
-        coarse = _Search(kernel, noise_variance, some, restricted, shrinkage, least_ratio, tolerance)
-        starts = [coarse.accepted(map_threads(coarse.climb, starts, n_jobs)).x]
+        coarse = _Search(kernel, noise_variance, [some], restricted, shrinkage, least_ratio, tolerance)
+        ends = [result.x for result in map_threads(coarse.climb, starts, n_jobs)]
+        starts = [search.accepted([OptimizeResult(x=x, fun=search.penalised(x)[0]) for x in ends]).x]
         most_steps = FINAL_STEPS if shrinkage else None
     climb = partial(search.climb, most_steps=most_steps)
     if len(starts) == 1:  # leaves the threads to BLAS, if there are many rows
@@ -200,26 +212,33 @@ class _Search:
         self,
         kernel: Kernel,
         noise_variance: float,
-        rows: LearningRows,
+        blocks: list[LearningRows],
         restricted: bool,
         shrinkage: bool,
         least_ratio: float,
         tolerance: float,
+        n_jobs: int | None = None,
     ):
-        self._rows = rows
+        rows = blocks[0]
+        self._blocks = blocks
+        self._n_jobs = n_jobs
         self._shrinkage = shrinkage
         self._tolerance = tolerance
         self._learn_noise = noise_variance > 0.0 or not has_noise(kernel, rows)
         self._kernel = kernel
-        self._objective = NegativeLogLikelihood(
-            for_each_input(kernel, rows.variables),
-            rows.X,
-            rows.y,
-            rows.H,
-            noise_variance=None if self._learn_noise else noise_variance,
-            restricted=restricted,
-            known=0.0 if rows.y_variance is None else rows.y_variance,
-        )
+        full = for_each_input(kernel, rows.variables)
+        self._objectives = [
+            NegativeLogLikelihood(
+                full,
+                block.X,
+                block.y,
+                block.H,
+                noise_variance=None if self._learn_noise else noise_variance,
+                restricted=restricted,
+                known=0.0 if block.y_variance is None else block.y_variance,
+            )
+            for block in blocks
+        ]
         number, lengths = hyperparameter_names(kernel)[1], is_length(kernel)
         self._vectors = [np.flatnonzero(lengths & (number == n)) for n in np.unique(number[lengths]) if shrinkage]
         self._noise_cost = NOISE_COST if shrinkage and self._learn_noise else 0.0
@@ -239,12 +258,20 @@ class _Search:
         n = self._amplitude.size
         return np.concatenate([x[self._entries], x[n:] + self._amplitude @ x[:n]])
 
+    def _objective(self, x: Array) -> tuple[float, Array]:
+        """Sum over the blocks of minus the log likelihood, and its gradient in the entries of ``_theta``."""
+        theta = self._theta(x)
+        if len(self._objectives) == 1:
+            return self._objectives[0](theta)
+        found = map_threads(lambda objective: objective(theta), self._objectives, self._n_jobs)
+        return sum(value for value, _ in found), np.sum([gradient for _, gradient in found], axis=0)
+
     def penalised(self, x: Array) -> tuple[float, Array]:
         """Minus the log of likelihood times prior, and its gradient; infinite where the matrix is singular."""
         stopping_point()
         n, m = self._amplitude.size, self._entries.size
         try:
-            value, by_theta = self._objective(self._theta(x))
+            value, by_theta = self._objective(x)
         except LinAlgError:
             return np.inf, np.zeros_like(x)
         # a length scale that inputs share has the sum of their derivatives
@@ -263,7 +290,7 @@ class _Search:
     def value(self, x: Array) -> float:
         """Minus the log likelihood; infinite where the matrix is singular, which the posterior will say more about."""
         try:
-            return self._objective(self._theta(x))[0]
+            return self._objective(x)[0]
         except LinAlgError:
             return np.inf
 
@@ -294,19 +321,22 @@ class _Search:
 
     def _left_out(self, x: Array) -> Array:
         """Leave-one-out errors of the rows; infinite where the matrix is singular."""
-        kernel = for_each_input(self._kernel.clone_with_theta(x[: self._amplitude.size]), self._rows.variables)
-        noise = self._objective.split(self._theta(x))[1]
-        inputs: Any = self._rows
-        try:
-            posterior = Posterior(kernel, noise, inputs, self._rows.y, checked=False)
-        except LinAlgError:
-            return np.full(self._rows.y.size, np.inf)
-        diagonal = posterior.diagonal
-        return posterior.residuals / np.where(diagonal > 0.0, diagonal, 1.0)
+        kernel, noise = self._objectives[0].split(self._theta(x))
+        found = []
+        for block in self._blocks:
+            inputs: Any = block
+            try:
+                posterior = Posterior(kernel, noise, inputs, block.y, checked=False)
+            except LinAlgError:
+                found.append(np.full(block.y.size, np.inf))
+                continue
+            diagonal = posterior.diagonal
+            found.append(posterior.residuals / np.where(diagonal > 0.0, diagonal, 1.0))
+        return np.concatenate(found)
 
     def optimum(self, result: OptimizeResult, limited: bool) -> Optimum:
         """Where a search, of ``limited`` steps or not, has ended."""
-        noise_variance = self._objective.split(self._theta(result.x))[1]
+        noise_variance = self._objectives[0].split(self._theta(result.x))[1]
         limited = limited or self._most_steps < MOST_STEPS
         remarks = _remarks(self._kernel, result, self.bounds, self._learn_noise, limited)
         kernel = self._kernel.clone_with_theta(result.x[: self._amplitude.size])

@@ -1,15 +1,15 @@
 r"""Hyperparameters, transformation, difficulty and bounds of the target, learnt from some of the rows.
 
-Hyperparameters maximise the likelihood. Transformation and difficulty are chosen by the interval score of leave-one-out
-intervals :math:`\mu_i + (c(x_i) \pm q\, g(x_i))\, \sigma_i`, transformed back, where q is the fitting order statistic
-of :math:`|e_i - c(x_i)| / g(x_i)` (:mod:`conformal_gp.targets.difficulty`). The transformation is compared with c = 0
-and g = 1 or with both from the other folds, whichever is better; then the difficulty is. "auto" does something only
-where scores are clearly better.
+Hyperparameters and transformation maximise the likelihood, which is a density of the targets in their own units. The
+difficulty is chosen by the interval score of leave-one-out intervals
+:math:`\mu_i + (c(x_i) \pm q\, g(x_i))\, \sigma_i`, transformed back, where q is the fitting order statistic
+of :math:`|e_i - c(x_i)| / g(x_i)` (:mod:`conformal_gp.targets.difficulty`), with c = 0 and g = 1 or with both from the
+other folds. "auto" takes it only where scores are clearly better.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -25,8 +25,10 @@ from conformal_gp.gp.inputs import IndependentColumns, Inputs, Rows, Scaling, ba
 from conformal_gp.gp.kernels import check_kernel, is_amplitude, is_length, multiplied
 from conformal_gp.gp.linalg import Cholesky, one_norm
 from conformal_gp.gp.maximum_likelihood import (
+    BLOCK_ROWS,
     MANY_INPUTS,
     NOISE_RATIOS,
+    ROWS_IN_BLOCKS,
     LearningRows,
     Optimum,
     for_each_input,
@@ -39,6 +41,7 @@ from conformal_gp.models.settings import Settings, explained, given_transform
 from conformal_gp.targets.difficulty import Difficulty, LeftOut, Spread
 from conformal_gp.targets.target import Bounds
 from conformal_gp.targets.transformation import BoxCox, InUnits, Transformation, YeoJohnson, extreme_unit, transformed
+from conformal_gp.threads import slices
 
 # Relative change of the likelihood at which a search stops: closer to the optimum, intervals of tuning rows' models are
 # the same; the paper's are compared to five digits.
@@ -51,22 +54,22 @@ DIGITS = 2.0**26
 NEARBY_STEPS = 5
 # How much better the condition of the matrix has to be than the worst that is trusted: it is of fewer rows.
 CONDITION_MARGIN = 3.0
-# Exponents to choose from, the usual one first. Those below 0 are bounded above: ends beyond have no target.
-BOX_COX_EXPONENTS = (1.0, 0.5, 1 / 3, 0.0)
-YEO_JOHNSON_EXPONENTS = (1.0, 0.75, 0.5, 0.25, 0.0, 1.25, 1.5, 2.0)
-# "auto" does something if that lowers the scores by this share, and by so many standard errors.
+# Exponents to choose from and between. Those below 0 are bounded above: ends beyond have no target. Another exponent
+# than 1 must be likelier by so many nats: what one parameter more gains by chance in one case of twenty.
+BOX_COX_EXPONENTS = (0.0, 0.5, 1.0)
+YEO_JOHNSON_EXPONENTS = (0.0, 0.5, 1.0, 1.5, 2.0)
+LEAST_NATS = 2.0
+# "auto" takes a difficulty if that lowers the scores by this share, and by so many standard errors.
 LEAST_GAIN = 0.01
 STANDARD_ERRORS = 1.5
-# Fewest tuning rows that choose a transformation, a difficulty, and a transformation with a view to a difficulty.
+# Fewest tuning rows that choose a transformation, and a difficulty.
 ROWS_FOR_TRANSFORM = 40
 ROWS_FOR_DIFFICULTY = 100
-ROWS_FOR_BOTH = 300
 # Targets have a bound at their least or greatest value if so many tuning rows, and such a share, have it.
 OFTEN_ROWS = 5
 OFTEN_SHARE = 0.01
-# Rows whose intervals are compared for a transformation, at most; the levels; folds of the difficulty, with fewer and
-# with at least so many rows.
-CHOOSING_ROWS = 600
+# Levels of intervals that are compared for a difficulty; its folds, with fewer and with at least so many rows.
+MANY_ROWS = 600
 LEVELS = read_levels([0.8, 0.9, 0.95])[0]
 FOLDS = (3, 2)
 
@@ -226,7 +229,8 @@ def _raised(kernel: Kernel, noise: float, inputs: Inputs, purpose: Purpose) -> f
     largest = n_rows * float(kernel.diag(inputs.X).max())
     if noise == 0.0 or noise >= max(np.sqrt(n_rows) * SMALLEST_CONDITION * largest, noise_floor(largest)):
         return noise  # 0: the kernel has noise of its own
-    K = np.asfortranarray(np.tril(covariance(kernel, inputs.X)[0]))
+    X = inputs.X[:: -(-len(inputs.X) // BLOCK_ROWS)]
+    K = np.asfortranarray(np.tril(covariance(kernel, X)[0]))
     noise = max(noise, noise_floor(one_norm(K) * n_rows / K.shape[0]))
     if purpose.low_rank:
         return noise
@@ -239,70 +243,103 @@ def _raised(kernel: Kernel, noise: float, inputs: Inputs, purpose: Purpose) -> f
     return noise * max(1.0, CONDITION_MARGIN * SMALLEST_CONDITION / condition)
 
 
-def _transformations(settings: Settings, y: Array) -> Sequence[Transformation | None]:
-    """Transformations to choose from, the usual one first; extreme targets are measured in a unit of their size."""
+class _Powers(NamedTuple):
+    """Transformations of the target to choose from, by their exponent."""
+
+    exponents: tuple[float, ...]
+    """Ascending, at equal steps; 1 is among them."""
+    make: Callable[[float], Transformation | None]
+
+    def likeliest(self, likelihoods: Array) -> float:
+        """Exponent at the top of the parabola through the largest likelihood and those beside it."""
+        best = int(np.argmax(likelihoods))
+        if len(self.exponents) < 3 or not np.isfinite(likelihoods).all():
+            return self.exponents[best]
+        if likelihoods[best] - likelihoods[self.exponents.index(1.0)] < LEAST_NATS:
+            return 1.0
+        middle = min(max(best, 1), len(self.exponents) - 2)
+        low, centre, high = likelihoods[middle - 1 : middle + 2]
+        bend = low - 2.0 * centre + high
+        if bend >= 0.0:
+            return self.exponents[best]
+        step = self.exponents[middle + 1] - self.exponents[middle]
+        top = float(np.clip(0.5 * (low - high) / bend, -1.0, 1.0))
+        return self.exponents[middle] + step * top
+
+
+def _powers(settings: Settings, y: Array) -> _Powers:
+    """Transformations to choose from; extreme targets are measured in a unit of their size."""
     unit = extreme_unit(y)
     if unit == 1.0 or settings.known_noise or isinstance(settings.target_transform, tuple):
-        return _candidates(settings, y)
-    return [InUnits(candidate, unit) for candidate in _candidates(settings, y / unit)]
+        return _usual_powers(settings, y)
+    exponents, make = _usual_powers(settings, y / unit)
+    return _Powers(exponents, lambda exponent: InUnits(make(exponent), unit))
 
 
-def _candidates(settings: Settings, y: Array) -> Sequence[Transformation | None]:
+def _usual_powers(settings: Settings, y: Array) -> _Powers:
     """Transformations of targets of usual size."""
     if not settings.learns_transform:
-        return [given_transform(settings, y)]
+        return _Powers((1.0,), lambda exponent: given_transform(settings, y))
     if settings.target_transform == "box-cox":
-        return [BoxCox(exponent) for exponent in BOX_COX_EXPONENTS]
+        return _Powers(BOX_COX_EXPONENTS, BoxCox)
     if settings.target_transform == "yeo-johnson":
         unit = float(np.median(np.abs(y))) or float(np.abs(y).mean()) or 1.0
-        return [YeoJohnson(exponent, unit) for exponent in YEO_JOHNSON_EXPONENTS]
+        return _Powers(YEO_JOHNSON_EXPONENTS, lambda exponent: YeoJohnson(exponent, unit))
     if y.size < ROWS_FOR_TRANSFORM or y.min() < 0.0 or y.max() == 0.0:
-        return [None]
-    # square root and logarithm are continued along a tangent below: targets of other rows may be of any sign
+        return _Powers((1.0,), lambda exponent: None)
+    # powers are continued along a tangent below: targets of other rows may be of any sign
     cut = 0.5 * float(y[y > 0.0].min())
-    return [None, BoxCox(0.5, cut), BoxCox(0.0, cut)]
+    return _Powers(BOX_COX_EXPONENTS, lambda exponent: None if exponent == 1.0 else BoxCox(exponent, cut))
 
 
 def learn_with_transform(
     settings: Settings, rows: Rows, scaling: Scaling, y: Array, purpose: Purpose, rng: np.random.RandomState
 ) -> tuple[Transformation | None, Hyperparameters]:
-    """The transformation that is asked for, and hyperparameters; the rows choose what is left open.
+    """The transformation that is asked for, the likeliest if it is left open, and hyperparameters.
 
+    Starts are followed on some of the rows; all of them, in blocks, choose the transformation and end the search.
     Hyperparameters of one transformation are a few steps from those of another.
     """
-    candidates = _transformations(settings, y)
-    if settings.noise_variance and isinstance(candidates[0], InUnits):
+    powers = _powers(settings, y)
+    if settings.noise_variance and isinstance(powers.make(1.0), InUnits):
         settings = replace(settings, noise_variance=None)  # squares of such units are no numbers
-    inputs = Inputs(rows, scaling, settings.mean)
-    learnt = learn(settings, inputs, transformed(candidates[0], y), purpose, rng)
-    if len(candidates) == 1:
-        return candidates[0], learnt
-    some = rng.permutation(y.size)[:CHOOSING_ROWS]
-    few = rows.take(some)
-    few_y = y[some]
-    scores: list[Array] = []
-    found: list[Hyperparameters] = []
-    bounds = _bounds(settings, few_y)
-    seen = Inputs(few, scaling, settings.mean)
-    for target_transform in candidates:
-        z = transformed(target_transform, few_y)
-        nearby = learnt
-        if found:
-            nearby = learn_nearby(settings, learnt, seen, z, purpose, rng)
-        found.append(nearby)
-        left_out = _left_out(found[-1], seen, z)
-        own = [_scores(left_out, target_transform, None, few_y, bounds)]
-        if settings.difficulty == "auto" and some.size >= ROWS_FOR_BOTH:
-            spread = _from_other_folds(scaling.filled(few.X), left_out)
-            own.append(_scores(left_out, target_transform, spread, few_y, bounds))
-        scores.append(min(own, key=lambda each: each.mean()))
-    if settings.target_transform == "auto":
-        chosen = int(np.argmax([_gain(own, scores[0]) for own in scores]))
-    else:  # some exponent must be taken
-        chosen = int(np.argmin([own.mean() for own in scores]))
-    if chosen > 0:
-        learnt = learn_nearby(settings, found[chosen], inputs, transformed(candidates[chosen], y), purpose, rng)
-    return candidates[chosen], learnt
+    order = rng.permutation(y.size) if purpose.restricted else np.arange(y.size)
+    together = y.size <= ROWS_IN_BLOCKS or not purpose.restricted
+    blocks = [order[block] for block in slices(y.size, y.size if together else BLOCK_ROWS)]
+    some = blocks[0]
+    few = Inputs(rows.take(some), scaling, settings.mean)
+    first = learn(settings, few, transformed(powers.make(1.0), y[some]), purpose, rng)
+    exponent = 1.0
+    learnt = first
+    if len(powers.exponents) > 1:
+        found = {1.0: first}
+        for other in powers.exponents:
+            if other not in found:
+                z = transformed(powers.make(other), y[some])
+                found[other] = learn_nearby(settings, first, few, z, purpose, rng)
+        likelihoods = np.zeros(len(powers.exponents))
+        for block in blocks:
+            inputs = Inputs(rows.take(block), scaling, settings.mean)
+            for i, other in enumerate(powers.exponents):
+                likelihoods[i] += _log_likelihood(found[other], inputs, powers.make(other), y[block])
+        exponent = powers.likeliest(likelihoods)
+        learnt = found[min(found, key=lambda other: abs(other - exponent))]
+    transformation = powers.make(exponent)
+    if some.size < y.size or exponent not in powers.exponents:
+        inputs = Inputs(rows, scaling, settings.mean)
+        learnt = learn_nearby(settings, learnt, inputs, transformed(transformation, y), purpose, rng)
+    return transformation, learnt
+
+
+def _log_likelihood(learnt: Hyperparameters, inputs: Inputs, transformation: Transformation | None, y: Array) -> float:
+    """Restricted log likelihood of the targets, as a density in their own units."""
+    z = transformed(transformation, y)
+    if label_variance(inputs, z) == 0.0:
+        return np.inf
+    slope = 0.0
+    if transformation is not None:
+        slope = float(transformation.log_slope(y).sum())
+    return Posterior(learnt.kernel, learnt.noise_variance, inputs, z).log_marginal_likelihood + slope
 
 
 def choose_difficulty(
@@ -355,7 +392,7 @@ def learnt_bounds(y: Array) -> Bounds | None:
 def _from_other_folds(X: Array, left_out: LeftOut) -> Spread:
     """Location and scale of each row, learnt from the rows of the other folds."""
     spread = Spread.usual(len(X))
-    folds = FOLDS[len(X) >= CHOOSING_ROWS]
+    folds = FOLDS[len(X) >= MANY_ROWS]
     for fold in range(folds):
         out = np.arange(len(X)) % folds == fold
         learnt = Difficulty.learn("auto", X[~out], left_out.take(~out))
@@ -372,14 +409,6 @@ def _gain(scores: Array, usual: Array) -> float:
     if gain.mean() > least:
         return float(gain.mean())
     return 0.0
-
-
-def _left_out(learnt: Hyperparameters, inputs: Inputs, z: Array) -> LeftOut:
-    """Leave-one-out predictions of rows."""
-    if label_variance(inputs, z) == 0.0:
-        return LeftOut(z, np.ones(z.size), np.zeros(z.size))
-    posterior = Posterior(learnt.kernel, learnt.noise_variance, inputs, z)
-    return LeftOut.of(posterior.residuals, posterior.diagonal, z)
 
 
 def _scores(

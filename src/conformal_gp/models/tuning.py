@@ -186,7 +186,7 @@ def bounds_in_use(settings: Settings, y: Array) -> dict:
 # Most tuning rows of a low-rank GP, by default; and of how many of them the likelihood is, and inducing inputs are the
 # centres.
 MOST_LOW_RANK_TUNING_ROWS = 20_000
-LEARNING_ROWS = 600
+LEARNING_ROWS = 6000
 CENTRED_ROWS = 4000
 # Default number of inducing inputs, and where these limit what is known of a function without much noise: where so many
 # tuning rows of the exact GP predict each other better than that by all tuning rows of the low-rank one.

@@ -47,6 +47,10 @@ class Transformation(ABC):
     def backward(self, z: Array) -> Array:
         """Targets from any transformed values, infinite ones among them."""
 
+    def log_slope(self, y: Array) -> Array:
+        """Logarithm of the derivative at targets in its domain, of those transformations that are learnt."""
+        raise NotImplementedError
+
     def nearest(self, z: Array) -> Array:
         """Targets from transformed values; those of finite values are finite."""
         y = self.backward(z)
@@ -111,6 +115,10 @@ class BoxCox(Transformation):
         if self.cut == 0.0:
             return power
         return power + np.minimum(y - self.cut, 0.0) * self.cut ** (self.exponent - 1.0)
+
+    def log_slope(self, y: Array) -> Array:
+        """See Transformation."""
+        return (self.exponent - 1.0) * np.log(np.maximum(y, self.cut))
 
     def _power(self, y: Array) -> Array:
         if self.exponent == 0.0:
@@ -186,6 +194,10 @@ class YeoJohnson(Transformation):
     def _forward(self, y: Array) -> Array:
         x = y / self.unit
         return np.where(x >= 0.0, _power(np.abs(x), self.exponent), -_power(np.abs(x), 2.0 - self.exponent))
+
+    def log_slope(self, y: Array) -> Array:
+        """See Transformation."""
+        return (self.exponent - 1.0) * np.sign(y) * np.log1p(np.abs(y) / self.unit)
 
     def backward(self, z: Array) -> Array:
         """See Transformation."""
@@ -334,6 +346,10 @@ class InUnits(Transformation):
 
     def _forward(self, y: Array) -> Array:
         return y / self.unit if self.inner is None else self.inner._forward(y / self.unit)
+
+    def log_slope(self, y: Array) -> Array:
+        """See Transformation."""
+        return np.zeros(y.size) if self.inner is None else self.inner.log_slope(y / self.unit)
 
     def backward(self, z: Array) -> Array:
         """See Transformation."""
