@@ -183,10 +183,12 @@ def bounds_in_use(settings: Settings, y: Array) -> dict:
     return {"bounds": settings.bounds}
 
 
-# Most tuning rows of a low-rank GP, by default; and of how many of them the likelihood is, and inducing inputs are the
-# centres.
+# Most tuning rows of a low-rank GP, by default; of how many of them the likelihood is, and with many inputs of so many
+# numbers, but not of fewer rows than the last; and of how many of them inducing inputs are the centres.
 MOST_LOW_RANK_TUNING_ROWS = 20_000
 LEARNING_ROWS = 6000
+LEARNING_ENTRIES = 300_000
+FEWEST_LEARNING_ROWS = 600
 CENTRED_ROWS = 4000
 # Default number of inducing inputs, and where these limit what is known of a function without much noise: where so many
 # tuning rows of the exact GP predict each other better than that by all tuning rows of the low-rank one.
@@ -303,7 +305,8 @@ def _learn(settings: Settings, own: Rows, y: Array, n_rows: int, rng: np.random.
         given = fixed(replace(settings, tuning_rows=None), own, y, rng)
         scaling = settings.scaling(own.X)
         return _Learnt(given.kernel, given.noise_variance, scaling, given.target.transformation, [])
-    some = rng.permutation(y.size)[:LEARNING_ROWS]
+    most = min(LEARNING_ROWS, max(LEARNING_ENTRIES // own.X.shape[1], FEWEST_LEARNING_ROWS))
+    some = rng.permutation(y.size)[:most]
     learning = own.take(some)
     scaling = settings.scaling(learning.X)
     least = max(LEAST_RATIO, LEAST_RATIO_A_ROW * n_rows)
