@@ -77,7 +77,7 @@ def test_digits_follow_the_width_of_the_interval(command_line, form):
 def test_infinite_bounds_and_points_are_written(command_line):
     from fractions import Fraction
 
-    from conformal_gp.cli.rounding import rounded
+    from conformal_gp.cli.writing import rounded
 
     exact = pd.DataFrame(
         {"mean": [1.23456, 2.0, 0.1], "lower_90": [-np.inf, 2.0, -np.inf], "upper_90": [7.6543, 2.0, np.inf]}

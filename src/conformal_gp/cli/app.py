@@ -8,22 +8,24 @@ import shlex
 import sys
 import traceback
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand
 
 import conformal_gp
 from conformal_gp.cli.calibrate import calibrate
 from conformal_gp.cli.evaluate import evaluate
-from conformal_gp.cli.help import HelpfulCommand
 from conformal_gp.cli.levels import spread_levels
-from conformal_gp.cli.options import expanded
+from conformal_gp.cli.options import ADVANCED, expanded
 from conformal_gp.cli.plot import plot
 from conformal_gp.cli.predict import fit, predict
 from conformal_gp.cli.report import report
 
 NEW_CARS = 40  # rows of the demonstration that are to be predicted
 WIDEST = 100  # columns of help
+IN_FULL = "--help-all"
 app = typer.Typer(
     name="conformal-gp",
     no_args_is_help=True,
@@ -33,13 +35,55 @@ app = typer.Typer(
 )
 
 
-class Command(HelpfulCommand):
-    """A command that accepts several levels after one option and turns errors into messages."""
+class Command(TyperCommand):
+    """A command that turns errors into messages, and accepts several levels after one option.
+
+    Its help is one screen, of its docstring: a summary, examples one to a line, and more, each a paragraph.
+    ``--help-all`` describes the advanced options too, and has the other paragraphs.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments; several levels may follow one option. ``ctx.obj`` is the command as it was given."""
+        """Parse arguments. ``ctx.obj`` is the command as it was given."""
         ctx.obj = shlex.join(["conformal-gp", ctx.info_name, *args])
+        ctx.meta[IN_FULL] = IN_FULL in args
+        if ctx.meta[IN_FULL]:
+            args = ["--help"]
         return super().parse_args(ctx, spread_levels(args))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Arguments, options that are required, and that there are others."""
+        arguments = [str(param.metavar) for param in self.params if param.param_type_name == "argument"]
+        required = [param for param in self.params if param.param_type_name == "option" and param.required]
+        return [*arguments, *(f"{option.opts[0]} {option.metavar}" for option in required), "[OPTIONS]"]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        summary, examples, *more = (self.help or "").split("\n\n")
+        self.format_usage(ctx, formatter)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(summary)
+        with formatter.section("Examples"):
+            for example in examples.splitlines():
+                formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
+        options = [param for param in self.get_params(ctx) if param.param_type_name == "option"]
+        common = [option for option in options if getattr(option, "rich_help_panel", None) != ADVANCED]
+        advanced = [option for option in options if option not in common]
+        with formatter.section("Options"):
+            formatter.write_dl([option.get_help_record(ctx) for option in common])
+        if not advanced:
+            return
+        if ctx.meta[IN_FULL]:
+            with formatter.section(ADVANCED):
+                formatter.write_dl([option.get_help_record(ctx) for option in advanced])
+            for paragraph in more:
+                formatter.write_paragraph()
+                formatter.write_text(paragraph)
+            return
+        with formatter.section(f"{ADVANCED} (described by {IN_FULL})"):
+            names = ", ".join(option.opts[0] for option in advanced)
+            for line in wrap(names, formatter.width - formatter.current_indent, break_on_hyphens=False):
+                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; errors become a message and an exit code."""

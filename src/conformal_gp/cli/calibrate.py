@@ -87,8 +87,7 @@ def calibrate(
     """
     import numpy as np
 
-    from conformal_gp.cli.rounding import rounded
-    from conformal_gp.cli.writing import write_table
+    from conformal_gp.cli.writing import rounded, write_table
     from conformal_gp.files import check_output
 
     output = Output(quiet=quiet)
@@ -174,7 +173,7 @@ def _found(
     import numpy as np
     import pandas as pd
 
-    from conformal_gp.cli.rounding import bounds_of
+    from conformal_gp.cli.writing import bounds_of
 
     found = pd.DataFrame(index=X.index)
     sets = []
@@ -191,7 +190,7 @@ def _found(
 
 def _words(pieces: Array, bounds: tuple[float, float]) -> str:
     """Describe a set that is not one interval inside the range of the standards; else nothing."""
-    from conformal_gp.cli.rounding import outward
+    from conformal_gp.cli.writing import outward
 
     if not len(pieces):
         return "no value agrees"

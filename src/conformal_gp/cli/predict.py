@@ -102,9 +102,8 @@ def predict(
     Targets like <0.02 or >500 are limits of detection. An interval that reaches the limit is open beyond it, and
     COL_limit_95 writes it as "<0.05": at most 0.05, and perhaps not detectable.
     """
-    from conformal_gp.cli.rounding import rounded
     from conformal_gp.cli.tables import kind_of
-    from conformal_gp.cli.writing import write_table
+    from conformal_gp.cli.writing import rounded, write_table
     from conformal_gp.files import check_output
 
     output = Output(quiet=quiet)
@@ -197,7 +196,7 @@ def _predictions(model: Any, new: Inputs, levels: list[Fraction], shares: list[F
     """Predict means, bounds and quantiles of rows, numbered as in their table."""
     import pandas as pd
 
-    from conformal_gp.cli.rounding import bounds_of, quantile_of
+    from conformal_gp.cli.writing import bounds_of, quantile_of
 
     X = new.X
     found = pd.DataFrame({"mean": model.predict(X)}, index=X.index)
@@ -222,7 +221,7 @@ def _limits(model: Any, found: pd.DataFrame, levels: list[Fraction]) -> dict[str
     """Write intervals that reach a limit of detection as laboratories do, "<0.02" or ">500", by column."""
     import numpy as np
 
-    from conformal_gp.cli.rounding import bounds_of
+    from conformal_gp.cli.writing import bounds_of
     from conformal_gp.formatting import number, percent
 
     limits = model._tuned.target.limits
@@ -306,7 +305,7 @@ def _verdict(columns: Columns, table: Table, found: pd.DataFrame, levels: list[F
     """If every predicted row has a target: compare the coverage of the intervals with the expected range."""
     import numpy as np
 
-    from conformal_gp.cli.rounding import bounds_of
+    from conformal_gp.cli.writing import bounds_of
     from conformal_gp.evaluation import Finding, verdict
 
     if columns.target not in table.frame:

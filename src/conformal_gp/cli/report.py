@@ -27,7 +27,7 @@ def report(
     choice: Model,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write a page about DATA: coverage and width of intervals, predictions, and what to look at.
+    """Write a page about DATA: coverage, width, and what to look at.
 
     conformal-gp report cars.csv --target mpg -o report.html
     conformal-gp report runs.csv --target yield --ordered -o report.html

@@ -121,18 +121,11 @@ def cross_validate_intervals(
     splits, together = make_folds(cv, columns, target.size, random_state, groups_out)
     rows = np.sort(np.concatenate([test for _, test in splits]))
     first = next(iter(models))
-    names = [first, *filter(None, [standard_gp]), *list(models)[1:]]
     importance = importance and len(columns) <= MOST_COLUMNS
     levels: list[Fraction] = []
     if confidence_level is not None:
         levels = read_levels(confidence_level)[0]
-    prediction = {name: np.empty(rows.size) for name in names}
-    intervals: dict[str, Array] = {}
-    beyond = np.zeros(rows.size, dtype=bool)
-    p_values = np.zeros(0)
-    if hasattr(models[first], "predict_p"):
-        p_values = np.ones(rows.size)
-    n_calibration = 0
+    found = _Found(rows.size)
     added_errors: Any = 0.0
     for done, ((train, test), (name, model)) in enumerate(product(splits, models.items()), 1):
         fold = _Fold(model, X, target, known, train, test)
@@ -140,47 +133,65 @@ def cross_validate_intervals(
         ignored = ExtrapolationWarning if name == first else UserWarning
         with warnings.catch_warnings(action="ignore", category=ignored):
             fitted = fold.fit()
-            if not intervals:
-                levels = levels or supported_levels(_calibration_rows(fitted))
-                intervals = {each: np.empty((rows.size, 2, len(levels))) for each in names}
-            prediction[name][places] = fitted.predict(fold.new)
-            intervals[name][places] = fold.intervals(fitted, levels, tails)
+            levels = levels or supported_levels(_calibration_rows(fitted))
+            found.put(name, places, fitted.predict(fold.new), fold.intervals(fitted, levels, tails))
             if name == first:
-                n_calibration = _calibration_rows(fitted)
-                beyond[places] = fold.beyond(fitted)
-                if p_values.size:
-                    p_values[places] = fold.p_values(fitted)
+                found.put_of_first(places, fold, fitted)
                 if importance:
                     added_errors += test.size * _added_errors(fitted, fold.new, target[test], random_state)
                 if standard_gp is not None:
-                    mean, ends = fold.standard(fitted, levels)
-                    prediction[standard_gp][places] = mean
-                    intervals[standard_gp][places] = ends
+                    found.put(standard_gp, places, *fold.standard(fitted, levels))
         if progress is not None:
             progress(done, len(splits) * len(models))
     held = target[rows]
     shares: dict[str, float] = {}
     if importance:
-        shares = _shares(columns_of(X), added_errors, float(np.abs(held - prediction[first]).sum()))
+        shares = _shares(columns_of(X), added_errors, float(np.abs(held - found.prediction[first]).sum()))
     of_rows: dict[str, NDArray[Any]] = {name: known[name][rows] for name in ("groups", "censoring") if name in known}
     if groups_out is not None:
         of_rows["batches"] = np.asarray(groups_out)[rows].astype(str)
-    if "groups" in known:
-        n_calibration = 0  # it differs between groups
     return HeldOut(
         held,
         levels,
-        prediction,
-        intervals,
+        found.prediction,
+        found.intervals,
         importance=shares,
-        beyond=beyond,
+        beyond=found.beyond,
         rows=rows,
-        n_calibration=n_calibration,
-        p_values=p_values,
+        n_calibration=0 if "groups" in known else found.n_calibration,  # it differs between groups
+        p_values=found.p_values,
         grid=Grid.find(columns),
         together=together,
         **of_rows,
     )
+
+
+class _Found:
+    """Predictions and intervals of held-out rows by methods, and what else is found of the first model."""
+
+    def __init__(self, n_rows: int):
+        self.prediction: dict[str, Array] = {}
+        self.intervals: dict[str, Array] = {}
+        self.beyond = np.zeros(n_rows, dtype=bool)
+        self.p_values = np.zeros(0)
+        self.n_calibration = 0
+
+    def put(self, name: str, places: Indices, prediction: Array, intervals: Array) -> None:
+        """Keep what a method predicts at some places among the rows."""
+        if name not in self.prediction:
+            self.prediction[name] = np.empty(self.beyond.size)
+            self.intervals[name] = np.empty((self.beyond.size, *intervals.shape[1:]))
+        self.prediction[name][places] = prediction
+        self.intervals[name][places] = intervals
+
+    def put_of_first(self, places: Indices, fold: _Fold, fitted: Any) -> None:
+        """Keep which rows are outside the training range, p-values and the number of calibration rows."""
+        self.n_calibration = _calibration_rows(fitted)
+        if hasattr(fitted, "beyond_training"):
+            self.beyond[places] = fitted.beyond_training(fold.new).any(axis=1)
+        if hasattr(fitted, "predict_p"):
+            self.p_values = np.resize(self.p_values, self.beyond.size)
+            self.p_values[places] = fold.p_values(fitted)
 
 
 class _Fold(NamedTuple):
@@ -225,12 +236,6 @@ class _Fold(NamedTuple):
         if limits is not None:
             ends = limits.extend(ends)
         return mean, ends
-
-    def beyond(self, fitted: Any) -> Mask:
-        """Whether test rows are outside the range of the training rows."""
-        if not hasattr(fitted, "beyond_training"):
-            return np.zeros(self.test.size, dtype=bool)
-        return np.asarray(fitted.beyond_training(self.new).any(axis=1))
 
     def p_values(self, fitted: Any) -> Array:
         """P-values of the true values of the test rows; 1 in groups without calibration rows."""
