@@ -10,17 +10,10 @@ to rounding count as equal, with :math:`\epsilon_0` and :math:`\epsilon_1` of
 **One-sided bounds** compare the *signed* score :math:`p_i + q_i t` of a calibration row with the test row's own, t. It
 is large where the target is higher than the other rows expect.
 
-*Theorem.* Where all :math:`q_i < 1`, as always for :math:`\gamma = 2`, row i scores at least as high as the test row
-exactly for the values up to its threshold
-
-.. math:: y_i^* = \mu + \frac{p_i}{1 - q_i} \quad \left( = \mu + \frac{s \alpha_i}{d_i + v_i} \right) ,
-
-so the share of rows that score less than the test row is a distribution function, with steps at the thresholds.
-
-*Proof.* :math:`p_i + q_i t \ge t` is :math:`p_i \ge (1 - q_i) t`, and a positive factor may be divided by. For
-:math:`\gamma = 2`, :math:`|q_i| = |v_i| / \sqrt{s P_{ii} + v_i^2} < 1` where :math:`P_{ii} > 0`. ∎ (A row that by
-itself determines a coefficient of the mean has :math:`P_{ii} = 0, p_i = 0` and :math:`q_i = \pm 1`: it may tie with
-the test row at every value, which leaves the function monotone.)
+Where all :math:`q_i < 1`, as always for :math:`\gamma = 2`, row i scores at least as high as the test row exactly for
+the values up to its threshold :math:`\mu + p_i / (1 - q_i)`, and the share of rows that score less is a distribution
+function, with steps at the thresholds (docs/theory_distributions.md has the proofs). A row that by itself determines a
+coefficient of the mean has :math:`p_i = 0` and :math:`q_i = \pm 1`: it may tie with the test row at every value.
 
 The *upper region* of rank k holds the values that at least k rows score at least as high as; the upper bound is its
 supremum. Lower regions are upper regions of the values with their signs changed.

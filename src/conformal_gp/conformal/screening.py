@@ -10,44 +10,27 @@ known for each row and :math:`\omega` for each test row. With the *base score* :
     A_- = \frac{1}{(1 + \kappa^2)^e + \eta}, \quad A_+ = \frac{1}{1 - \eta},
 
 every reach lies between :math:`A_-` and :math:`A_+` times :math:`s^{1/\gamma} r_i`. Rows of large :math:`c_i`, the rows
-of *high leverage*, are few: they are left out of the maxima and always looked at. Let :math:`r_1 \ge r_2 \ge \dots` be
-the base scores of the others, the rows of *low leverage*, :math:`w_1, w_2, \dots` their weights, and H the weight of
-all rows of high leverage. A region holds the values that rows of more weight than T cover
-(:mod:`conformal_gp.conformal.levels`). Let k be the first place with :math:`w_1 + \dots + w_k > T`, and :math:`k'` the
-first with :math:`w_1 + \dots + w_{k'} > T - H`. (With weights of 1 and the rank as k, :math:`k' = k - H`.)
+of *high leverage*, are few: they are left out of the maxima and always looked at. Of the others, the rows of *low
+leverage*, most cover all candidates in question or none (lemma 1 of docs/theory_large.md).
 
-**Lemma 1.** *Let U be the rows of low leverage with* :math:`A_- r_i > A_+ r_{k'}` *(none, if* :math:`T < H` *) and N
-those with* :math:`A_+ r_i < A_- r_k` *(none, if there is no k). The region is that of the rows outside U and N, with
-T less the weight of U in the place of T.*
+**Weights.** Let :math:`r_1 \ge r_2 \ge \dots` be the base scores of the rows of low leverage, :math:`w_i` their
+weights, H the weight of all rows of high leverage, and T that which has to be exceeded
+(:mod:`conformal_gp.conformal.levels`). In the place of the ranks k and k - h of the lemma are the first places k with
+:math:`w_1 + \dots + w_k > T` and :math:`k'` with :math:`w_1 + \dots + w_{k'} > T - H`; the proof is the same.
 
-*Proof.* Measure t in units of :math:`s^{1/\gamma}`. For :math:`|t| \le A_- r_k` the first k rows of low leverage cover
-t, none of them in N, and weigh more than T: t is in both regions. For :math:`|t| > A_+ r_{k'}` no row of low leverage
-from :math:`k'` on reaches t. Those before, among them U, weigh at most T - H, and with all rows of high leverage at
-most T: t is in neither, U counted whether it reaches t or not. In between, all of U covers t and none of N does. ∎
-Nothing was assumed of the rows of high leverage, so the lemma holds for unions and rays as well as for intervals.
+**Signed scores.** :math:`r_i = \alpha_i / P_{ii}^e` has a sign, and thresholds lie between the least and the greatest
+of :math:`A_- r_i` and :math:`A_+ r_i`. Both rise with :math:`r_i`, so the lemma holds with t for :math:`|t|`.
 
-**Signed scores** (:mod:`conformal_gp.conformal.regions`). The thresholds lie between :math:`A_-` and :math:`A_+`
-times :math:`s^{1/\gamma} r_i` too, where :math:`r_i = \alpha_i / P_{ii}^e` has a sign: the least is :math:`A_-` times a
-positive base score and :math:`A_+` times a negative one, the greatest the other way round. Both rise with :math:`r_i`.
-
-**Lemma 2.** *With the least and the greatest in the place of* :math:`A_- r` *and* :math:`A_+ r`, *Lemma 1 holds for
-upper regions.* The proof is that of Lemma 1, with t in the place of :math:`|t|`. ∎
-
-**Difficulty.** Scores that are divided by numbers :math:`g_i` of the calibration rows and g of the test row
-(:meth:`conformal_gp.conformal.lines.Lines.normalised`) have reaches :math:`s |\alpha_i| / (d_i g_i / g \mp v_i)`. Both
-lemmas hold with :math:`P_{ii}^e g_i` in the place of :math:`P_{ii}^e`, and :math:`s^e / g` in that of :math:`s^e`,
-in :math:`r_i` and :math:`\eta`. Where they are measured from :math:`c_i` and c (:math:`\gamma = 2`), the base score is
+**Difficulty.** Scores that are divided by :math:`g_i` and g (:meth:`conformal_gp.conformal.lines.Lines.normalised`)
+have :math:`P_{ii}^e g_i` for :math:`P_{ii}^e` and :math:`s^e / g` for :math:`s^e`, in :math:`r_i` and :math:`\eta`.
+Where they are measured from :math:`c_i` and c (:math:`\gamma = 2`), the base score is
 :math:`r_i = (\alpha_i P_{ii}^{-1/2} - c_i) / g_i`. With :math:`f_i = (1 + v_i^2 / (s P_{ii}))^{-1/2}`, the offset of
 row i's line is, in units of :math:`\sqrt{s}\, g`,
 
 .. math:: f_i r_i + \frac{q_i c - (1 - f_i) c_i}{g_i} ,
 
 the last term being at most :math:`D = |c| \eta / g + (1 - (1 + \kappa^2)^{-1/2}) \max |c_i| / g_i`. So reaches and
-thresholds lie between those of :math:`r_i - D'` and of :math:`r_i + D'`, :math:`D' = D (1 + \kappa^2)^{1/2}`, and the
-lemmas hold with bounds that are widened by that.
-
-With m features and l rows, :math:`c_i \omega` is the square root of two leverages, of size m / l each, so the rows that
-remain number some m, whatever l: the selection among a million rows costs what it costs among thousands.
+thresholds lie between those of :math:`r_i - D'` and of :math:`r_i + D'`, :math:`D' = D (1 + \kappa^2)^{1/2}`.
 """
 
 from __future__ import annotations
@@ -183,7 +166,7 @@ class Ranking:
         """
         lower, upper, moved = self._factors(variance, size, spread)
         base = np.append(-self._minus_base, -np.inf)  # of the row at each place from 0; there is none after the last
-        # the places k and k' of lemma 1: w_1 + ... + w_k > T, and > T - H
+        # the first places with w_1 + ... + w_k > T, and > T - H
         rest = least - weighed.high
         lowest = base[np.searchsorted(weighed.before[1:], least, side="right")]
         highest = np.where(rest < 0.0, np.inf, base[np.searchsorted(weighed.before[1:], rest, side="right")])

@@ -1,27 +1,14 @@
-r"""Low-rank Gaussian process regression: inducing inputs, and a fit as sums over rows.
+r"""Low-rank Gaussian process regression (FITC): inducing inputs, and a fit as sums over rows.
 
 Inducing inputs Z give each input features :math:`\phi(x) = L^{-1} k(Z, x)` with :math:`L L' = K_{ZZ}`, and targets are
 
-.. math:: y_i = h_i' \beta + \phi_i' u + \epsilon_i, \qquad u \sim N(0, I), \quad \epsilon_i \sim N(0, \lambda_i),
+.. math:: y_i = h_i' \beta + \phi_i' u + \epsilon_i, \qquad u \sim N(0, I), \quad \epsilon_i \sim N(0, \lambda_i), \quad
+    \lambda_i = \sigma^2 + k(x_i, x_i) - |\phi_i|^2 .
 
-where :math:`\lambda_i = \sigma^2` (DTC), or :math:`\sigma^2 + k(x_i, x_i) - |\phi_i|^2` (FITC), which keeps the
-variance of every target what it is under the kernel. Rows of known noise have it added to
-:math:`\sigma^2`. White noise inside the kernel counts as noise. The coefficients
-:math:`\beta` of the mean have a flat prior: they are features too, of prior precision zero. With
-:math:`f_i = (\phi_i, h_i)` and E the diagonal prior precision (ones, then zeros), let
-
-.. math:: B = E + \sum_i f_i f_i' / \lambda_i = R R', \qquad g_i = R^{-1} f_i, \quad w = R^{-1} f(x) .
-
-Woodbury's identity, in the limit of ever vaguer priors on :math:`\beta`, gives the inverse P over the rows (see
-:mod:`conformal_gp.gp.posterior`) and the prediction at x:
-
-.. math::
-    P_{ij} = \delta_{ij} / \lambda_i - g_i' g_j / (\lambda_i \lambda_j), \quad
-    \alpha_i = (y_i - f_i' \theta) / \lambda_i, \quad v_i = g_i' w / \lambda_i, \quad s = \lambda(x) + |w|^2,
-
-with :math:`\theta = B^{-1} \sum_i f_i y_i / \lambda_i` and mean :math:`f(x)' \theta`. The determinant is
-:math:`|K + \sigma^2 I| |H'CH| = |B| \prod_i \lambda_i`. So a fit costs :math:`O(l m^2)` as sums over blocks of rows,
-and nothing of size l x m need be kept.
+Known noise is added to :math:`\sigma^2`, and white noise inside the kernel counts as noise. The coefficients
+:math:`\beta` of the mean have a flat prior: they are features too, of prior precision zero. Woodbury's identity gives
+everything from sums over rows (docs/theory_large.md, "A fit is a sum over rows"; its formulas are at the lines below),
+so nothing of size l x m need be kept.
 
 The columns of H are the directions that the *tuning* rows determine. These rows stay in the model, so no other row ever
 determines a coefficient by itself, and B is always positive definite.
@@ -223,6 +210,7 @@ class LowRankPosterior:
     def rows(self, rows: Rows, y: Array) -> RowState:
         """State of training rows that are among the sums."""
         F, noise = self._prior.features(rows)
+        # alpha_i = (y_i - f_i'theta) / lambda_i
         alpha = (self._prior.residual(F, y) - F @ self._theta) / noise
         phi = F[:, : self._prior.n_inducing]
         prior = noise + np.einsum("ij,ij->i", phi, phi)
