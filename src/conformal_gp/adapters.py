@@ -25,9 +25,8 @@ from conformal_gp.regressor import ConformalGPRegressor
 
 __all__ = ["from_gpytorch", "from_process", "from_sklearn"]
 
-# Rows on which both sides are compared, and how far they may differ: distances are rounded differently.
+# Rows on which both sides are compared.
 COMPARED = 20
-TOLERANCE, SINGLE_TOLERANCE = 1e-6, 1e-3
 
 
 @dataclass(frozen=True)
@@ -214,7 +213,10 @@ def from_gpytorch(
         raise ValueError("model must have one matrix of inputs and one target a row, no batches and no tasks.")
     kernel, mean = _kernel(model.covar_module), _converted(model.mean_module, _MEANS, "mean")
     some, theirs = _numbers(X[:COMPARED]), model.forward(X[:COMPARED])
-    tolerance = SINGLE_TOLERANCE if "32" in str(X.dtype) else TOLERANCE
+    # distances are rounded differently
+    tolerance = 1e-6
+    if "32" in str(X.dtype):
+        tolerance = 1e-3
     covariances = np.abs(_numbers(theirs.covariance_matrix) - kernel(some)).max() / np.abs(kernel(some)).max()
     means = np.abs(_numbers(theirs.mean) - mean).max() / (1.0 + abs(mean))
     for what, off in (("covariances", covariances), ("means", means)):

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from conformal_gp.arrays import Array, Mask
 from conformal_gp.validation import ExtrapolationWarning, holds_numbers, is_frame
 
-MOST_NAMED = 6
+# Columns that are named.
+SHOWN = 6
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,9 @@ class Grid:
     def __str__(self) -> str:
         counts = [f"{levels.size} of '{name}'" for name, levels in self.levels.items()]
         counts[0] = counts[0].replace(" of ", " levels of ", 1)
-        shown = ", ".join(counts[:MOST_NAMED])
-        if len(counts) > MOST_NAMED:
-            shown += f" and so on for {len(counts) - MOST_NAMED} more"
+        shown = ", ".join(counts[:SHOWN])
+        if len(counts) > SHOWN:
+            shown += f" and so on for {len(counts) - SHOWN} more"
         return f"{shown}; {self.n_runs} of {self.n_combinations} combinations"
 
     @property
