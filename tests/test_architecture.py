@@ -11,7 +11,7 @@ import walk
 
 # Files that a default fit and predict_interval may pass through.
 MOST_FILES = 25
-MOST_LINES = {"src": 420, "tests": 500, "reproduction": 500, "benchmarks": 500}
+MOST_LINES = {"src": 450, "tests": 500, "reproduction": 500, "benchmarks": 500}
 
 
 @pytest.fixture(scope="module")
