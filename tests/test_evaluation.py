@@ -347,3 +347,15 @@ def test_importance_of_channels_is_not_measured():
     X = rng.normal(size=(24, 60))
     found = cross_validate_intervals({"ours": fixed_model()}, X, X[:, 0], 0.8, cv=2, importance=True)
     assert found.importance == {}
+
+
+def test_replicates_beside_the_noise_of_the_model():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.uniform(size=(12, 1)), 3, axis=0)
+    y = 0.2 * rng.normal(size=36)
+    found = cross_validate_intervals({"ours": fixed_model()}, X, y, 0.8, cv=2)
+    deviation = np.sqrt(y.reshape(12, 3).var(axis=1, ddof=1).mean())
+    assert f"Replicates differ by a standard deviation of {deviation:.3g} (24 degrees of freedom" in found.replicates
+    assert "a single new measurement" in found.replicates
+    assert found.replicates in found.conditions()
+    assert cross_validate_intervals({"ours": fixed_model()}, X[::3], y[::3], 0.8, cv=2).replicates == ""

@@ -58,7 +58,7 @@ def test_output_picture_and_notes(command_line, tables):
     lines = (command_line.folder / "out.csv").read_text().splitlines()
     assert lines[0] == "sample,kind,density,conc,conc_estimate,conc_lower_80,conc_upper_80,conc_set_80"
     assert lines[5] == "E,a,,,,,,"
-    assert "logarithm of conc" in (command_line.folder / "p.svg").read_text()
+    assert "conc (logarithmic)" in (command_line.folder / "p.svg").read_text()
     run = command_line("calibrate", *tables, *common, "--low", 0.06, "--high", 5)
     assert "values of conc span a factor of 83: --log may suit them better" in run.stderr
     assert "C,a,1.74,," in run.stdout
@@ -84,7 +84,7 @@ def test_two_branches_are_both_written(command_line):
         ),
         (("-t", "kind"), "--target must be a column of numbers in TRAIN, one of 'conc'; got 'kind'."),
         (("-t", "conc", "--low", "7"), "--low must be below --high, and conc must differ between standards; got 7 and"),
-        (("-t", "conc", "--log", "--low", "0"), "--log takes values of conc above 0"),
+        (("-t", "conc", "--log", "--low", "-1"), "--log takes values of conc of at least 0"),
         (("-t", "conc", "--picture", "p.txt"), "--picture must end in .png, .svg, .pdf; got p.txt."),
     ],
 )
@@ -102,3 +102,17 @@ def test_evaluate_asks_whether_a_target_has_standards(command_line, tables):
     assert "8 distinct values of conc: are these standards?" in run.stderr
     assert "--signal density --target conc finds unknown values" in run.stderr
     assert "standards" not in command_line("evaluate", tables[0], "-t", "density", "--folds", 3, *FAST).stderr
+
+
+def test_a_blank_among_dilutions(command_line):
+    rows = [
+        f"{conc},{0.05 + 2 * conc / (conc + 1) + 0.01 * (i % 3):.3f}"
+        for i, conc in enumerate([0, 0.1, 0.4, 1.6, 6.4] * 4)
+    ]
+    train = command_line.write("blank.csv", "\n".join(["conc,density", *rows]))
+    new = command_line.write("unknown.csv", "density\n0.5\n")
+    plain = command_line("calibrate", train, new, "-s", "density", "-t", "conc", *FAST)
+    assert "span a factor of 64: --log may suit them better" in plain.stderr
+    found = command_line.json("calibrate", train, new, "-s", "density", "-t", "conc", "--log", *FAST)
+    assert "a standard is 0: the curve is fitted over the logarithm of conc + 0.1" in found["notices"]
+    assert 0.1 < found["rows"][0]["estimate"] < 0.6

@@ -429,3 +429,10 @@ def test_damaged_tables_are_refused_or_keep_their_rows(tmp_path, seed):
     assert len(found.frame) >= content.count(b"\n") - 2
     assert np.isfinite(X).all()
     assert np.isfinite(y).all()
+
+
+def test_numbers_of_replicates_are_pointed_out(command_line):
+    rows = [f"{dose},{replicate},{dose + 0.1 * replicate}" for dose in range(6) for replicate in (1, 2, 3)]
+    path = command_line.write("doses.csv", "\n".join(["dose,Replicate,y", *rows]))
+    said = command_line("fit", path, "-t", "y", "--tuning", "holdout", "-o", "doses.model").stderr
+    assert "numbers of replicates say nothing of a new one, and hide that inputs are equal: --drop Replicate" in said

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # Standards that span so large a factor are serial dilutions.
 DILUTED = 30.0
+MOST_TICKS = 60
 MOST_DRAWN = 20
 
 
@@ -34,13 +35,15 @@ class Curve(NamedTuple):
     bounds: tuple[float, float]
     """Least and greatest value of the target."""
     log: bool
+    shift: float = 0.0
+    """What is added before the logarithm, where a standard is 0: the least standard that is not."""
 
     def scaled(self, values: Any) -> Any:
         """Values of the target as the curve has them."""
         import numpy as np
 
         if self.log:
-            return np.log(values)
+            return np.log(np.asarray(values, dtype=np.float64) + self.shift)
         return values
 
     def unscaled(self, values: Array) -> Array:
@@ -48,7 +51,10 @@ class Curve(NamedTuple):
         import numpy as np
 
         if self.log:
-            return np.clip(np.exp(values), *self.bounds)
+            found = np.clip(np.exp(values) - self.shift, *self.bounds)
+            for bound in self.bounds:
+                found = np.where(np.isclose(found, bound, rtol=1e-9, atol=0.0), bound, found)
+            return found
         return values
 
 
@@ -156,12 +162,19 @@ def _curve(training: Training, target: str, low: float | None, high: float | Non
     if not bounds[0] < bounds[1]:
         what = f"--low must be below --high, and {target} must differ between standards"
         raise ValueError(f"{what}; got {bounds[0]:g} and {bounds[1]:g}.")
-    curve = Curve(training, target, bounds, log)
-    positive = min(bounds[0], known_values.min()) > 0.0
-    if log and not positive:
-        raise ValueError(f"--log takes values of {target} above 0; TRAIN or --low has others.")
-    if not log and positive and bounds[1] > DILUTED * bounds[0]:
-        output.notice(f"values of {target} span a factor of {bounds[1] / bounds[0]:.2g}: --log may suit them better")
+    least = min(bounds[0], known_values.min())
+    least_positive = float(known_values[known_values > 0.0].min())
+    if log and least < 0.0:
+        raise ValueError(f"--log takes values of {target} of at least 0; TRAIN or --low has others.")
+    lowest = bounds[0] or least_positive
+    if not log and least >= 0.0 and bounds[1] > DILUTED * lowest:
+        factor = f"{bounds[1] / lowest:.2g}"
+        output.notice(f"values of {target} span a factor of {factor}: --log may suit them better")
+    shift = 0.0
+    if log and least == 0.0:
+        shift = least_positive
+        output.notice(f"a standard is 0: the curve is fitted over the logarithm of {target} + {shift:g}")
+    curve = Curve(training, target, bounds, log, shift)
     X = training.X.assign(**{target: curve.scaled(known_values)})
     return curve._replace(training=training._replace(X=X))
 
@@ -209,6 +222,8 @@ def _draw(
     picture: Path, model: Any, curve: Curve, signal: str, level: Fraction, signals: Array, sets: list[Array]
 ) -> None:
     """Draw the curve with its band, and the first unknowns: their signals, and their sets along the axis below."""
+    import numpy as np
+
     display = plots().PredictionBandDisplay.from_estimator(
         model,
         curve.training.X,
@@ -219,7 +234,9 @@ def _draw(
     )
     ax = display.ax_
     if curve.log:
-        ax.set_xlabel(f"logarithm of {ax.get_xlabel()}")
+        ticks = np.unique(curve.training.X[curve.target])[:: 1 + curve.training.y.size // MOST_TICKS]
+        ax.set_xticks(ticks, [f"{value:.3g}" for value in curve.unscaled(ticks)])
+        ax.set_xlabel(f"{curve.target} (logarithmic)")
     bottom = ax.get_ylim()[0]
     style = {"color": "tab:red"}
     for value, pieces in list(zip(signals, sets, strict=True))[:MOST_DRAWN]:

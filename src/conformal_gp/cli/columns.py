@@ -127,11 +127,14 @@ class Columns:
         ]
         identifiers = [name for name in numbers if hints.numbers_rows(table, name)]
         like_codes = [name for name in numbers if hints.like_codes(table, name)]
+        replicates = [name for name in numbers if hints.like_replicates(table, name)]
         constant = [name for name in self.categories if table.frame[name].nunique() == 1]
         unnamed = [name for name in table.frame if not name]
         first = min(self.since.values(), default="")[:10]
         for names, what in (
             (text, "columns of text are categories"),
+            (replicates, "numbers of replicates say nothing of a new one, and hide that inputs are equal: --drop "
+             f"{','.join(replicates)}"),
             (like_codes, "whole numbers with a name of codes are inputs as numbers; if they are codes: --categories "
              f"{','.join(like_codes)}"),
             (named, "text that differs in nearly every row names the rows, and is not used"),

@@ -26,6 +26,7 @@ _LIKE_CODES = re.compile(
     _START + r"runs?|lots?|batch(es)?|plates?|operators?|analysts?|instruments?|machines?|labs?|sites?|operator|column|"
     r"reactors?|lines?|shifts?|suppliers?|kits?|blocks?|subjects?|patients?|codes?|types?|groups?|class|method" + _END
 )
+_LIKE_REPLICATES = re.compile(_START + r"rep|reps|replicates?|repeats?|injection" + _END)
 _LIKE_SD = re.compile(
     _START + r"sd|s\.d|std|stdev|std_?dev|se|sem|std_?err(or)?|standard[ _](deviation|error)|uncertainty|sigma|u" + _END
 )
@@ -91,6 +92,14 @@ def like_codes(table: Table, name: str) -> bool:
     whole = whole_numbers(table, name)
     n_codes = len(set(whole))
     return len(whole) == len(table.frame) and 2 < n_codes <= min(MOST_CODES, len(whole) // 2)
+
+
+def like_replicates(table: Table, name: str) -> bool:
+    """Return whether a column numbers replicates: called so, and repeated whole numbers."""
+    if _LIKE_REPLICATES.search(name) is None:
+        return False
+    whole = whole_numbers(table, name)
+    return len(whole) == len(table.frame) and len(set(whole)) <= len(whole) // 2
 
 
 def check_noise_name(name: str, squared: bool) -> None:

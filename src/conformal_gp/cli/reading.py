@@ -143,7 +143,7 @@ def _content(source: str) -> tuple[str, str, bytes]:
 def _checked(table: Table) -> Table:
     """Leave out columns that have neither a name nor a value; raise if two have the same name, or there is no row."""
     frame = table.frame
-    used = [j for j, name in enumerate(frame) if name or not frame.iloc[:, j].isin(["", None]).all()]
+    used = [j for j, name in enumerate(frame) if name or not (frame.iloc[:, j].isna() | (frame.iloc[:, j] == "")).all()]
     frame = frame.iloc[:, used]
     names = list(frame)
     nameless = [j + 1 for j, name in zip(used, names, strict=True) if not name]

@@ -19,8 +19,9 @@ from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.design import Grid, columns_of
 from conformal_gp.evaluation.findings import Level, supported_levels
-from conformal_gp.evaluation.folds import make_folds
+from conformal_gp.evaluation.folds import make_folds, pure_error
 from conformal_gp.evaluation.held_out import HeldOut
+from conformal_gp.formatting import number
 from conformal_gp.groups import check_length, group_labels, without
 from conformal_gp.targets.target import check_censoring
 from conformal_gp.validation import ExtrapolationWarning, is_frame
@@ -126,6 +127,7 @@ def cross_validate_intervals(
     if confidence_level is not None:
         levels = read_levels(confidence_level)[0]
     found = _Found(rows.size)
+    noise: list[float] = []
     added_errors: Any = 0.0
     for done, ((train, test), (name, model)) in enumerate(product(splits, models.items()), 1):
         fold = _Fold(model, X, target, known, train, test)
@@ -137,6 +139,7 @@ def cross_validate_intervals(
             found.put(name, places, fitted.predict(fold.new), fold.intervals(fitted, levels, tails))
             if name == first:
                 found.put_of_first(places, fold, fitted)
+                noise.append(_noise(fitted))
                 if importance:
                     added_errors += test.size * _added_errors(fitted, fold.new, target[test], random_state)
                 if standard_gp is not None:
@@ -162,7 +165,31 @@ def cross_validate_intervals(
         p_values=found.p_values,
         grid=Grid.find(columns),
         together=together,
+        replicates=_replicates(columns, target, noise),
         **of_rows,
+    )
+
+
+def _noise(fitted: Any) -> float:
+    """Standard deviation of the noise of a model of this package in units of the target; NaN if it is not constant."""
+    if not hasattr(fitted, "_tuned") or fitted._has_y_variance or fitted._tuned.target.transformation is not None:
+        return np.nan
+    return float(np.sqrt(fitted.noise_variance_))
+
+
+def _replicates(columns: Mapping[str, NDArray[Any]], y: Array, noise: list[float]) -> str:
+    """Compare the scatter of replicates with the noise of the models, in a sentence; empty without replicates."""
+    if not columns:
+        return ""
+    deviation, degrees = pure_error(columns, y)
+    if degrees == 0:
+        return ""
+    said = f"Replicates differ by a standard deviation of {number(deviation, 3)} ({degrees} degrees of freedom"
+    typical = float(np.median(noise))
+    if np.isnan(typical):
+        return f"{said}); an interval is for a single new measurement, its noise included."
+    return (
+        f"{said}), the model's noise is {number(typical, 3)}; an interval is for a single new measurement, with noise."
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import KFold, check_cv
 
-from conformal_gp.arrays import Indices
+from conformal_gp.arrays import Array, Indices
 
 
 class Folds(NamedTuple):
@@ -79,6 +79,20 @@ def distinct_inputs(columns: Mapping[str, NDArray[Any]], n_rows: int) -> Indices
     """
     codes = [np.unique(values, return_inverse=True)[1] for values in columns.values()]
     return _numbered(np.column_stack([np.zeros(n_rows, dtype=np.int64), *codes]))
+
+
+def pure_error(columns: Mapping[str, NDArray[Any]], y: Array) -> tuple[float, int]:
+    """Standard deviation of replicates about their means, and its degrees of freedom; 0 and 0 without replicates.
+
+    >>> pure_error({"dose": np.array([5.0, 1.0, 5.0])}, np.array([2.0, 9.0, 4.0]))
+    (1.4142135623730951, 1)
+    """
+    numbers = distinct_inputs(columns, y.size)
+    degrees = y.size - int(numbers.max()) - 1
+    if degrees == 0:
+        return 0.0, 0
+    means = np.bincount(numbers, y) / np.bincount(numbers)
+    return float(np.sqrt(((y - means[numbers]) ** 2).sum() / degrees)), degrees
 
 
 def _numbered(values: NDArray[Any]) -> Indices:

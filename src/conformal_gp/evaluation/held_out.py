@@ -53,6 +53,8 @@ class HeldOut:
     """The designed grid that the rows of the data are, if they are one."""
     together: str = ""
     """What rows were held out together, in a sentence; empty if rows were held out at random."""
+    replicates: str = ""
+    """How much replicates differ, beside the noise of the models, in a sentence; empty without replicates."""
     batches: NDArray[Any] | None = None
     """Batches of the rows, (n,), if whole batches were held out."""
     censoring: Indices | None = None
@@ -84,7 +86,7 @@ class HeldOut:
 
     def conditions(self) -> list[str]:
         """What verdicts depend on: rows held out together, limits of detection, extrapolation, a designed grid."""
-        sentences = [self.together, self.limits()]
+        sentences = [self.together, self.replicates, self.limits()]
         n_beyond = int(self.beyond.sum())
         if n_beyond:
             sentences.append(
