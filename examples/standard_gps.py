@@ -27,7 +27,8 @@ from conformal_gp import ConformalGPRegressor
 from conformal_gp.metrics import coverage
 
 NAME = Path("reproduction/results/studies/standard_gps.csv")
-RESULTS = next(folder / NAME for folder in Path(__file__).resolve().parents if (folder / NAME).exists())
+HERE = Path(globals().get("__file__", ".")).resolve()  # the gallery runs scripts in their folder
+RESULTS = next(folder / NAME for folder in HERE.parents if (folder / NAME).exists())
 CONFORMAL, STANDARD, TRAIN = "#0072B2", "#E69F00", "#888888"
 MARKERS = {"scikit-learn": "o", "GPyTorch": "s", "BoTorch": "^", "GPy": "v"}
 
