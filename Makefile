@@ -108,6 +108,7 @@ study: $(VENV)/.test  ## coverage after tuning, and the four benchmark data sets
 	$(BIN)/python -m reproduction.studies.shifts
 	$(BIN)/python -m reproduction.studies.scatter
 	$(BIN)/python -m reproduction.studies.agreement
+	$(BIN)/python docs/_ext/figures.py
 
 clean:  ## remove the environment and what was built
 	rm -rf docs/gallery docs/api docs/sg_execution_times.rst
