@@ -228,8 +228,8 @@ def real_tables_of_few_rows() -> str:
     shares = {name: cells[name]["coverage at 80 / 90 / 95%"].split(" / ")[1] for name in cells}
     return sentence(
         f"- **The standard GP is no alternative if the level matters.** scikit-learn's, plus or minus z standard "
-        f"deviations, covers {shares['GP ± z sd']}% at nominal 90%, over {cells['GP ± z sd']['tables']} tables of up to "
-        f"200 training rows. gpyconform, tuned on the training rows, covers {shares['gpyconform']}% "
+        f"deviations, covers {shares['GP ± z sd']}% at nominal 90%, over {cells['GP ± z sd']['tables']} tables of up "
+        f"to 200 training rows. gpyconform, tuned on the training rows, covers {shares['gpyconform']}% "
         f"({cells['gpyconform']['tables']} tables). Split, CV+ and quantile methods of MAPIE and crepes "
         "attain their level."
     )
