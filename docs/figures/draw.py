@@ -81,7 +81,7 @@ def candidate_panel(ax: Axes, number: int, candidate: float, p: float, ink: str)
         ax.plot(NEW, candidate, "x", color=colours[-1], markersize=20, markeredgewidth=1.8)
     verdict = "remains" if p > 1 - LEVEL else "crossed out"
     words = {1: "largest", 2: "2nd largest", 3: "3rd largest"}.get(place, f"{place}th largest")
-    ax.set_title(f"{number}. {words} of 12 errors: {verdict}", loc="left", fontsize=11, color=colours[-1])
+    ax.set_title(f"{number}. {words} of 12 errors: {verdict}", loc="left", fontsize=11)
 
     order = np.argsort(-sizes)
     strip = ax.inset_axes((0.02, 0.02, 0.4, 0.2))
@@ -112,7 +112,7 @@ def full_conformal(ink: str, name: str) -> None:
     last.axvline(1 - LEVEL, color=MIDDLE, linestyle="--", linewidth=1)
     last.vlines(-0.04, low, high, color=CONFORMAL, linewidth=6)
     last.axhspan(low, high, color=CONFORMAL, alpha=0.15, linewidth=0)
-    last.set_title(f"4. All candidates: the {LEVEL:.0%} interval", loc="left", fontsize=11, color=CONFORMAL)
+    last.set_title(f"4. All candidates: the {LEVEL:.0%} interval", loc="left", fontsize=11)
     last.set_xlabel("share of errors at least as large (p-value)")
     last.set(xlim=(-0.06, 1.03), ylim=(-3.2, 1.9))
     last.annotate("20%", (1 - LEVEL, 1.75), xytext=(4, 0), textcoords="offset points", color=MIDDLE, va="top")
