@@ -42,6 +42,7 @@ def test_evaluate_and_report_by_group(command_line, train):
     page = (command_line.folder / "page.html").read_text()
     assert re.search(r"By group, at [58]0%", page)  # most intervals of higher levels are infinite
     assert '<th scope="row">group top</th>' in page
+    assert "It is for each group, not for other subgroups." in page
 
 
 def test_few_rows_are_not_oversold(command_line):

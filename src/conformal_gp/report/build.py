@@ -178,7 +178,7 @@ def build_report(
         "notes": " ".join(f"{note[0].upper()}{note[1:].rstrip('.')}." for note in origin.notes),
         "made": f"{date.today().isoformat()}, by conformal-gp {__version__}",
         "seed": str(random_state),
-        "command": origin.command,
+        "command": origin.command or f"build_report in Python, {model!r}",
     }
     folder = files("conformal_gp.report")
     style = folder.joinpath("style.css").read_text("utf-8")
@@ -205,6 +205,7 @@ def build_report(
         error=escape(held_out.error()),
         meaning=escape(f"{meaning} {held_out.at([level]).one_set()}"),
         statement=escape(statement),
+        scope=words.scope(held_out),
         coverage=tables.coverage_table(held_out),
         subgroups=tables.subgroups(held_out, rows, level),
         importance=tables.importance(held_out),

@@ -61,6 +61,8 @@ def verdict(finding: Finding, narrow: Sequence[Finding]) -> Verdict:
         Judgement.TOO_WIDE: (DOUBT, f", more than expected {expected}: they are too wide."),
         Judgement.AT_LEVELS: (DOUBT, " at the levels of the grid; between the levels their coverage is unknown."),
     }[finding.judgement]
+    if quality == GOOD and finding.coverage > finding.expected()[1]:
+        ending = f", slightly more than expected {expected}."
     line = f"{level} intervals covered {percent(finding.coverage, 1)} of {finding.n_rows:,} held-out rows{ending}"
     if narrow and quality != BAD:
         worst = min(narrow, key=lambda part: part.coverage)
@@ -102,7 +104,19 @@ def guaranteed(statement: str, level: Fraction) -> tuple[str, str]:
         "About 95 in 100 new rows like these should have their true value inside 95% intervals, but it can be fewer. "
         "The default way of tuning has a guarantee."
     )
-    return "Not guaranteed: see what is guaranteed, below.", meaning
+    reason = statement.removeprefix("Not valid in general: ").split(". ")[0].rstrip(".")
+    return f"Not guaranteed: {reason}.", meaning
+
+
+def scope(held_out: HeldOut) -> str:
+    """State which rows the guarantee is for."""
+    which = "It is for all rows together, not for each subgroup separately."
+    if held_out.groups is not None:
+        which = "It is for each group, not for other subgroups."
+    return (
+        "Exchangeable rows have the same distribution, in no particular order. The guarantee does not apply to series "
+        f"that drift, nor to rows from another source. {which}"
+    )
 
 
 def notices(
