@@ -59,7 +59,7 @@ for ax, (name, ends) in zip(axes, intervals.items(), strict=True):
         prediction[fast],
         ends[fast, :, np.searchsorted(levels, 0.95)],
         confidence_level=0.95,
-        name=name,
+        method=name,
         target_name="relative performance",
         ax=ax,
     )

@@ -11,7 +11,13 @@ import pytest
 from cases import fixed_model
 from conformal_gp.evaluation import chance_range
 from conformal_gp.metrics import coverage
-from conformal_gp.plotting import CoverageDisplay, IntervalDisplay, PredictionBandDisplay
+from conformal_gp.plotting import (
+    CoverageDisplay,
+    IntervalDisplay,
+    PredictionBandDisplay,
+    ResidualDisplay,
+    WidthContourDisplay,
+)
 
 LEVELS = [0.5, 0.9]
 
@@ -29,6 +35,8 @@ def legend(display):
 DRAWN = {
     "intervals": lambda model, X, y, ax: IntervalDisplay.from_estimator(model, X[40:], y[40:], ax=ax),
     "band": lambda model, X, y, ax: PredictionBandDisplay.from_estimator(model, X, y, n_points=9, ax=ax),
+    "residuals": lambda model, X, y, ax: ResidualDisplay.from_estimator(model, X[40:], y[40:], ax=ax),
+    "width": lambda model, X, y, ax: WidthContourDisplay.from_estimator(model, X, n_points=5, ax=ax),
     "coverage": lambda model, X, y, ax: CoverageDisplay.from_estimator({"a": model, "b": model}, X[40:], y[40:], ax=ax),
 }
 
@@ -57,33 +65,120 @@ def test_without_matplotlib_an_error_says_what_to_install(monkeypatch):
         CoverageDisplay([0.5], [[0, 1]], confidence_level=0.9).plot()
 
 
-def test_intervals_of_new_rows_need_no_labels(model, rows):
-    X, y = rows
-    display = IntervalDisplay.from_estimator(
-        model, X[40:], confidence_level=0.8, target_name="weight", train=(X[:40], y[:40])
-    )
-    np.testing.assert_array_equal(display.order_, np.argsort(model.predict(X[40:])))
+def drawn_lines(display):
+    return {line.get_label(): line.get_xydata() for line in display.ax_.lines}
+
+
+def test_intervals_are_at_their_predictions_and_need_no_true_values(model, rows):
+    X, _ = rows
+    display = IntervalDisplay.from_estimator(model, X[40:], confidence_level=0.8, target_name="weight")
     np.testing.assert_array_equal(display.intervals, model.predict_interval(X[40:], 0.8))
-    assert legend(display) == ["training rows", "80% interval", "prediction"]
-    training, among = display.ax_.lines[0], np.sort(model.predict(X[40:]))
-    np.testing.assert_array_equal(training.get_ydata(), y[:40])
-    beyond = (model.predict(X[:40]) < among[0]) | (model.predict(X[:40]) > among[-1])
-    np.testing.assert_array_equal(np.isnan(training.get_xdata()), beyond)  # not piled up at the edge
+    bars = [bar for part in display.ax_.collections for bar in part.get_segments()]
+    order = np.argsort([bar[0, 0] for bar in bars])
+    by_prediction = np.argsort(model.predict(X[40:]))
+    np.testing.assert_allclose(np.array(bars)[order, 0, 0], model.predict(X[40:])[by_prediction])
+    np.testing.assert_allclose(np.array(bars)[order, :, 1], display.intervals[by_prediction])
+    assert display.ax_.get_xlabel() == "predicted weight"
     assert display.ax_.get_ylabel() == "weight"
-    assert not display.missed_.any()
-    assert legend(IntervalDisplay.from_estimator(model, X[40:])) == ["90% interval", "prediction"]
+    assert display.ax_.get_title(loc="left") == ""
+    assert legend(display)[0] == "80% interval"
 
 
-def test_labels_outside_are_marked():
+def test_rows_outside_the_training_range_are_marked(model, rows):
+    X = rows[0][40:45].copy()
+    X[2, 0] = 9.0
+    display = IntervalDisplay.from_estimator(model, X)
+    outside = model.beyond_training(X).any(axis=1)
+    assert outside[2]
+    np.testing.assert_array_equal(display.extrapolated, outside)
+    inside, marked = display.ax_.collections
+    assert len(marked.get_segments()) == outside.sum()
+    assert len(inside.get_segments()) == 5 - outside.sum()
+    assert "row outside the training range" in legend(display)
+    assert inside.get_linestyle() != marked.get_linestyle()
+
+
+def test_few_rows_are_drawn_by_name():
+    intervals = [[0, 2], [1, 3], [2, 4]]
+    names = ["S-1", "S-2", "S-3"]
+    display = IntervalDisplay.from_predictions([1, np.nan, 7], [1, 3, 2], intervals, confidence_level=0.9, names=names)
+    assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == ["S-1", "S-3", "S-2"]
+    np.testing.assert_array_equal(drawn_lines(display)["not covered"], [[1, 7]])
+    assert display.ax_.get_title(loc="left") == "90% intervals covered 1 of 2 rows (50.0%)"
+    assert display.ax_.get_ylabel() == "actual target"
+    y = np.zeros(60)
+    y[[3, 5]] = 9.0
+    ends = np.tile([-1.0, 1.0], (60, 1))
+    many = IntervalDisplay.from_predictions(y, np.arange(60), ends, confidence_level=0.9, names=range(60))
+    assert [text.get_text() for text in many.ax_.texts] == ["3", "5"]
+    with pytest.raises(ValueError, match="names must be one for each of 3 rows, got 2"):
+        IntervalDisplay([1, 2, 3], [1, 2, 3], intervals, confidence_level=0.9, names=["a", "b"])
+
+
+def test_rows_that_are_not_covered_are_marked():
     intervals = [[0, 2], [1, 3], [2, np.inf]]
     display = IntervalDisplay.from_predictions([1, 9, 7], [1, 3, 2], intervals, confidence_level=0.9)
-    np.testing.assert_array_equal(display.missed_, [False, True, False])
-    np.testing.assert_array_equal(display.order_, [0, 2, 1])
+    np.testing.assert_array_equal(display.covered, [True, False, True])
     assert display.ax_.get_title(loc="left") == "90% intervals covered 2 of 3 rows (66.7%)"
-    (crosses,) = [line for line in display.ax_.lines if line.get_label() == "missed"]
-    assert (crosses.get_xdata(), crosses.get_ydata()) == ([2], [9])
+    drawn = drawn_lines(display)
+    np.testing.assert_array_equal(drawn["not covered"], [[3, 9]])
+    np.testing.assert_array_equal(drawn["covered"], [[1, 1], [2, 7]])
     (arrow,) = [line for line in display.ax_.lines if line.get_label() == "continues outside the picture"]
-    assert (arrow.get_marker(), arrow.get_xdata()) == ("^", [1])
+    assert (arrow.get_marker(), arrow.get_xdata()) == ("^", [2])
+
+
+def test_each_method_has_one_colour():
+    from matplotlib.colors import to_rgba
+
+    shown = {}
+    for method in ("conformal", "standard GP"):
+        display = IntervalDisplay.from_predictions([1], [1], [[0, 2]], confidence_level=0.9, method=method)
+        shown[method] = to_rgba(display.ax_.collections[0].get_color()[0])[:3]
+    both = {"standard GP": [[0, 2]], "conformal": [[0, 1]], "another": [[0, 1]]}
+    lines = CoverageDisplay.from_predictions([1.0], both, confidence_level=0.9).lines_
+    assert to_rgba(lines["standard GP"].get_color())[:3] == shown["standard GP"]
+    assert len({line.get_color() for line in lines.values()}) == 3
+
+
+def test_large_numbers_have_commas():
+    display = IntervalDisplay.from_predictions([12000], [11000], [[9000, 15000]], confidence_level=0.9)
+    display.figure_.draw_without_rendering()
+    assert any("," in tick.get_text() for tick in display.ax_.get_yticklabels())
+    small = IntervalDisplay.from_predictions([1], [1], [[0, 2]], confidence_level=0.9)
+    assert not any("," in tick.get_text() for tick in small.ax_.get_yticklabels())
+
+
+def test_widths_over_two_inputs(model, rows):
+    X = rows[0]
+    display = WidthContourDisplay.from_estimator(model, X, features=[2, "x0"], row=7, confidence_level=0.8, n_points=5)
+    first = np.linspace(X[:, 2].min(), X[:, 2].max(), 5)
+    second = np.linspace(X[:, 0].min(), X[:, 0].max(), 5)
+    for i, value in enumerate(second):
+        along = np.column_stack([np.full(5, value), np.full(5, X[7, 1]), first])
+        low, high = model.predict_interval(along, 0.8).T
+        np.testing.assert_allclose(display.width[i], high - low)
+    assert display.ax_.get_xlabel().replace("\n", " ") == f"x2 others held at x1 {X[7, 1]:.4g}"
+    assert display.ax_.get_ylabel() == "x0"
+    assert display.near.sum() == 12
+    assert legend(display) == ["other rows", "rows near the held values"]
+
+
+def test_infinite_widths_are_blank():
+    display = WidthContourDisplay.from_predictions(
+        [0, 1, 2], [0, 1], [[1, 2, np.inf], [1, 3, np.inf]], confidence_level=0.9
+    )
+    assert legend(display) == ["infinite (blank)"]
+    nothing = WidthContourDisplay.from_predictions([0, 1], [0, 1], np.full((2, 2), np.inf), confidence_level=0.9)
+    assert not hasattr(nothing, "bar_")
+
+
+def test_bad_arguments_of_widths(model, rows):
+    frame = pd.DataFrame({"a": [0.0, 1.0], "kind": pd.Categorical(["x", "y"])})
+    for X, features in ((rows[0], [0]), (rows[0], [0, 0]), (frame, ["a", "kind"])):
+        with pytest.raises(ValueError, match="features must be two different inputs of numbers"):
+            WidthContourDisplay.from_estimator(model, X, features=features)
+    with pytest.raises(ValueError, match=r"width must have shape \(n_second, n_first\)"):
+        WidthContourDisplay([0], [0], [1.0], confidence_level=0.9)
 
 
 @pytest.mark.parametrize("row", [None, 7])
@@ -169,7 +264,7 @@ def test_shapes_must_agree():
     with pytest.raises(ValueError, match="x and y must be given together"):
         band([0, 1], [0, 1], two, confidence_level=0.9, x=[1])
     with pytest.raises(ValueError, match=r"intervals must have shape \(n, 2\)"):
-        IntervalDisplay.from_predictions(None, [0], [[0, 1, 2]])
+        IntervalDisplay.from_predictions(None, [0], [[0, 1, 2]], confidence_level=0.9)
 
 
 def test_coverage_and_what_chance_allows(model, rows):

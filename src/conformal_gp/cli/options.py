@@ -19,6 +19,8 @@ found = partial(advanced, show_default=False)
 Data = Annotated[str, typer.Argument(metavar="DATA")]
 Target = Annotated[str, _common("--target", "-t", metavar="COL", help="Column to predict.")]
 Out = Annotated[str, _common("--out", "-o", metavar="FILE", help="NEW with results added.  [default: - (stdout)]")]
+_FITTED = "A model that fit saved, instead of a training set."
+Fitted = Annotated[str | None, _common("--model", "-m", metavar="FILE", help=_FITTED)]
 _LEVELS = "Levels, as 90% 95%.  [default: those of 90, 95 and 99% that the rows support]"
 Confidence = Annotated[list[str], _common("--confidence", "-c", metavar="LEVEL...", help=_LEVELS)]
 _TAILS = "Misses on both sides together (joint), or half on each (equal)."

@@ -1,10 +1,11 @@
-"""``conformal-gp plot``: pictures of intervals for a table."""
+"""``conformal-gp plot``: pictures of intervals for a table, or of a saved model."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -13,89 +14,184 @@ from conformal_gp.cli.evaluate import CONFORMAL, cross_validated
 from conformal_gp.cli.levels import parse_levels
 from conformal_gp.cli.options import Model, Reading
 from conformal_gp.cli.output import Output
-from conformal_gp.cli.rows import read_new, read_training
+from conformal_gp.cli.predict import also_missing, load_fitted
+from conformal_gp.cli.rows import Training, read_new, read_training
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from conformal_gp.arrays import Array
+    from conformal_gp.cli.columns import Columns
 
 FORMATS = (".png", ".svg", ".pdf")
+INPUTS = {"band": 1, "width": 2}
+"""Number of inputs of the kinds that are along inputs."""
 
 
 def plot(
-    data: options.Data,
-    target: options.Target,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The picture: .png, .svg or .pdf.")],
-    new: Annotated[str | None, typer.Argument(metavar="[NEW]")] = None,
-    kind: Annotated[
-        Literal["intervals", "coverage", "band"],
-        typer.Option(metavar="KIND", help="intervals, coverage, band (along an input)."),
-    ] = "intervals",
-    input_name: Annotated[
-        str | None, typer.Option("--input", metavar="COL", help="Column of a band.  [default: the first]")
-    ] = None,
-    confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
-    folds: options.Folds = None,
+    ctx: typer.Context,
+    files: Annotated[list[str] | None, typer.Argument(metavar="[DATA] [NEW]")] = None,
+    target: Annotated[str | None, typer.Option("--target", "-t", metavar="COL", help="Column to predict.")] = None,
+    model: options.Fitted = None,
     *,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The picture: .png, .svg or .pdf.")],
+    kind: Annotated[
+        Literal["intervals", "residuals", "coverage", "band", "width"],
+        typer.Option(metavar="KIND", help="intervals, residuals, coverage, band (along an input), width (over two)."),
+    ] = "intervals",
+    inputs: Annotated[
+        list[str],
+        typer.Option("--input", metavar="COL", help="Column of a band; twice for width.  [default: the first]"),
+    ] = [],  # noqa: B006 (typer copies it)
+    confidence: options.Confidence = [],  # noqa: B006
+    folds: options.Folds = None,
     reading: Reading,
     choice: Model,
     quiet: options.Quiet = False,
 ) -> None:
-    """Draw intervals of NEW, or of held-out rows of DATA.
+    """Draw intervals of NEW, or of held-out rows of DATA; or other pictures of a model.
 
     conformal-gp plot cars.csv new-cars.csv --target mpg -o intervals.png
-    conformal-gp plot cars.csv --target mpg --kind band --input weight -o band.svg
+    conformal-gp plot cars.csv --target mpg --kind width --input weight --input year -o width.png
+    conformal-gp plot new-cars.csv --model cars.model -o intervals.png
+
+    Without NEW, intervals and coverage are of held-out rows, and residuals of rows that are left out one at a time.
+    Rows outside the training range are marked. With --model, the table has rows to predict, or the ranges of a band.
     """
-    from conformal_gp.cli.tables import did_you_mean
     from conformal_gp.files import check_output
 
     output = Output(quiet=quiet)
+    files = files or []
     levels: Any = [*map(float, parse_levels(confidence))]
     check_picture(out, "--out")
-    if kind != "intervals" and new is not None:
-        raise ValueError(f"--kind {kind} takes DATA alone.")
-    check_output(out, [data, *filter(None, [new])])
-    training = read_training(data, target, reading, output)
-    names = list(training.X)
-    if input_name is not None and input_name not in names:
-        known = f"one of {', '.join(names)}; got {input_name}.{did_you_mean(input_name, names)}"
-        raise ValueError(f"--input must be {known}")
-    if training.reading.noise is not None:
-        raise ValueError("--noise-column and --sd-column are not for pictures; report takes them.")
-    X_new = None
-    if new is not None:
-        X_new = read_new(new, training.columns, reading, output)[1].X
-
-    plotting = plots()
-    from conformal_gp.evaluation import supported_levels
-    from conformal_gp.plotting.coverage import TWENTIETHS
-
-    display: Any
-    if kind == "band" or X_new is not None:
-        model = training.fit(choice, output)
-        levels = levels or [*map(float, supported_levels(model._most_calibration))]
-        if X_new is None:
-            display = plotting.PredictionBandDisplay.from_estimator(
-                model,
-                training.X,
-                training.y,
-                feature=input_name or names[0],
-                confidence_level=levels,
-                target_name=target,
-            )
-        else:
-            display = plotting.IntervalDisplay.from_estimator(
-                model, X_new, confidence_level=levels[0], train=(training.X, training.y), target_name=target
-            )
-    elif kind == "coverage":
-        held_out = cross_validated(training, choice, folds, output, TWENTIETHS)
-        ends = held_out.intervals
-        display = plotting.CoverageDisplay.from_predictions(held_out.y, ends, confidence_level=TWENTIETHS)
+    _check_files(files, target, model, kind)
+    check_output(out, [*files, *filter(None, [model])])
+    if model is not None:
+        fitted = load_fitted(ctx, model, target)
+        rows = None
+        if files:
+            rows = Rows.new(files[-1], also_missing(fitted._columns, reading), reading, output)
+        picture = Picture(kind, fitted._columns, levels, inputs)
+        display = picture.of_model(fitted, rows, output)
     else:
-        held_out = cross_validated(training, choice, folds, output, levels or None)
-        found = (held_out.prediction[CONFORMAL], held_out.intervals[CONFORMAL][:, :, 0])
-        level = float(held_out.levels[0])
-        display = plotting.IntervalDisplay.from_predictions(
-            held_out.y, *found, confidence_level=level, target_name=target
-        )
+        training = read_training(files[0], str(target), reading, output)
+        picture = Picture(kind, training.columns, levels, inputs)
+        picture.check_inputs(training.X)
+        _refuse_noise(training.columns)
+        rows = None
+        if kind in INPUTS:
+            rows = Rows(training.X, training.y)
+        if len(files) == 2:
+            rows = Rows.new(files[1], training.columns, reading, output)
+        if rows is None and kind != "residuals":
+            display = picture.of_held_out(training, choice, folds, output)
+        else:
+            display = picture.of_model(training.fit(choice, output), rows, output)
     save_picture(display.figure_, out)
     output.info(f"Picture: {out}")
+
+
+def _check_files(files: Sequence[str], target: str | None, model: str | None, kind: str) -> None:
+    """Refuse a wrong number of tables."""
+    if model is None and (target is None or not 1 <= len(files) <= 2):
+        raise ValueError("give DATA and --target COL, and perhaps NEW; or --model FILE and a table.")
+    if model is None and len(files) == 2 and kind not in ("intervals", "residuals"):
+        raise ValueError(f"--kind {kind} takes DATA alone.")
+    if model is not None and (len(files) > 1 or not (files or kind == "residuals")):
+        raise ValueError(f"--kind {kind} of --model FILE takes one table.")
+
+
+def _refuse_noise(columns: Columns) -> None:
+    """Refuse known noise, which pictures do not take."""
+    if columns.reading.noise is not None:
+        raise ValueError("--noise-column and --sd-column are not for pictures; predict and report take them.")
+
+
+class Rows(NamedTuple):
+    """Rows of a table: inputs, true values (NaN where there are none), and names, if a column has them."""
+
+    X: pd.DataFrame
+    y: Array | None = None
+    names: Sequence[str] | None = None
+
+    @classmethod
+    def new(cls, source: str, columns: Columns, reading: Reading, output: Output) -> Rows:
+        """Read rows to predict, with their true values if the table has the target."""
+        table, new = read_new(source, columns, reading, output)
+        _refuse_noise(columns)
+        y = None
+        if columns.target in table.frame:
+            y = columns.targets(table)[0][new.X.index]
+        return cls(new.X, y, columns.names_of(table, new.X.index))
+
+
+class Picture(NamedTuple):
+    """What to draw."""
+
+    kind: str
+    columns: Columns
+    levels: Sequence[float]
+    """None is those that the rows support, or one of them."""
+    inputs: Sequence[str]
+
+    def check_inputs(self, X: pd.DataFrame) -> None:
+        """Refuse inputs that the table does not have, or a wrong number of them."""
+        from conformal_gp.cli.tables import did_you_mean
+
+        for name in self.inputs:
+            if name not in X:
+                known = f"one of {', '.join(X)}; got {name}.{did_you_mean(name, list(X))}"
+                raise ValueError(f"--input must be {known}")
+        if self.inputs and len(self.inputs) != INPUTS.get(self.kind, 0):
+            raise ValueError(f"--kind {self.kind} takes {INPUTS.get(self.kind, 0)} --input, got {len(self.inputs)}.")
+
+    def of_held_out(self, training: Training, choice: Model, folds: int | None, output: Output) -> Any:
+        """Draw cross-validated intervals, or their coverage."""
+        plotting = plots()
+        from conformal_gp.plotting.coverage import TWENTIETHS
+
+        if self.kind == "coverage":
+            held_out = cross_validated(training, choice, folds, output, TWENTIETHS)
+            ends = held_out.intervals
+            return plotting.CoverageDisplay.from_predictions(held_out.y, ends, confidence_level=TWENTIETHS)
+        held_out = cross_validated(training, choice, folds, output, self.levels or None)
+        labels = training.columns.rows
+        return plotting.IntervalDisplay.from_predictions(
+            held_out.y,
+            held_out.prediction[CONFORMAL],
+            held_out.intervals[CONFORMAL][:, :, 0],
+            names=[labels[row] for row in held_out.rows],
+            extrapolated=held_out.beyond,
+            confidence_level=float(held_out.levels[0]),
+            target_name=self.columns.target,
+        )
+
+    def of_model(self, model: Any, rows: Rows | None, output: Output) -> Any:
+        """Draw what a model predicts for rows; without any, what it predicts for rows that are left out."""
+        from conformal_gp.evaluation import supported_levels
+
+        plotting = plots()
+        levels = self.levels or [*map(float, supported_levels(model._most_calibration))]
+        described: dict[str, Any] = {"target_name": self.columns.target, "confidence_level": levels[0]}
+        displays = {"intervals": plotting.IntervalDisplay, "residuals": plotting.ResidualDisplay}
+        with output.working("drawing"):
+            if rows is None:
+                return plotting.ResidualDisplay.from_estimator(model, names=self.columns.rows, **described)
+            self.check_inputs(rows.X)
+            if self.kind == "coverage":
+                if rows.y is None:
+                    raise ValueError(f"--kind coverage needs the column '{self.columns.target}'.")
+                return plotting.CoverageDisplay.from_estimator(model, rows.X, rows.y)
+            if self.kind == "band":
+                along: dict[str, Any] = {"feature": next(iter(self.inputs), 0)}
+                described["confidence_level"] = levels
+                return plotting.PredictionBandDisplay.from_estimator(model, rows.X, rows.y, **along, **described)
+            if self.kind == "width":
+                numbers = [name for name in rows.X if rows.X[name].dtype.kind == "f"]
+                return plotting.WidthContourDisplay.from_estimator(
+                    model, rows.X, features=self.inputs or numbers[:2], **described
+                )
+            return displays[self.kind].from_estimator(model, rows.X, rows.y, names=rows.names, **described)
 
 
 def check_picture(path: Path, option: str) -> None:

@@ -66,9 +66,7 @@ def predict(
     target: Annotated[
         str | None, typer.Option("--target", "-t", metavar="COL", help="Column of TRAIN to predict.")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", metavar="FILE", help="A model that fit saved, instead of TRAIN.")
-    ] = None,
+    model: options.Fitted = None,
     out: options.Out = "-",
     confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
     quantiles: options.Quantiles = [],  # noqa: B006
@@ -115,8 +113,8 @@ def predict(
     check_output(out, [*files, *filter(None, [model])])
     kind = kind_of(out)
     if model is not None:
-        fitted = _load(ctx, model, target)
-        columns = _also_missing(fitted._columns, reading)
+        fitted = load_fitted(ctx, model, target)
+        columns = also_missing(fitted._columns, reading)
         table, new = read_new(files[-1], columns, reading, output)
     else:
         training = read_training(files[0], str(target), reading, output)
@@ -167,7 +165,7 @@ def _check_files(files: list[str], model: str | None, target: str | None) -> Non
         raise ValueError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
 
 
-def _load(ctx: typer.Context, path: str, target: str | None) -> Any:
+def load_fitted(ctx: typer.Context, path: str, target: str | None) -> Any:
     """Load a model that fit saved; options for fitting would have no effect, and are refused."""
     given = [name for name in _OF_FIT if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"]
     if given:
@@ -184,7 +182,7 @@ def _load(ctx: typer.Context, path: str, target: str | None) -> Any:
     return fitted
 
 
-def _also_missing(columns: Columns, reading: Reading) -> Columns:
+def also_missing(columns: Columns, reading: Reading) -> Columns:
     """Return the columns of a saved model with what the command line adds about missing values."""
     missing = columns.reading.missing
     if reading.missing != "error":

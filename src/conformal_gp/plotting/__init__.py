@@ -6,8 +6,15 @@ again, for example into other axes. ``ax_`` and ``figure_`` are where it was dra
 """
 
 from conformal_gp.plotting.band import PredictionBandDisplay
+from conformal_gp.plotting.contour import WidthContourDisplay
 from conformal_gp.plotting.coverage import CoverageDisplay
 from conformal_gp.plotting.intervals import IntervalDisplay
 from conformal_gp.plotting.residuals import ResidualDisplay
 
-__all__ = ["CoverageDisplay", "IntervalDisplay", "PredictionBandDisplay", "ResidualDisplay"]
+__all__ = [
+    "CoverageDisplay",
+    "IntervalDisplay",
+    "PredictionBandDisplay",
+    "ResidualDisplay",
+    "WidthContourDisplay",
+]

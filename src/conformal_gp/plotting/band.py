@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import _safe_indexing
 
 from conformal_gp.conformal.levels import read_levels
-from conformal_gp.design import columns_of
 from conformal_gp.formatting import percent
 from conformal_gp.plotting.frame import Display, accent, arrowheads, ink, limits_of, stacked, tint, vector
-from conformal_gp.validation import is_frame
+from conformal_gp.plotting.slices import Slice, is_text
 
 ARROWS = 12  # along a band without a finite end
-NEAR = 0.2  # share of the rows that is drawn in full: those nearest in the other inputs
-MOST_HELD = 5  # inputs whose values are named below the picture
 
 
 class PredictionBandDisplay(Display):
@@ -92,8 +89,7 @@ class PredictionBandDisplay(Display):
         row: int | None = None,
         confidence_level: float | ArrayLike = (0.5, 0.8, 0.95),
         n_points: int = 200,
-        target_name: str | None = None,
-        ax: Any = None,
+        **described: Any,
     ) -> Self:
         """Predict along one input and draw.
 
@@ -108,8 +104,10 @@ class PredictionBandDisplay(Display):
             Number or name of the input that varies.
         row : int or None, default=None
             Row of X whose other inputs are held; None is the one nearest to medians and most frequent categories.
-        confidence_level, n_points, target_name, ax
-            Level of each band, points along an input of numbers, name of the target, and where to draw.
+        confidence_level, n_points
+            Level of each band, and points along an input of numbers.
+        **described
+            ``target_name``, and ``ax``, where to draw.
 
         Examples
         --------
@@ -120,13 +118,22 @@ class PredictionBandDisplay(Display):
         >>> display.grid, display.intervals.shape
         (array([0., 1., 2.]), (3, 2, 1))
         """
-        grid, rows, described = _along(X, feature, row, n_points)
-        described |= {"confidence_level": confidence_level, "target_name": target_name, "ax": ax}
-        if y is None:
-            described["x"] = None
-        described["y"] = y
-        intervals = estimator.predict_interval(rows, confidence_level)
-        return cls.from_predictions(grid, estimator.predict(rows), intervals, **described)
+        part = Slice.of(X, [feature], row)
+        ((name, x),) = part.varied.items()
+        described |= {"feature_name": part.named(name), "near": part.near, "confidence_level": confidence_level}
+        if is_text(x):
+            described["categories"] = list(np.unique(x))
+            x = np.searchsorted(described["categories"], x).astype(float)
+            grid = np.unique(x)
+            rows = part.at({name: _safe_indexing(X[name], [int(np.argmax(x == place)) for place in grid])})
+        else:
+            grid = np.linspace(x.min(), x.max(), n_points)
+            rows = part.at({name: grid})
+        if y is not None:
+            described |= {"x": x, "y": y}
+        return cls.from_predictions(
+            grid, estimator.predict(rows), estimator.predict_interval(rows, confidence_level), **described
+        )
 
     def _draw(self, ax: Any) -> dict[str, str]:
         limits = limits_of(self.intervals, self.prediction, self.y)
@@ -162,65 +169,3 @@ class PredictionBandDisplay(Display):
                 turned = {"rotation": 30, "ha": "right"}
             ax.set_xticks(self.grid, self.categories, **turned)
         return {"xlabel": self.feature_name or "", "ylabel": self.target_name or "target"}
-
-
-def _along(X: Any, feature: int | str, row: int | None, n_points: int) -> tuple[Any, Any, dict[str, Any]]:
-    """Places along one input, rows of the kind of ``X`` there with other inputs held, and what to say of them."""
-    if not is_frame(X):
-        X = np.asarray(X, dtype=float)
-    columns = columns_of(X)
-    names = list(columns)
-    varied = feature if feature in names else dict(enumerate(names)).get(feature)  # type: ignore[arg-type]
-    if varied is None or isinstance(feature, bool):
-        raise ValueError(f"feature must be a column: 0 to {len(names) - 1}, or {', '.join(names)}; got {feature!r}.")
-    values = columns.pop(varied)
-    if row is None:
-        row = int(np.argmin(_distances(columns, [_middle(column) for column in columns.values()], values.size)))
-    if not 0 <= row < values.size:
-        raise ValueError(f"row must be a row of X: 0 to {values.size - 1}, or None; got {row!r}.")
-    held = [column[row] for column in columns.values()]
-    categories = None
-    if _is_text(values):
-        categories = list(np.unique(values))
-    if categories is None:
-        grid = along = np.linspace(values.min(), values.max(), n_points)
-    else:
-        grid = np.arange(float(len(categories)))
-        along = _safe_indexing(X[varied], [int(np.argmax(values == category)) for category in categories])
-    rows = _safe_indexing(X, [row] * grid.size)
-    if is_frame(X):
-        parts = {name: along if name == varied else rows[name] for name in names}
-        rows = type(X)({name: getattr(part, "array", part) for name, part in parts.items()})  # without pandas' index
-    else:
-        rows[:, names.index(varied)] = along
-    distance = _distances(columns, held, values.size)
-    said = [value if isinstance(value, str) else f"{value:.4g}" for value in held]
-    told = [f"{name} {value}" for name, value in zip(columns, said, strict=True)]
-    more = f" and {len(told) - MOST_HELD} more" if len(told) > MOST_HELD else ""
-    described = {
-        "x": values if categories is None else np.searchsorted(categories, values).astype(float),
-        "near": distance <= np.quantile(distance, NEAR),
-        "categories": categories,
-        "feature_name": f"{varied}\nothers held at {', '.join(told[:MOST_HELD])}{more}" if told else varied,
-    }
-    return grid, rows, described
-
-
-def _distances(columns: dict[str, NDArray[Any]], at: list[Any], n_rows: int) -> Any:
-    """Squared distance of each row from given values, in standard deviations; 1 for another category."""
-    distance = np.zeros(n_rows)
-    for column, value in zip(columns.values(), at, strict=True):
-        distance += column != value if _is_text(column) else ((column - value) / (column.std() or 1.0)) ** 2
-    return distance
-
-
-def _is_text(column: NDArray[Any]) -> bool:
-    return column.dtype.kind == "U"
-
-
-def _middle(column: NDArray[Any]) -> Any:
-    """The median, or the most frequent category."""
-    if not _is_text(column):
-        return np.median(column)
-    values, counts = np.unique(column, return_counts=True)
-    return values[np.argmax(counts)]

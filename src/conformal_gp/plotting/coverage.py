@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from conformal_gp import metrics
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import chance_range
-from conformal_gp.plotting.frame import COLOURS, LINES, MARKERS, Display, accent, ink, stacked, tint
+from conformal_gp.plotting.frame import LINES, MARKERS, Display, colour_of, ink, stacked, tint
 
 TWENTIETHS = tuple(percents / 100 for percents in range(50, 100, 5))
 
@@ -87,14 +87,13 @@ class CoverageDisplay(Display):
 
     def _draw(self, ax: Any) -> dict[str, str]:
         order = np.argsort(self.levels)
-        levels, (low, high) = 100.0 * np.asarray(self.levels)[order], 100.0 * self.band[order].T
-        ax.fill_between(
-            levels, low, high, color=tint(ink(), 0.15), linewidth=0, label=f"expected range, {self.n_rows} rows"
-        )
+        levels = 100.0 * np.asarray(self.levels)[order]
+        label = f"expected range, {self.n_rows} rows"
+        ax.fill_between(levels, *(100.0 * self.band[order].T), color=tint(ink(), 0.15), linewidth=0, label=label)
         ax.plot(levels, levels, color=ink(), linewidth=0.8, linestyle=":", label="nominal")
         self.lines_ = {}
         for k, (name, share) in enumerate(self.coverage.items()):
-            style: dict[str, Any] = {"color": COLOURS[k % 6] if k else accent(), "linestyle": LINES[k % 4]}
+            style: dict[str, Any] = {"color": colour_of(name, k), "linestyle": LINES[k % 4]}
             style |= {"marker": MARKERS[k % 6], "markersize": 5, "markevery": max(1, levels.size // 10)}
             (self.lines_[name],) = ax.plot(levels, 100.0 * np.asarray(share)[order], label=name, **style)
         return {"xlabel": "confidence level, %", "ylabel": "coverage, %"}

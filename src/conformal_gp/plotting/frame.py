@@ -14,7 +14,9 @@ from conformal_gp.arrays import Array
 
 # The palette of Okabe and Ito (2008), told apart in the common kinds of colour blindness. Lines and markers differ too.
 BLUE, ORANGE, VERMILION, GREEN, PURPLE, SKY = "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
-COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION)
+# Conformal intervals are blue, those of the standard GP orange, rows that are not covered vermilion.
+COLOURS = (BLUE, GREEN, PURPLE, VERMILION)
+STANDARD = "standard GP"
 LINES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
@@ -29,8 +31,8 @@ class Display(ABC):
         Examples
         --------
         >>> from conformal_gp.plotting import IntervalDisplay
-        >>> IntervalDisplay.from_predictions(None, [1.0], [[0.0, 2.0]], target_name="weight").ax_.get_ylabel()
-        'weight'
+        >>> IntervalDisplay.from_predictions([1], [1], [[0, 2]], confidence_level=0.9).ax_.get_ylabel()
+        'actual target'
         """
         return cls(*predictions, **described).plot(ax)
 
@@ -50,6 +52,7 @@ class Display(ABC):
         lines = [part for line in labels.get("xlabel", "").split("\n") for part in wrap(line, room)]
         ax.set(**labels | {"xlabel": "\n".join(lines)})
         ax.spines[["top", "right"]].set_visible(False)
+        _part_thousands(ax)
         _legend_above(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -66,6 +69,15 @@ def _new_axes() -> Any:
     except ImportError:
         raise ImportError("Pictures need Matplotlib: pip install '.[plot]' in a clone of conformal-gp") from None
     return plt.subplots(layout="constrained")[1]
+
+
+def _part_thousands(ax: Any) -> None:
+    """Write commas between thousands of large numbers, unless an axis has marks of its own."""
+    from matplotlib.ticker import ScalarFormatter, StrMethodFormatter
+
+    for axis, limits in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+        if isinstance(axis.get_major_formatter(), ScalarFormatter) and 1e4 <= max(map(abs, limits)) < 1e9:
+            axis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
 
 
 def _legend_above(ax: Any) -> None:
@@ -106,6 +118,13 @@ def accent() -> str:
     if _is_dark():
         return SKY
     return BLUE
+
+
+def colour_of(method: str | None, k: int = 0) -> str:
+    """Colour of the k-th method of a picture: orange for the standard GP, else blue for the first, and so on."""
+    if method == STANDARD:
+        return ORANGE
+    return (accent(), *COLOURS[1:])[k % len(COLOURS)]
 
 
 def tint(colour: str, strength: float) -> Any:

@@ -1,41 +1,51 @@
-"""Intervals of many rows, sorted by prediction."""
+"""Intervals of rows: against their predictions, or by name."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from conformal_gp.arrays import Array
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.formatting import percent
-from conformal_gp.plotting.frame import VERMILION, Display, accent, arrowheads, ink, limits_of, vector
+from conformal_gp.plotting.frame import PURPLE, VERMILION, Display, arrowheads, colour_of, ink, limits_of, vector
+
+FEW_ROWS = 40  # rows that are drawn by name
+MOST_NAMED = 12  # rows that are not covered and are named in a picture of more rows
 
 
 class IntervalDisplay(Display):
-    """The intervals of rows, sorted by prediction; true values, where they are known, and training rows beneath.
+    """Predicted against actual: the interval of each row at its prediction, with true values where they are known.
+
+    Up to 40 rows with names are drawn side by side under their names, in order of their predictions. Rows outside the
+    training range, to which the guarantee does not apply, are dotted.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or None
-        True values, those missed are marked (``missed_``); None where they are not known.
+        True values, NaN or None where they are not known; those not covered are marked (``covered``).
     prediction : array-like of shape (n_samples,)
-        Predictions; rows are drawn in their order (``order_``).
+        Predictions.
     intervals : array-like of shape (n_samples, 2)
         Lower and upper bounds.
-    training : pair of array-like of shape (n_train,) or None, default=None
-        Predictions and targets of training rows, drawn at the places of their predictions.
-    confidence_level : float or None, default=None
-        The level.
-    name, target_name : str or None, default=None
+    confidence_level : float
+        Their level.
+    names : sequence of str or None, default=None
+        Names of the rows. Of more than 40 rows, those that are not covered are named, if there are at most 12.
+    extrapolated : array-like of bool of shape (n_samples,) or None, default=None
+        Rows outside the training range.
+    method, target_name : str or None, default=None
         Names of the method and the target.
 
     Examples
     --------
     >>> from conformal_gp.plotting import IntervalDisplay
     >>> display = IntervalDisplay.from_predictions([1, 2, 9], [1, 2, 3], [[0, 2], [1, 3], [2, 4]], confidence_level=0.9)
-    >>> display.missed_
-    array([False, False,  True])
+    >>> display.covered
+    array([ True,  True, False])
     >>> display.ax_.get_title(loc="left")
     '90% intervals covered 2 of 3 rows (66.7%)'
     """
@@ -46,39 +56,39 @@ class IntervalDisplay(Display):
         prediction: ArrayLike,
         intervals: ArrayLike,
         *,
-        training: tuple[ArrayLike, ArrayLike] | None = None,
-        confidence_level: float | None = None,
-        name: str | None = None,
+        confidence_level: float,
+        names: Sequence[str] | None = None,
+        extrapolated: ArrayLike | None = None,
+        method: str | None = None,
         target_name: str | None = None,
     ):
         self.intervals = np.asarray(intervals, dtype=float)
         if self.intervals.ndim != 2 or self.intervals.shape[1] != 2:
             raise ValueError(f"intervals must have shape (n, 2), got {self.intervals.shape}.")
-        self.prediction = vector("prediction", prediction, len(self.intervals))
-        self.y_true = None
+        self.n_rows = len(self.intervals)
+        self.prediction = vector("prediction", prediction, self.n_rows)
+        self.y_true = np.full(self.n_rows, np.nan)
         if y_true is not None:
-            self.y_true = vector("y_true", y_true, len(self.intervals))
-        self.training = None
-        if training is not None:
-            self.training = [vector("training", part, np.size(training[0])) for part in training]
-        self.level = None
-        if confidence_level is not None:
-            self.level = read_level(confidence_level)
-        self.name = name
+            self.y_true = vector("y_true", y_true, self.n_rows)
+        low, high = self.intervals.T
+        self.covered = (low <= self.y_true) & (self.y_true <= high)
+        self.level = read_level(confidence_level)
+        self.names = None
+        if names is not None:
+            self.names = np.array([*map(str, names)])
+            if self.names.shape != (self.n_rows,):
+                raise ValueError(f"names must be one for each of {self.n_rows} rows, got {self.names.size}.")
+        self.extrapolated = np.zeros(self.n_rows, dtype=bool)
+        if extrapolated is not None:
+            self.extrapolated = np.asarray(extrapolated, dtype=bool)
+        self.method = method
         self.target_name = target_name
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        confidence_level: float = 0.9,
-        train: tuple[Any, ArrayLike] | None = None,
-        **described: Any,
+        cls, estimator: Any, X: Any, y: ArrayLike | None = None, *, confidence_level: float = 0.9, **described: Any
     ) -> Self:
-        """Predict rows and draw their intervals; true values are not needed.
+        """Predict rows and draw.
 
         Parameters
         ----------
@@ -86,63 +96,67 @@ class IntervalDisplay(Display):
             A fitted regressor with ``predict_interval``, new rows, and their true values, where they are known.
         confidence_level : float, default=0.9
             One level.
-        train : pair (X, y) or None, default=None
-            Training rows to draw beneath.
         **described
-            ``name`` and ``target_name``, as in the class, and ``ax``, where to draw.
+            Other parameters of the class, and ``ax``, where to draw.
 
         Examples
         --------
         >>> from conformal_gp import ConformalGPRegressor
         >>> from conformal_gp.plotting import IntervalDisplay
         >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
-        >>> IntervalDisplay.from_estimator(model, [[0.9], [0.1]], confidence_level=0.5).order_
-        array([1, 0])
+        >>> IntervalDisplay.from_estimator(model, [[0.9], [50.0]], confidence_level=0.5).extrapolated
+        array([False,  True])
         """
         level = float(read_level(confidence_level))
-        training = None
-        if train is not None:
-            training = (estimator.predict(train[0]), train[1])
-        intervals = estimator.predict_interval(X, level)
-        described |= {"training": training, "confidence_level": level}
-        return cls.from_predictions(y, estimator.predict(X), intervals, **described)
+        if hasattr(estimator, "beyond_training"):
+            described["extrapolated"] = estimator.beyond_training(X).any(axis=1)
+        described["confidence_level"] = level
+        return cls.from_predictions(y, estimator.predict(X), estimator.predict_interval(X, level), **described)
 
     def _draw(self, ax: Any) -> dict[str, str]:
-        self.order_ = np.argsort(self.prediction, kind="stable")
-        low, high = self.intervals.T
-        self.missed_ = np.zeros(low.size, dtype=bool)
-        if self.y_true is not None:
-            self.missed_ = (self.y_true < low) | (self.y_true > high)
-        places = np.arange(low.size)
-        prediction = self.prediction[self.order_]
-        shown = [prediction, self.y_true]
-        if self.training is not None:
-            shown.append(self.training[1])
-        limits = limits_of(self.intervals, *shown)
-        what = "interval"
-        if self.level is not None:
-            what = f"{percent(self.level)} interval"
+        name = self.target_name or "target"
+        n_known = int(np.isfinite(self.y_true).sum())
+        if n_known:
+            share = f"{self.covered.sum()} of {n_known} rows ({percent(self.covered.sum() / n_known, 1)})"
+            title = f"{percent(self.level)} intervals covered {share}"
+            ax.set_title(" ".join(filter(None, [self.method, title])), loc="left", fontsize="medium")
+            name = f"actual {name}"
+        limits = limits_of(self.intervals, self.prediction, self.y_true)
+        order = np.argsort(self.prediction, kind="stable")
+        if self.names is None or self.n_rows > FEW_ROWS:
+            self._draw_rows(ax, self.prediction, self.intervals, self.y_true, limits)
+            ax.plot(self.prediction[order], self.prediction[order], color=ink(), linewidth=0.8, linestyle=":")
+            return {"xlabel": f"predicted {self.target_name or 'target'}", "ylabel": name}
+        places = np.argsort(order).astype(float)
+        self._draw_rows(ax, places, self.intervals, self.y_true, limits, named=False)
+        style: dict[str, Any] = {"linestyle": "none", "marker": "_", "color": colour_of(self.method), "markersize": 8}
+        ax.plot(places, self.prediction, label="prediction", **style)
+        ax.set_xticks(np.arange(self.n_rows), self.names[order], rotation=90)
+        return {"xlabel": "", "ylabel": name}
 
-        def dots(x: Any, y: Any, marker: str, size: float, label: str, **style: Any) -> None:
-            style = {"color": ink(), "zorder": 3} | style
-            ax.plot(x, y, linestyle="none", marker=marker, markersize=size, label=label, **style)
-
-        if self.training is not None:
-            between = np.interp(self.training[0], prediction, places, left=np.nan, right=np.nan)
-            dots(between, self.training[1], ".", 3, "training rows", alpha=0.35, zorder=1)
-        # in points, so that neighbours do not touch
-        thick = min(5.0, 0.6 * ax.get_window_extent().width / ax.figure.dpi * 72.0 / max(low.size, 1))
-        bars = np.clip(self.intervals[self.order_], *limits)
-        ax.vlines(places, *bars.T, color=accent(), alpha=0.45, linewidth=thick, label=what)
-        dots(places, prediction, "_", max(thick, 3), "prediction", color=accent(), zorder=2)
-        if self.y_true is not None:
-            observed = self.y_true[self.order_]
-            missed = self.missed_[self.order_]
-            dots(places, np.where(missed, np.nan, observed), ".", 5, "covered")
-            dots(places[missed], observed[missed], "X", 7, "missed", color=VERMILION, markeredgecolor=ink())
-            share = f"{(~missed).sum()} of {missed.size} rows ({1 - missed.mean():.1%})"
-            title = " ".join(filter(None, [self.name, f"{what}s covered {share}"]))
-            ax.set_title(title, loc="left", fontsize="medium")
-        ax.xaxis.get_major_locator().set_params(integer=True)
-        arrowheads(ax, places, self.intervals[self.order_], limits)
-        return {"xlabel": "rows, by prediction", "ylabel": self.target_name or "target"}
+    def _draw_rows(
+        self, ax: Any, x: Array, ends: Array, y: Array, limits: tuple[float, float], *, named: bool = True
+    ) -> None:
+        """Draw intervals (n, 2) at places x (n,), and values y (n,), NaN where they are not known."""
+        what = f"{percent(self.level)} interval"
+        # in points, so that neighbours hardly touch
+        width = min(5.0, max(1.0, 0.6 * ax.get_window_extent().width / ax.figure.dpi * 72.0 / max(self.n_rows, 1)))
+        bars = np.clip(ends, *limits)
+        inside = ~self.extrapolated
+        style: dict[str, Any] = {"alpha": 0.45, "linewidth": width}
+        ax.vlines(x[inside], *bars[inside].T, color=colour_of(self.method), label=what, **style)
+        if self.extrapolated.any():
+            style |= {"alpha": 1.0, "linewidth": 2.0, "linestyle": ":", "label": "row outside the training range"}
+            ax.vlines(x[self.extrapolated], *bars[self.extrapolated].T, color=PURPLE, **style)
+        if np.isfinite(y).any():
+            dots: dict[str, Any] = {"linestyle": "none", "color": ink(), "zorder": 3}
+            missed = np.isfinite(y) & ~self.covered
+            ax.plot(x[self.covered], y[self.covered], marker=".", markersize=5, label="covered", **dots)
+            dots |= {"color": VERMILION, "markeredgecolor": ink()}
+            ax.plot(x[missed], y[missed], marker="X", markersize=7, label="not covered", **dots)
+            if named and self.names is not None and missed.sum() <= MOST_NAMED:
+                for row in np.flatnonzero(missed):
+                    place = (x[row], y[row])
+                    text: dict[str, Any] = {"xytext": (6, 0), "textcoords": "offset points", "fontsize": "small"}
+                    ax.annotate(self.names[row], place, va="center", **text)
+        arrowheads(ax, x, ends, limits)
