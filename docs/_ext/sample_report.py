@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import chdir
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -16,14 +17,15 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     if exception is not None or app.builder.name != "html" or str(app.config.plot_gallery) in ("0", "False"):
         return
     out = Path(app.outdir) / "_static" / "report.html"
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):  # the page names its command, without folders
         for command in (
-            ["demo", "--folder", folder],
-            ["report", f"{folder}/cars.csv", "--target", "mpg", "--folds", "5", "-q", "-o", str(out)],
+            ["demo", "--folder", "."],
+            ["report", "cars.csv", "--target", "mpg", "--folds", "5", "-q", "-o", "report.html"],
         ):
             result = CliRunner().invoke(commands, command)
             if result.exit_code:
                 raise RuntimeError(f"conformal-gp {' '.join(command)} failed: {result.output}")
+        out.write_bytes(Path("report.html").read_bytes())
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
