@@ -6,7 +6,7 @@ import pytest
 from sklearn.model_selection import KFold, TimeSeriesSplit
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.evaluation import cross_validate_intervals, summary, verdict
+from conformal_gp.evaluation import advice, cross_validate_intervals, verdict
 from conformal_gp.evaluation.folds import make_folds
 
 FIXED = {"kernel": "se", "tuning": "fixed", "noise_variance": 0.1, "mean": "zero", "scale_inputs": False}
@@ -38,7 +38,7 @@ def test_replicates_are_held_out_together(frame):
     taken = X.iloc[kept] if frame else X[kept]
     found = held(taken, y[kept])
     assert found.together == "Rows with equal inputs are held out together: 12 distinct inputs in 36 rows."
-    assert found.together in summary(found, None)
+    assert found.together in found.conditions()
     alone = held(taken, y[kept], cv=KFold(5, shuffle=True, random_state=0))
     assert alone.together == ""
     # the noise of a triple is common: replicates give it away
@@ -96,8 +96,8 @@ def test_limits_of_detection_count_as_covered_where_the_interval_contains_them()
     assert 0.7 < finding.coverage < 0.95
     said = found.limits()
     assert said.startswith("45 of 150 rows are beyond a limit of detection, and count as covered where")
-    assert said in summary(found, X)
-    assert not any("More rows, or a lower level" in sentence for sentence in summary(found, X))
+    assert said in found.conditions()
+    assert "More rows, or a lower level" not in advice(found, X)
     assert held(X, recorded).limits() == ""
     with pytest.raises(ValueError, match="censoring was given, but fit of Plain does not take it"):
         cross_validate_intervals({"plain": Plain()}, X, recorded, 0.8, censoring=-(y <= limit).astype(int))

@@ -22,7 +22,7 @@ from conformal_gp.evaluation.cross_validation import cross_validate_intervals
 from conformal_gp.evaluation.findings import Finding, Judgement, chance_range, supported_levels, verdict
 from conformal_gp.evaluation.held_out import HeldOut
 from conformal_gp.evaluation.left_out import LeftOutRows, leave_one_out
-from conformal_gp.evaluation.parts import advice, coverage_by_parts, summary
+from conformal_gp.evaluation.parts import advice, coverage_by_parts
 from conformal_gp.formatting import percent
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "cross_validate_intervals",
     "leave_one_out",
     "percent",
-    "summary",
     "supported_levels",
     "verdict",
 ]

@@ -23,7 +23,6 @@ from conformal_gp.evaluation.findings import (
     Finding,
     Judgement,
     Level,
-    verdict,
 )
 from conformal_gp.formatting import number, percent
 
@@ -116,33 +115,6 @@ def _parts(values: NDArray[Any]) -> Iterator[tuple[str, Mask]]:
             yield low, rows
         else:
             yield f"{low} to {high}", rows
-
-
-def summary(held_out: Any, X: Any, *, command: bool = False) -> list[str]:
-    """Summarise a cross-validation in sentences: verdicts, errors, conditions of the guarantee, and advice.
-
-    ``X`` has the inputs of the held-out rows. Advice names options of the ``command``, or parameters in Python.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fractions import Fraction
-    >>> from conformal_gp.evaluation import HeldOut, summary
-    >>> y, ends = np.arange(40.0), {"mine": np.tile([[4.0], [99.0]], (40, 1, 1))}
-    >>> for sentence in summary(HeldOut(y, [Fraction(9, 10)], {"mine": y}, ends), None):
-    ...     print(sentence)
-    mine: 90% intervals covered 90.0% (expected 80.0 to 97.5%): too few rows to tell.
-    Median absolute error 0 (always predicting the median: 10).
-    Advice: More rows: a verdict on 90% needs about 100, and there are 40.
-    """
-    parts = [part for level in held_out.levels for part in coverage_by_parts(held_out, X, level)]
-    sentences = [*verdict(held_out.findings(), parts), held_out.error(), *held_out.conditions()]
-    if held_out.one_set():
-        sentences.append(held_out.one_set())
-    helps_most = advice(held_out, X, command=command)
-    if helps_most:
-        sentences.append(f"Advice: {helps_most}")
-    return sentences
 
 
 def advice(held_out: Any, X: Any = None, *, command: bool = False) -> str:
