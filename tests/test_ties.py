@@ -107,13 +107,26 @@ def test_touching_pieces_leave_no_hole():
     assert hulls(lines, Needed.of_ranks([1]))[0, :, 0].tolist() == [-np.inf, np.inf]
 
 
-def test_a_row_that_ties_far_out_by_rounding_is_in_p_values_and_regions():
-    """Two rows of one input and different targets, with next to no noise: their scores are nearly opposite."""
-    lines = Lines(
-        np.zeros(1), np.array([[1e-7]]), np.array([[-1.0 + 6e-8]]), Rounding(np.zeros(1), np.full(1, 3e-7), np.zeros(1))
-    )
-    for value in (-5.0, 1e-8, 1e-7, 1.0, 1e9):
-        (region,) = regions(lines, Needed.of_ranks([1]))
+@pytest.mark.parametrize(
+    ("offset", "slope", "floor", "share"),
+    [
+        (
+            1e-7,
+            -1.0 + 6e-8,
+            0.0,
+            3e-7,
+        ),  # rows of one input and different targets, with next to no noise: nearly opposite
+        (1e-9, 0.5, 1e-3, 0.0),  # a row that ties at the centre ties on both sides
+        (-1e-9, 0.5, 1e-3, 0.0),
+    ],
+)
+def test_a_row_that_ties_by_rounding_is_in_p_values_intervals_and_regions(offset, slope, floor, share):
+    rounding = Rounding(np.full(1, floor), np.full(1, share), np.zeros(1))
+    lines = Lines(np.zeros(1), np.array([[offset]]), np.array([[slope]]), rounding)
+    needed = Needed.of_ranks([1])
+    (region,) = regions(lines, needed)
+    np.testing.assert_allclose(hulls(lines, needed)[0, :, 0], region[[0, -1], [0, 1]])
+    for value in (-5.0, -1.5e-3, 1e-8, 1e-7, 1.5e-3, 1.0, 1e9):
         covered = counts(lines, np.array([value]))[0][0] == 1.0
         assert ((region[:, 0] <= value) & (value <= region[:, 1])).any() == covered, value
 
