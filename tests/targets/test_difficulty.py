@@ -38,6 +38,9 @@ def test_a_label_is_in_the_region_exactly_when_its_p_value_says_so(kind, outside
     rng = np.random.default_rng(3)
     new = rng.uniform(-1, 1, size=(5, 2))
     assert model.y_bounds_ == (0.0, np.inf)
+    prediction = model.predict(new)[:, None]
+    low, high = np.split(model.predict_interval(new, [0.02, 0.2, 0.5, 0.9]), 2, axis=1)
+    assert ((low[:, 0] <= prediction) & (prediction <= high[:, 0])).all()
     for level in (0.5, 0.9):
         regions, hulls = model.predict_set(new, level), model.predict_interval(new, level)
         upper, lower = model.predict_bound(new, level), model.predict_bound(new, level, side="lower")
