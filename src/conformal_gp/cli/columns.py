@@ -287,15 +287,6 @@ class Columns:
             return None
         return [*table.texts(self.names)[[*rows]]]
 
-    def of_rows(self, X: pd.DataFrame) -> Columns:
-        """Return the same without the categories that none of some rows has."""
-        kept = {
-            name: found and [category for category in found if category in {*X[name]}]
-            for name, found in self.categories.items()
-            if name in X
-        }
-        return replace(self, categories=self.categories | kept)
-
     def extra(self, table: Table) -> list[str]:
         """Columns of another table that are not used, and were not left out before."""
         known = {*self.categories, *self.left_out, self.target}

@@ -133,10 +133,16 @@ def read_training(source: str, target: str, reading: Reading, output: Output, by
 
     from conformal_gp.design import Grid, columns_of  # imports scikit-learn: after mistakes in the table
 
-    columns = replace(columns.of_rows(X), grid=Grid.find(columns_of(X)), rows=columns.labels(table, X.index))
-    for name, categories in columns.categories.items():
-        if categories:
-            X[name] = X[name].cat.set_categories(categories)
+    X = X.assign(**{name: cells.cat.remove_unused_categories() for name, cells in X.select_dtypes("category").items()})
+    used: dict[str, list[str] | None] = {
+        name: [*cells.cat.categories] for name, cells in X.select_dtypes("category").items()
+    }
+    columns = replace(
+        columns,
+        categories=columns.categories | used,
+        grid=Grid.find(columns_of(X)),
+        rows=columns.labels(table, X.index),
+    )
     return Training(X, rows, columns, condition)
 
 
