@@ -127,6 +127,15 @@ def test_all_seeds_choose_the_transformation_that_the_target_was_made_by(errors,
         assert getattr(model.target_transform_, "exponent", 1.0) == pytest.approx(exponent, abs=0.15)
 
 
+def test_zeros_do_not_decide_the_transformation():
+    rng = np.random.default_rng(6)
+    X = rng.uniform(size=(300, 2))
+    y = 5.0 + 3.0 * X[:, 0] + 0.3 * rng.standard_normal(300)
+    y[rng.uniform(size=300) < 0.1] = 0.0  # likeliest under a transformation that gives them no room
+    model = ConformalGPRegressor(tuning="holdout", n_restarts=0, random_state=0).fit(X, y)
+    assert getattr(model.target_transform_, "exponent", 1.0) > 0.5
+
+
 def test_maps_that_take_any_label():
     y = np.linspace(-5, 5, 41)
     for target_transform in (BoxCox(0.0, cut=0.5), BoxCox(0.5, cut=0.5), YeoJohnson(0.0), YeoJohnson(1.7)):

@@ -1,7 +1,7 @@
 r"""Hyperparameters, transformation, difficulty and bounds of the target, learnt from some of the rows.
 
-Hyperparameters and transformation maximise the likelihood, which is a density of the targets in their own units. The
-difficulty is chosen by the interval score of leave-one-out intervals
+Hyperparameters maximise the likelihood, and the transformation the density of each target given the others, in units of
+the targets. The difficulty is chosen by the interval score of leave-one-out intervals
 :math:`\mu_i + (c(x_i) \pm q\, g(x_i))\, \sigma_i`, transformed back, where q is the fitting order statistic
 of :math:`|e_i - c(x_i)| / g(x_i)` (:mod:`conformal_gp.targets.difficulty`), with c = 0 and g = 1 or with both from the
 other folds. "auto" takes it only where scores are clearly better.
@@ -297,7 +297,8 @@ def learn_with_transform(
 ) -> tuple[Transformation | None, Hyperparameters]:
     """The transformation that is asked for, the likeliest if it is left open, and hyperparameters.
 
-    Starts are followed on some of the rows; all of them, in blocks, choose the transformation and end the search.
+    Starts are followed on some of the rows; all of them, in blocks, choose the transformation, by the density of each
+    target given the others, and end the search.
     Hyperparameters of one transformation are a few steps from those of another.
     """
     powers = _powers(settings, y)
@@ -318,10 +319,13 @@ def learn_with_transform(
                 z = transformed(powers.make(other), y[some])
                 found[other] = learn_nearby(settings, first, few, z, purpose, rng)
         likelihoods = np.zeros(len(powers.exponents))
+        bounds = learnt_bounds(y) or Bounds(-np.inf, np.inf)
+        counted = (y != bounds.low) & (y != bounds.high)  # a value that many have, as 0, has no density
         for block in blocks:
             inputs = Inputs(rows.take(block), scaling, settings.mean)
             for i, other in enumerate(powers.exponents):
-                likelihoods[i] += _log_likelihood(found[other], inputs, powers.make(other), y[block])
+                densities = _log_densities(found[other], inputs, powers.make(other), y[block])
+                likelihoods[i] += densities[counted[block]].sum()
         exponent = powers.likeliest(likelihoods)
         learnt = found[min(found, key=lambda other: abs(other - exponent))]
     transformation = powers.make(exponent)
@@ -331,15 +335,15 @@ def learn_with_transform(
     return transformation, learnt
 
 
-def _log_likelihood(learnt: Hyperparameters, inputs: Inputs, transformation: Transformation | None, y: Array) -> float:
-    """Restricted log likelihood of the targets, as a density in their own units."""
+def _log_densities(learnt: Hyperparameters, inputs: Inputs, transformation: Transformation | None, y: Array) -> Array:
+    """Log density of each target given the others, in units of the targets, up to a constant."""
     z = transformed(transformation, y)
     if label_variance(inputs, z) == 0.0:
-        return np.inf
-    slope = 0.0
-    if transformation is not None:
-        slope = float(transformation.log_slope(y).sum())
-    return Posterior(learnt.kernel, learnt.noise_variance, inputs, z).log_marginal_likelihood + slope
+        return np.full(y.size, np.inf)
+    posterior = Posterior(learnt.kernel, learnt.noise_variance, inputs, z)
+    left_out = LeftOut.of(posterior.residuals, posterior.diagonal, z)
+    slope = 0.0 if transformation is None else transformation.log_slope(y)
+    return slope - 0.5 * left_out.residual**2 - np.log(left_out.deviation)
 
 
 def choose_difficulty(
