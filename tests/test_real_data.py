@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.real import encoding, measure, page, summary
+from benchmarks.real import encoding, measure, page, seeds, summary
 from benchmarks.real.__main__ import tasks
 from benchmarks.real.ours import DEFAULT
 from benchmarks.real.peers import PEERS, Method
@@ -105,3 +105,21 @@ def test_a_method_that_fails_on_one_split_has_lost_the_table(tmp_path):
     assert "| conformal-gp | 90% | 0.667 | 1 of 1 | 0.667 | 1 of 1 |" in text
     assert "CQR, LightGBM on diabetes, split 1: ValueError: too few rows" in text
     assert (tmp_path / "scores.svg").stat().st_size > 10_000
+
+
+def test_labels_are_compared_on_the_seeds_that_all_have():
+    usual = {"table": DIABETES.key, "rows": 332, "covered": 0.9, "error": 1.0, "seconds": 2.0}
+    scores = {"LightGBM": [2.0, 4.0], "before": [1.0, 9.0], "after": [1.5]}
+    runs = [
+        usual | {"label": label, "seed": seed, "score": score}
+        for label, each in scores.items()
+        for seed, score in enumerate(each)
+    ]
+    before, after = (seeds.summary(runs, (DIABETES,), label).iloc[0] for label in ("before", "after"))
+    assert (before["score"], after["score"]) == (0.5, 0.75)
+    assert (before["score by seeds"], after["score by seeds"]) == (9.0, 1.0)
+    assert before["seeds"] == "1 of 2"
+
+
+def test_tables_that_choose_and_tables_that_count_are_different():
+    assert not {table.key for table in seeds.CHOOSING} & {table.key for table in (*TABLES, *seeds.COUNTING)}

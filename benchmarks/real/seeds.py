@@ -72,14 +72,20 @@ def _median_boosting(X: np.ndarray, y: np.ndarray, X_new: np.ndarray, seed: int)
 
 
 def summary(runs: list[dict[str, Any]], tables: tuple[Table, ...], label: str) -> pd.DataFrame:
-    """A row for each table: ours over LightGBM, means over seeds; and greatest over least of the seeds."""
+    """A row for each table: ours over LightGBM, means over seeds; and greatest over least of the seeds.
+
+    Means are over the seeds that all labels have of a table, so that labels can be compared.
+    """
     frame = pd.DataFrame(runs)
     found = []
     for key in (table.key for table in tables):
-        mine, peer = (frame[(frame["table"] == key) & (frame["label"] == name)] for name in (label, PEER))
-        if len(mine) and len(peer):
-            row = {"table": key, "rows": mine["rows"].iloc[0], "seeds": len(mine)}
-            row |= {what: mine[what].mean() / peer[what].mean() for what in ("score", "error", "seconds")}
+        of_table = frame[frame["table"] == key]
+        common = set.intersection(*(set(part["seed"]) for _, part in of_table.groupby("label")))
+        mine, peer = (of_table[of_table["label"] == name] for name in (label, PEER))
+        if len(mine) and common:
+            row = {"table": key, "rows": mine["rows"].iloc[0], "seeds": f"{len(common)} of {len(mine)}"}
+            both = [part[part["seed"].isin(common)] for part in (mine, peer)]
+            row |= {what: both[0][what].mean() / both[1][what].mean() for what in ("score", "error", "seconds")}
             row["score by seeds"] = mine["score"].max() / mine["score"].min()
             row["error by seeds"] = mine["error"].max() / mine["error"].min()
             row["LightGBM by seeds"] = peer["score"].max() / peer["score"].min()
@@ -93,8 +99,9 @@ def page(runs: list[dict[str, Any]]) -> str:
         "# Real data: seeds, and LightGBM",
         "Made by `python -m benchmarks.real.seeds --label NAME`. Interval score at 90% and seconds are ours over "
         "LightGBM's conformalised quantile regression, the error is the mean absolute one of our median over that of "
-        "LightGBM's. By seeds: greatest over least score or error of the seeds, on the same test rows. The last line "
-        "is the geometric mean, of the coverage the mean.",
+        "LightGBM's, over the seeds that all labels have. By seeds: greatest over least score or error of all seeds of "
+        "a label, on the same test rows; 1 with a single one. The last line is the geometric mean, of the coverage the "
+        "mean.",
     ]
     for name, tables in LISTS.items():
         for label in dict.fromkeys(run["label"] for run in runs if run["label"] != PEER):
