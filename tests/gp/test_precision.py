@@ -60,7 +60,7 @@ def test_interval_is_right_or_refused(length_scale, duplicates, gamma):
         assert fast[1] >= exact[1] - tolerance * size
         # of equal rows with next to no noise, ends are known to few digits, and intervals are wider by that
         if not duplicates:
-            np.testing.assert_allclose(fast, exact, rtol=2e-3, atol=2e-3 * size)
+            np.testing.assert_allclose(fast, exact, rtol=5e-3, atol=5e-3 * size)
 
 
 def test_small_noise_on_many_rows_is_right():

@@ -49,11 +49,10 @@ def plot(
     choice: Model,
     quiet: options.Quiet = False,
 ) -> None:
-    """Draw intervals of NEW, or of held-out rows of DATA; or other pictures of a model.
+    """Draw intervals of new or held-out rows, or a picture of a model.
 
     conformal-gp plot cars.csv new-cars.csv --target mpg -o intervals.png
-    conformal-gp plot cars.csv --target mpg --kind width --input weight --input year -o width.png
-    conformal-gp plot new-cars.csv --model cars.model -o intervals.png
+    conformal-gp plot cars.csv -t mpg --kind band --input weight -o band.png
 
     Without NEW, intervals and coverage are of held-out rows, and residuals of rows that are left out one at a time.
     Rows outside the training range are marked. With --model, the table has rows to predict, or the ranges of a band.

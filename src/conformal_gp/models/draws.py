@@ -12,7 +12,7 @@ from conformal_gp.gp.inputs import Inputs, Rows, Scaling, SymmetricFill, content
 from conformal_gp.gp.kernels import check_kernel, is_stationary_name
 from conformal_gp.gp.maximum_likelihood import variables
 from conformal_gp.gp.mixture import Mixture
-from conformal_gp.gp.sampling import LogPosterior, sample_posterior
+from conformal_gp.gp.sampling import LogPosterior, TrainingRows, sample_posterior
 from conformal_gp.models.integrated import Averaging, IntegratedModel
 from conformal_gp.models.settings import Settings, explained, given_transform
 from conformal_gp.models.tuned import Tuned
@@ -37,6 +37,8 @@ SCHEDULE = ((60, 12, 2), (100, 6, 2), (np.inf, 6, 1))
 LEAST_EFFECTIVE = 0.3
 # Noise ratio of noise_variance=0: with less, scores of rows with equal inputs are known to too few digits to tie.
 NUGGET = 1e-9
+# Digits of scaled inputs and targets that a chain sees: the same in all units.
+DIGITS = 10
 # With more inputs than this, those of one categorical variable share a length scale, and then all inputs do.
 MOST_LENGTHS = 30
 # Deviation of mean coverage at 90 and 95% from its nominal value, in percentage points, with 15 to 200 rows, at most
@@ -178,7 +180,7 @@ def _drawn(plan: Averaging, rows: Rows, y: Array, seed: int, n_jobs: int | None)
     rows = rows.take(order)
     scaling = Scaling.standard(rows.X) if plan.scale_inputs else Scaling.none(rows.X)
     plan = replace(plan, scaling=scaling)
-    training = plan.training_rows(Inputs(rows, scaling, plan.mean), y[order])
+    training = _rounded(plan, Inputs(rows, scaling, plan.mean), y[order])
     target = LogPosterior(plan.prior(training.family), training, n_jobs)
     n_draws = int(np.clip(DRAWS_TIMES_ROWS // y.size, *DRAWS))
     n_chains, thinning = next((chains, each) for most, chains, each in SCHEDULE if y.size <= most)
@@ -195,6 +197,17 @@ def _drawn(plan: Averaging, rows: Rows, y: Array, seed: int, n_jobs: int | None)
             "definite at any hyperparameters that were tried."
         )
     return replace(plan, theta=theta[usable], log_ratio=-likelihood[usable])
+
+
+def _rounded(plan: Averaging, inputs: Inputs, y: Array) -> TrainingRows:
+    """Training rows for a chain: a long chain would amplify the rounding that differs between units."""
+    if plan.scale_inputs:
+        inputs.X = inputs.X.round(DIGITS)
+    training = plan.training_rows(inputs, y.round(DIGITS))
+    if training.known is None:
+        return training
+    mantissa, exponent = np.frexp(training.known)
+    return training._replace(known=np.ldexp(mantissa.round(DIGITS), exponent))
 
 
 def _filled(rows: Rows) -> Rows:
