@@ -102,6 +102,8 @@ study: $(VENV)/.test  ## coverage after tuning, and the four benchmark data sets
 	@echo "== Studies: about an hour on two cores; an interrupted run goes on where it stopped"
 	$(BIN)/python -m reproduction.studies.coverage
 	$(BIN)/python -m reproduction.studies.benchmark_sets
+	$(BIN)/python -m reproduction.studies.few_rows
+	$(BIN)/python -m reproduction.studies.replicates
 	$(BIN)/python -m reproduction.studies.starts
 	$(BIN)/python -m reproduction.studies.simulators
 	$(BIN)/python -m reproduction.studies.distributions

@@ -5,7 +5,17 @@ import pytest
 
 from reproduction.comparators import SplitConformal
 from reproduction.experiments.folds import N_FOLDS
-from reproduction.studies import agreement, benchmark_sets, coverage, distributions, scatter, shifts, simulators, starts
+from reproduction.studies import (
+    agreement,
+    benchmark_sets,
+    coverage,
+    distributions,
+    replicates,
+    scatter,
+    shifts,
+    simulators,
+    starts,
+)
 from reproduction.studies.cells import CELLS
 from reproduction.studies.functions import FUNCTIONS, draw
 
@@ -143,3 +153,15 @@ def test_failures_are_found():
     assert checks.counts == {"order": [2, 1]}
     assert "(0, 1)" in checks.first["order"]
     assert "2.0" in checks.first["order"]
+
+
+def test_the_page_of_the_replicates_study(tmp_path):
+    drawn = replicates.one_draw("6 doses x 2", 1)
+    assert drawn["rows"] == 12
+    assert len(drawn["width"]) == len(drawn["covered"]) == 3
+    found = [
+        {"design": name, "rows": 24, "width": [3.0, 2.0, 6.0], "covered": [0.9, 0.95, 0.92]}
+        for name in replicates.DESIGNS
+    ]
+    replicates.write(found, tmp_path)
+    assert "| 8 doses x 3 | 24 | 1 | 3.00 | 1.50 | 0.50 | 90.0% | 95.0% |" in (tmp_path / "replicates.md").read_text()

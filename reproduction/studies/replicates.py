@@ -1,0 +1,126 @@
+"""Replicates and designs with centre points: widths of the default beside those of as many distinct rows.
+
+``python -m reproduction.studies.replicates [--draws N]``. Every draw is written as soon as it is done, so an
+interrupted run resumes. The target is a smooth function with noise of a tenth of its range, and test rows are uniform.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from conformal_gp import ConformalGPRegressor
+from conformal_gp.arrays import Array
+from conformal_gp.metrics import coverage
+from reproduction.experiments.runner import finished, run
+from reproduction.studies import common
+
+LEVEL = 0.9
+N_TEST = 100
+NOISE = 0.4
+CORNERS = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+FACES = np.array([[0.5, 0.0], [0.5, 1.0], [0.0, 0.5], [1.0, 0.5]])
+
+Design = Callable[[np.random.Generator], Array]
+
+
+def _doses(levels: int, each: int) -> Design:
+    """Equally spaced levels of one input, with replicates."""
+    return lambda rng: np.repeat(np.linspace(0.0, 1.0, levels), each)[:, None]
+
+
+def _places(places: int, each: int, n_inputs: int) -> Design:
+    """Random places with replicates."""
+    return lambda rng: np.repeat(rng.uniform(size=(places, n_inputs)), each, axis=0)
+
+
+def _central_composite(centres: int) -> Design:
+    """Corners and faces of a square, twice each, and centre points."""
+    points = np.vstack([CORNERS, FACES])
+    return lambda rng: np.vstack([points, points, np.full((centres, 2), 0.5)])
+
+
+DESIGNS: dict[str, Design] = {
+    "6 doses x 2": _doses(6, 2),
+    "12 doses x 2": _doses(12, 2),
+    "8 doses x 3": _doses(8, 3),
+    "20 doses x 5": _doses(20, 5),
+    "central composite, 5 centres": _central_composite(5),
+    "central composite, 14 centres": _central_composite(14),
+    "12 places x 2, 2 inputs": _places(12, 2, 2),
+    "20 places x 3, 2 inputs": _places(20, 3, 2),
+    "50 places x 2, 2 inputs": _places(50, 2, 2),
+    "12 places x 3, 3 inputs": _places(12, 3, 3),
+    "30 places x 3, 3 inputs": _places(30, 3, 3),
+    "25 places x 4, 3 inputs": _places(25, 4, 3),
+}
+
+
+def _target(X: Array, rng: np.random.Generator) -> Array:
+    f = 4.0 * np.sin(3.0 * X[:, 0])
+    if X.shape[1] > 1:
+        f = f + 3.0 * X[:, 1] ** 2
+    if X.shape[1] > 2:
+        f = f + X[:, 2]
+    return f + NOISE * rng.standard_normal(len(X))
+
+
+def one_draw(name: str, seed: int) -> dict:
+    """Median widths and coverage with a design, with as many distinct rows, and with its distinct rows once each."""
+    rng = np.random.default_rng([seed, list(DESIGNS).index(name)])
+    replicated = DESIGNS[name](rng)
+    n, d = replicated.shape
+    X_test = rng.uniform(size=(N_TEST, d))
+    y_test = _target(X_test, rng)
+    found: dict = {"design": name, "rows": n, "width": [], "covered": []}
+    for X in (replicated, rng.uniform(size=(n, d)), np.unique(replicated, axis=0)):
+        y = _target(X, rng)
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = ConformalGPRegressor(random_state=seed, n_jobs=1).fit(X, y)
+            ends = model.predict_interval(X_test, LEVEL)
+        found["width"].append(float(np.median(ends[:, 1] - ends[:, 0])))
+        found["covered"].append(float(coverage(y_test, ends)))
+    return found
+
+
+def write(found: list[dict], out: Path) -> None:
+    """The page."""
+    rows = []
+    for name in DESIGNS:
+        own = [draw for draw in found if draw["design"] == name]
+        width = np.array([draw["width"] for draw in own])
+        covered = np.array([draw["covered"] for draw in own])
+        with np.errstate(invalid="ignore"):  # infinite over infinite
+            ratios = [f"{np.median(width[:, 0] / width[:, other]):.2f}" for other in (1, 2)]
+        cells = [f"{np.median(width[:, 0]):.2f}", *ratios, *(f"{share:.1%}" for share in covered[:, :2].mean(axis=0))]
+        rows.append([name, own[0]["rows"], len(own), *cells])
+    heads = ["design", "rows", "draws", "width", "over distinct rows", "over its rows once", "coverage"]
+    lines = [
+        "# Replicates and designs with centre points",
+        "",
+        f"`python -m reproduction.studies.replicates --draws {max(row[2] for row in rows)}`: median width of 90%",
+        "intervals of the default at new inputs; its ratio to that of as many distinct uniform rows, and to that of",
+        "the design's distinct rows once each; medians over draws. The last columns are the coverage of new",
+        f"observations at {N_TEST} uniform inputs a draw, by the design and by distinct rows. Uniform inputs are not",
+        "exchangeable with the levels of a design.",
+        "",
+        *common.markdown([*heads, "by distinct rows"], rows),
+    ]
+    common.write_page(out / "replicates.md", lines)
+
+
+def main() -> None:
+    """Run what is missing, then write the page."""
+    given = common.options("replicates", __doc__, draws=(10, "draws of each design")).parse_args()
+    keys = [(name, seed) for seed in range(given.draws) for name in DESIGNS]
+    run(given.raw, [("/".join(map(str, key)), key) for key in keys], one_draw, given.jobs)
+    write(finished(given.raw), given.out)
+
+
+if __name__ == "__main__":
+    main()
