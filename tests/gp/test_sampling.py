@@ -9,6 +9,7 @@ from scipy.optimize import approx_fprime
 from scipy.stats import kstest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
+from conformal_gp.gp import sampling
 from conformal_gp.gp.kernel_families import AnyFamily, StationaryFamily
 from conformal_gp.gp.mixture import Mixture
 from conformal_gp.gp.prior import NOISE_BOUNDS, HyperPrior
@@ -169,6 +170,36 @@ def test_chain_is_reproducible_whatever_the_threads():
         target._n_jobs = n_jobs
         found.append(sample_posterior(target, 12, 6, 1, seed=1, n_jobs=n_jobs))
     assert (found[0] == found[1]).all()
+
+
+def noise_free_target(n=60):
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1.7, 1.7, size=(n, 2))
+    y = np.sin(2.0 * X[:, 0]) * np.exp(0.4 * X[:, 1]) + X[:, 1] ** 2
+    return target_of(X, (y - y.mean()) / y.std(), blended=True, sloped=True)
+
+
+def test_chains_that_hardly_move_burn_in_again(monkeypatch):
+    burn_ins = []
+    burn_in = sampling._Chains.burn_in
+
+    def counted(chains):
+        burn_in(chains)
+        burn_ins.append(chains.is_mobile)
+
+    monkeypatch.setattr(sampling._Chains, "burn_in", counted)
+    monkeypatch.setattr(sampling, "laplace_covariance", lambda target, mode: np.diag([1e4] + (mode.size - 1) * [1e-4]))
+    draws = sample_posterior(noise_free_target(), 60, 6, 1, 0, 1)
+    assert len(burn_ins) > 1
+    assert not burn_ins[0]
+    assert burn_ins[-1]
+    assert np.unique(draws, axis=0).shape[0] > 30
+
+
+def test_chains_that_never_move_well_are_reported(monkeypatch):
+    monkeypatch.setattr(sampling, "LEAST_ACCEPTANCE", 1.1)
+    with pytest.warns(UserWarning, match="hardly moves after 4 burn-ins"):
+        sample_posterior(target_of(*data()), 12, 6, 1, 0, 1)
 
 
 def test_joint_covariance():

@@ -13,11 +13,13 @@ With :math:`\alpha = Pz` its gradient is :math:`\sum_{ij} W_{ij}\, \partial A_{i
 
 The chains (Neal, "MCMC using Hamiltonian dynamics", 2011) run in parallel, so that one matrix product serves all of
 them. They start at the mode, with the inverse curvature there as metric, which is then estimated from their own draws.
-Bounds of hyperparameters reflect.
+Without noise the mode may lie in a narrow neck, where that metric is far too small: chains that hardly move burn in
+again. Bounds of hyperparameters reflect.
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -45,6 +47,15 @@ METRIC_WEIGHT = 10.0
 TRAJECTORY = 1.6
 ACCEPTANCE = 0.75
 MOST_LEAPS = 8
+# Chains burn in again, so many times in all, while their metric is so wrong that they hardly move: trajectories of
+# less than this share of their length, or an acceptance rate below this.
+MOST_BURN_INS = 4
+LEAST_TRAJECTORY = 0.5
+LEAST_ACCEPTANCE = 0.3
+IMMOBILE = (
+    f"the Markov chain of hyperparameters hardly moves after {MOST_BURN_INS} burn-ins: widths may change with "
+    "random_state, and the Monte Carlo error of coverage may be larger than measured; tuning='holdout' has no chain."
+)
 # Hyperparameter vectors are taken in blocks of so many pairs of rows, which stay in the cache.
 BLOCK_PAIRS = 40_000
 # Quadratic forms below this share of the targets' squares are rounding.
@@ -233,9 +244,12 @@ def sample_posterior(
         return np.tile(mode, (n_draws, 1))
     starts = np.tile(mode, (n_chains, 1))
     chains = _Chains(target, starts, laplace_covariance(target, mode), np.random.default_rng(seed))
-    for steps in BURN_IN:
-        positions = [chains.step(adapt=True) for _ in range(steps)]
-        chains.adapt_metric(np.concatenate(positions[steps // 3 :]))
+    for _ in range(MOST_BURN_INS):
+        chains.burn_in()
+        if chains.is_mobile:
+            break
+    if not chains.is_mobile:
+        warnings.warn(IMMOBILE, stacklevel=2)
     kept = []
     for number in range(1, thinning * -(-n_draws // n_chains) + 1):
         theta = chains.step(adapt=number <= 4)
@@ -255,6 +269,7 @@ class _Chains:
         self._covariance = covariance
         self._root = np.linalg.cholesky(covariance)
         self._step = 0.7 / starts.shape[1] ** 0.25
+        self._acceptance = ACCEPTANCE  # a moving average over steps
         self._position = starts
         self._value, self._gradient = self._density(self._position)
 
@@ -269,7 +284,19 @@ class _Chains:
         value, gradient = self._target(theta)
         return value, gradient * sign
 
-    def adapt_metric(self, draws: Array) -> None:
+    def burn_in(self) -> None:
+        """Move towards the bulk of the posterior; step size and metric follow it."""
+        for steps in BURN_IN:
+            positions = [self.step(adapt=True) for _ in range(steps)]
+            self._adapt_metric(np.concatenate(positions[steps // 3 :]))
+
+    @property
+    def is_mobile(self) -> bool:
+        """Whether trajectories are about as long as they should be, and accepted."""
+        reach = MOST_LEAPS * self._step
+        return reach >= LEAST_TRAJECTORY * TRAJECTORY and self._acceptance >= LEAST_ACCEPTANCE
+
+    def _adapt_metric(self, draws: Array) -> None:
         """Estimate the metric from draws of all chains; the last one counts as some draws."""
         weight = METRIC_WEIGHT / (METRIC_WEIGHT + len(draws))
         self._covariance = weight * self._covariance + (1.0 - weight) * np.cov(draws.T).reshape(self._root.shape)
@@ -295,6 +322,7 @@ class _Chains:
         self._position = np.where(accepted[:, None], position, self._position)
         self._value = np.where(accepted, value, self._value)
         self._gradient = np.where(accepted[:, None], gradient, self._gradient)
+        self._acceptance += 0.2 * (chance.mean() - self._acceptance)
         if adapt:
             self._step *= np.exp(0.4 * (chance.mean() - ACCEPTANCE))
         return self._folded(self._position)[0]
