@@ -44,8 +44,9 @@ AVERAGED_TRANSFORMS = ("auto", "box-cox")
 ROWS_FOR_EXACT = 2000
 # Of noise-free functions, many of which are smooth, the likelihood of tuning rows tells how smooth.
 SMOOTH_KERNELS = ("matern52", "se")
-# Up to so many rows hyperparameters are averaged over. Interval score over that of "holdout" on real tables: 0.84 with up
-# to 200 rows, 0.93 with 200 to 500 (python -m benchmarks.real.few_rows). The time of it grows with the cube of the rows.
+# Up to so many rows hyperparameters are averaged over; the time of that grows with their cube. On real tables the
+# interval score is 0.84 of that of "holdout" with up to 200 rows, and 0.93 with 200 to 500 (python -m
+# benchmarks.real.few_rows).
 ROWS_FOR_INTEGRATED = 500
 
 
