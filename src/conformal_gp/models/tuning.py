@@ -66,6 +66,14 @@ def tuned_guarantee(n_tuning: int, model: str = "scaling and hyperparameters wer
     return f"Valid: {model} {split}. {PROMISE}"
 
 
+def fixed_guarantee(n_tuning: int) -> str:
+    """The sentence of a kernel and noise that are given, with tuning rows."""
+    return (
+        f"Valid: kernel and noise were fixed beforehand or on {n_tuning} tuning rows, and the other {{n_calibration}} "
+        f"are calibration rows. {PROMISE}"
+    )
+
+
 def fixed(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) -> Tuned:
     """Kernel and noise as given; only the scaling comes from the rows, or from tuning rows where these are given."""
     given = settings.only_kernel("fixed")
@@ -83,7 +91,7 @@ def fixed(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) 
     guarantee = SCALED_GUARANTEE if settings.scale_inputs else FIXED_GUARANTEE
     if settings.tuning_rows is not None:
         tuning_rows = draw_tuning_rows(settings, rows.X, y, rng)
-        guarantee = tuned_guarantee(tuning_rows.size)
+        guarantee = fixed_guarantee(tuning_rows.size)
     if tuning_rows.size:
         scaling = settings.scaling(rows.X[tuning_rows])
     elif settings.scale_inputs:
@@ -271,8 +279,11 @@ def _low_rank(
             Z = centres(learnt.kernel, scaled, MORE_INDUCING, rng)
             left_out = _left_out(prior(Z), own, z)
     bounds = bounds_in_use(settings, y)
+    guarantee = tuned_guarantee(tuning_rows.size, f"a GP with {len(Z)} inducing inputs was")
+    if settings.tuning == "fixed":
+        guarantee = fixed_guarantee(tuning_rows.size)
     tuned = Tuned(
-        guarantee=tuned_guarantee(tuning_rows.size, f"a GP with {len(Z)} inducing inputs was") + condition,
+        guarantee=guarantee + condition,
         mean=settings.mean,
         target=Target(learnt.transformation, **bounds),
         gamma=settings.gamma,
