@@ -63,7 +63,8 @@ def check_validity(
     ----------
     estimator : ConformalGPRegressor
         Unfitted. With ``tuning="holdout"`` it needs ``tuning_rows`` as row numbers of ``X``: the theorem is for given
-        tuning rows. Averages over draws of a Markov chain are valid up to Monte Carlo error only, and may fail.
+        tuning rows. It is for given random numbers too, so 0 takes the place of ``random_state=None``. Averages over
+        draws of a Markov chain are valid up to Monte Carlo error only, and may fail.
     X : array-like or data frame of shape (n_samples, n_features)
         Inputs of a few rows, some ten.
     y : array-like of shape (n_samples,)
@@ -93,8 +94,12 @@ def check_validity(
     >>> check_validity(model, X, X[:, 0] + rng.normal(size=9))
     """
     targets = np.asarray(y, dtype=np.float64)
+    if getattr(estimator, "random_state", 0) is None:
+        estimator = clone(estimator).set_params(random_state=0)
     tuning_rows = _tuning_rows(estimator)
     turns = np.setdiff1d(np.arange(targets.size), tuning_rows)
+    if turns.size == 0:
+        raise ValueError(f"tuning_rows must leave calibration rows: got all {targets.size} rows of X.")
     labels = np.zeros(turns.size, dtype=np.int64)
     if groups is not None:
         labels = np.unique(np.asarray(groups)[turns], return_inverse=True)[1]
