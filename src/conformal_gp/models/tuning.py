@@ -90,7 +90,7 @@ def fixed(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) 
     tuning_rows = NO_ROWS
     guarantee = SCALED_GUARANTEE if settings.scale_inputs else FIXED_GUARANTEE
     if settings.tuning_rows is not None:
-        tuning_rows = draw_tuning_rows(settings, rows.X, y, rng)
+        tuning_rows = draw_tuning_rows(settings, rows, y, rng)
         guarantee = fixed_guarantee(tuning_rows.size)
     if tuning_rows.size:
         scaling = settings.scaling(rows.X[tuning_rows])
@@ -116,7 +116,7 @@ def fixed(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) 
 
 def train(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) -> Tuned:
     """Everything by maximum likelihood on the training rows, the coefficients of the mean included: the paper's way."""
-    order = content_order(rows.X, y)  # so that what is learnt does not depend on the order of the rows
+    order = content_order(rows.content, y)  # so that what is learnt does not depend on the order of the rows
     scaling = settings.scaling(rows.X[order])
     inputs = Inputs(rows, scaling, settings.mean)
     purpose = Purpose(y.size, restricted=False)
@@ -152,9 +152,9 @@ def holdout(
     settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState, most_learning: int | None = None
 ) -> Tuned:
     """Everything by maximum restricted likelihood on tuning rows; all rows predict, the others are calibration rows."""
-    tuning_rows = draw_tuning_rows(settings, rows.X, y, rng)
+    tuning_rows = draw_tuning_rows(settings, rows, y, rng)
     # in the order of their content, so that what is learnt does not depend on the order of the rows
-    learning = tuning_rows[content_order(rows.X[tuning_rows], y[tuning_rows])]
+    learning = tuning_rows[content_order(rows.content[tuning_rows], y[tuning_rows])]
     if most_learning is not None:
         learning = learning[np.sort(rng.permutation(learning.size)[:most_learning])]
     own = rows.take(learning)
@@ -244,7 +244,7 @@ def _tuning_rows(settings: Settings, source: RowSource, rng: np.random.RandomSta
     if size is None:
         size = max(tuning_size(source.n_rows), fewest_tuning_rows(settings.mean, settings.n_inputs))
     if isinstance(source, ArrayRows) and source.in_memory:
-        return draw_tuning_rows(replace(settings, tuning_rows=size), source.rows.X, source.y, rng)
+        return draw_tuning_rows(replace(settings, tuning_rows=size), source.rows, source.y, rng)
     return drawn(settings.mean, size, source.n_rows, settings.n_inputs, rng)
 
 
@@ -254,7 +254,7 @@ def _low_rank(
     """Results from tuning rows, and whether an exact GP would be better, where that can be."""
     inducing = settings.inducing
     own, y = source.take(tuning_rows)
-    order = content_order(own.X, y)
+    order = content_order(own.content, y)
     own = own.take(order)
     y = y[order]
     learnt = _learn(settings, own, y, source.n_rows, rng)
