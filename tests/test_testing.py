@@ -84,6 +84,12 @@ def test_tuning_rows_have_to_be_given():
         check_validity(ConformalGPRegressor(tuning="holdout", tuning_rows=np.arange(20)), X, y)
 
 
+def test_nothing_is_beyond_a_limit_that_is_a_bound():
+    X, y = rows(10)
+    y = np.maximum(y, 0.0)
+    check_validity(ConformalGPRegressor(**FIXED, y_bounds=(0.0, None)), X, y, censoring=-(y == 0.0).astype(int))
+
+
 def test_random_numbers_are_the_same_for_each_test_row():
     """Inducing inputs that differ from fit to fit would break the permutation."""
     X, y = rows(25)

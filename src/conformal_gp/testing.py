@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from conformal_gp.arrays import Array, Indices
+from conformal_gp.targets.target import Bounds
 
 __all__ = ["check_validity"]
 
@@ -112,7 +113,8 @@ def check_validity(
     for row, answers in zip(turns, found, strict=True):
         _check_agreement(answers, float(targets[row]), int(row), levels)
         if censoring is not None:
-            _check_beyond_limit(answers, targets, np.asarray(censoring), int(row), levels)
+            bounds = getattr(estimator, "y_bounds", None)
+            _check_beyond_limit(answers, targets, np.asarray(censoring), int(row), levels, bounds)
     for label in np.unique(labels):
         members = np.flatnonzero(labels == label)
         _check_misses([found[place] for place in members], targets[turns[members]], turns[members], levels)
@@ -193,14 +195,18 @@ def _check_agreement(answers: _Answers, y: float, row: int, levels: list[Fractio
             raise AssertionError(f"{name}: p = {answers.p}, and the value {y} is in the set {pieces.tolist()}.")
 
 
-def _check_beyond_limit(answers: _Answers, y: Array, censoring: Indices, row: int, levels: list[Fraction]) -> None:
-    """A set that contains the limit of a censored row contains everything beyond it."""
+def _check_beyond_limit(
+    answers: _Answers, y: Array, censoring: Indices, row: int, levels: list[Fraction], y_bounds: Any
+) -> None:
+    """A set that contains the limit of a censored row contains everything beyond it that bounds allow."""
     side = censoring[row]
     others = np.delete(np.arange(y.size), row)
     shown = (side * y[others] <= side * y[row])[censoring[others] == side]
     if side == 0 or not shown.any():
         return
     beyond = float(y[row] + 0.5 * side * (abs(y[row]) or 1.0))
+    if isinstance(y_bounds, tuple | list):
+        beyond = float(Bounds.of(y_bounds).clip(np.array(beyond)))
     for pieces, level in zip(answers.sets, levels, strict=True):
         if _inside(pieces, float(y[row])) and not _inside(pieces, beyond):
             raise AssertionError(
