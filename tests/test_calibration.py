@@ -270,7 +270,7 @@ def predict(X=FRAME[["x", "z"]], **how):
         ({}, predict(likelihood_ratio=lambda X: np.full(60, np.nan)), "of training rows contains NaN in row 0"),
         ({}, predict(likelihood_ratio=(np.ones(60), np.full(60, np.inf))), "of test rows contains infinity"),
         ({}, predict(likelihood_ratio=(np.zeros(60), np.ones(60))), "likelihood_ratio is 0 for all calibration rows"),
-        ({}, predict(likelihood_ratio=(["a"] * 60, np.ones(60))), "likelihood_ratio of training rows must be numbers"),
+        ({}, predict(likelihood_ratio=(["a"] * 60, np.ones(60))), "ratio of training rows must hold numbers"),
         ({"X": FRAME, "groups": "site"}, predict(FRAME, likelihood_ratio=by_site), "must be a pair of arrays"),
     ],
 )  # fmt: skip

@@ -1,5 +1,6 @@
 """Arguments of predict_quantiles, predict_bound, predict_cdf and of intervals with equal tails."""
 
+import re
 import warnings
 from fractions import Fraction
 
@@ -51,6 +52,17 @@ def test_a_quantile_is_the_bound_on_its_side(model):
 def test_quantiles_outside_0_and_1_are_refused(model, bad):
     with pytest.raises(ValueError, match="quantiles must"):
         model.predict_quantiles(NEW, bad)
+
+
+@pytest.mark.parametrize("number", [-1, 0, 1.5, "3", None, True, np.nan, [2]])
+def test_numbers_of_draws_and_steps(model, number):
+    message = re.escape(f"must be a whole number of at least 1, got {number!r}.")
+    with pytest.raises(ValueError, match=f"^n_samples {message}$"):
+        model.sample_y(NEW, number)
+    with pytest.raises(ValueError, match=f"^max_steps {message}$"):
+        model.predict_distribution(NEW, number)
+    with pytest.raises(ValueError, match=f"^n {message}$"):
+        model.predict_distribution(NEW).sample(number)
 
 
 def test_a_quantile_in_percent_gets_a_hint(model):

@@ -135,6 +135,16 @@ def test_one_warning():
     assert sets[0].tolist() == [[0.0, 3.0]]
 
 
+def test_groups_of_any_kind():
+    X, y = curve(30)
+    kinds = ["a", 1] * 15
+    model = ConformalGPRegressor(**FIXED).fit(X, y, groups=kinds)
+    found = model.predict_input([0.5, 0.5], 2 * UNKNOWN, 0, (0, 3), 0.8, groups=["a", 1])
+    alone = [model.predict_input([0.5], UNKNOWN, 0, (0, 3), 0.8, groups=[kind])[0] for kind in ("a", 1)]
+    for one, two in zip(found, alone, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -148,6 +158,14 @@ def test_one_warning():
         ({"confidence_level": [0.8, 0.9]}, "confidence_level must be one number for predict_input"),
         ({"y": [0.1, 0.2]}, "inconsistent numbers of samples"),
         ({"y": [np.nan]}, "y contains NaN in row 0"),
+        ({"X": None}, "Expected 2D array"),
+        ({"X": [np.nan]}, "Expected 2D array"),
+        ({"X": [[0.0, 1.0]]}, "X has 2 features, but .* is expecting 1"),
+        ({"X": [["0.5"]]}, "X holds text in row 0, column 0"),
+        ({"bounds": ("0", "3")}, "bounds must be a pair"),
+        ({"groups": ["a"]}, "groups was given, but fit was called without groups"),
+        ({"groups": ["a", "b"]}, "groups must hold one label for each of the 1 rows, got 2"),
+        ({"likelihood_ratio": (np.ones(30), np.ones(2))}, "one number for each of the 1 test rows"),
     ],
 )
 def test_wrong_arguments(arguments, message):

@@ -94,6 +94,9 @@ def test_the_guarantee_is_stated():
     scaled = fixed_model(scale_inputs=True).fit(X, y).guarantee_
     assert scaled.startswith("Not valid in general:")
     assert "scale" in scaled
+    for low_rank in (False, 5):
+        given = fixed_model(tuning_rows=20, low_rank=low_rank).fit(X, y).guarantee_
+        assert given.startswith("Valid: kernel and noise were fixed beforehand or on 20 tuning rows, and the other 10")
     learnt = ConformalGPRegressor("se", tuning="train", n_restarts=0).fit(X, y).guarantee_
     assert learnt.startswith("Not valid in general:")
     assert "calibration rows" in learnt

@@ -116,6 +116,25 @@ def test_known_noise_does_not_go_with_a_map_of_labels():
         ConformalGPRegressor(target_transform="sqrt").fit(X, y, y_variance=v)
 
 
+@pytest.mark.parametrize(
+    "options", [{"tuning": "integrated"}, {"tuning": "holdout", "n_restarts": 0, "tuning_rows": 12}]
+)
+def test_rows_that_only_their_variances_tell_apart(options):
+    """The order of replicates of one observed value does not matter either."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 1)).repeat(2, axis=0)
+    y = np.sin(2.0 * X[:, 0])
+    variance = rng.uniform(0.0, 0.5, size=40)
+    order = rng.permutation(40)
+    found, again = (
+        ConformalGPRegressor(**options, random_state=0)
+        .fit(X[rows], y[rows], variance[rows])
+        .predict_interval(X[::8] + 0.1, 0.8, y_variance=np.full(5, 0.1))
+        for rows in (np.arange(40), order)
+    )
+    np.testing.assert_allclose(found, again, atol=1e-9)
+
+
 def test_metadata_routing_through_a_pipeline():
     X, y, v = rows(20, 60)
     X_new, _, v_new = rows(21, 5)

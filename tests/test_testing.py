@@ -80,6 +80,20 @@ def test_tuning_rows_have_to_be_given():
     X, y = rows(20)
     with pytest.raises(ValueError, match="tuning_rows as row numbers"):
         check_validity(ConformalGPRegressor(tuning="holdout"), X, y)
+    with pytest.raises(ValueError, match="tuning_rows must leave calibration rows: got all 20 rows of X"):
+        check_validity(ConformalGPRegressor(tuning="holdout", tuning_rows=np.arange(20)), X, y)
+
+
+def test_nothing_is_beyond_a_limit_that_is_a_bound():
+    X, y = rows(10)
+    y = np.maximum(y, 0.0)
+    check_validity(ConformalGPRegressor(**FIXED, y_bounds=(0.0, None)), X, y, censoring=-(y == 0.0).astype(int))
+
+
+def test_random_numbers_are_the_same_for_each_test_row():
+    """Inducing inputs that differ from fit to fit would break the permutation."""
+    X, y = rows(25)
+    check_validity(ConformalGPRegressor(**FIXED, low_rank=5, tuning_rows=np.arange(11, 25)), X, y)
 
 
 QUICK = [name for name in bags.MODELS if not bags.averages(name)]

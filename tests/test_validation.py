@@ -56,6 +56,11 @@ ROWS = {
     "no rows": (X[:0], Y[:0], "0 sample"),
     "another length": (X, Y[:-1], r"30.*29"),
     "two columns of labels": (X, np.column_stack([Y, Y]), r"y should be a 1d array.*\(30, 2\)"),
+    "complex": (X + 1j, Y, "Complex data not supported: X must hold real numbers"),
+    "complex label": (X, Y + 1j, "Complex data not supported: y must hold real numbers"),
+    "generator as label": (X, (value for value in Y), "y holds <generator .*>; targets must be numbers"),
+    "dictionary": ({"a": 1}, Y, "X holds {'a': 1}; inputs must be numbers"),
+    "objects": ([[1.0, object()], *X[1:]], Y, "X holds <object .*> in row 0, column 1; inputs must be numbers"),
     "text as label": (X, ["a", *Y[1:]], "y holds 'a' in row 0; targets must be numbers"),
 }
 
@@ -64,14 +69,39 @@ ROWS = {
 @regressors
 def test_rows_are_refused_in_fit_and_prediction(model, name):
     inputs, labels, message = ROWS[name]
-    with pytest.raises(ValueError, match=message):
+    error = (ValueError, TypeError)  # of objects that are no numbers, as scikit-learn has it
+    with pytest.raises(error, match=message):
         clone(model).fit(inputs, labels)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(error, match=message):
         fitted(model).predict_p(inputs, labels)
     if "label" not in name and "length" not in name:
         for predict in PREDICTIONS.values():
-            with pytest.raises(ValueError, match=message):
+            with pytest.raises(error, match=message):
                 predict(fitted(model), inputs)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [["1.5"] * 30, ["a"] * 30, np.full(30, 1j), np.full(30, "2020-01-01", dtype="M8[D]"), [{}] * 30],
+    ids=["numerals", "text", "complex", "dates", "objects"],
+)
+def test_arguments_of_rows_are_numbers(wrong):
+    message = "must hold numbers, got "
+    model = fixed_model()
+    with pytest.raises(ValueError, match=f"^y_variance {message}"):
+        clone(model).fit(X, Y, wrong)
+    with pytest.raises(ValueError, match=f"^y_variance {message}"):
+        clone(model).fit(X, Y, np.ones(30)).predict_interval(X, 0.8, y_variance=wrong)
+    for ratios, rows in (((wrong, np.ones(30)), "training"), ((np.ones(30), wrong), "test")):
+        with pytest.raises(ValueError, match=f"^likelihood_ratio of {rows} rows {message}"):
+            fitted(model).predict_interval(X, 0.8, likelihood_ratio=ratios)
+
+
+@pytest.mark.parametrize("wrong", [np.full(30, True), np.zeros(30, dtype=complex)], ids=["booleans", "complex"])
+def test_censoring_is_a_side(wrong):
+    """True may be meant for a lower limit of detection, and would be taken for an upper one."""
+    with pytest.raises(ValueError, match=r"^censoring has (True|0j) in row 0; it must be -1"):
+        fixed_model().fit(X, Y, censoring=wrong)
 
 
 @regressors

@@ -26,6 +26,8 @@ CANDIDATES = 6
 """Values of the target that are compared with the sets of each test row."""
 NEAR_END = 1e-3
 """Values nearer to an end, in widths of the interval, may be on either side of it."""
+NEAR_VALUE = 1e-8
+"""And so may values nearer than this share of their size: without noise, ends are known to few digits."""
 ROUNDING = 1e-9
 
 FIXED: dict[str, Any] = {"tuning": "fixed", "noise_variance": 0.05, "scale_inputs": False}
@@ -191,7 +193,7 @@ def _check_sets(
             value = candidates[row][:, None]
             member[row] = ((pieces[:, 0] <= value) & (value <= pieces[:, 1])).any(axis=1)
             gap = np.abs(value[:, :, None] - pieces[None])
-            near[row] = (gap <= NEAR_END * width[row] + ROUNDING * np.abs(value[:, :, None])).any(axis=(1, 2))
+            near[row] = (gap <= NEAR_END * width[row] + NEAR_VALUE * np.abs(value[:, :, None])).any(axis=(1, 2))
         exceeds = p > 1.0 - level + 1e-12
         name = "values whose p-value exceeds delta are in the set"
         if searched:  # on a grid: smaller pieces are not found, as the docstring says

@@ -299,14 +299,15 @@ class Answers:
         limits = self.target.limits
         if limits is None:
             return self._counts_of_recorded(new, y, signed, weights)
-        recorded = limits.recorded(y)
-        counts_at_limits = self._counts_of_recorded(new, recorded, signed, weights)
-        if signed or np.array_equal(recorded, y):
-            return counts_at_limits
+        if signed:
+            return self._counts_of_recorded(new, limits.recorded(y), signed, weights)
         # a value beyond a limit may be recorded as any value up to it: the one that agrees best
-        nearest = limits.nearest_recorded(y, self.predict(new))
-        others = [self._counts_of_recorded(new, values, signed, weights) for values in (y, nearest)]
-        at_least, greater = np.max([counts_at_limits, *others], axis=0)
+        values = [y]
+        if ((y < limits.low) | (y > limits.high)).any():
+            values += [np.maximum(y, limits.low), np.minimum(y, limits.high)]
+            values.append(limits.nearest_recorded(y, self.predict(new)))
+        every = [self._counts_of_recorded(new, one, signed, weights) for one in values]
+        at_least, greater = np.max(every, axis=0)
         return at_least, greater
 
     def _counts_of_recorded(self, new: Rows, y: Array, signed: bool, weights: Array | None) -> tuple[Array, Array]:

@@ -17,7 +17,7 @@ from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.conformal.levels import Needed, rank, rows_needed, shares
 from conformal_gp.gp.inputs import Rows
 from conformal_gp.models.tuning_rows import batches_needed
-from conformal_gp.validation import check_finite
+from conformal_gp.validation import check_finite, real_numbers
 
 GroupsLike = ArrayLike | str | Callable[[Any], ArrayLike] | None
 RatioLike = Callable[[Any], ArrayLike] | tuple[ArrayLike, ArrayLike] | None
@@ -192,10 +192,7 @@ def split_ratio(likelihood_ratio: Any) -> tuple[Any, Any]:
 
 def check_ratios(ratios: Any, n_rows: int, of: str) -> Array:
     """Likelihood ratios as one finite number for each row, not negative."""
-    try:
-        values = np.asarray(ratios, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"likelihood_ratio of {of} rows must be numbers, got {ratios!r}.") from error
+    values = real_numbers(f"likelihood_ratio of {of} rows", ratios)
     if values.shape != (n_rows,):
         got = f"an array of shape {values.shape}"
         raise ValueError(f"likelihood_ratio must hold one number for each of the {n_rows} {of} rows, got {got}.")

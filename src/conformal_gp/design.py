@@ -102,9 +102,7 @@ class Grid:
     @property
     def condition(self) -> str:
         """What the guarantee is limited to, in a sentence."""
-        return (
-            f"The training rows are a grid ({self}): the guarantee is for new rows at these levels, not between them."
-        )
+        return f"The training rows are a grid ({self}): a guarantee is for new rows at these levels, not between them."
 
     @property
     def remedy(self) -> str:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -104,6 +105,7 @@ class PredictiveDistribution:
 
     def sample(self, n: int = 1, random_state: int | np.random.RandomState | None = None) -> Array:
         """Values drawn from each row's steps, (n_samples, n)."""
+        _check_count("n", n)
         drawn = check_random_state(random_state).randint(self.steps.shape[1], size=(len(self), n))
         return np.take_along_axis(self.steps, drawn, axis=1)
 
@@ -114,6 +116,12 @@ def _places(quantile: Fraction, n_steps: int) -> tuple[int, int]:
     if quantile == Fraction(1, 2):
         return below, above
     return (below, below) if quantile < Fraction(1, 2) else (above, above)
+
+
+def _check_count(name: str, number: Any) -> None:
+    """Raise a ValueError unless a number is whole and at least 1."""
+    if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}.")
 
 
 HALF = Fraction(1, 2)
@@ -153,6 +161,7 @@ class PredictiveDistributions(Predictions):
         (2, 4)
         """
         rows = self._checked_test_rows(X, y_variance)
+        _check_count("n_samples", n_samples)
         return self._answers.sample(rows, n_samples, check_random_state(random_state))
 
     def predict_quantiles(
@@ -337,8 +346,7 @@ class PredictiveDistributions(Predictions):
         (array([ 0.91, -0.76]), array([0.025, 0.036]))
         """
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
-        if not isinstance(max_steps, Integral) or max_steps < 1:
-            raise ValueError(f"max_steps must be a whole number of at least 1, got {max_steps!r}.")
+        _check_count("max_steps", max_steps)
         fewest = min(part.answers.n_calibration for part in rows.parts)
         n_steps = max(1, min(int(max_steps), fewest))
         return PredictiveDistribution(self._quantiles(rows, [Fraction(i, n_steps + 1) for i in range(1, n_steps + 1)]))

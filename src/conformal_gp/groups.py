@@ -200,7 +200,7 @@ class Batches:
             )
         if not isinstance(source, ArrayRows) or not source.in_memory:
             raise ValueError("batches are for rows in memory, not for memory maps or Dask collections.")
-        keys = content_keys(source.rows.X, source.y, check_random_state(random_state).randint(2**31))
+        keys = content_keys(source.rows.content, source.y, check_random_state(random_state).randint(2**31))
         tuning = self._tuning_batches(settings, source, keys)
         tuning_rows = np.flatnonzero(np.isin(self.codes, tuning))
         order = np.argsort(keys, kind="stable")

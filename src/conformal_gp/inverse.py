@@ -13,15 +13,24 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import _safe_indexing, check_array
+from sklearn.utils.validation import _check_n_features, check_is_fitted
 
 from conformal_gp.arrays import Array, Indices, Mask
-from conformal_gp.calibration import GroupsLike, RatioLike, TestRows, compared, split_ratio
+from conformal_gp.calibration import GroupsLike, RatioLike, TestRows, check_ratios, compared, split_ratio
 from conformal_gp.conformal.levels import read_one_level
 from conformal_gp.conformal.regions import union
+from conformal_gp.groups import check_length, group_labels
 from conformal_gp.predictions import Predictions
-from conformal_gp.validation import beyond, check_known_noise, check_labels, is_frame, warn_beyond
+from conformal_gp.validation import (
+    beyond,
+    check_known_noise,
+    check_labels,
+    converted,
+    is_frame,
+    real_numbers,
+    warn_beyond,
+)
 
 # Values of the input at which p-values are computed first, at equal distances.
 GRID = 201
@@ -95,10 +104,17 @@ class InversePredictions(Predictions):
         check_is_fitted(self)
         level = read_one_level(confidence_level, "predict_input")
         low, high = _check_bounds(bounds)
+        if not is_frame(X):
+            given = X
+            X = converted(given, lambda: check_array(given, dtype=np.float64, ensure_all_finite=False))
+            _check_n_features(self, X, reset=False)
         column = _column_number(self, X, feature)
         observed = check_labels(y, X)
         if y_variance is not None:
             y_variance = check_known_noise(y_variance, observed)
+        if groups is not None and not callable(groups) and not isinstance(groups, str):
+            groups = group_labels(X, groups)
+            check_length(groups, observed.size)
         question = _Unknowns(self, X, column, observed, y_variance, groups, likelihood_ratio)
         question.warn(low, high)
         rows = question.rows(np.arange(observed.size), np.full(observed.size, low))
@@ -129,7 +145,7 @@ class _Unknowns:
     def inputs(self, numbers: Indices, values: Array) -> Any:
         """Inputs of some rows with values of the unknown one, as they were given."""
         if not is_frame(self.X):
-            taken = np.array(self.X, dtype=np.float64)[numbers]
+            taken = self.X[numbers]
             taken[:, self.column] = values
             return taken
         taken = _safe_indexing(self.X, numbers)
@@ -147,12 +163,14 @@ class _Unknowns:
         if self.y_variance is not None:
             y_variance = self.y_variance[numbers]
         groups = self.groups
-        if groups is not None and not callable(groups) and not isinstance(groups, str):
-            groups = np.asarray(groups)[numbers]
+        if isinstance(groups, list):
+            groups = [groups[number] for number in numbers]
         ratio = self.likelihood_ratio
         if ratio is not None and not callable(ratio):
             training, test = split_ratio(ratio)
-            ratio = (training, test if callable(test) else np.asarray(test)[numbers])
+            if not callable(test):
+                test = check_ratios(test, len(self), "test")[numbers]
+            ratio = (training, test)
         return compared(self.model, X, self.model._checked_rows(X, y_variance), groups, ratio)
 
     def p(self, numbers: Indices, values: Array) -> Array:
@@ -183,7 +201,7 @@ class _Unknowns:
 def _check_bounds(bounds: Any) -> tuple[float, float]:
     """Bounds as a pair of finite numbers."""
     try:
-        low, high = (float(bound) for bound in bounds)
+        low, high = real_numbers("bounds", bounds).tolist()
     except (TypeError, ValueError):
         low, high = np.nan, np.nan
     if not -np.inf < low < high < np.inf:

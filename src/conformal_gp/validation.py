@@ -157,7 +157,31 @@ def converted(X: Any, convert: Callable[[], Array]) -> Array:
         dates = [str(name) for name, _ in _columns(X) if any(isinstance(value, date | time) for value in X[name])]
         if dates:
             raise _no_dates(f"X has columns of dates or times: {_listed(dates)}") from error
+        _refuse_others("X", X, "inputs", error)
         raise
+
+
+def _refuse_others(name: str, values: Any, what: str, error: Exception) -> None:
+    """Raise the error with the name of the first value that is no number, if that is why a conversion failed."""
+    if "Complex data" in str(error):  # scikit-learn's words
+        raise ValueError(f"Complex data not supported: {name} must hold real numbers.") from error
+    try:
+        held = np.asarray(values, dtype=object)
+    except ValueError:
+        return
+    for place in np.ndindex(held.shape):
+        value = held[place]
+        if isinstance(value, list | tuple | np.ndarray):  # rows of different lengths, of which NumPy says more
+            return
+        if value is None or type(value).__name__ == "NAType":  # missing, which may be allowed
+            continue
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            where = ""
+            if place:
+                where = f" in row {place[0]}" + "".join(f", column {j}" for j in place[1:])
+            raise type(error)(f"{name} holds {value!r}{where}; {what} must be numbers: {error}") from error
 
 
 def _refuse_text(X: Any) -> None:
@@ -307,12 +331,23 @@ def check_known_noise(y_variance: Any, X: Array, first_row: int = 0) -> Array:
     if np.ndim(y_variance) != 1 or len(y_variance) != len(X):
         got = f"an array of shape {np.shape(y_variance)}"
         raise ValueError(f"y_variance must hold one number for each of the {len(X)} rows, got {got}.")
-    variances = np.asarray(y_variance, dtype=np.float64)
+    variances = real_numbers("y_variance", y_variance)
     check_finite("y_variance", variances, first_row=first_row)
     if (variances < 0.0).any():
         row = int(np.argmax(variances < 0.0))
         raise ValueError(f"y_variance is {variances[row]} in row {first_row + row}; variances must not be negative.")
     return variances
+
+
+def real_numbers(name: str, values: Any) -> Array:
+    """``values`` as a float64 array; a ValueError that names the first one if it is text, a date or complex."""
+    held = np.asarray(values)
+    if held.dtype.kind in "cmM" or first_text(held) is not None:
+        raise ValueError(f"{name} must hold numbers, got {held.flat[0]!r}.")
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers, got {held.flat[0]!r}.") from error
 
 
 def check_labels(y: Any, X: Array) -> Array:
@@ -327,11 +362,9 @@ def check_labels(y: Any, X: Array) -> Array:
     try:
         y = column_or_1d(y, warn=True, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        held = np.ravel(np.asarray(y, dtype=object))
-        wrong = next((i for i, value in enumerate(held) if isinstance(value, str | date)), None)
-        if wrong is None or "shape" in str(error):
-            raise
-        raise ValueError(f"y holds {held[wrong]!r} in row {wrong}; targets must be numbers.") from error
+        if "shape" not in str(error):
+            _refuse_others("y", y, "targets", error)
+        raise
     check_finite("y", y)
     check_consistent_length(X, y)
     check_squares("y", y)

@@ -132,7 +132,7 @@ def test_on_a_grid_nothing_is_called_as_expected(command_line):
     assert document["grid"] == "4 levels of 'a', 4 of 'b', 4 of 'c'; 64 of 64 combinations"
     said = " ".join(document["words"])
     assert "as expected" not in said
-    assert "the guarantee is for new rows at these levels, not between them" in said
+    assert "a guarantee is for new rows at these levels, not between them" in said
     assert "Advice: Some 19 additional runs at random points" in said
     command_line("report", "grid.csv", "-t", "y", *FAST, "-o", "page.html", "-q")
     page = html.unescape((command_line.folder / "page.html").read_text())

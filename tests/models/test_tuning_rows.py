@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from conformal_gp.gp.inputs import Rows
 from conformal_gp.models.settings import ROWS_FOR_INTEGRATED, Settings, automatic
 from conformal_gp.models.tuning_rows import MOST_TUNING_ROWS, calibration_size, content_keys, draw_tuning_rows, drawn
 
@@ -51,7 +52,7 @@ def test_the_order_of_the_rows_does_not_matter(equal):
         X, y = np.round(X), np.round(y)
     order = rng.permutation(30)
     chosen, again = (
-        draw_tuning_rows(settings(tuning_rows=12), X[rows], y[rows], np.random.RandomState(3))
+        draw_tuning_rows(settings(tuning_rows=12), Rows(X[rows]), y[rows], np.random.RandomState(3))
         for rows in (np.arange(30), order)
     )
     assert (np.diff(again) > 0).all()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.neighbors import KNeighborsRegressor
 
 from conformal_gp import ConformalGPRegressor
@@ -141,3 +142,26 @@ def test_scales_differ_no_more_than_bounded_sets_allow():
         model = ConformalGPRegressor(tuning="holdout", noise_variance=(None, 0)[seed % 2], tuning_rows=121)
         model.set_params(random_state=seed).fit(X[:160], y[:160])
         assert np.isfinite(model.predict_interval(X[160:], [0.9, 0.95, 0.974])).all()
+
+
+class Constant(RegressorMixin, BaseEstimator):
+    """A regressor that predicts the same array, whatever it was fitted to."""
+
+    def __init__(self, predict_one):
+        self.predict_one = predict_one
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return self.predict_one(len(X))
+
+
+@pytest.mark.parametrize(
+    "predict_one",
+    [lambda n: np.full(n, np.nan), lambda n: np.full(n, np.inf), lambda n: np.ones(n + 1), lambda n: None],
+)
+def test_a_difficulty_that_predicts_no_numbers(predict_one):
+    X, y = skewed(0, N_TUNING + 19)
+    with pytest.raises(ValueError, match=r"^difficulty must predict one finite number for each of \d+ rows"):
+        fitted("exact", X, y, difficulty=Constant(predict_one)).predict_interval(X[:2], 0.8)

@@ -94,6 +94,21 @@ def test_each_row_in_turn_averaged_over_draws_from_the_prior():
     check_validity(ConformalGPRegressor(), X, recorded, censoring=codes)
 
 
+def test_a_lower_limit_above_an_upper_one():
+    """As of instruments of different ranges: a value between may be recorded as either limit, or as any between."""
+    X, y = np.random.default_rng(0).normal(size=(2, 12))
+    y[:2] = 0.8, -0.7
+    model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, scale_inputs=False)
+    model.fit(X[:, None], y, censoring=[-1, 1] + [0] * 10)
+    values = np.array([-5.0, -0.7, 0.1, 0.8, 5.0])
+    for x in (-1.0, 0.3, 4.0):
+        p = np.concatenate([model.predict_p([[x]], [value]) for value in values])
+        for level in (0.1, 0.3, 0.6, 0.8):
+            (pieces,) = model.predict_set([[x]], level)
+            inside = ((pieces[:, :1] <= values) & (values <= pieces[:, 1:])).any(axis=0)
+            np.testing.assert_array_equal(inside, p > 1.0 - level)
+
+
 class Forgetful(ConformalGPRegressor):
     """A regressor that takes limits for observations."""
 

@@ -197,6 +197,9 @@ def test_functions_of_the_user():
         ((np.log, np.log), "inverse"),
         ((np.log,), "pair of functions"),
         (("log", "exp"), "pair of functions"),
+        ((lambda y: 1.0, np.exp), r"of shape \(\d+,\) one gave \(\)"),
+        ((lambda y: y[:-1], np.exp), "pair of functions of arrays that give an array of the same shape"),
+        ((np.arcsinh, lambda z: z[:, None]), "pair of functions of arrays that give an array of the same shape"),
     ],
 )
 def test_pairs_that_are_no_maps(target_transform, message):

@@ -317,6 +317,13 @@ class Rows(NamedTuple):
     y_variance: Array | None = None
     """(n,): known noise variances; None where they were not given."""
 
+    @property
+    def content(self) -> Array:
+        """What tells rows apart besides their targets, (n, d): inputs, and variances where they are known."""
+        if self.y_variance is None:
+            return self.X
+        return np.column_stack([self.X, self.y_variance])
+
     def take(self, rows: Indices | slice) -> Rows:
         """Some of the rows."""
         if self.y_variance is None:

@@ -176,7 +176,7 @@ def _drawn(plan: Averaging, rows: Rows, y: Array, seed: int, n_jobs: int | None)
         theta = prior.sample(PRIOR_DRAWS, np.random.RandomState(PRIOR_SEED))
         return replace(plan, scaling=None, theta=theta, log_ratio=np.zeros(len(theta)))
     # in the order of their content, so that draws do not depend on the order of the rows
-    order = content_order(rows.X, y)
+    order = content_order(rows.content, y)
     rows = rows.take(order)
     scaling = Scaling.standard(rows.X) if plan.scale_inputs else Scaling.none(rows.X)
     plan = replace(plan, scaling=scaling)

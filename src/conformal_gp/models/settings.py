@@ -28,7 +28,7 @@ from conformal_gp.gp.kernels import KERNEL_NAMES, kernel_from_name
 from conformal_gp.large.rows import ArrayRows, RowSource, mapped_gaps
 from conformal_gp.targets.target import Bounds, check_within
 from conformal_gp.targets.transformation import BoxCox, Functions, Transformation
-from conformal_gp.validation import check_inputs, check_known_noise, check_labels, check_squares, check_unmasked
+from conformal_gp.validation import check_inputs, check_known_noise, check_labels, check_numbers, check_unmasked
 
 TransformChoice = str | tuple[Callable[[Array], Any], Callable[[Array], Any]] | None
 
@@ -332,8 +332,11 @@ def _inducing(model: Any, source: RowSource) -> Any:
     if model._encoding is not None or model._gaps.size:
         return encoded_inputs(model, given, reset=False)
     check_unmasked("low_rank", given)
-    inputs = validate_data(model, given, reset=False, dtype=np.float64)
-    check_squares("low_rank", inputs)
+    try:
+        inputs = validate_data(model, given, reset=False, dtype=np.float64, ensure_all_finite=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"low_rank does not hold inducing inputs: {error}") from error
+    check_numbers("low_rank", inputs)
     return inputs
 
 

@@ -66,6 +66,14 @@ def tuned_guarantee(n_tuning: int, model: str = "scaling and hyperparameters wer
     return f"Valid: {model} {split}. {PROMISE}"
 
 
+def fixed_guarantee(n_tuning: int) -> str:
+    """The sentence of a kernel and noise that are given, with tuning rows."""
+    return (
+        f"Valid: kernel and noise were fixed beforehand or on {n_tuning} tuning rows, and the other {{n_calibration}} "
+        f"are calibration rows. {PROMISE}"
+    )
+
+
 def fixed(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) -> Tuned:
     """Kernel and noise as given; only the scaling comes from the rows, or from tuning rows where these are given."""
     given = settings.only_kernel("fixed")
@@ -82,8 +90,8 @@ def fixed(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) 
     tuning_rows = NO_ROWS
     guarantee = SCALED_GUARANTEE if settings.scale_inputs else FIXED_GUARANTEE
     if settings.tuning_rows is not None:
-        tuning_rows = draw_tuning_rows(settings, rows.X, y, rng)
-        guarantee = tuned_guarantee(tuning_rows.size)
+        tuning_rows = draw_tuning_rows(settings, rows, y, rng)
+        guarantee = fixed_guarantee(tuning_rows.size)
     if tuning_rows.size:
         scaling = settings.scaling(rows.X[tuning_rows])
     elif settings.scale_inputs:
@@ -108,7 +116,7 @@ def fixed(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) 
 
 def train(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) -> Tuned:
     """Everything by maximum likelihood on the training rows, the coefficients of the mean included: the paper's way."""
-    order = content_order(rows.X, y)  # so that what is learnt does not depend on the order of the rows
+    order = content_order(rows.content, y)  # so that what is learnt does not depend on the order of the rows
     scaling = settings.scaling(rows.X[order])
     inputs = Inputs(rows, scaling, settings.mean)
     purpose = Purpose(y.size, restricted=False)
@@ -144,9 +152,9 @@ def holdout(
     settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState, most_learning: int | None = None
 ) -> Tuned:
     """Everything by maximum restricted likelihood on tuning rows; all rows predict, the others are calibration rows."""
-    tuning_rows = draw_tuning_rows(settings, rows.X, y, rng)
+    tuning_rows = draw_tuning_rows(settings, rows, y, rng)
     # in the order of their content, so that what is learnt does not depend on the order of the rows
-    learning = tuning_rows[content_order(rows.X[tuning_rows], y[tuning_rows])]
+    learning = tuning_rows[content_order(rows.content[tuning_rows], y[tuning_rows])]
     if most_learning is not None:
         learning = learning[np.sort(rng.permutation(learning.size)[:most_learning])]
     own = rows.take(learning)
@@ -236,7 +244,7 @@ def _tuning_rows(settings: Settings, source: RowSource, rng: np.random.RandomSta
     if size is None:
         size = max(tuning_size(source.n_rows), fewest_tuning_rows(settings.mean, settings.n_inputs))
     if isinstance(source, ArrayRows) and source.in_memory:
-        return draw_tuning_rows(replace(settings, tuning_rows=size), source.rows.X, source.y, rng)
+        return draw_tuning_rows(replace(settings, tuning_rows=size), source.rows, source.y, rng)
     return drawn(settings.mean, size, source.n_rows, settings.n_inputs, rng)
 
 
@@ -246,7 +254,7 @@ def _low_rank(
     """Results from tuning rows, and whether an exact GP would be better, where that can be."""
     inducing = settings.inducing
     own, y = source.take(tuning_rows)
-    order = content_order(own.X, y)
+    order = content_order(own.content, y)
     own = own.take(order)
     y = y[order]
     learnt = _learn(settings, own, y, source.n_rows, rng)
@@ -271,8 +279,11 @@ def _low_rank(
             Z = centres(learnt.kernel, scaled, MORE_INDUCING, rng)
             left_out = _left_out(prior(Z), own, z)
     bounds = bounds_in_use(settings, y)
+    guarantee = tuned_guarantee(tuning_rows.size, f"a GP with {len(Z)} inducing inputs was")
+    if settings.tuning == "fixed":
+        guarantee = fixed_guarantee(tuning_rows.size)
     tuned = Tuned(
-        guarantee=tuned_guarantee(tuning_rows.size, f"a GP with {len(Z)} inducing inputs was") + condition,
+        guarantee=guarantee + condition,
         mean=settings.mean,
         target=Target(learnt.transformation, **bounds),
         gamma=settings.gamma,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.levels import rows_needed
+from conformal_gp.gp.inputs import Rows
 from conformal_gp.models.settings import Settings
 
 # Share of the calibration rows: more are known better at the price of what is learnt. And most tuning rows, whose
@@ -29,18 +30,18 @@ ROUND_NUMBER = 20
 FEW_BATCHES = ((19, 29), (9, 10), (4, 5))
 
 
-def draw_tuning_rows(settings: Settings, X: Array, y: Array, rng: np.random.RandomState) -> Indices:
+def draw_tuning_rows(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) -> Indices:
     """Tuning rows: those given, or so many at random; they do not depend on the order of the rows."""
     given = settings.tuning_rows
     if isinstance(given, np.ndarray):
         return given
-    n_rows, n_inputs = X.shape
+    n_rows, n_inputs = rows.X.shape
     if given is None:
         size = max(n_rows - calibration_size(n_rows), fewest_tuning_rows(settings.mean, n_inputs))
     else:
         size = given
     check_size(settings.mean, size, n_rows, n_inputs)
-    return np.sort(np.argsort(content_keys(X, y, rng.randint(2**31)), kind="stable")[:size])
+    return np.sort(np.argsort(content_keys(rows.content, y, rng.randint(2**31)), kind="stable")[:size])
 
 
 def content_keys(X: Array, y: Array, seed: int) -> NDArray[np.uint64]:

@@ -101,9 +101,16 @@ class Difficulty:
 
     def __call__(self, X: Array, prediction: Array) -> Spread:
         """Location and scale of rows, from their inputs and what tuning rows predict there."""
+        features = _features(X, prediction)
         with one_blas_thread():
-            found = [np.asarray(one.predict(_features(X, prediction)), dtype=np.float64) for one in self.regressors]
-        low, high = found if len(found) == 2 else (-found[0].ravel(), found[0].ravel())
+            found = [np.ravel(np.asarray(one.predict(features), dtype=np.float64)) for one in self.regressors]
+        for values in found:
+            if values.size != len(X) or not np.isfinite(values).all():
+                raise ValueError(
+                    f"difficulty must predict one finite number for each of {len(X)} rows, and {self.fitted!r} "
+                    f"predicted {values!r}."
+                )
+        low, high = found if len(found) == 2 else (-found[0], found[0])
         location = (low + high) / 2.0 if self.centred else np.zeros(low.size)
         scale = np.clip((high - low) / 2.0, self.typical / MOST_DIFFICULT, self.typical * MOST_DIFFICULT)
         return Spread(location, scale)

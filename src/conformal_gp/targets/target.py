@@ -93,9 +93,12 @@ def check_censoring(censoring: Any, n_rows: int) -> Indices | None:
         got = f"an array of shape {values.shape}"
         raise ValueError(f"censoring must hold one number for each of the {n_rows} rows, got {got}.")
     wrong = np.flatnonzero(~np.isin(values, (-1, 0, 1)))
+    if values.dtype.kind in "bc":  # True may be meant for a lower limit of detection or for an upper one
+        wrong = np.arange(n_rows)
     if wrong.size:
+        row = int(wrong[0])
         raise ValueError(
-            f"censoring has {values[wrong[0]]!r} in row {wrong[0]}; it must be -1 where the true value is at most y "
+            f"censoring has {values.tolist()[row]!r} in row {row}; it must be -1 where the true value is at most y "
             "(limit of detection), 1 where it is at least y, and 0 where y was observed."
         )
     if not (values != 0).any():

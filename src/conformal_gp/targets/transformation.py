@@ -267,12 +267,21 @@ class Functions(Transformation):
         return np.isfinite(self._forward(y))
 
     def _forward(self, y: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return self._sign * np.asarray(self._functions[0](y), dtype=np.float64)
+        return self._sign * self._called(self._functions[0], y)
 
     def _back(self, z: Array) -> Array:
+        return self._called(self._functions[1], self._sign * z)
+
+    def _called(self, function: Callable[[Array], Any], values: Array) -> Array:
+        """Values of a function; a ValueError if it does not give one for each."""
         with np.errstate(all="ignore"):
-            return np.asarray(self._functions[1](self._sign * z), dtype=np.float64)
+            found = np.asarray(function(values), dtype=np.float64)
+        if found.shape != values.shape:
+            raise ValueError(
+                "target_transform must be a pair of functions of arrays that give an array of the same shape; of "
+                f"shape {values.shape} one gave {found.shape}."
+            )
+        return found
 
     def backward(self, z: Array) -> Array:
         """See Transformation."""
