@@ -133,6 +133,7 @@ MORE = (
     _r("rpart/solder", "skips"),
     _r("texmex/liver", "ALT.M", "ALP.M AST.M TBL.M"),
 )
+ALL = (*TABLES, *MORE)
 
 CHOOSING = (
     _r("Ecdat/Produc", "gsp", "emp"),
