@@ -148,6 +148,7 @@ def test_labels_are_compared_on_the_seeds_that_all_have():
     assert (before["score"], after["score"]) == (0.5, 0.75)
     assert (before["score by seeds"], after["score by seeds"]) == (9.0, 1.0)
     assert before["seeds"] == "1 of 2"
+    assert len(seeds.summary(runs, TABLES[:3], "before")) == 1  # tables that were not run are left out
 
 
 def test_tables_that_choose_and_tables_that_count_are_different():
