@@ -108,7 +108,8 @@ class _Inside:
                     f"model must be a regressor with {method}, or one inside Pipeline, a search, MultiOutputRegressor, "
                     f"TransformedTargetRegressor or FrozenEstimator; {type(model).__name__} is none of these."
                 )
-        self.model, self.method, self.X = model, getattr(model, method, None), X
+        self.model, self.X = model, X
+        self.method: Any = getattr(model, method, None)
         self._names = ", ".join(type(label_map).__name__ for label_map in self.maps)
 
     def _inverse(self, labels: Array) -> Array:
