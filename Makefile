@@ -85,7 +85,7 @@ bench-scale: $(VENV)/.bench  ## ten thousand to a million rows beside peers; wri
 	@echo "== Scale: leave the machine alone until it is done"
 	$(BIN)/python -m benchmarks.scale
 
-bench-real: $(VENV)/.bench-real  ## fifty real tables beside peers; writes benchmarks/real/results/
+bench-real: $(VENV)/.bench-real  ## seventy real tables beside peers; writes benchmarks/real/results/
 	@echo "== Real tables: half an hour on one core and more; an interrupted run goes on where it stopped"
 	$(BIN)/python -m benchmarks.real
 

@@ -214,6 +214,41 @@ def test_frames_of_intervals_have_the_index_of_the_inputs(target):
     assert list(calls[0](frame.to_numpy(), as_frame=True).index) == [*range(7)]
 
 
+def test_frames_of_several_outputs_have_columns_for_each():
+    frame = pd.DataFrame(X[:4], index=list("abcd"))
+    model = MultiOutputRegressor(fixed_model()).fit(X, np.column_stack([Y, Y**2]))
+    for levels, names in ((0.8, ["output", None]), ([0.5, 0.8], ["output", "confidence_level", "end"])):
+        found = pipeline.predict_interval(model, frame, levels, as_frame=True)
+        intervals = pipeline.predict_interval(model, frame, levels)
+        assert list(found.index) == list("abcd")
+        assert list(found.columns.names) == names
+        for j in range(2):
+            alone = found[j] if levels == 0.8 else found[j][0.8]
+            np.testing.assert_array_equal(alone, intervals[:, j] if levels == 0.8 else intervals[:, j, :, 1])
+
+
+@pytest.mark.parametrize("nest", ["pipeline", "search", "frozen"])
+def test_several_outputs_inside_other_models(nest):
+    targets = np.column_stack([Y, Y**2])
+    scaled = StandardScaler().fit(X)
+    alone = MultiOutputRegressor(fixed_model()).fit(scaled.transform(X), targets)
+    model = make_pipeline(StandardScaler(), MultiOutputRegressor(fixed_model()))
+    if nest == "search":
+        model = GridSearchCV(model, {"multioutputregressor__estimator__mean": ["zero"]}, cv=2)
+    model.fit(X, targets)
+    if nest == "frozen":
+        model = FrozenEstimator(model)
+    expected = pipeline.predict_interval(alone, scaled.transform(NEW), 0.8)
+    np.testing.assert_array_equal(pipeline.predict_interval(model, NEW, 0.8), expected)
+
+
+def test_targets_of_several_outputs_are_mapped_one_by_one():
+    targets = np.column_stack([Y, Y**2])
+    model = TransformedTargetRegressor(MultiOutputRegressor(fixed_model()), transformer=StandardScaler())
+    with pytest.raises(ValueError, match="must be inside MultiOutputRegressor"):
+        pipeline.predict_interval(model.fit(X, targets), NEW)
+
+
 def test_several_outputs():
     X = np.linspace(0, 3, 30)[:, None]
     Y = np.column_stack([np.sin(X[:, 0]), np.cos(X[:, 0])])

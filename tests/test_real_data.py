@@ -6,8 +6,8 @@ import pytest
 from benchmarks.real import encoding, measure, page, seeds, summary
 from benchmarks.real.__main__ import tasks
 from benchmarks.real.ours import DEFAULT
-from benchmarks.real.peers import PEERS, Method
-from benchmarks.real.tables import TABLES, Table
+from benchmarks.real.peers import PEERS, Method, _conformalised, _quantiles
+from benchmarks.real.tables import ALL, MORE, TABLES, Table
 
 DIABETES = TABLES[0]
 PEER, OTHER = "CQR, LightGBM", "CV+, forest"
@@ -23,15 +23,15 @@ def _failing(X, y, X_new, levels, seed):
 
 
 def _run(method, split, score):
-    fifths = [[[4, 4, 4], 4]] * 5
-    return {"table": "diabetes", "split": split, "method": method, "rows": 332, "seconds": 1.0, "fifths": fifths} | {
+    parts = {"fifths": [[[4, 4, 4], 4]] * 5, "categories": [[[30, 24, 12], 30], [[40, 40, 40], 40]]}
+    return {"table": "diabetes", "split": split, "method": method, "rows": 332, "seconds": 1.0, **parts} | {
         name: [value] * 3 for name, value in (("covered", 1.0), ("width", score), ("score", score))
     }
 
 
 def test_names_are_unique_and_no_label_is_an_input():
-    assert len({table.key for table in TABLES}) == len(TABLES) >= 25
-    assert all(table.label not in table.left_out for table in TABLES)
+    assert len({table.key for table in ALL}) == len(ALL) == len(TABLES) + len(MORE) == 70
+    assert all(table.label not in table.left_out for table in ALL)
 
 
 def test_encoding_follows_its_rule(monkeypatch):
@@ -70,6 +70,35 @@ def test_a_run_counts_in_fifths_and_keeps_errors(monkeypatch):
     for level in range(3):
         assert sum(part[0][level] for part in done["fifths"]) == round(110 * done["covered"][level])
     assert measure.run(DIABETES, 0, "failing")["error"] == "ValueError: too few rows"
+
+
+def test_a_run_counts_in_categories(monkeypatch):
+    monkeypatch.setattr(measure, "METHODS", {"constant": Method(_constant)})
+    rows = encoding.split(DIABETES, 0)
+    found = measure.run(DIABETES, 0, "constant")["categories"]
+    inside = np.abs(rows.y_test - rows.y.mean()) <= 0.9 * rows.y.std() * 2
+    sex = rows.X_test[:, list(encoding.encode(DIABETES)[0]).index("sex")]
+    assert [size for _, size in found] == [(sex == value).sum() for value in (1.0, 2.0)]
+    assert [counts[1] for counts, _ in found] == [inside[sex == value].sum() for value in (1.0, 2.0)]
+
+
+def test_the_worst_category_has_fifty_rows_of_all_splits():
+    runs = [_run(DEFAULT, split, 1.0) for split in range(2)]
+    assert summary.cells(runs).loc[0, "worst category 90%"] == 48 / 60
+    assert np.isnan(summary.cells(runs[:1]).loc[0, "worst category 90%"])
+
+
+def test_quantiles_are_moved_by_the_score_of_the_conformal_rank():
+    rng = np.random.default_rng(0)
+    levels = (0.8, 0.95)
+    y, held_out, new = rng.normal(size=19), np.sort(rng.normal(size=(19, 4))), np.sort(rng.normal(size=(5, 4)))
+    assert np.allclose(_quantiles(levels), [0.1, 0.9, 0.025, 0.975])
+    ends = _conformalised(held_out, y, new, levels)
+    for i, rank in enumerate((16, 19)):  # of 20 ranks, 0.8 and 0.95
+        errors = [max(row[2 * i] - value, value - row[2 * i + 1]) for row, value in zip(held_out, y, strict=True)]
+        assert np.allclose(ends[:, 0, i], new[:, 2 * i] - sorted(errors)[rank - 1])
+        assert np.allclose(ends[:, 1, i], new[:, 2 * i + 1] + sorted(errors)[rank - 1])
+    assert np.isinf(_conformalised(held_out[:18], y[:18], new, levels)[:, :, 1]).all()
 
 
 def test_slow_methods_are_not_due_on_large_tables():
@@ -119,7 +148,9 @@ def test_labels_are_compared_on_the_seeds_that_all_have():
     assert (before["score"], after["score"]) == (0.5, 0.75)
     assert (before["score by seeds"], after["score by seeds"]) == (9.0, 1.0)
     assert before["seeds"] == "1 of 2"
+    assert len(seeds.summary(runs, TABLES[:3], "before")) == 1  # tables that were not run are left out
 
 
 def test_tables_that_choose_and_tables_that_count_are_different():
-    assert not {table.key for table in seeds.CHOOSING} & {table.key for table in (*TABLES, *seeds.COUNTING)}
+    assert not {table.key for table in seeds.CHOOSING} & {table.key for table in (*ALL, *seeds.COUNTING)}
+    assert not {table.key for table in MORE} & {table.key for table in seeds.COUNTING}

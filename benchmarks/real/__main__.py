@@ -17,7 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from benchmarks.real.encoding import MOST_TEST_ROWS, TEST_SHARE, encode
 from benchmarks.real.measure import LEVELS, METHODS, run
-from benchmarks.real.tables import TABLES, Table
+from benchmarks.real.tables import ALL, Table
 from reproduction.experiments import runner
 
 FEW_ROWS = 2000
@@ -50,14 +50,14 @@ def main() -> None:
     """Run what is missing, then write tables and picture."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.real", description="Intervals on real tables.")
     parser.add_argument("--splits", type=int, default=4, help="splits of each table (4); of large ones two")
-    parser.add_argument("--tables", nargs="+", metavar="NAME", choices=[table.key for table in TABLES])
+    parser.add_argument("--tables", nargs="+", metavar="NAME", choices=[table.key for table in ALL])
     parser.add_argument("--methods", nargs="+", metavar="NAME", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--page-only", action="store_true", help="run nothing")
     arguments = parser.parse_args()
     logging.disable(logging.WARNING)  # MAPIE tells of every crossing of quantiles
     if not arguments.page_only:
-        tables = tuple(table for table in TABLES if not arguments.tables or table.key in arguments.tables)
+        tables = tuple(table for table in ALL if not arguments.tables or table.key in arguments.tables)
         runner.run(RAW, tasks(tables, arguments.methods, arguments.splits), run, arguments.jobs)
     from benchmarks.real.page import write
     from benchmarks.real.summary import whole

@@ -11,7 +11,16 @@ import pandas as pd
 from benchmarks.real import picture
 from benchmarks.real.ours import DEFAULT, OPTIONS
 from benchmarks.real.peers import PEERS
-from benchmarks.real.summary import FEW_ROWS, PERCENT, best_peer, cells, geometric_mean, holding, over_tables, scores
+from benchmarks.real.summary import (
+    PERCENT,
+    best_peer,
+    cells,
+    geometric_mean,
+    holding,
+    over_tables,
+    parts,
+    scores,
+)
 from benchmarks.results import table as markdown
 
 
@@ -21,21 +30,20 @@ def write(runs: list[dict[str, Any]], out: Path, scores: Path) -> None:
     table = cells(runs)
     shown = table.drop(columns=[name for name in table if str(name).startswith("fifth")])
     shown.to_csv(out / "results.csv", index=False, float_format="%.5g")
-    small, large = table[table["rows"] < FEW_ROWS], table[table["rows"] >= FEW_ROWS]
-    parts = [
+    text = [
         "# Real data: the tables",
         "Made by `make bench-real` (`python -m benchmarks.real`); all figures, also widths and the other levels, are "
         "in [results.csv](results.csv). How tables and peers were picked is said in "
         "[benchmarks](../../../docs/benchmarks.md).",
     ]
-    for title, part in (("Fewer than 2,000 rows", small), ("2,000 rows and more", large)):
-        if len(part):
-            parts += [f"## {title}", _methods(part), _against_best(part), _each(part)]
+    for title, part in parts(table).items():
+        text += [f"## {title}", _methods(part), _against_best(part), _each(part)]
     failed = _failures(runs)
     if failed:
-        parts += ["## Failures", failed]
-    (out / "results.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    picture.draw(small, scores)
+        text += ["## Failures", failed]
+    (out / "results.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
+    first = next(iter(parts(table).values()))
+    picture.draw(first, scores)
 
 
 def _methods(table: pd.DataFrame) -> str:
@@ -45,6 +53,7 @@ def _methods(table: pd.DataFrame) -> str:
         "tables",
         "coverage at 80 / 90 / 95%",
         "worst fifth, 90%",
+        "worst category, 90%",
         "tables under 85% at 90%",
         "width, 90%",
         "score, 80 / 90 / 95%",
@@ -57,6 +66,7 @@ def _methods(table: pd.DataFrame) -> str:
             str(row["tables"]),
             " / ".join(f"{100 * row[f'coverage {level}']:.1f}" for level in PERCENT),
             f"{100 * row['worst fifth 90%']:.1f}",
+            f"{100 * row['worst category 90%']:.1f}",
             str(row["short of 85%"]),
             f"{row['width 90%']:.2f}",
             " / ".join(f"{row[f'score {level}']:.2f}" for level in PERCENT),
@@ -67,7 +77,8 @@ def _methods(table: pd.DataFrame) -> str:
     ]
     said = (
         "Coverages are means over tables; the worst fifth is the lowest of the five coverages in fifths of the "
-        "prediction, each a mean over tables. Widths and interval scores are geometric means of ratios to the "
+        "prediction, each a mean over tables. The worst category is the mean over tables of the lowest coverage in a "
+        "category of at least 50 test rows. Widths and interval scores are geometric means of ratios to the "
         "default's on the same tables: above 1 the default is better. Seconds are the processor's, fit and "
         "prediction together, median over tables."
     )
@@ -108,6 +119,7 @@ def _each(table: pd.DataFrame) -> str:
         "splits",
         "coverage",
         "worst fifth",
+        "worst category",
         "best peer",
         *(f"score of {way} over it" for way in ours),
     )
@@ -123,11 +135,16 @@ def _each(table: pd.DataFrame) -> str:
                 f"{mine['splits']:.0f}",
                 f"{100 * mine['coverage 90%']:.0f}",
                 f"{100 * mine['worst fifth 90%']:.0f}",
+                _percent(mine["worst category 90%"]),
                 best.loc[name, "peer"],
                 *(_ratio(ratio) for ratio in ratios),
             )
         )
     return "At 90%, table by table; below 1 ours is better:\n\n" + markdown(heads, lines)
+
+
+def _percent(value: float) -> str:
+    return "-" if np.isnan(value) else f"{100 * value:.0f}"
 
 
 def _ratio(value: float) -> str:

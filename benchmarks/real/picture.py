@@ -15,7 +15,7 @@ from benchmarks.real.summary import scores
 
 LEAST, MOST = 0.5, 8.0
 NEARLY_ALL = 0.9
-MARKERS = "os^vDPX*"
+MARKERS = "os^vDPX*<>"
 
 
 def draw(table: pd.DataFrame, path: Path) -> None:

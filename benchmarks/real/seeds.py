@@ -80,6 +80,8 @@ def summary(runs: list[dict[str, Any]], tables: tuple[Table, ...], label: str) -
     found = []
     for key in (table.key for table in tables):
         of_table = frame[frame["table"] == key]
+        if of_table.empty:
+            continue
         common = set.intersection(*(set(part["seed"]) for _, part in of_table.groupby("label")))
         mine, peer = (of_table[of_table["label"] == name] for name in (label, PEER))
         if len(mine) and common:

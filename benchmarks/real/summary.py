@@ -13,10 +13,11 @@ from benchmarks.real.encoding import encode
 from benchmarks.real.measure import LEVELS
 from benchmarks.real.ours import DEFAULT, OPTIONS
 from benchmarks.real.peers import PEERS
-from benchmarks.real.tables import TABLES
+from benchmarks.real.tables import ALL, MORE
 
 FEW_ROWS = 2000
 MOST_SHORT = 0.03
+LEAST_OF_CATEGORY = 50
 PERCENT = tuple(f"{level:.0%}" for level in LEVELS)
 
 
@@ -41,7 +42,7 @@ def cells(runs: list[dict[str, Any]]) -> pd.DataFrame:
     for run in runs:
         by_table[run["table"]][run["method"]][run["split"]] = run
     found = []
-    for table in (table for table in TABLES if table.key in by_table):
+    for table in (table for table in ALL if table.key in by_table):
         inputs, labels = encode(table)
         methods = by_table[table.key]
         splits = set.intersection(*(set(done) for done in methods.values()))
@@ -62,13 +63,37 @@ def _means(runs: list[dict[str, Any]]) -> dict[str, float]:
         shares = [inside / size for inside, size in zip(fifths, sizes, strict=True)] if done else [np.nan] * 5
         row[f"worst fifth {level}"] = min(shares)
         row |= {f"fifth {part + 1} {level}": share for part, share in enumerate(shares)}
+        row[f"worst category {level}"] = _worst_category(done, i)
         row[f"width {level}"] = _mean(done, "width", i)
         row[f"score {level}"] = _mean(done, "score", i) if len(done) == len(runs) else np.inf
     return row
 
 
+def _worst_category(runs: list[dict[str, Any]], level: int) -> float:
+    """Least coverage in a category of at least 50 test rows, those of all splits together; NaN where there is none."""
+    shares = []
+    for category in zip(*(run["categories"] for run in runs), strict=True):
+        size = sum(rows for _, rows in category)
+        if size >= LEAST_OF_CATEGORY:
+            shares.append(sum(inside[level] for inside, _ in category) / size)
+    return min(shares, default=np.nan)
+
+
 def _mean(runs: list[dict[str, Any]], what: str, level: int) -> float:
     return float(np.mean([run[what][level] for run in runs])) if runs else np.nan
+
+
+def parts(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Rows of the two lists of tables, each with few and with many rows, by title."""
+    more = table["table"].isin([each.key for each in MORE])
+    few = table["rows"] < FEW_ROWS
+    found = {
+        "Fewer than 2,000 rows": table[~more & few],
+        "2,000 rows and more": table[~more & ~few],
+        "Twenty more tables: 200 to 2,000 rows": table[more & few],
+        "Twenty more tables: 2,000 rows and more": table[more & ~few],
+    }
+    return {title: part for title, part in found.items() if len(part)}
 
 
 def scores(table: pd.DataFrame, level: str = "90%") -> pd.DataFrame:
@@ -106,6 +131,7 @@ def over_tables(table: pd.DataFrame) -> pd.DataFrame:
         row: dict[str, Any] = {"method": method, "tables": len(mine)}
         row |= {f"coverage {level}": mine[f"coverage {level}"].mean() for level in PERCENT}
         row["worst fifth 90%"] = min(mine[f"fifth {part} 90%"].mean() for part in range(1, 6))
+        row["worst category 90%"] = mine["worst category 90%"].mean()
         row["short of 85%"] = int((mine["coverage 90%"] < 0.85).sum())
         row["width 90%"] = geometric_mean(widths[method] / widths[DEFAULT])
         row |= {f"score {level}": geometric_mean(1.0 / ratio[level]) for level in PERCENT}

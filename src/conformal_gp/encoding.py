@@ -229,9 +229,15 @@ def with_indicators(X: Array, gaps: Indices, named: Callable[[int], str]) -> Arr
 
 
 def interval_frame(intervals: Array, confidence_level: Any, X: Any) -> Any:
-    """Intervals as a pandas frame with the index of ``X``: a column for each end, or for each level and end."""
+    """Intervals as a pandas frame with the index of ``X``: a column for each end, or for each level and end.
+
+    Those of several outputs have a second axis, the output, and columns for each output.
+    """
     import pandas as pd
 
+    if intervals.ndim > 2 + np.ndim(confidence_level):
+        frames = [interval_frame(each, confidence_level, X) for each in intervals.swapaxes(0, 1)]
+        return pd.concat(frames, axis=1, keys=range(len(frames)), names=["output", *frames[0].columns.names])
     index = X.index if isinstance(X, pd.DataFrame) else None
     ends = ["lower", "upper"]
     if intervals.ndim == 2:

@@ -43,7 +43,7 @@ DOCSTRING = """{summary} of the regressor inside a model.
     ----------
     model : estimator
         A fitted regressor with this method, or one inside any nest of ``Pipeline``, ``GridSearchCV`` and other
-        searches, ``TransformedTargetRegressor`` and ``FrozenEstimator``; or a ``MultiOutputRegressor`` of these.
+        searches, ``TransformedTargetRegressor``, ``FrozenEstimator`` and ``MultiOutputRegressor``.
     X : array-like or frame of shape (n_samples, n_features)
         Test inputs, as the model's ``predict`` takes them.
     *arguments, **options
@@ -73,11 +73,21 @@ DOCSTRING = """{summary} of the regressor inside a model.
 
 
 class _Inside:
-    """The regressor inside a model, the inputs as it takes them, and maps of the target from the outside in."""
+    """The regressor inside a model, the inputs as it takes them, and maps of the target from the outside in.
+
+    A ``MultiOutputRegressor`` is the regressor, and its method None.
+    """
 
     def __init__(self, model: Any, X: Any, method: str):
         self.maps: list[Any] = []
         while isinstance(model, FrozenEstimator) or not hasattr(model, method):
+            if isinstance(model, MultiOutputRegressor):
+                check_is_fitted(model)
+                if self.maps:
+                    raise ValueError(
+                        "TransformedTargetRegressor must be inside MultiOutputRegressor, which has one for each output."
+                    )
+                break
             if isinstance(model, FrozenEstimator):  # first, as it shows the attributes of what it holds
                 model = model.estimator
             elif isinstance(model, Pipeline):
@@ -95,10 +105,11 @@ class _Inside:
                 model = model.best_estimator_
             else:
                 raise ValueError(
-                    f"model must be a regressor with {method}, or one inside Pipeline, a search, "
+                    f"model must be a regressor with {method}, or one inside Pipeline, a search, MultiOutputRegressor, "
                     f"TransformedTargetRegressor or FrozenEstimator; {type(model).__name__} is none of these."
                 )
-        self.model, self.method, self.X = model, getattr(model, method), X
+        self.model, self.X = model, X
+        self.method: Any = getattr(model, method, None)
         self._names = ", ".join(type(label_map).__name__ for label_map in self.maps)
 
     def _inverse(self, labels: Array) -> Array:
@@ -150,7 +161,6 @@ def _applied(function: Callable[[Array], Any], labels: Array) -> Array:
 
 def _of_outputs(function: Callable[..., Any], model: Any, X: Any, arguments: Any, options: dict[str, Any]) -> Any:
     """Results for each output of a MultiOutputRegressor: arrays joined along their second axis, else a list."""
-    check_is_fitted(model)
     found = []
     for j, each in enumerate(model.estimators_):
         own = dict(options)
@@ -195,9 +205,9 @@ def _delegate(name: str, summary: str, example: str, result: str) -> Callable[..
             found = function(model, X, *arguments, **options)
             levels = [*arguments[:1], options.get("confidence_level")][0]
             return interval_frame(found, levels, X)
-        if isinstance(model, MultiOutputRegressor):
-            return _of_outputs(function, model, X, arguments, options)
         inside = _Inside(model, X, name)
+        if isinstance(inside.model, MultiOutputRegressor):
+            return _of_outputs(function, inside.model, inside.X, arguments, options)
         if not inside.maps:
             return inside.method(inside.X, *arguments, **options)
         call = signature(inside.method).bind(inside.X, *arguments, **options)
