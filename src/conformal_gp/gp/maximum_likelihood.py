@@ -117,7 +117,6 @@ def maximise_likelihood(
     n_restarts: int,
     random_state: np.random.RandomState,
     n_jobs: int | None,
-    shrinkage: bool = False,
     least_ratio: float = 0.0,
     tolerance: float = 1e-8,
     most_steps: int | None = None,
@@ -134,7 +133,8 @@ def maximise_likelihood(
     rows : LearningRows
         The rows.
     restricted : bool
-        Whether the coefficients of the mean are integrated out, under a flat prior, or maximised over.
+        Whether the coefficients of the mean are integrated out, under a flat prior, or maximised over; and whether
+        length scales and noise have their priors.
     n_restarts : int
         Random starts in addition to the given one.
     random_state : numpy.random.RandomState
@@ -142,8 +142,6 @@ def maximise_likelihood(
         ``n_jobs``.
     n_jobs : int or None
         Threads over starts.
-    shrinkage : bool, default=False
-        Whether length scales and noise have their priors.
     least_ratio : float, default=0.0
         Least noise that is searched, relative to the amplitude of the kernel: the model that is made with what is
         learnt may have more rows than these, and its noise must not be lost in rounding.
@@ -163,22 +161,22 @@ def maximise_likelihood(
         # without noise a search from usual starts ends at length scales of next to nothing: noise comes first
         kernel = maximise_likelihood(
             kernel, 0.1, rows, restricted=restricted, n_restarts=n_restarts, random_state=random_state, n_jobs=n_jobs,
-            shrinkage=shrinkage, least_ratio=least_ratio, tolerance=tolerance, most_steps=most_steps,
+            least_ratio=least_ratio, tolerance=tolerance, most_steps=most_steps,
         ).kernel  # fmt: skip
         n_restarts = 0
         without_noise = True
-    blocks = rows.blocks(random_state) if shrinkage else [rows]
-    search = _Search(kernel, noise_variance, blocks, restricted, shrinkage, least_ratio, tolerance, n_jobs)
+    blocks = rows.blocks(random_state) if restricted else [rows]
+    search = _Search(kernel, noise_variance, blocks, restricted, least_ratio, tolerance, n_jobs)
     if search.start.size == 0:
         return Optimum(kernel, noise_variance, -search.value(search.start), [])
     drawn = search.start + START_SPREAD * random_state.standard_normal((n_restarts, search.start.size))
     starts = [search.start, *np.clip(drawn, *search.bounds.T)]
     if most_steps is None and rows.y.size > ROWS_FOR_COARSE:
         some = rows.take(random_state.permutation(rows.y.size)[:COARSE_ROWS])
-        coarse = _Search(kernel, noise_variance, [some], restricted, shrinkage, least_ratio, tolerance)
+        coarse = _Search(kernel, noise_variance, [some], restricted, least_ratio, tolerance)
         ends = [result.x for result in map_threads(coarse.climb, starts, n_jobs)]
         starts = [search.accepted([OptimizeResult(x=x, fun=search.penalised(x)[0]) for x in ends]).x]
-        most_steps = FINAL_STEPS if shrinkage else None
+        most_steps = FINAL_STEPS if restricted else None
     climb = partial(search.climb, most_steps=most_steps)
     if len(starts) == 1:  # leaves the threads to BLAS, if there are many rows
         with one_blas_thread(rows.y.size):
@@ -214,7 +212,6 @@ class _Search:
         noise_variance: float,
         blocks: list[LearningRows],
         restricted: bool,
-        shrinkage: bool,
         least_ratio: float,
         tolerance: float,
         n_jobs: int | None = None,
@@ -222,7 +219,7 @@ class _Search:
         rows = blocks[0]
         self._blocks = blocks
         self._n_jobs = n_jobs
-        self._shrinkage = shrinkage
+        self._restricted = restricted
         self._tolerance = tolerance
         self._learn_noise = noise_variance > 0.0 or not has_noise(kernel, rows)
         self._kernel = kernel
@@ -240,8 +237,8 @@ class _Search:
             for block in blocks
         ]
         number, lengths = hyperparameter_names(kernel)[1], is_length(kernel)
-        self._vectors = [np.flatnonzero(lengths & (number == n)) for n in np.unique(number[lengths]) if shrinkage]
-        self._noise_cost = NOISE_COST if shrinkage and self._learn_noise else 0.0
+        self._vectors = [np.flatnonzero(lengths & (number == n)) for n in np.unique(number[lengths]) if restricted]
+        self._noise_cost = NOISE_COST if restricted and self._learn_noise else 0.0
         self._amplitude = is_amplitude(kernel).astype(float)
         self._entries = entries(kernel, rows.variables)
         self._most_steps = afforded_steps(*rows.X.shape)
@@ -306,7 +303,7 @@ class _Search:
         :data:`STANDARD_ERRORS` of the difference: as of white noise in place of a function that can be learnt.
         """
         ordered = sorted(results, key=lambda result: result.fun)
-        if len(ordered) == 1 or not np.isfinite(ordered[0].fun) or not self._shrinkage:
+        if len(ordered) == 1 or not np.isfinite(ordered[0].fun) or not self._restricted:
             return ordered[0]
         squares = [self._left_out(result.x) ** 2 for result in ordered]
         least = min(squares, key=np.mean)

@@ -186,7 +186,6 @@ def _search(settings: Settings, purpose: Purpose, rng: np.random.RandomState) ->
         n_jobs=settings.n_jobs,
         least_ratio=_least_ratio(purpose),
         restricted=purpose.restricted,
-        shrinkage=purpose.restricted,
         tolerance=TUNING_TOLERANCE if purpose.restricted else PAPER_TOLERANCE,
         n_restarts=settings.n_restarts,
     )
