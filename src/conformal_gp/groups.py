@@ -21,7 +21,6 @@ from sklearn.utils import check_random_state
 from conformal_gp.arrays import Indices
 from conformal_gp.conformal.levels import read_levels, rows_needed
 from conformal_gp.formatting import percent
-from conformal_gp.large.rows import ArrayRows, RowSource
 from conformal_gp.models.settings import Settings
 from conformal_gp.models.tuned import NO_ROWS
 from conformal_gp.models.tuning_rows import (
@@ -31,6 +30,7 @@ from conformal_gp.models.tuning_rows import (
     content_keys,
     fewest_tuning_rows,
 )
+from conformal_gp.rows import ArrayRows, RowSource
 from conformal_gp.targets.target import check_censoring
 from conformal_gp.validation import holds_categories, holds_numbers
 

@@ -10,11 +10,12 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from cases import make_data
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.gp.inputs import Inputs, Rows, Scaling, label_variance
+from conformal_gp.gp.inputs import Inputs, Scaling, label_variance
 from conformal_gp.gp.maximum_likelihood import NOISE_RATIOS, LearningRows, _Search
 from conformal_gp.gp.posterior import noise_floor
 from conformal_gp.models.learning import Purpose, learn, learn_nearby
 from conformal_gp.models.settings import Settings, explained
+from conformal_gp.rows import Rows
 
 SETTINGS = Settings(["se"], "constant", None, 2.0, False, 1, 1)
 

@@ -6,8 +6,8 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.conformal.lines import normalised_residual_lines
-from conformal_gp.gp.inputs import Rows
 from conformal_gp.models.learning import learnt_bounds
+from conformal_gp.rows import Rows
 from conformal_gp.targets.difficulty import Spread
 from conformal_gp.targets.target import Bounds
 

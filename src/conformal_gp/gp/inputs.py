@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from conformal_gp.arrays import Array, Indices, Mask
+from conformal_gp.arrays import Array, Mask
+from conformal_gp.rows import Rows
 
 OrderStatistic = Callable[[int], Array]
 
@@ -307,37 +308,6 @@ class IndependentColumns:
         shifted = self._shifted(H)
         outside = np.linalg.norm(shifted @ self._unseen, axis=1)
         return outside > UNSEEN * (1.0 + np.linalg.norm(shifted, axis=1))
-
-
-class Rows(NamedTuple):
-    """Inputs of n rows as they were given, and the known variances of their targets' noise."""
-
-    X: Array
-    """(n, d): inputs, unscaled, NaN where a value is missing."""
-    y_variance: Array | None = None
-    """(n,): known noise variances; None where they were not given."""
-
-    def take(self, rows: Indices | slice) -> Rows:
-        """Some of the rows."""
-        if self.y_variance is None:
-            return Rows(self.X[rows])
-        return Rows(self.X[rows], self.y_variance[rows])
-
-    def extended(self, later: Rows) -> Rows:
-        """These rows and others after them."""
-        X = np.vstack([self.X, later.X])
-        if self.y_variance is None or later.y_variance is None:
-            return Rows(X)
-        return Rows(X, np.append(self.y_variance, later.y_variance))
-
-
-def content_order(X: Array, y: Array) -> Indices:
-    """Rows in an order that their values determine.
-
-    >>> content_order(np.array([[2.0], [1.0], [1.0]]), np.array([0.0, 5.0, 4.0]))
-    array([2, 1, 0])
-    """
-    return np.lexsort((y, *X.T[::-1]))
 
 
 class NewInputs(NamedTuple):

@@ -26,8 +26,9 @@ from threadpoolctl import threadpool_limits
 
 from conformal_gp.arrays import Array
 from conformal_gp.gp.covariance import covariance, shared_variance
-from conformal_gp.gp.inputs import Inputs, Rows
+from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.linalg import Cholesky, well_conditioned
+from conformal_gp.rows import Rows
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.levels import rank, read_levels
 from conformal_gp.gp.covariance import covariance
-from conformal_gp.gp.inputs import IndependentColumns, Inputs, Rows, Scaling, basis, label_variance
+from conformal_gp.gp.inputs import IndependentColumns, Inputs, Scaling, basis, label_variance
 from conformal_gp.gp.kernels import check_kernel, is_amplitude, is_length, multiplied
 from conformal_gp.gp.linalg import Cholesky, one_norm
 from conformal_gp.gp.maximum_likelihood import (
@@ -38,6 +38,7 @@ from conformal_gp.gp.maximum_likelihood import (
 )
 from conformal_gp.gp.posterior import EXPLAINED, SMALLEST_CONDITION, Posterior, noise_floor
 from conformal_gp.models.settings import Settings, explained, given_transform
+from conformal_gp.rows import Rows
 from conformal_gp.targets.difficulty import Difficulty, LeftOut, Spread
 from conformal_gp.targets.target import Bounds
 from conformal_gp.targets.transformation import BoxCox, InUnits, Transformation, YeoJohnson, extreme_unit, transformed

@@ -25,7 +25,7 @@ from conformal_gp.arrays import Array, Indices
 from conformal_gp.encoding import NO_GAPS, encoded_inputs
 from conformal_gp.gp.inputs import Inputs, Scaling, filled, label_variance, medians
 from conformal_gp.gp.kernels import KERNEL_NAMES, kernel_from_name
-from conformal_gp.large.rows import ArrayRows, RowSource, mapped_gaps
+from conformal_gp.rows import ArrayRows, RowSource, mapped_gaps
 from conformal_gp.targets.target import Bounds, check_within
 from conformal_gp.targets.transformation import BoxCox, Functions, Transformation
 from conformal_gp.validation import check_inputs, check_known_noise, check_labels, check_squares, check_unmasked
@@ -342,7 +342,7 @@ def read_rows(model: Any, X: Any, y: Any, y_variance: Any) -> RowSource:
     model._frame = None
     model._has_y_variance = y_variance is not None
     if hasattr(X, "__dask_graph__"):
-        from conformal_gp.large.dask import dask_rows
+        from conformal_gp.dask_rows import dask_rows
 
         return dask_rows(model, X, y, y_variance, bool(model.verbose))
     gaps = None

@@ -10,11 +10,10 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.gp.inputs import Inputs, Rows, Scaling, content_order
+from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.kernels import check_kernel
 from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior, centres, independent, unexplained_variance
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.large.rows import ArrayRows, RowSource
 from conformal_gp.models.learning import (
     Hyperparameters,
     Purpose,
@@ -31,6 +30,7 @@ from conformal_gp.models.tuning_rows import (
     drawn,
     fewest_tuning_rows,
 )
+from conformal_gp.rows import ArrayRows, Rows, RowSource, content_order
 from conformal_gp.targets.difficulty import LeftOut
 from conformal_gp.targets.target import Target
 from conformal_gp.targets.transformation import Transformation, transformed
