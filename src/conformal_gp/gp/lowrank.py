@@ -1,17 +1,9 @@
-r"""Low-rank Gaussian process regression (FITC): inducing inputs, and a fit as sums over rows.
+"""Low-rank Gaussian process regression (FITC): inducing inputs, and a fit as sums over rows.
 
-Inducing inputs Z give each input features :math:`\phi(x) = L^{-1} k(Z, x)` with :math:`L L' = K_{ZZ}`, and targets are
-
-.. math:: y_i = h_i' \beta + \phi_i' u + \epsilon_i, \qquad u \sim N(0, I), \quad \epsilon_i \sim N(0, \lambda_i), \quad
-    \lambda_i = \sigma^2 + k(x_i, x_i) - |\phi_i|^2 .
-
-Known noise is added to :math:`\sigma^2`, and white noise inside the kernel counts as noise. The coefficients
-:math:`\beta` of the mean have a flat prior: they are features too, of prior precision zero. Woodbury's identity gives
-everything from sums over rows (docs/theory_large.md, "A fit is a sum over rows"; its formulas are at the lines below),
-so nothing of size l x m need be kept.
-
-The columns of H are the directions that the *tuning* rows determine. These rows stay in the model, so no other row ever
-determines a coefficient by itself, and B is always positive definite.
+Inducing inputs Z give each input features, and Woodbury's identity gives everything from sums over rows, so nothing of
+size l x m need be kept (docs/theory_large.md, "A fit is a sum over rows"). The coefficients of the mean have a flat
+prior: its basis is more features, of prior precision zero. Its columns are the directions that the *tuning* rows
+determine. These rows stay in the model, so no other row ever determines a coefficient by itself.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-r"""Maximum likelihood by L-BFGS-B from several starts, with weak priors on length scales and noise.
+"""Maximum likelihood by L-BFGS-B from several starts, with weak priors on length scales and noise.
 
 With many rows the starts are followed on some of them, which costs little, and the best goes on with all rows, for some
 steps. With many inputs a step is expensive, so their number is limited, and inputs that are the categories of one
-variable share a length scale.
-
-The priors are for tuning rows, which may be few. Length scales are shrunk towards each other: their logarithms,
-relative to their start, are normal about their mean with standard deviation :data:`SHRINKAGE`. And below a hundredth of
-the kernel's variance, noise has a density in proportion to its square root: few rows of a noisy function can look like
-a function without noise, and a GP that believes it is badly overconfident.
+variable share a length scale. The priors are for tuning rows, which may be few (docs/theory_tuning.md, "The split").
 """
 
 from __future__ import annotations

@@ -1,19 +1,8 @@
-r"""Draws of hyperparameters from their posterior given training rows, by Hamiltonian Monte Carlo.
+"""Draws of hyperparameters from their posterior given training rows, by Hamiltonian Monte Carlo.
 
-With :math:`A = K + b\,x x' + \rho I` at some hyperparameters, :math:`C = A^{-1}`, mean basis H, transformed targets z,
-:math:`P = C - C H (H'CH)^{-1} H'C`, :math:`Q = z'Pz` and :math:`\nu = l - p` degrees of freedom, the likelihood with
-the coefficients of the mean (flat prior) and the amplitude a (prior :math:`1/a`) integrated out is
-
-.. math:: \log L = -\tfrac12 \log |A| - \tfrac12 \log |H'CH| - \tfrac{\nu}{2} \log Q + \sum_i \log T'(y_i) .  \tag{1}
-
-With :math:`\alpha = Pz` its gradient is :math:`\sum_{ij} W_{ij}\, \partial A_{ij}`,
-:math:`W = \tfrac12 (\tfrac{\nu}{Q} \alpha \alpha' - P)`. Where the noise of rows is known, a is a hyperparameter:
-:math:`A = a (K + b\,x x' + \rho I) + N`, :math:`-Q/2` replaces :math:`-\tfrac{\nu}{2} \log Q`, and 1 replaces
-:math:`\nu / Q`.
-
-The chains (Neal, "MCMC using Hamiltonian dynamics", 2011) run in parallel, so that one matrix product serves all of
-them. They start at the mode, with the inverse curvature there as metric, which is then estimated from their own draws.
-Bounds of hyperparameters reflect.
+The likelihood is equation (2) of docs/theory_averaging.md. The chains (Neal, "MCMC using Hamiltonian dynamics", 2011)
+run in parallel, so that one matrix product serves all of them. They start at the mode, with the inverse curvature there
+as metric, which is then estimated from their own draws. Bounds of hyperparameters reflect.
 """
 
 from __future__ import annotations
@@ -164,7 +153,11 @@ class LogPosterior:
         return value, gradient
 
     def _likelihood(self, theta: Array) -> tuple[Array, Array]:
-        """Equation (1), and its gradient."""
+        r"""Equation (2) of docs/theory_averaging.md, and its gradient.
+
+        The gradient is :math:`\sum_{ij} W_{ij}\, \partial A_{ij}` with
+        :math:`W = \tfrac12 (\tfrac{\nu}{Q} \alpha \alpha' - P)`.
+        """
         H, y = self.rows.H, self.rows.y
         n, p = H.shape
         kernel, linear, noise, exponent, amplitude = self.prior.parts(theta)
@@ -206,6 +199,7 @@ class LogPosterior:
         fine &= EXPLAINED * np.einsum("ci,ci->c", z, z) < Q
         value[~fine] = -np.inf
         Q = np.where(fine, Q, 1.0)
+        # -(nu / 2) log Q; with known noise the amplitude is a hyperparameter, and it is -Q / 2
         if self.rows.known is None:
             value -= 0.5 * self._degrees * np.log(Q)
             weight = self._degrees / Q

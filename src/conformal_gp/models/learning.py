@@ -1,10 +1,7 @@
-r"""Hyperparameters, transformation, difficulty and bounds of the target, learnt from some of the rows.
+"""Hyperparameters, transformation, difficulty and bounds of the target, learnt from some of the rows.
 
 Hyperparameters maximise the likelihood, and the transformation the density of each target given the others, in units of
-the targets. The difficulty is chosen by the interval score of leave-one-out intervals
-:math:`\mu_i + (c(x_i) \pm q\, g(x_i))\, \sigma_i`, transformed back, where q is the fitting order statistic
-of :math:`|e_i - c(x_i)| / g(x_i)` (:mod:`conformal_gp.targets.difficulty`), with c = 0 and g = 1 or with both from the
-other folds. "auto" takes it only where scores are clearly better.
+the targets. A difficulty is taken if the interval scores of leave-one-out intervals are clearly better with it.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import boxcox1p, inv_boxcox1p
 
 from conformal_gp.arrays import Array, Mask
 from conformal_gp.validation import check_squares
@@ -193,7 +194,7 @@ class YeoJohnson(Transformation):
 
     def _forward(self, y: Array) -> Array:
         x = y / self.unit
-        return np.where(x >= 0.0, _power(np.abs(x), self.exponent), -_power(np.abs(x), 2.0 - self.exponent))
+        return np.where(x >= 0.0, boxcox1p(np.abs(x), self.exponent), -boxcox1p(np.abs(x), 2.0 - self.exponent))
 
     def log_slope(self, y: Array) -> Array:
         """See Transformation."""
@@ -202,20 +203,9 @@ class YeoJohnson(Transformation):
     def backward(self, z: Array) -> Array:
         """See Transformation."""
         size = np.abs(z)
-        x = np.where(z >= 0.0, _root(size, self.exponent), -_root(size, 2.0 - self.exponent))
+        with np.errstate(over="ignore"):
+            x = np.where(z >= 0.0, inv_boxcox1p(size, self.exponent), -inv_boxcox1p(size, 2.0 - self.exponent))
         return self.unit * x
-
-
-def _power(x: Array, exponent: float) -> Array:
-    """((1 + x)^exponent - 1) / exponent without loss of digits, x >= 0."""
-    logarithm = np.log1p(x)
-    return logarithm if exponent == 0.0 else np.expm1(exponent * logarithm) / exponent
-
-
-def _root(z: Array, exponent: float) -> Array:
-    """The inverse of :func:`_power`."""
-    with np.errstate(over="ignore"):
-        return np.expm1(z if exponent == 0.0 else np.log1p(exponent * z) / exponent)
 
 
 class Functions(Transformation):
