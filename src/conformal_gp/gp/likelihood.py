@@ -21,9 +21,8 @@ from scipy.linalg import blas, cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array
-from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.covariance import Cholesky, covariance
 from conformal_gp.gp.kernels import at_theta
-from conformal_gp.gp.linalg import Cholesky
 
 
 class NegativeLogLikelihood:

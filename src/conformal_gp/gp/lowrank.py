@@ -17,9 +17,8 @@ from sklearn.gaussian_process.kernels import Kernel
 from threadpoolctl import threadpool_limits
 
 from conformal_gp.arrays import Array
-from conformal_gp.gp.covariance import covariance, shared_variance
+from conformal_gp.gp.covariance import Cholesky, covariance, shared_variance, well_conditioned
 from conformal_gp.gp.inputs import Inputs
-from conformal_gp.gp.linalg import Cholesky, well_conditioned
 from conformal_gp.rows import Rows
 
 

@@ -24,10 +24,16 @@ from scipy.linalg import solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.gp.covariance import check_matrix, check_variances, covariance, shared_variance
+from conformal_gp.gp.covariance import (
+    Cholesky,
+    check_matrix,
+    check_variances,
+    covariance,
+    shared_variance,
+    well_conditioned,
+)
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.kernels import is_definite
-from conformal_gp.gp.linalg import Cholesky, well_conditioned
 from conformal_gp.threads import slices
 
 # Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, that are not

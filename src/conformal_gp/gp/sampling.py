@@ -45,8 +45,8 @@ ROWS_FOR_THREADS = 80
 
 # SciPy's wrappers of some LAPACK routines hold the interpreter's lock: threads over matrices would wait for each other.
 # Routines that SciPy exports for Cython are called by their addresses, as Numba does: the lock is released meanwhile.
-def _routine(name: str, n_arguments: int) -> Callable[..., None]:
-    """A routine of LAPACK, all of whose arguments are addresses."""
+def _routine(name: str) -> Callable[..., None]:
+    """A routine of LAPACK with the addresses of uplo, n, A, lda and info as arguments."""
     capsule = cython_lapack.__pyx_capi__[name]
     signature = ctypes.pythonapi.PyCapsule_GetName
     signature.restype = ctypes.c_char_p
@@ -54,13 +54,12 @@ def _routine(name: str, n_arguments: int) -> Callable[..., None]:
     address = ctypes.pythonapi.PyCapsule_GetPointer
     address.restype = ctypes.c_void_p
     address.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)
+    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)
     return prototype(address(capsule, signature(capsule)))
 
 
-# subroutine (uplo, n, a, lda, info)
-_potrf = _routine("dpotrf", 5)
-_potri = _routine("dpotri", 5)
+_potrf = _routine("dpotrf")
+_potri = _routine("dpotri")
 
 
 def _in_place(routine: Callable[..., None], A: Array) -> bool:

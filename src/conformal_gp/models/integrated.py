@@ -154,7 +154,7 @@ class IntegratedModel:
             fill = tuple(self._fill.training())
         if not self._is_symmetric:
             return Key(fill, None)
-        return Key(fill, tuple(self._scalings(fill).training_key()))
+        return Key(fill, tuple(self._scalings(fill).keys()[0]))
 
     def _make_scalings(self, fill: tuple[float, ...] | None) -> SymmetricScaling:
         """Scalings of training rows and test row after missing values are filled."""

@@ -17,10 +17,9 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.levels import rank, read_levels
-from conformal_gp.gp.covariance import covariance
+from conformal_gp.gp.covariance import Cholesky, covariance, one_norm
 from conformal_gp.gp.inputs import IndependentColumns, Inputs, Scaling, basis, label_variance
 from conformal_gp.gp.kernels import check_kernel, is_amplitude, is_length, multiplied
-from conformal_gp.gp.linalg import Cholesky, one_norm
 from conformal_gp.gp.maximum_likelihood import (
     BLOCK_ROWS,
     MANY_INPUTS,
@@ -240,53 +239,50 @@ def _raised(kernel: Kernel, noise: float, inputs: Inputs, purpose: Purpose) -> f
     return noise * max(1.0, CONDITION_MARGIN * SMALLEST_CONDITION / condition)
 
 
-class _Powers(NamedTuple):
-    """Transformations of the target to choose from, by their exponent."""
-
-    exponents: tuple[float, ...]
-    """Ascending, at equal steps; 1 is among them."""
-    make: Callable[[float], Transformation | None]
-
-    def likeliest(self, likelihoods: Array) -> float:
-        """Exponent at the top of the parabola through the largest likelihood and those beside it."""
-        best = int(np.argmax(likelihoods))
-        if len(self.exponents) < 3 or not np.isfinite(likelihoods).all():
-            return self.exponents[best]
-        if likelihoods[best] - likelihoods[self.exponents.index(1.0)] < LEAST_NATS:
-            return 1.0
-        middle = min(max(best, 1), len(self.exponents) - 2)
-        low, centre, high = likelihoods[middle - 1 : middle + 2]
-        bend = low - 2.0 * centre + high
-        if bend >= 0.0:
-            return self.exponents[best]
-        step = self.exponents[middle + 1] - self.exponents[middle]
-        top = float(np.clip(0.5 * (low - high) / bend, -1.0, 1.0))
-        return self.exponents[middle] + step * top
+# Exponents, ascending at equal steps, 1 among them, and a function from these to transformations of the target.
+Powers = tuple[tuple[float, ...], Callable[[float], Transformation | None]]
 
 
-def _powers(settings: Settings, y: Array) -> _Powers:
+def _likeliest(exponents: tuple[float, ...], likelihoods: Array) -> float:
+    """Exponent at the top of the parabola through the largest likelihood and those beside it."""
+    best = int(np.argmax(likelihoods))
+    if len(exponents) < 3 or not np.isfinite(likelihoods).all():
+        return exponents[best]
+    if likelihoods[best] - likelihoods[exponents.index(1.0)] < LEAST_NATS:
+        return 1.0
+    middle = min(max(best, 1), len(exponents) - 2)
+    low, centre, high = likelihoods[middle - 1 : middle + 2]
+    bend = low - 2.0 * centre + high
+    if bend >= 0.0:
+        return exponents[best]
+    step = exponents[middle + 1] - exponents[middle]
+    top = float(np.clip(0.5 * (low - high) / bend, -1.0, 1.0))
+    return exponents[middle] + step * top
+
+
+def _powers(settings: Settings, y: Array) -> Powers:
     """Transformations to choose from; extreme targets are measured in a unit of their size."""
     unit = extreme_unit(y)
     if unit == 1.0 or settings.known_noise or isinstance(settings.target_transform, tuple):
         return _usual_powers(settings, y)
     exponents, make = _usual_powers(settings, y / unit)
-    return _Powers(exponents, lambda exponent: InUnits(make(exponent), unit))
+    return exponents, lambda exponent: InUnits(make(exponent), unit)
 
 
-def _usual_powers(settings: Settings, y: Array) -> _Powers:
+def _usual_powers(settings: Settings, y: Array) -> Powers:
     """Transformations of targets of usual size."""
     if not settings.learns_transform:
-        return _Powers((1.0,), lambda exponent: given_transform(settings, y))
+        return (1.0,), lambda exponent: given_transform(settings, y)
     if settings.target_transform == "box-cox":
-        return _Powers(BOX_COX_EXPONENTS, BoxCox)
+        return BOX_COX_EXPONENTS, BoxCox
     if settings.target_transform == "yeo-johnson":
         unit = float(np.median(np.abs(y))) or float(np.abs(y).mean()) or 1.0
-        return _Powers(YEO_JOHNSON_EXPONENTS, lambda exponent: YeoJohnson(exponent, unit))
+        return YEO_JOHNSON_EXPONENTS, lambda exponent: YeoJohnson(exponent, unit)
     if y.size < ROWS_FOR_TRANSFORM or y.min() < 0.0 or y.max() == 0.0:
-        return _Powers((1.0,), lambda exponent: None)
+        return (1.0,), lambda exponent: None
     # powers are continued along a tangent below: targets of other rows may be of any sign
     cut = 0.5 * float(y[y > 0.0].min())
-    return _Powers(BOX_COX_EXPONENTS, lambda exponent: None if exponent == 1.0 else BoxCox(exponent, cut))
+    return BOX_COX_EXPONENTS, lambda exponent: None if exponent == 1.0 else BoxCox(exponent, cut)
 
 
 def learn_with_transform(
@@ -298,35 +294,35 @@ def learn_with_transform(
     target given the others, and end the search.
     Hyperparameters of one transformation are a few steps from those of another.
     """
-    powers = _powers(settings, y)
-    if settings.noise_variance and isinstance(powers.make(1.0), InUnits):
+    exponents, make = _powers(settings, y)
+    if settings.noise_variance and isinstance(make(1.0), InUnits):
         settings = replace(settings, noise_variance=None)  # squares of such units are no numbers
     order = rng.permutation(y.size) if purpose.restricted else np.arange(y.size)
     together = y.size <= ROWS_IN_BLOCKS or not purpose.restricted
     blocks = [order[block] for block in slices(y.size, y.size if together else BLOCK_ROWS)]
     some = blocks[0]
     few = Inputs(rows.take(some), scaling, settings.mean)
-    first = learn(settings, few, transformed(powers.make(1.0), y[some]), purpose, rng)
+    first = learn(settings, few, transformed(make(1.0), y[some]), purpose, rng)
     exponent = 1.0
     learnt = first
-    if len(powers.exponents) > 1:
+    if len(exponents) > 1:
         found = {1.0: first}
-        for other in powers.exponents:
+        for other in exponents:
             if other not in found:
-                z = transformed(powers.make(other), y[some])
+                z = transformed(make(other), y[some])
                 found[other] = learn_nearby(settings, first, few, z, purpose, rng)
-        likelihoods = np.zeros(len(powers.exponents))
+        likelihoods = np.zeros(len(exponents))
         bounds = learnt_bounds(y) or Bounds(-np.inf, np.inf)
         counted = (y != bounds.low) & (y != bounds.high)  # a value that many have, as 0, has no density
         for block in blocks:
             inputs = Inputs(rows.take(block), scaling, settings.mean)
-            for i, other in enumerate(powers.exponents):
-                densities = _log_densities(found[other], inputs, powers.make(other), y[block])
+            for i, other in enumerate(exponents):
+                densities = _log_densities(found[other], inputs, make(other), y[block])
                 likelihoods[i] += densities[counted[block]].sum()
-        exponent = powers.likeliest(likelihoods)
+        exponent = _likeliest(exponents, likelihoods)
         learnt = found[min(found, key=lambda other: abs(other - exponent))]
-    transformation = powers.make(exponent)
-    if some.size < y.size or exponent not in powers.exponents:
+    transformation = make(exponent)
+    if some.size < y.size or exponent not in exponents:
         inputs = Inputs(rows, scaling, settings.mean)
         learnt = learn_nearby(settings, learnt, inputs, transformed(transformation, y), purpose, rng)
     return transformation, learnt
