@@ -8,8 +8,8 @@ import pytest
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.gp import maximum_likelihood
 from conformal_gp.gp.kernels import kernel_from_name
-from conformal_gp.gp.likelihood import NegativeLogLikelihood
-from conformal_gp.gp.maximum_likelihood import LearningRows, entries, for_each_input, maximise_likelihood, variables
+from conformal_gp.gp.likelihood import NegativeLogLikelihood, entries, for_each_input, variables
+from conformal_gp.gp.maximum_likelihood import LearningRows, maximise_likelihood
 
 
 def one_hot(codes, n=None):

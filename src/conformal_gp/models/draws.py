@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.gp.inputs import Inputs, Scaling, SymmetricFill, filled
 from conformal_gp.gp.kernels import check_kernel, is_stationary_name
-from conformal_gp.gp.maximum_likelihood import variables
+from conformal_gp.gp.likelihood import variables
 from conformal_gp.gp.mixture import Mixture
 from conformal_gp.gp.sampling import LogPosterior, TrainingRows, sample_posterior
 from conformal_gp.models.integrated import Averaging, IntegratedModel

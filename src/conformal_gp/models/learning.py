@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -20,6 +20,7 @@ from conformal_gp.conformal.levels import rank, read_levels
 from conformal_gp.gp.covariance import Cholesky, covariance, one_norm
 from conformal_gp.gp.inputs import IndependentColumns, Inputs, Scaling, basis, label_variance
 from conformal_gp.gp.kernels import check_kernel, is_amplitude, is_length, multiplied
+from conformal_gp.gp.likelihood import for_each_input, variables
 from conformal_gp.gp.maximum_likelihood import (
     BLOCK_ROWS,
     MANY_INPUTS,
@@ -27,10 +28,8 @@ from conformal_gp.gp.maximum_likelihood import (
     ROWS_IN_BLOCKS,
     LearningRows,
     Optimum,
-    for_each_input,
     has_noise,
     maximise_likelihood,
-    variables,
 )
 from conformal_gp.gp.posterior import EXPLAINED, SMALLEST_CONDITION, Posterior, noise_floor
 from conformal_gp.models.settings import Settings, explained, given_transform
@@ -62,9 +61,6 @@ STANDARD_ERRORS = 1.5
 # Fewest tuning rows that choose a transformation, and a difficulty.
 ROWS_FOR_TRANSFORM = 40
 ROWS_FOR_DIFFICULTY = 100
-# Targets have a bound at their least or greatest value if so many tuning rows, and such a share, have it.
-OFTEN_ROWS = 5
-OFTEN_SHARE = 0.01
 # Levels of intervals that are compared for a difficulty; its folds, with fewer and with at least so many rows.
 MANY_ROWS = 600
 LEVELS = read_levels([0.8, 0.9, 0.95])[0]
@@ -81,11 +77,6 @@ class Hyperparameters(NamedTuple):
     """The same in units of the targets' variance, with a length scale for each variable if inputs share them."""
     variables: Indices | None = None
     """Which of the optimum's length scales each input has; see LearningRows."""
-
-    @property
-    def n_learnt(self) -> int:
-        """Number of hyperparameters of the kernel that were learnt; inputs may share a length scale."""
-        return self.optimum.kernel.n_dims
 
 
 @dataclass(frozen=True)
@@ -312,7 +303,7 @@ def learn_with_transform(
                 z = transformed(make(other), y[some])
                 found[other] = learn_nearby(settings, first, few, z, purpose, rng)
         likelihoods = np.zeros(len(exponents))
-        bounds = learnt_bounds(y) or Bounds(-np.inf, np.inf)
+        bounds = Bounds.suggested(y) or Bounds(-np.inf, np.inf)
         counted = (y != bounds.low) & (y != bounds.high)  # a value that many have, as 0, has no density
         for block in blocks:
             inputs = Inputs(rows.take(block), scaling, settings.mean)
@@ -349,41 +340,18 @@ def choose_difficulty(
     if regressor is None or (regressor == "auto" and few):
         return None
     if regressor == "auto":
-        bounds = _bounds(settings, y)
+        bounds = bounds_in_use(settings, y)["bounds"] or Bounds(-np.inf, np.inf)
         usual = _scores(left_out, target_transform, None, y, bounds)
         if _gain(_scores(left_out, target_transform, _from_other_folds(X, left_out), y, bounds), usual) == 0.0:
             return None
     return replace(Difficulty.learn(regressor, X, left_out), centred=settings.gamma == 2.0)
 
 
-def _bounds(settings: Settings, y: Array) -> Bounds:
-    """Bounds at which intervals will be cut."""
-    found = settings.bounds
-    if settings.learns_bounds:
-        found = learnt_bounds(y)
-    return found or Bounds(-np.inf, np.inf)
-
-
-def learnt_bounds(y: Array) -> Bounds | None:
-    """Bounds that tuning rows' targets respect: 0 if none is negative, and ends that a share of them are equal to."""
-    if y.size < ROWS_FOR_TRANSFORM:
-        return None
-    least = float(y.min())
-    most = float(y.max())
-    often = max(OFTEN_ROWS, OFTEN_SHARE * y.size)
-    low = -np.inf
-    if (y == least).sum() >= often:
-        low = least
-    elif least >= 0.0:
-        low = 0.0
-    high = np.inf
-    if (y == most).sum() >= often:
-        high = most
-    elif most <= 0.0:
-        high = 0.0
-    if low < high and np.isfinite([low, high]).any():
-        return Bounds(low, high)
-    return None
+def bounds_in_use(settings: Settings, y: Array) -> dict[str, Any]:
+    """Bounds of the target: given, or suggested by tuning rows, as arguments of Target."""
+    if settings.learns_bounds and settings.tuning == "holdout":
+        return {"bounds": Bounds.suggested(y), "learnt_bounds": True}
+    return {"bounds": settings.bounds}
 
 
 def _from_other_folds(X: Array, left_out: LeftOut) -> Spread:

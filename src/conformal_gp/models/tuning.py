@@ -17,9 +17,9 @@ from conformal_gp.gp.posterior import Posterior
 from conformal_gp.models.learning import (
     Hyperparameters,
     Purpose,
+    bounds_in_use,
     choose_difficulty,
     learn_with_transform,
-    learnt_bounds,
 )
 from conformal_gp.models.settings import Settings, explained, given_transform
 from conformal_gp.models.tuned import NO_ROWS, Tuned
@@ -122,7 +122,7 @@ def train(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) 
 
 def _few_rows(found: Hyperparameters, inputs: Inputs, n_rows: int) -> list[str]:
     """A warning where tuning on the training rows is known to lower coverage."""
-    learnt = found.n_learnt + 1 + inputs.H.shape[1]
+    learnt = found.optimum.kernel.n_dims + 1 + inputs.H.shape[1]  # inputs may share a length scale
     share = learnt / n_rows
     if share < MEASURED_COVERAGE[0][0]:
         return []
@@ -168,13 +168,6 @@ def holdout(
         difficulty=difficulty,
         learning=learning,
     )
-
-
-def bounds_in_use(settings: Settings, y: Array) -> dict:
-    """Bounds of the target: given, or learnt from tuning rows, as arguments of Target."""
-    if settings.learns_bounds and settings.tuning == "holdout":
-        return {"bounds": learnt_bounds(y), "learnt_bounds": True}
-    return {"bounds": settings.bounds}
 
 
 # Most tuning rows of a low-rank GP, by default; of how many of them the likelihood is, and with many inputs of so many

@@ -18,6 +18,12 @@ import numpy as np
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.targets.transformation import Logarithms, Transformation
 
+# Fewest tuning rows that suggest bounds. Targets have one at their least or greatest value if so many tuning rows, and
+# such a share, have it.
+ROWS_FOR_BOUNDS = 40
+OFTEN_ROWS = 5
+OFTEN_SHARE = 0.01
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -44,6 +50,28 @@ class Bounds:
         raise ValueError(
             f"y_bounds must be 'auto', None or a pair (low, high) of numbers or None, low below high, got {y_bounds!r}."
         )
+
+    @classmethod
+    def suggested(cls, y: Array) -> Self | None:
+        """Bounds that targets of tuning rows respect: 0 if none is negative, and ends that a share of them have."""
+        if y.size < ROWS_FOR_BOUNDS:
+            return None
+        least = float(y.min())
+        most = float(y.max())
+        often = max(OFTEN_ROWS, OFTEN_SHARE * y.size)
+        low = -np.inf
+        if (y == least).sum() >= often:
+            low = least
+        elif least >= 0.0:
+            low = 0.0
+        high = np.inf
+        if (y == most).sum() >= often:
+            high = most
+        elif most <= 0.0:
+            high = 0.0
+        if low < high and np.isfinite([low, high]).any():
+            return cls(low, high)
+        return None
 
     def clip(self, y: Array) -> Array:
         """Targets beyond a bound become the bound."""

@@ -36,9 +36,9 @@ class Transformation(ABC):
     _label: float = 1.0
     """A target in its domain."""
 
-    @abstractmethod
     def _inside(self, y: Array) -> Mask:
-        """True for targets in its domain."""
+        """True for targets in its domain; all are."""
+        return np.ones(y.shape, dtype=bool)
 
     @abstractmethod
     def _forward(self, y: Array) -> Array:
@@ -107,7 +107,7 @@ class BoxCox(Transformation):
 
     def _inside(self, y: Array) -> Mask:
         if self.cut > 0.0:
-            return np.ones(y.shape, dtype=bool)
+            return super()._inside(y)
         return y >= 0.0 if self.exponent == 0.5 else y > 0.0
 
     def _forward(self, y: Array) -> Array:
@@ -188,9 +188,6 @@ class YeoJohnson(Transformation):
     unit: float = 1.0
     name = "'yeo-johnson'"
     accepts = "any target"
-
-    def _inside(self, y: Array) -> Mask:
-        return np.ones(y.shape, dtype=bool)
 
     def _forward(self, y: Array) -> Array:
         x = y / self.unit
