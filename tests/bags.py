@@ -14,8 +14,9 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.answers import Question
-from conformal_gp.gp.inputs import Rows, basis
+from conformal_gp.gp.inputs import basis
 from conformal_gp.models import draws
+from conformal_gp.rows import Rows
 
 # Share of the largest score by which rounding may put others off, where the noise is next to nothing.
 NEAR_TIE = 1e-2

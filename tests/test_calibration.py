@@ -12,8 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import bags
 from cases import fixed_model
-from conformal_gp import ConformalGPRegressor, pipeline, saving
-from conformal_gp.large import rows
+from conformal_gp import ConformalGPRegressor, pipeline, rows, saving
 
 TRANSFORMED = {"target_transform": "sqrt", "y_bounds": (0.0, None)}
 MODELS = {

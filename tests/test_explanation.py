@@ -15,8 +15,8 @@ import odd_regions
 import oracle
 from cases import fixed_model, make_basis, make_data
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.gp.inputs import Rows
 from conformal_gp.models import learning
+from conformal_gp.rows import Rows
 from conformal_gp.targets.difficulty import Spread
 
 LEVEL, N_NEW = Fraction(4, 5), 7

@@ -11,8 +11,8 @@ from cases import fixed_model
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.calibration import TestRows
 from conformal_gp.evaluation import leave_one_out
-from conformal_gp.large.rows import ArrayRows
 from conformal_gp.models.tuned import fitted
+from conformal_gp.rows import ArrayRows
 
 LEVEL = 0.8
 

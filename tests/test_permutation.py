@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsRegressor
 import bags
 import noisy_rows
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.gp.inputs import Rows
+from conformal_gp.rows import Rows
 
 ROWS = 8
 NASTY_BAGS = 1

@@ -12,8 +12,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 from cases import GAMMAS, MEANS, contains, fixed_model, make_data
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.conformal.levels import Needed
-from conformal_gp.gp.inputs import Rows
 from conformal_gp.models import exact
+from conformal_gp.rows import Rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:confidence_level=.* needs at least:UserWarning")
 

@@ -11,9 +11,10 @@ from conformal_gp import ConformalGPRegressor
 from conformal_gp.conformal.levels import Needed
 from conformal_gp.conformal.lines import WIDENING, Lines, Rounding
 from conformal_gp.conformal.regions import counts, hulls, regions
-from conformal_gp.gp.inputs import Inputs, Rows, Scaling
+from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.models.exact import score_lines
+from conformal_gp.rows import Rows
 
 
 def twin_problem(rng, n):

@@ -23,8 +23,9 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Types", ("arrays",)),
     ("Ground", ("threads", "validation", "files", "formatting")),
     ("Target, data sets, columns", ("targets", "datasets", "design", "encoding")),
+    ("Rows", ("rows",)),
     ("Mathematics", ("gp", "conformal")),
-    ("Rows", ("large", "pipeline")),
+    ("Pipelines, Dask", ("pipeline", "dask_rows")),
     ("The waist", ("answers",)),
     ("Models", ("models", "metrics")),
     ("Groups, calibration rows", ("groups", "calibration")),
@@ -73,8 +74,8 @@ def imports(package: Path = PACKAGE) -> Graph:
 def part(module: str) -> str:
     """The part that a module belongs to.
 
-    >>> part("conformal_gp.gp.posterior"), part("conformal_gp.large.rows"), part("conformal_gp")
-    ('gp', 'large', 'conformal_gp')
+    >>> part("conformal_gp.gp.posterior"), part("conformal_gp.rows"), part("conformal_gp")
+    ('gp', 'rows', 'conformal_gp')
     """
     return [*module.split("."), module][1]
 

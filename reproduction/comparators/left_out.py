@@ -27,7 +27,7 @@ from sklearn.model_selection import KFold
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.levels import rank
-from conformal_gp.gp.inputs import Rows
+from conformal_gp.rows import Rows
 from reproduction.comparators.base import IntervalRegressor, lower_end, scaled, upper_end
 
 # Smallest squared pivot of a block of P that is scaled to a unit diagonal. Below it the rows of the block alone

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.levels import Needed, rank
-from conformal_gp.conformal.lines import Lines, centred_lines
+from conformal_gp.conformal.lines import Lines
 from conformal_gp.conformal.regions import hulls
 from reproduction.comparators.base import IntervalRegressor
 
@@ -96,5 +96,5 @@ class ConformalNeighbours(IntervalRegressor):
         median[median == 0.0] = np.inf
         # The denominator of the test row's score, divided by that of each training row.
         ratio = (self.gamma + test_sum / median) / (self.gamma + sums / median)
-        lines = centred_lines(a, b, -centre, np.ones(centre.size))
-        return Lines(centre, lines.offset * ratio, lines.slope * ratio)
+        # a + b y = (a + b y_0) + b t at t = y - y_0, with y_0 the centre
+        return Lines(centre, (a + b * centre[:, None]) * ratio, b * ratio)

@@ -19,7 +19,8 @@ from conformal_gp.conformal import regions, search
 from conformal_gp.conformal.curves import Curves
 from conformal_gp.conformal.levels import Needed
 from conformal_gp.conformal.lines import Lines
-from conformal_gp.gp.inputs import Inputs, Rows
+from conformal_gp.gp.inputs import Inputs
+from conformal_gp.rows import Rows
 from conformal_gp.targets.difficulty import Spread
 from conformal_gp.targets.target import Bounds, Target
 

@@ -20,12 +20,11 @@ from scipy.stats import norm
 
 from conformal_gp.arrays import Array
 from conformal_gp.calibration import GroupsLike, TestRows, check_groups
-from conformal_gp.gp.inputs import Rows
 from conformal_gp.groups import Groups
-from conformal_gp.large.rows import ArrayRows
 from conformal_gp.models.draws import redrawn
 from conformal_gp.models.tuned import censored, fitted
 from conformal_gp.predictions import Predictions
+from conformal_gp.rows import ArrayRows, Rows
 from conformal_gp.targets.target import check_within
 from conformal_gp.targets.transformation import Logarithms, transformed
 from conformal_gp.threads import one_blas_thread

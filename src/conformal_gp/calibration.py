@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from conformal_gp.answers import Answers
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.conformal.levels import Needed, rank, rows_needed, shares
-from conformal_gp.gp.inputs import Rows
 from conformal_gp.models.tuning_rows import batches_needed
+from conformal_gp.rows import Rows
 from conformal_gp.validation import check_finite, real_numbers
 
 GroupsLike = ArrayLike | str | Callable[[Any], ArrayLike] | None

@@ -103,7 +103,7 @@ class Encoding:
         if numbers:
             chosen = X.iloc[:, numbers] if hasattr(X, "iloc") else X[:, numbers]
             values = converted(chosen, lambda: check_array(chosen, dtype=np.float64, ensure_all_finite=False))
-            check_numbers("X", values, np.array([str(X.columns[j]) for j in numbers], dtype=object), self.missing)
+            check_numbers(values, np.array([str(X.columns[j]) for j in numbers], dtype=object), self.missing)
             for j, column in zip(numbers, values.T, strict=True):
                 inputs[j] = column[:, None]
         for j, categories in enumerate(self.categories):

@@ -31,15 +31,17 @@ from scipy.special import ndtri
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
-from conformal_gp.answers import Block, Model, Question, Scores, hulls
+from conformal_gp.answers import Answers, Block, Model, Question
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.calibration import GroupsLike, Part, RatioLike, effective_rows, split_ratio, training_ratios
 from conformal_gp.conformal import regions, search
 from conformal_gp.conformal.curves import Curves
 from conformal_gp.conformal.levels import Needed, rank, read_one_level, rows_needed
 from conformal_gp.gp.covariance import covariance, shared_variance
-from conformal_gp.gp.inputs import NewInputs, Rows
+from conformal_gp.gp.inputs import NewInputs
 from conformal_gp.predictions import Predictions
+from conformal_gp.rows import Rows
+from conformal_gp.targets.target import Target
 from conformal_gp.threads import slices
 from conformal_gp.validation import beyond
 
@@ -295,7 +297,7 @@ class ExplainedIntervals(Predictions):
             beyond_limit = (both != recorded)[:, :, 0]
         # rows that are not among those of the inner model, being outside bounds, cover all values in question
         n_outside = n - model.calibration.size
-        inner = _hulls(model, new, Needed.of_ranks([max(k - n_outside, 0)]))
+        inner = Answers(model, Target()).intervals(new, Needed.of_ranks([max(k - n_outside, 0)]))[:, :, 0]
         ends = both[:, :, 0]
         widths = both[:, 1] - both[:, 0]
         finite = np.isfinite(inner)
@@ -347,17 +349,6 @@ class ExplainedIntervals(Predictions):
         return found
 
 
-def _hulls(model: Model, new: Rows, needed: Needed) -> Array:
-    """Hulls of one level in units of the model, without bounds, (m, 2)."""
-    ends = np.tile([-np.inf, np.inf], (len(new.X), 1))
-
-    def fill(block: Block) -> None:
-        ends[block.rows] = hulls(block.scores, block.needed(needed))[:, :, 0]
-
-    model.visit(new, Question(needed=needed), fill)
-    return ends
-
-
 def _deciding(model: Model, new: Rows, ends: Array) -> tuple[Indices, Indices]:
     """How many calibration rows tie with test rows at ends of their intervals, (m, 2), and the number of one.
 
@@ -368,7 +359,10 @@ def _deciding(model: Model, new: Rows, ends: Array) -> tuple[Indices, Indices]:
     for column, values in enumerate(ends.T):
 
         def fill(block: Block, column: int = column, values: Array = values) -> None:
-            ties, nearest = _tied_rows(block.scores, values[block.rows])
+            if isinstance(block.scores, Curves):
+                ties, nearest = search.tied_rows(block.scores, values[block.rows])
+            else:
+                ties, nearest = regions.tied_rows(block.scores, values[block.rows])
             if block.calibration is not None:
                 nearest = block.calibration[nearest]
             tied[block.rows, column] = ties
@@ -376,13 +370,6 @@ def _deciding(model: Model, new: Rows, ends: Array) -> tuple[Indices, Indices]:
 
         model.visit(new, Question(labels=values), fill)
     return tied, row
-
-
-def _tied_rows(scores: Scores, values: Array) -> tuple[Indices, Indices]:
-    """How many calibration rows tie with the test row, and the place of the nearest, (k,) each."""
-    if isinstance(scores, Curves):
-        return search.tied_rows(scores, values)
-    return regions.tied_rows(scores, values)
 
 
 def _correlations(kernel: Kernel, see: Callable[[Rows], NewInputs], new: Array, rows: Rows, y: Array) -> Array:

@@ -1,11 +1,7 @@
 """Groups and batches of the training rows.
 
-Within groups, coverage is guaranteed by calibration rows of the test row's own group.
-
-Rows of a *batch* share its error, so a row of a new batch is not exchangeable with them. If batches are exchangeable,
-one row drawn at random from each calibration batch is exchangeable with a row of a new batch, given the tuning batches:
-theorem 1 as it stands, with as many calibration rows as calibration batches. Other rows of calibration batches are left
-out of the model, as they would predict their own batch.
+Within groups, coverage is guaranteed by calibration rows of the test row's own group. For rows of new *batches*, one
+row drawn at random from each batch that is not tuned on is a calibration row (docs/theory_groups.md has the proofs).
 """
 
 from __future__ import annotations
@@ -21,7 +17,6 @@ from sklearn.utils import check_random_state
 from conformal_gp.arrays import Indices
 from conformal_gp.conformal.levels import read_levels, rows_needed
 from conformal_gp.formatting import percent
-from conformal_gp.large.rows import ArrayRows, RowSource
 from conformal_gp.models.settings import Settings
 from conformal_gp.models.tuned import NO_ROWS
 from conformal_gp.models.tuning_rows import (
@@ -31,6 +26,7 @@ from conformal_gp.models.tuning_rows import (
     content_keys,
     fewest_tuning_rows,
 )
+from conformal_gp.rows import ArrayRows, RowSource
 from conformal_gp.targets.target import check_censoring
 from conformal_gp.validation import holds_categories, holds_numbers
 

@@ -16,10 +16,9 @@ from conformal_gp.calibration import GroupsLike, RatioLike, TestRows, compared
 from conformal_gp.conformal.levels import read_levels, read_one_level
 from conformal_gp.design import Grid, columns_of_inputs
 from conformal_gp.encoding import NO_GAPS, Encoding, encoded_inputs, interval_frame
-from conformal_gp.gp.inputs import Rows
 from conformal_gp.groups import Batches, Groups
-from conformal_gp.large.rows import ArrayRows, RowSource
 from conformal_gp.models.tuned import Fitted, Tuned, fitted
+from conformal_gp.rows import ArrayRows, Rows, RowSource
 from conformal_gp.targets.target import Bounds
 from conformal_gp.targets.transformation import Logarithms
 from conformal_gp.threads import one_blas_thread

@@ -23,11 +23,11 @@ from conformal_gp.gp.inputs import MEAN_NAMES
 from conformal_gp.gp.kernels import KERNEL_NAMES
 from conformal_gp.groups import Batches, Groups, check_length, with_fewer_rows
 from conformal_gp.inverse import InversePredictions
-from conformal_gp.large.rows import ArrayRows, RowSource, extremes, stage
 from conformal_gp.models.draws import integrated
 from conformal_gp.models.settings import LEARNT_TRANSFORMS, Settings, TransformChoice, read_rows, read_settings
 from conformal_gp.models.tuned import Tuned, censored, fitted
 from conformal_gp.models.tuning import fixed, holdout, low_rank, train
+from conformal_gp.rows import ArrayRows, RowSource, extremes, stage
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.validation import refuse_keywords
 

@@ -129,13 +129,27 @@ def map_threads(function: Callable[[Item], Result], items: Iterable[Item], n_job
     with one_blas_thread():
         if workers <= 1:
             return [function(item) for item in work]
-        with _Pool(workers) as pool:
+        stop = Event()
+        stops = (*getattr(_working, "stops", ()), stop)
+
+        def apply(item: Item) -> Result:
+            _working.stops = stops
+            stopping_point()
+            return function(item)
+
+        pool = ThreadPoolExecutor(workers)
+        try:
             if workers < len(work):
-                return list(pool.map(function, work))
+                return list(pool.map(apply, work))
             # an item each: the calling thread need not wait for the others to start
-            others = pool.map(function, work[1:])
+            others = pool.map(apply, work[1:])
             first = function(work[0])
             return [first, *others]
+        except BaseException:
+            stop.set()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def slices(n_rows: int, block_rows: int) -> list[slice]:
@@ -159,29 +173,3 @@ def stopping_point() -> None:
     """End the item that this thread works on if nobody waits for it any more; to be called in long computations."""
     if any(stop.is_set() for stop in getattr(_working, "stops", ())):
         raise StoppedError
-
-
-class _Pool:
-    """Threads that stop when the ``with`` block is left by an exception."""
-
-    def __init__(self, workers: int) -> None:
-        self._executor = ThreadPoolExecutor(workers)
-        self._stop = Event()
-
-    def map(self, function: Callable[[Item], Result], items: list[Item]) -> Iterator[Result]:
-        stops = (*getattr(_working, "stops", ()), self._stop)
-
-        def apply(item: Item) -> Result:
-            _working.stops = stops
-            stopping_point()
-            return function(item)
-
-        return self._executor.map(apply, items)
-
-    def __enter__(self) -> _Pool:
-        return self
-
-    def __exit__(self, kind: object, *error: object) -> None:
-        if kind is not None:
-            self._stop.set()
-        self._executor.shutdown(cancel_futures=True)

@@ -80,7 +80,7 @@ def check_inputs(
     if categories:
         raise ValueError(f"X has columns of categories: {_listed(categories)}; here inputs must be numbers. {ENCODE}")
     checked = converted(X, lambda: validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False))
-    check_numbers("X", checked, getattr(estimator, "feature_names_in_", None), missing)
+    check_numbers(checked, getattr(estimator, "feature_names_in_", None), missing)
     return checked
 
 
@@ -103,12 +103,12 @@ def refuse_keywords(given: dict[str, Any]) -> None:
         raise TypeError(f"fit() got an unexpected keyword argument {name!r}{advice}")
 
 
-def check_numbers(name: str, values: Array, feature_names: NDArray[Any] | None = None, missing: bool = False) -> None:
-    """Raise a ValueError if values are not finite, or too large to be squared; NaN may be allowed as ``missing``."""
+def check_numbers(values: Array, feature_names: NDArray[Any] | None = None, missing: bool = False) -> None:
+    """Raise a ValueError if inputs are not finite, or too large to be squared; NaN may be allowed as ``missing``."""
     if missing:
         values = np.where(np.isnan(values), 0.0, values)
-    check_finite(name, values, feature_names)
-    check_squares(name, values, feature_names)
+    check_finite("X", values, feature_names)
+    check_squares("X", values, feature_names)
 
 
 # Names of the types that columns of categories and of dates have in pandas and polars.

@@ -9,8 +9,8 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.answers import Answers, Question
 from conformal_gp.conformal.levels import Needed
-from conformal_gp.gp.inputs import Rows
 from conformal_gp.models.integrated import IntegratedModel
+from conformal_gp.rows import Rows
 from integrated_oracle import scores
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.conformal.search import TOLERANCE, Known, enclose
+from conformal_gp.conformal.search import TOLERANCE, enclose
 
 
 @pytest.fixture(scope="module", params=[4.0, 0.0])
@@ -69,13 +69,13 @@ def test_unbounded_only_without_enough_rows(model_and_rows):
 
 def test_enclose_finds_sign_changes():
     slopes = np.array([[1.0], [10.0], [1e-3]])
-    near = Known(np.zeros((3, 1)), np.ones((3, 1)))
-    far = Known(np.full((3, 1), 2e3), 1.0 - 2e3 * slopes)
+    near = (np.zeros((3, 1)), np.ones((3, 1)))
+    far = (np.full((3, 1), 2e3), 1.0 - 2e3 * slopes)
     inner, outer = enclose(lambda rows: lambda x: 1.0 - slopes[rows] * x, near, far, 1e-6)
     assert np.allclose(outer, 1.0 / slopes, atol=2e-6)
     assert (inner <= 1.0 / slopes).all()
     assert (outer >= 1.0 / slopes).all()
-    near = Known(np.zeros((1, 1)), np.full((1, 1), np.inf))
-    far = Known(np.ones((1, 1)), np.full((1, 1), -np.inf))
+    near = (np.zeros((1, 1)), np.full((1, 1), np.inf))
+    far = (np.ones((1, 1)), np.full((1, 1), -np.inf))
     inner, outer = enclose(lambda rows: lambda x: np.where(x < 0.3, np.inf, -np.inf), near, far, 1e-6)
     assert np.isclose(outer[0, 0], 0.3, atol=1e-6)

@@ -8,10 +8,11 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
 from cases import make_basis, make_data, written_out
-from conformal_gp.gp.inputs import Inputs, Rows, Scaling
+from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.kernels import kernel_from_name
 from conformal_gp.gp.likelihood import NegativeLogLikelihood
 from conformal_gp.gp.posterior import Posterior
+from conformal_gp.rows import Rows
 
 NAMES = ["se", "rq", "nn", "matern32", "matern52"]
 KERNELS = {

@@ -129,7 +129,7 @@ def test_inputs_that_do_not_matter_and_labels_without_noise_are_nothing_to_remar
 def test_shrinkage_keeps_length_scales_alike():
     X, y = make_data(10, 25)
     start = kernel_from_name("se", n_inputs=2)
-    free, shrunk = (np.ptp(tune(start, X, y, shrinkage=on).kernel.theta[1:]) for on in (False, True))
+    free, shrunk = (np.ptp(tune(start, X, y, restricted=on).kernel.theta[1:]) for on in (False, True))
     assert free > shrunk
 
 
@@ -213,7 +213,7 @@ def test_the_likelihood_of_blocks_is_their_sum_with_its_gradient(monkeypatch):
     blocks = LearningRows(X, y, make_basis("linear", X), np.zeros(50)).blocks(np.random.RandomState(0))
     assert sorted(block.y.size for block in blocks) == [16, 17, 17]
     np.testing.assert_array_equal(np.sort(np.concatenate([block.y for block in blocks])), np.sort(y))
-    options = {"restricted": True, "shrinkage": False, "least_ratio": 1e-10, "tolerance": 1e-8}
+    options = {"restricted": True, "least_ratio": 1e-10, "tolerance": 1e-8}
     whole, *parts = [maximum_likelihood._Search(kernel, 0.2, some, **options) for some in (blocks, *zip(blocks))]
     value, gradient = whole.penalised(whole.start)
     assert value == pytest.approx(sum(part.penalised(whole.start)[0] for part in parts))

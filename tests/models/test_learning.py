@@ -10,11 +10,12 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from cases import make_data
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.gp.inputs import Inputs, Rows, Scaling, label_variance
+from conformal_gp.gp.inputs import Inputs, Scaling, label_variance
 from conformal_gp.gp.maximum_likelihood import NOISE_RATIOS, LearningRows, _Search
 from conformal_gp.gp.posterior import noise_floor
 from conformal_gp.models.learning import Purpose, learn, learn_nearby
 from conformal_gp.models.settings import Settings, explained
+from conformal_gp.rows import Rows
 
 SETTINGS = Settings(["se"], "constant", None, 2.0, False, 1, 1)
 
@@ -123,7 +124,7 @@ def test_the_best_optimum_is_accepted_unless_it_is_clearly_worse():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(60, 1))
     rows = LearningRows(X, np.sin(9.0 * X[:, 0]) + 0.1 * rng.standard_normal(60), np.ones((60, 1)) / 60**0.5, None)
-    search = _Search(ConstantKernel(1.0) * RBF(0.3), 0.01, [rows], True, True, 1e-8, 1e-6)
+    search = _Search(ConstantKernel(1.0) * RBF(0.3), 0.01, [rows], True, 1e-8, 1e-6)
     usual = OptimizeResult(x=search.start, fun=1.0)
     white = OptimizeResult(x=search.start + np.array([0.0, np.log(1e-4), 0.0]), fun=0.0)
     singular = OptimizeResult(x=search.start + np.array([0.0, 0.0, np.log(1e-20)]), fun=np.inf)

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import INF, MEANS, contains, make_data
-from conformal_gp import ConformalGPRegressor
-from conformal_gp.large import rows
+from conformal_gp import ConformalGPRegressor, rows
 from conformal_gp.models import low_rank
 
 N_ROWS = 120

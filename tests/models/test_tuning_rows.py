@@ -1,11 +1,12 @@
 """Which tuning method, and which tuning rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from conformal_gp.gp.inputs import Rows
 from conformal_gp.models.settings import ROWS_FOR_INTEGRATED, Settings, automatic
-from conformal_gp.models.tuning_rows import MOST_TUNING_ROWS, calibration_size, content_keys, draw_tuning_rows, drawn
+from conformal_gp.models.tuning_rows import MOST_TUNING_ROWS, calibration_size, content_keys, draw_tuning_rows
 
 
 def settings(**options):
@@ -30,15 +31,22 @@ def test_ranked_rows_and_one_are_a_multiple_of_twenty_that_supports_95_percent(n
 
 @pytest.mark.parametrize(("mean", "fewest"), [("zero", 3), ("constant", 4), ("linear", 6)])
 def test_the_mean_function_has_rows_enough(mean, fewest):
-    assert drawn(mean, fewest, 50, 2, np.random.RandomState(0)).size == fewest
+    def drawn(size, n_rows):
+        own = replace(settings(tuning_rows=size, n_inputs=2), mean=mean)
+        return draw_tuning_rows(own, n_rows, None, np.random.RandomState(0))
+
+    assert drawn(fewest, 50).size == fewest
     with pytest.raises(ValueError, match=f"tuning_rows must be at least {fewest} with mean='{mean}' and 2 inputs"):
-        drawn(mean, fewest - 1, 50, 2, np.random.RandomState(0))
+        drawn(fewest - 1, 50)
     with pytest.raises(ValueError, match=f"needs {fewest} tuning rows"):
-        drawn(mean, fewest, fewest, 2, np.random.RandomState(0))
+        drawn(fewest, fewest)
 
 
 def test_rows_are_drawn_by_the_seed_in_order_and_from_all():
-    found = [drawn("zero", 5, 30, 2, np.random.RandomState(seed)) for seed in (0, 0, *range(1, 40))]
+    found = [
+        draw_tuning_rows(settings(tuning_rows=5), 30, None, np.random.RandomState(seed))
+        for seed in (0, 0, *range(1, 40))
+    ]
     np.testing.assert_array_equal(found[0], found[1])
     assert all((np.diff(rows) > 0).all() for rows in found)
     assert set(np.concatenate(found).tolist()) == set(range(30))
@@ -52,7 +60,7 @@ def test_the_order_of_the_rows_does_not_matter(equal):
         X, y = np.round(X), np.round(y)
     order = rng.permutation(30)
     chosen, again = (
-        draw_tuning_rows(settings(tuning_rows=12), Rows(X[rows]), y[rows], np.random.RandomState(3))
+        draw_tuning_rows(settings(tuning_rows=12), 30, (X[rows], y[rows]), np.random.RandomState(3))
         for rows in (np.arange(30), order)
     )
     assert (np.diff(again) > 0).all()

@@ -7,8 +7,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.conformal.lines import normalised_residual_lines
-from conformal_gp.gp.inputs import Rows
-from conformal_gp.models.learning import learnt_bounds
+from conformal_gp.rows import Rows
 from conformal_gp.targets.difficulty import Spread
 from conformal_gp.targets.target import Bounds
 
@@ -120,7 +119,7 @@ def test_even_noise_has_no_difficulty_and_own_regressors_are_used_without_asking
     ],
 )
 def test_bounds_that_labels_suggest(y, bounds):
-    assert learnt_bounds(y) == bounds
+    assert Bounds.suggested(y) == bounds
 
 
 def test_scales_differ_no_more_than_bounded_sets_allow():

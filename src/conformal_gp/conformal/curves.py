@@ -1,27 +1,7 @@
 r"""Scores as functions of the candidate label, averaged over draws with weights that depend on the label.
 
-For draw m let :math:`t = (T_m(y) - \mu_m) / \sqrt{s_m}` and :math:`\tau_m^2 = (Q_m + t^2) / (\nu + 1)`, the amplitude
-estimated by all l + 1 rows. The standardised leave-one-out residual of row i in the augmented set is
-
-.. math:: u_{im} = \frac{1}{\tau_m} (a_{im} + b_{im} t), \qquad
-    a = \frac{\alpha_i}{\sqrt{D_i}}, \quad b = -\frac{v_i}{\sqrt{s D_i}}, \quad D_i = P_{ii} + \frac{v_i^2}{s},
-
-and that of the test row has a = 0, b = 1. The posterior weight of draw m given all l + 1 rows is in proportion to
-
-.. math:: w_m(y) \propto c_m\, s_m^{-1/2} (Q_m + t^2)^{-(\nu + 1)/2}\, T_m'(y)\, g^{-p \lambda_m},
-
-with g the geometric mean of all l + 1 targets where they are transformed, p the number of coefficients of the mean
-function, and c the ratio of prior to proposal, times what the likelihood has in addition to Q. The score of row i is
-the absolute value of :math:`e_i = \sum_m w_m u_{im}`, or :math:`e_i` itself for signed scores. With one draw it is the
-score of :mod:`conformal_gp.conformal.lines` with :math:`\gamma = 2`, up to a common factor. Dividing :math:`e_i` by its
-spread over draws was tried: labels far out, about which draws disagree, then re-enter regions.
-
-All of it is a function of the augmented set that does not depend on which row is the test row, if the draws do not
-depend on the training rows: the theorem then holds for any number of draws.
-
-**Where targets are positive.** A target that is not positive has no transformation. The rule, symmetric in the
-augmented set: *if at most one row is not positive, its score is infinite; else, if at most one row is negative, its
-score is infinite.* With signed scores, it is minus infinity.
+They are :math:`|e_i|` of equation (4) of docs/theory_averaging.md, or :math:`e_i` itself for signed scores. With one
+draw that is the score of :mod:`conformal_gp.conformal.lines` with :math:`\gamma = 2`, up to a common factor.
 """
 
 from __future__ import annotations
@@ -41,7 +21,11 @@ ROUNDING = 1e-10
 
 
 class Signs(NamedTuple):
-    """What is known of the signs of the targets, for the rule on targets that are not positive."""
+    """What is known of the signs of the targets, for the rule on targets that are not positive.
+
+    If at most one row of the augmented set is not positive, its score is infinite; else, if at most one row is
+    negative, its score is infinite. With signed scores, it is minus infinity.
+    """
 
     zero: float
     """The label 0, as labels are given; minus infinity where they are given as logarithms."""
@@ -134,6 +118,7 @@ class Curves:
         M = draws.quadratic.size
         deviation = np.sqrt(draws.variance).T[:, None, :]
         found = np.empty((self.n_new, draws.alpha.shape[1], 2 * M))
+        # a = alpha / sqrt(D) and b = -v / sqrt(s D), with D = P_ii + v^2 / s
         b = np.divide(draws.weights.transpose(2, 1, 0), -deviation, out=found[:, :, M:])
         root = b * b
         root += draws.diagonal.T
@@ -215,14 +200,15 @@ class Curves:
         if draws.exponent is not None:
             slope = draws.slope[:, None] * z
             z = power(z, draws.exponent[:, None])
-        t = z - draws.mean.T[:, :, None]
+        t = z - draws.mean.T[:, :, None]  # (T(y) - mu) / sqrt(s)
         t /= np.sqrt(draws.variance).T[:, :, None]
         square = t * t
-        square += draws.quadratic[:, None]
+        square += draws.quadratic[:, None]  # Q + t^2
         if draws.degrees is None:
             inverse_tau = np.ones(t.shape)
             log_weight = -0.5 * square
         else:
+            # tau^2 = (Q + t^2) / (nu + 1), and the weight of equation (3) of docs/theory_averaging.md
             inverse_tau = np.sqrt((draws.degrees + 1) / square)
             log_weight = np.log(square, out=square)
             log_weight *= -0.5 * (draws.degrees + 1)
@@ -258,6 +244,7 @@ class Curves:
         weight, t, inverse_tau = self._weights(labels)
         weight *= inverse_tau
         t *= weight
+        # e = sum of w (a + b t) / tau: equation (4) of docs/theory_averaging.md
         scores = (self._residuals @ np.concatenate([weight, t], axis=1)).transpose(0, 2, 1)
         own = t.sum(axis=1)
         if self._signs is None:

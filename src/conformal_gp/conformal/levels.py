@@ -2,15 +2,6 @@ r"""Confidence levels, and the weight of calibration rows that must cover a valu
 
 (1 - 0.9) * 500 is 49.999999999999986 in floating point, and its floor is the wrong rank. So a level is read as the
 fraction that a person meant by it, and ranks are found in integers.
-
-With weights :math:`w_i` of the n calibration rows, :math:`W = \sum w_i`, and w of the test row, a value at which rows
-of weight c score at least as high as the test row has the p-value :math:`p = (c + w) / (W + w)`. So
-
-.. math:: p > \delta \quad \Longleftrightarrow \quad c > \delta (W + w) - w .
-
-Where the right side is negative, the test row's weight alone is more than :math:`\delta` of the total, and the region
-is the whole line. Weights of 1 make c a number of rows, which must be at least :math:`k = \lfloor \delta (n + 1)
-\rfloor`, the rank: an integer that is found without rounding.
 """
 
 from __future__ import annotations
@@ -107,7 +98,8 @@ class Needed(NamedTuple):
         """For some levels, from weights of calibration rows (n,) and of test rows (m,)."""
         delta = np.array([float(1 - level) for level in levels])
         total = weights.sum() + own[:, None]
-        # delta (W + w) - w; weights that differ by less than 1e-12 of the total are equal
+        # p = (c + w) / (W + w) > delta is c > delta (W + w) - w; weights that differ by less than 1e-12 of the total
+        # are equal
         return cls((delta + 1e-12) * total - own[:, None], weights)
 
     @classmethod

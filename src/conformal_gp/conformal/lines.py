@@ -6,30 +6,10 @@ row's score is zero, :math:`t = y + a / b`, and all scores divided by :math:`|b|
 
 .. math:: |p_i + q_i t| \ge |t| .
 
-These *centred lines* are all that regions and p-values need, whichever method they come from.
-
-**What counts as a tie.** Scores tie that differ by no more than the rounding errors that they carry. Equal rows must
-tie, and so must rows whose residuals are opposite, as they are in tables of few different values. In floating point
-they tie up to rounding. A Cholesky factorisation solves :math:`(A + E) \alpha = y` with errors
-:math:`|E_{ij}| \lesssim \epsilon \sqrt{A_{ii} A_{jj}}`, so row i's weighted residual is off by
-:math:`(A^{-1} E \alpha)_i` or, for random errors, by about :math:`\epsilon\, |D A^{-1} e_i|\, |D \alpha|` with
-:math:`D_{ii} = \sqrt{A_{ii}}`. Over :math:`\sqrt{P_{ii}}`, that is in units of scores, it is at most
-
-.. math::
-    \epsilon\, (\sqrt{r}\, |D \alpha| + \sqrt{c}\, \max |y|), \qquad r = \max A_{ii} P_{ii}, \quad c = \max P_{ii},
-
-where the last term is for the targets' own rounding. It is a function of the augmented set, the same whichever row is
-the test row; :func:`rounding` bounds it by a line in y. A row of large prior variance, such as a far-out input where
-variances grow with inputs, does not make others less exact. Measured on rows that are equal, at noise from 1e-1 to
-1e-11 of the signal and 10 to 500 rows, scores are off by at most 5.4 times as much, and typically by a third of it
-(tests/test_ties.py).
-
-A tie counts in full for p-values: row i covers a candidate t if :math:`|p_i + q_i t| \ge |t| - \epsilon_0 - \epsilon_1
-|t|`, with the two terms of :func:`ties`. Ends of regions solve the same inequality, with :data:`WIDENING` of the part
-that is for the value's own rounding, and for that of predictions, which differ in their last digits with the rows that
-are predicted at once. So a value that ties up to rounding is in the region, and an end of a region, handed back as a
-value with other rows beside it, has a p-value that says so. With next to no noise and equal inputs of different
-targets, ends are known to few digits, and regions are wider by that.
+These *centred lines* are all that regions and p-values need, whichever method they come from. Scores tie that differ by
+no more than the rounding errors that they carry, which :func:`rounding` bounds (docs/theory.md, "What counts as a
+tie"). A tie counts in full for p-values; ends of regions are widened by :data:`WIDENING` of what is for the value's own
+rounding, so that an end that is handed back as a value is inside.
 """
 
 from __future__ import annotations
@@ -124,26 +104,6 @@ def ties(lines: Lines) -> tuple[Array, Array]:
         constant = constant + lines.rounding.floor + WIDENING * lines.rounding.beside
         share = share + lines.rounding.share
     return constant, share
-
-
-def centred_lines(a: Array, b: Array, a_test: Array, b_test: Array) -> Lines:
-    """Centred form of scores |a + b y| of calibration rows against |a_test + b_test y|.
-
-    Parameters
-    ----------
-    a, b : ndarray of shape (m, n)
-        Lines of the calibration rows, for each test row.
-    a_test, b_test : ndarray of shape (m,)
-        Line of each test row; ``b_test`` may not be zero.
-
-    Returns
-    -------
-    lines : Lines
-        The same comparison in centred form.
-    """
-    centre = -a_test / b_test
-    # a + b y = (a + b y_0) + b t with t = y - y_0, and both sides over |b_test|
-    return Lines(centre, (a + b * centre[:, None]) / b_test[:, None], b / b_test[:, None])
 
 
 def normalised_residual_lines(

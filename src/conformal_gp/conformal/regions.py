@@ -1,22 +1,13 @@
 r"""From lines to prediction sets, one-sided bounds and counts for p-values, exactly.
 
 A calibration row covers a candidate t when :math:`|p + q t| \ge |t|` (:mod:`conformal_gp.conformal.lines`); the region
-is where rows of more weight do than its level needs (:mod:`conformal_gp.conformal.levels`). Every row covers t = 0, so
-each side of 0 is walked outwards. Where all |q| < 1 the region is one interval, whose ends are selected; otherwise all
-points at which rows leave and return are sorted and swept (docs/theory.md, "From lines to regions"). Scores that tie up
-to rounding count as equal, with :math:`\epsilon_0` and :math:`\epsilon_1` of
-:func:`conformal_gp.conformal.lines.ties`.
+is where rows of more weight do than its level needs. Every row covers t = 0, so each side of 0 is walked outwards:
+where all |q| < 1 ends are selected, otherwise the points at which rows leave and return are sorted and swept
+(docs/theory.md, "From lines to regions").
 
-**One-sided bounds** compare the *signed* score :math:`p_i + q_i t` of a calibration row with the test row's own, t. It
-is large where the target is higher than the other rows expect.
-
-Where all :math:`q_i < 1`, as always for :math:`\gamma = 2`, row i scores at least as high as the test row exactly for
-the values up to its threshold :math:`\mu + p_i / (1 - q_i)`, and the share of rows that score less is a distribution
-function, with steps at the thresholds (docs/theory_distributions.md has the proofs). A row that by itself determines a
-coefficient of the mean has :math:`p_i = 0` and :math:`q_i = \pm 1`: it may tie with the test row at every value.
-
-The *upper region* of rank k holds the values that at least k rows score at least as high as; the upper bound is its
-supremum. Lower regions are upper regions of the values with their signs changed.
+One-sided bounds compare the *signed* score :math:`p_i + q_i t` with the test row's own, t: the *upper region* of rank k
+holds the values that at least k rows score at least as high as, and the upper bound is its supremum
+(docs/theory_distributions.md). Lower regions are upper regions of the values with their signs changed.
 """
 
 from __future__ import annotations

@@ -1,36 +1,11 @@
 r"""Screening of very many calibration rows: those that can decide a region, and those that can be left out.
 
-In the notation of :func:`conformal_gp.conformal.lines.normalised_residual_lines`, row i covers the candidates up to its
-*reach* :math:`s |\alpha_i| / (d_i \mp v_i)` on either side of the mean, :math:`d_i = (s P_{ii} + v_i^2)^e`,
-:math:`e = 1 - 1/\gamma`. Weights are small when rows are many: let :math:`|v_i| \le c_i \omega`, with :math:`c_i`
-known for each row and :math:`\omega` for each test row. With the *base score* :math:`r_i = |\alpha_i| / P_{ii}^e`, and
-
-.. math::
-    \eta = \omega s^{-e} \max_i c_i P_{ii}^{-e}, \qquad \kappa = \omega s^{-1/2} \max_i c_i P_{ii}^{-1/2}, \qquad
-    A_- = \frac{1}{(1 + \kappa^2)^e + \eta}, \quad A_+ = \frac{1}{1 - \eta},
-
-every reach lies between :math:`A_-` and :math:`A_+` times :math:`s^{1/\gamma} r_i`. Rows of large :math:`c_i`, the rows
-of *high leverage*, are few: they are left out of the maxima and always looked at. Of the others, the rows of *low
-leverage*, most cover all candidates in question or none (lemma 1 of docs/theory_large.md).
-
-**Weights.** Let :math:`r_1 \ge r_2 \ge \dots` be the base scores of the rows of low leverage, :math:`w_i` their
-weights, H the weight of all rows of high leverage, and T that which has to be exceeded
-(:mod:`conformal_gp.conformal.levels`). In the place of the ranks k and k - h of the lemma are the first places k with
-:math:`w_1 + \dots + w_k > T` and :math:`k'` with :math:`w_1 + \dots + w_{k'} > T - H`; the proof is the same.
-
-**Signed scores.** :math:`r_i = \alpha_i / P_{ii}^e` has a sign, and thresholds lie between the least and the greatest
-of :math:`A_- r_i` and :math:`A_+ r_i`. Both rise with :math:`r_i`, so the lemma holds with t for :math:`|t|`.
-
-**Difficulty.** Scores that are divided by :math:`g_i` and g (:meth:`conformal_gp.conformal.lines.Lines.normalised`)
-have :math:`P_{ii}^e g_i` for :math:`P_{ii}^e` and :math:`s^e / g` for :math:`s^e`, in :math:`r_i` and :math:`\eta`.
-Where they are measured from :math:`c_i` and c (:math:`\gamma = 2`), the base score is
-:math:`r_i = (\alpha_i P_{ii}^{-1/2} - c_i) / g_i`. With :math:`f_i = (1 + v_i^2 / (s P_{ii}))^{-1/2}`, the offset of
-row i's line is, in units of :math:`\sqrt{s}\, g`,
-
-.. math:: f_i r_i + \frac{q_i c - (1 - f_i) c_i}{g_i} ,
-
-the last term being at most :math:`D = |c| \eta / g + (1 - (1 + \kappa^2)^{-1/2}) \max |c_i| / g_i`. So reaches and
-thresholds lie between those of :math:`r_i - D'` and of :math:`r_i + D'`, :math:`D' = D (1 + \kappa^2)^{1/2}`.
+Row i covers the candidates up to its *reach* on either side of the mean. By a bound :math:`|v_i| \le c_i \omega` of its
+weight, with :math:`c_i` known for each row and :math:`\omega` for each test row, that lies between two factors,
+:math:`A_-` and :math:`A_+`, times :math:`s^{1/\gamma}` times its *base score*, by which rows are sorted once. Rows of
+large :math:`c_i`, the rows of *high leverage*, are few: they are left out of the factors and always looked at. Of the
+others, the rows of *low leverage*, most cover all candidates in question or none: lemma 1 of docs/theory_large.md,
+where weights, signed scores and the difficulty are as well.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import NamedTuple
 
 import numpy as np
 
@@ -39,13 +38,8 @@ CENTRE_TOLERANCE = 1e-9
 CENTRE_DOUBLINGS = 10
 
 Function = Callable[[Array], Array]
-
-
-class Known(NamedTuple):
-    """Points (m, k), and values of a function there."""
-
-    points: Array
-    values: Array
+Points = tuple[Array, Array]
+"""Points (m, k), and values of a function there."""
 
 
 def compared(scores: Array, sign: int) -> Array:
@@ -71,12 +65,13 @@ def centres(curves: Curves) -> Array:
         positions = np.where(enclosed, positions, 2.0 * positions)
         own = curves.own(positions)
 
-    def negative(part: Curves) -> Function:
+    def negative(rows: Indices) -> Function:
+        part = curves.take(rows)
         return lambda positions: -part.own(positions)
 
-    inner = Known(positions[:, :1], -own[:, :1])
-    outer = Known(positions[:, 1:], -own[:, 1:])
-    return enclose(lambda rows: negative(curves.take(rows)), inner, outer, CENTRE_TOLERANCE)[0]
+    inner = positions[:, :1], -own[:, :1]
+    outer = positions[:, 1:], -own[:, 1:]
+    return enclose(negative, inner, outer, CENTRE_TOLERANCE)[0]
 
 
 class Search:
@@ -203,17 +198,15 @@ class Search:
     def _end(self, within: Indices, beyond: Indices, level: Indices) -> Array:
         """Ends between places of the grid within and beyond the regions, (m, k), of a level each, rounded outwards."""
         rows = np.arange(len(within))[:, None]
-        inner = Known(self._positions[rows, within], self._excess[rows, within, level])
-        outer = Known(self._positions[rows, beyond], self._excess[rows, beyond, level])
+        inner = self._positions[rows, within], self._excess[rows, within, level]
+        outer = self._positions[rows, beyond], self._excess[rows, beyond, level]
 
-        def own_level(search: Search) -> Function:
-            def function(positions: Array) -> Array:
-                place = np.broadcast_to(level[None, :, None], (*positions.shape, 1))
-                return np.take_along_axis(search._f(positions), place, axis=2)[:, :, 0]
+        def own_level(rows: Indices) -> Function:
+            search = self.take(rows)
+            place = np.tile(level[:, None], (rows.size, 1, 1))
+            return lambda positions: np.take_along_axis(search._f(positions), place, axis=2)[:, :, 0]
 
-            return function
-
-        return enclose(lambda rows: own_level(self.take(rows)), inner, outer, TOLERANCE)[1]
+        return enclose(own_level, inner, outer, TOLERANCE)[1]
 
     def take(self, rows: Indices) -> Search:
         """The search for some of the test rows."""
@@ -224,7 +217,7 @@ class Search:
 
 
 def enclose(
-    functions: Callable[[Indices], Function], inner: Known, outer: Known, tolerance: float
+    functions: Callable[[Indices], Function], inner: Points, outer: Points, tolerance: float
 ) -> tuple[Array, Array]:
     """Enclose sign changes of f between points where it is not negative (inner) and points where it is (outer).
 

@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.calibration import TestRows
 from conformal_gp.conformal.levels import read_level
-from conformal_gp.large.rows import ArrayRows
 from conformal_gp.models.left_out import left_out
+from conformal_gp.rows import ArrayRows
 from conformal_gp.threads import one_blas_thread
 
 

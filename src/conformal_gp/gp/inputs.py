@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from conformal_gp.arrays import Array, Indices, Mask
-
-OrderStatistic = Callable[[int], Array]
+from conformal_gp.arrays import Array, Mask
+from conformal_gp.rows import Rows
 
 # Symmetric scales are powers of this. Coarser, and nearly all test rows share the scales of the training rows; finer,
 # and inputs are closer to unit standard deviation.
@@ -145,24 +144,9 @@ class SymmetricScaling:
         self._median = np.median(X, axis=0)
         self._stationary = stationary
 
-    def training_key(self) -> Array:
-        """Key of the training rows by themselves, (4 d,)."""
-        n = self._sorted.shape[0]
-        return self._keys(lambda k: self._sorted[min(k, n - 1)][None, :], n)[0]
-
-    def keys(self, X: Array) -> Array:
-        """Key of the training rows with each test row, (m, 4 d)."""
-        l = self._sorted.shape[0]
-
-        def order_statistic(k: int) -> Array:
-            """The k-th of the l + 1 values of each input, from 0: the test row's lies among its neighbours."""
-            low = self._sorted[k - 1] if k > 0 else np.full(X.shape[1], -np.inf)
-            high = self._sorted[k] if k < l else np.full(X.shape[1], np.inf)
-            return np.clip(X, low, high)
-
-        return self._keys(order_statistic, l + 1)
-
-    def _keys(self, order_statistic: OrderStatistic, n: int) -> Array:
+    def keys(self, X: Array | None = None) -> Array:
+        """Key of the training rows with each test row, (m, 4 d), or by themselves, (1, 4 d)."""
+        n, order_statistic = _with_one_more(self._sorted, X)
         scale = np.zeros(1)
         for tail in TAILS:
             k = max(1, int(tail * n))  # never the outermost rows, of which one may be far out
@@ -223,29 +207,36 @@ class SymmetricFill:
         for column, observed in zip(self._gaps, self._observed, strict=True):
             values = X[:, column]
             missing = np.isnan(values)
-            found[missing, column] = _rounded_median(observed, None, int(missing.sum()))
-            found[~missing, column] = _rounded_median(observed, values[~missing], int((~missing).sum()))
+            found[missing, column] = _rounded_median(observed, None)
+            found[~missing, column] = _rounded_median(observed, values[~missing])
         return found
 
 
-def _rounded_median(observed: Array, own: Array | None, n_rows: int) -> Array:
-    """Rounded medians of ascending values together with each of ``own``, (n_rows,)."""
-    n = observed.size
-    if own is not None:
-        n += 1
+def _with_one_more(ordered: Array, own: Array | None) -> tuple[int, Callable[[int], Array]]:
+    """Number of values, and a function to the k-th of them from 0, where one more may be among them.
+
+    ``ordered`` holds n ascending values, (n, ...), and ``own`` each of m further values, (m, ...), or None.
+    """
+    n = len(ordered)
+    if own is None:
+        return n, lambda k: ordered[[min(k, n - 1)]]
 
     def order_statistic(k: int) -> Array:
-        """The k-th value from 0; a test row's lies among its neighbours."""
-        if own is None:
-            return np.full(n_rows, observed[k])
-        low = observed[k - 1] if k > 0 else -np.inf
-        high = observed[k] if k < observed.size else np.inf
+        """The k-th of n + 1 values: the further one lies among its neighbours."""
+        low = ordered[k - 1] if k > 0 else -np.inf
+        high = ordered[k] if k < n else np.inf
         return np.clip(own, low, high)
 
+    return n + 1, order_statistic
+
+
+def _rounded_median(observed: Array, own: Array | None) -> Array:
+    """Rounded medians of ascending values together with each of ``own``, (m,), or by themselves, (1,)."""
+    n, order_statistic = _with_one_more(observed, own)
     median = order_statistic((n - 1) // 2)
     width = order_statistic(n - 1 - n // 4) - order_statistic(n // 4)
     wide: Mask = width > 1e-14 * np.abs(median)  # not within rounding
-    step = np.ones(n_rows)
+    step = np.ones(median.size)
     # finer steps, and more test rows have fills of their own; coarser ones, and fills are farther from the median
     step[wide] = 2.0 ** np.round(np.log2(width[wide])) / 4.0
     return np.where(wide, step * np.round(median / step), median)
@@ -307,44 +298,6 @@ class IndependentColumns:
         shifted = self._shifted(H)
         outside = np.linalg.norm(shifted @ self._unseen, axis=1)
         return outside > UNSEEN * (1.0 + np.linalg.norm(shifted, axis=1))
-
-
-class Rows(NamedTuple):
-    """Inputs of n rows as they were given, and the known variances of their targets' noise."""
-
-    X: Array
-    """(n, d): inputs, unscaled, NaN where a value is missing."""
-    y_variance: Array | None = None
-    """(n,): known noise variances; None where they were not given."""
-
-    @property
-    def content(self) -> Array:
-        """What tells rows apart besides their targets, (n, d): inputs, and variances where they are known."""
-        if self.y_variance is None:
-            return self.X
-        return np.column_stack([self.X, self.y_variance])
-
-    def take(self, rows: Indices | slice) -> Rows:
-        """Some of the rows."""
-        if self.y_variance is None:
-            return Rows(self.X[rows])
-        return Rows(self.X[rows], self.y_variance[rows])
-
-    def extended(self, later: Rows) -> Rows:
-        """These rows and others after them."""
-        X = np.vstack([self.X, later.X])
-        if self.y_variance is None or later.y_variance is None:
-            return Rows(X)
-        return Rows(X, np.append(self.y_variance, later.y_variance))
-
-
-def content_order(X: Array, y: Array) -> Indices:
-    """Rows in an order that their values determine.
-
-    >>> content_order(np.array([[2.0], [1.0], [1.0]]), np.array([0.0, 5.0, 4.0]))
-    array([2, 1, 0])
-    """
-    return np.lexsort((y, *X.T[::-1]))
 
 
 class NewInputs(NamedTuple):

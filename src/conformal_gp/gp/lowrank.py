@@ -1,17 +1,9 @@
-r"""Low-rank Gaussian process regression (FITC): inducing inputs, and a fit as sums over rows.
+"""Low-rank Gaussian process regression (FITC): inducing inputs, and a fit as sums over rows.
 
-Inducing inputs Z give each input features :math:`\phi(x) = L^{-1} k(Z, x)` with :math:`L L' = K_{ZZ}`, and targets are
-
-.. math:: y_i = h_i' \beta + \phi_i' u + \epsilon_i, \qquad u \sim N(0, I), \quad \epsilon_i \sim N(0, \lambda_i), \quad
-    \lambda_i = \sigma^2 + k(x_i, x_i) - |\phi_i|^2 .
-
-Known noise is added to :math:`\sigma^2`, and white noise inside the kernel counts as noise. The coefficients
-:math:`\beta` of the mean have a flat prior: they are features too, of prior precision zero. Woodbury's identity gives
-everything from sums over rows (docs/theory_large.md, "A fit is a sum over rows"; its formulas are at the lines below),
-so nothing of size l x m need be kept.
-
-The columns of H are the directions that the *tuning* rows determine. These rows stay in the model, so no other row ever
-determines a coefficient by itself, and B is always positive definite.
+Inducing inputs Z give each input features, and Woodbury's identity gives everything from sums over rows, so nothing of
+size l x m need be kept (docs/theory_large.md, "A fit is a sum over rows"). The coefficients of the mean have a flat
+prior: its basis is more features, of prior precision zero. Its columns are the directions that the *tuning* rows
+determine. These rows stay in the model, so no other row ever determines a coefficient by itself.
 """
 
 from __future__ import annotations
@@ -24,10 +16,10 @@ from numpy.linalg import LinAlgError
 from sklearn.gaussian_process.kernels import Kernel
 from threadpoolctl import threadpool_limits
 
-from conformal_gp.arrays import Array, Indices
-from conformal_gp.gp.covariance import covariance, shared_variance
-from conformal_gp.gp.inputs import Inputs, Rows
-from conformal_gp.gp.linalg import Cholesky, well_conditioned
+from conformal_gp.arrays import Array
+from conformal_gp.gp.covariance import Cholesky, covariance, shared_variance, well_conditioned
+from conformal_gp.gp.inputs import Inputs
+from conformal_gp.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -233,57 +225,44 @@ def _singular(condition: float, norm: float) -> str:
     )
 
 
-def greedy(kernel: Kernel, X: Array, n_inducing: int) -> Indices:
-    """Rows of ``X``, each the one of largest variance given those before: pivots of a Cholesky factorisation.
+def independent(kernel: Kernel, Z: Array) -> Array:
+    """Inputs whose covariances are linearly independent up to rounding, in the order of Cholesky pivots.
 
-    Parameters
-    ----------
-    kernel : sklearn.gaussian_process.kernels.Kernel
-        Covariance function.
-    X : ndarray of shape (n, d)
-        Inputs to choose from.
-    n_inducing : int
-        Number to choose. Fewer are chosen if no other input has variance left given those chosen.
+    Each is the one of largest variance given those before; those without any variance left are dropped.
 
-    Returns
-    -------
-    rows : ndarray of int
-        Row numbers, in the order of choice.
-
-    Examples
-    --------
     >>> from sklearn.gaussian_process.kernels import RBF
-    >>> greedy(RBF(1.0), np.array([[0.0], [0.1], [5.0], [0.0]]), 3)
-    array([0, 2, 1])
+    >>> independent(RBF(1.0), np.array([[0.0], [0.1], [5.0], [0.0]])).ravel()
+    array([0. , 5. , 0.1])
     """
-    left = shared_variance(kernel, X)
+    K = covariance(kernel, Z, Z)[0]
+    left = shared_variance(kernel, Z)
     # an input of less variance, given those chosen before, adds nothing but rounding: K_ZZ then needs no jitter
     least = 1e-8 * left.max()
-    factor = np.empty((min(n_inducing, X.shape[0]), X.shape[0]))
-    # one row after the other takes much longer, unless few are needed
-    every = covariance(kernel, X, X)[0] if 2 * factor.shape[0] >= X.shape[0] else None
+    factor = np.empty(K.shape)
     chosen: list[int] = []
     for row in factor:
         pivot = int(np.argmax(left))
         if left[pivot] <= least:
             break
         earlier = factor[: len(chosen)]
-        known = covariance(kernel, X[[pivot]], X)[0][0] if every is None else every[pivot]
-        row[:] = known - earlier[:, pivot] @ earlier
-        row /= np.sqrt(left[pivot])
+        row[:] = (K[pivot] - earlier[:, pivot] @ earlier) / np.sqrt(left[pivot])
         left -= row**2
         left[pivot] = 0.0
         chosen.append(pivot)
-    return np.array(chosen, dtype=np.int64)
+    return Z[chosen]
 
 
 def centres(kernel: Kernel, X: Array, n_inducing: int, rng: np.random.RandomState) -> Array:
-    """Centres of k-means: they cover the bulk of the rows, where greedy selection prefers outlying rows.
+    """Centres of k-means: they cover the bulk of the rows, where rows of largest variance would be outlying ones.
 
     Parameters
     ----------
-    kernel, X, n_inducing
-        As in :func:`greedy`.
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        Covariance function.
+    X : ndarray of shape (n, d)
+        Scaled inputs of some rows.
+    n_inducing : int
+        Number of centres; fewer if fewer inputs differ.
     rng : numpy.random.RandomState
         Draws the start of k-means.
 
@@ -304,8 +283,3 @@ def unexplained_variance(kernel: Kernel, X: Array, Z: Array) -> float:
     """Mean variance at rows ``X`` given the GP at inducing inputs ``Z``."""
     half = Cholesky(covariance(kernel, Z, Z)[0]).half_solve(covariance(kernel, Z, X)[0])
     return float(np.mean(shared_variance(kernel, X) - np.einsum("ij,ij->j", half, half)))
-
-
-def independent(kernel: Kernel, Z: Array) -> Array:
-    """Inputs whose covariances are linearly independent up to rounding, in the order of pivots."""
-    return Z[greedy(kernel, Z, Z.shape[0])]

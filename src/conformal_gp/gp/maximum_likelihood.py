@@ -1,13 +1,8 @@
-r"""Maximum likelihood by L-BFGS-B from several starts, with weak priors on length scales and noise.
+"""Maximum likelihood by L-BFGS-B from several starts, with weak priors on length scales and noise.
 
 With many rows the starts are followed on some of them, which costs little, and the best goes on with all rows, for some
 steps. With many inputs a step is expensive, so their number is limited, and inputs that are the categories of one
-variable share a length scale.
-
-The priors are for tuning rows, which may be few. Length scales are shrunk towards each other: their logarithms,
-relative to their start, are normal about their mean with standard deviation :data:`SHRINKAGE`. And below a hundredth of
-the kernel's variance, noise has a density in proportion to its square root: few rows of a noisy function can look like
-a function without noise, and a GP that believes it is badly overconfident.
+variable share a length scale. The priors are for tuning rows, which may be few (docs/theory_tuning.md, "The split").
 """
 
 from __future__ import annotations
@@ -19,13 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.optimize import OptimizeResult, minimize
-from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.gp.covariance import shared_variance
 from conformal_gp.gp.kernels import hyperparameter_names, is_amplitude, is_length
-from conformal_gp.gp.likelihood import NegativeLogLikelihood
+from conformal_gp.gp.likelihood import NegativeLogLikelihood, entries, for_each_input
 from conformal_gp.gp.posterior import Posterior, noise_floor
 from conformal_gp.threads import map_threads, one_blas_thread, slices, stopping_point
 
@@ -117,7 +111,6 @@ def maximise_likelihood(
     n_restarts: int,
     random_state: np.random.RandomState,
     n_jobs: int | None,
-    shrinkage: bool = False,
     least_ratio: float = 0.0,
     tolerance: float = 1e-8,
     most_steps: int | None = None,
@@ -134,7 +127,8 @@ def maximise_likelihood(
     rows : LearningRows
         The rows.
     restricted : bool
-        Whether the coefficients of the mean are integrated out, under a flat prior, or maximised over.
+        Whether the coefficients of the mean are integrated out, under a flat prior, or maximised over; and whether
+        length scales and noise have their priors.
     n_restarts : int
         Random starts in addition to the given one.
     random_state : numpy.random.RandomState
@@ -142,8 +136,6 @@ def maximise_likelihood(
         ``n_jobs``.
     n_jobs : int or None
         Threads over starts.
-    shrinkage : bool, default=False
-        Whether length scales and noise have their priors.
     least_ratio : float, default=0.0
         Least noise that is searched, relative to the amplitude of the kernel: the model that is made with what is
         learnt may have more rows than these, and its noise must not be lost in rounding.
@@ -163,22 +155,22 @@ def maximise_likelihood(
         # without noise a search from usual starts ends at length scales of next to nothing: noise comes first
         kernel = maximise_likelihood(
             kernel, 0.1, rows, restricted=restricted, n_restarts=n_restarts, random_state=random_state, n_jobs=n_jobs,
-            shrinkage=shrinkage, least_ratio=least_ratio, tolerance=tolerance, most_steps=most_steps,
+            least_ratio=least_ratio, tolerance=tolerance, most_steps=most_steps,
         ).kernel  # fmt: skip
         n_restarts = 0
         without_noise = True
-    blocks = rows.blocks(random_state) if shrinkage else [rows]
-    search = _Search(kernel, noise_variance, blocks, restricted, shrinkage, least_ratio, tolerance, n_jobs)
+    blocks = rows.blocks(random_state) if restricted else [rows]
+    search = _Search(kernel, noise_variance, blocks, restricted, least_ratio, tolerance, n_jobs)
     if search.start.size == 0:
         return Optimum(kernel, noise_variance, -search.value(search.start), [])
     drawn = search.start + START_SPREAD * random_state.standard_normal((n_restarts, search.start.size))
     starts = [search.start, *np.clip(drawn, *search.bounds.T)]
     if most_steps is None and rows.y.size > ROWS_FOR_COARSE:
         some = rows.take(random_state.permutation(rows.y.size)[:COARSE_ROWS])
-        coarse = _Search(kernel, noise_variance, [some], restricted, shrinkage, least_ratio, tolerance)
+        coarse = _Search(kernel, noise_variance, [some], restricted, least_ratio, tolerance)
         ends = [result.x for result in map_threads(coarse.climb, starts, n_jobs)]
         starts = [search.accepted([OptimizeResult(x=x, fun=search.penalised(x)[0]) for x in ends]).x]
-        most_steps = FINAL_STEPS if shrinkage else None
+        most_steps = FINAL_STEPS if restricted else None
     climb = partial(search.climb, most_steps=most_steps)
     if len(starts) == 1:  # leaves the threads to BLAS, if there are many rows
         with one_blas_thread(rows.y.size):
@@ -214,7 +206,6 @@ class _Search:
         noise_variance: float,
         blocks: list[LearningRows],
         restricted: bool,
-        shrinkage: bool,
         least_ratio: float,
         tolerance: float,
         n_jobs: int | None = None,
@@ -222,7 +213,7 @@ class _Search:
         rows = blocks[0]
         self._blocks = blocks
         self._n_jobs = n_jobs
-        self._shrinkage = shrinkage
+        self._restricted = restricted
         self._tolerance = tolerance
         self._learn_noise = noise_variance > 0.0 or not has_noise(kernel, rows)
         self._kernel = kernel
@@ -240,8 +231,8 @@ class _Search:
             for block in blocks
         ]
         number, lengths = hyperparameter_names(kernel)[1], is_length(kernel)
-        self._vectors = [np.flatnonzero(lengths & (number == n)) for n in np.unique(number[lengths]) if shrinkage]
-        self._noise_cost = NOISE_COST if shrinkage and self._learn_noise else 0.0
+        self._vectors = [np.flatnonzero(lengths & (number == n)) for n in np.unique(number[lengths]) if restricted]
+        self._noise_cost = NOISE_COST if restricted and self._learn_noise else 0.0
         self._amplitude = is_amplitude(kernel).astype(float)
         self._entries = entries(kernel, rows.variables)
         self._most_steps = afforded_steps(*rows.X.shape)
@@ -306,7 +297,7 @@ class _Search:
         :data:`STANDARD_ERRORS` of the difference: as of white noise in place of a function that can be learnt.
         """
         ordered = sorted(results, key=lambda result: result.fun)
-        if len(ordered) == 1 or not np.isfinite(ordered[0].fun) or not self._shrinkage:
+        if len(ordered) == 1 or not np.isfinite(ordered[0].fun) or not self._restricted:
             return ordered[0]
         squares = [self._left_out(result.x) ** 2 for result in ordered]
         least = min(squares, key=np.mean)
@@ -382,69 +373,3 @@ def _names(kernel: Kernel) -> list[str]:
     names, number = hyperparameter_names(kernel)
     place = np.arange(number.size) - np.searchsorted(number, number)
     return [f"{name}[{i}]" if names.count(name) > 1 else name for name, i in zip(names, place, strict=True)]
-
-
-def variables(X: Array) -> Indices:
-    """Number of the variable that each input belongs to.
-
-    Inputs side by side are the categories of one variable if they have two values each and exactly one of them is at
-    its larger value in every row. An input that is constant goes with those before or after it.
-
-    Parameters
-    ----------
-    X : ndarray of shape (l, d)
-        Inputs, scaled or not.
-
-    Returns
-    -------
-    number : ndarray of int of shape (d,)
-        From 0 on, in the order of the inputs.
-
-    Examples
-    --------
-    >>> variables(np.array([[0.5, 1, 0, 0], [0.1, 0, 1, 0], [0.7, 0, 0, 1], [0.2, 0, 0, 1]]))
-    array([0, 1, 1, 1])
-    """
-    low = X.min(axis=0)
-    on = low < X
-    two_values = ((low == X) | (X.max(axis=0) == X)).all(axis=0)
-    sizes: list[int] = []
-    start = 0
-    while start < X.shape[1]:
-        taken, end = np.zeros(X.shape[0], dtype=bool), start
-        while end < X.shape[1] and two_values[end] and not (taken & on[:, end]).any():
-            taken |= on[:, end]
-            end += 1
-        sizes.append(end - start if taken.all() else 1)
-        start += sizes[-1]
-    return np.repeat(np.arange(len(sizes)), sizes)
-
-
-def for_each_input(kernel: Kernel, number: Indices | None) -> Kernel:
-    """The kernel of inputs, from one with a length scale for each variable; None has one for each input already.
-
-    >>> from sklearn.gaussian_process.kernels import RBF
-    >>> for_each_input(RBF([1.0, 2.0]), np.array([0, 1, 1]))
-    RBF(length_scale=[1, 2, 2])
-    """
-    if number is None:
-        return kernel
-    vectors = {
-        name: np.asarray(value)[number]
-        for name, value in kernel.get_params().items()
-        if name.endswith("length_scale") and np.ndim(value)
-    }
-    return clone(kernel).set_params(**vectors)
-
-
-def entries(kernel: Kernel, number: Indices | None) -> Indices:
-    """For each entry of theta of the kernel of inputs, the entry of the kernel of variables.
-
-    >>> from sklearn.gaussian_process.kernels import RBF, ConstantKernel
-    >>> entries(ConstantKernel() * RBF([1.0, 2.0]), np.array([0, 1, 1]))
-    array([0, 1, 2, 2])
-    """
-    every, lengths = np.arange(kernel.n_dims), np.flatnonzero(is_length(kernel))
-    if number is None or lengths.size <= 1:
-        return every
-    return np.concatenate([every[: lengths[0]], lengths[number], every[lengths[-1] + 1 :]])

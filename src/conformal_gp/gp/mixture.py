@@ -1,14 +1,7 @@
-r"""A Gaussian process given its training rows, at many hyperparameter vectors at once.
+"""A Gaussian process given its training rows, at many hyperparameter vectors at once.
 
-For each draw, :math:`L L' = A`, the orthogonal factor :math:`L^{-1} H = q r` of the whitened basis, and
-:math:`e = (I - q q') L^{-1} z` give, as in :mod:`conformal_gp.gp.posterior`,
-
-.. math::
-    P = L^{-\top} (I - q q') L^{-1}, \quad \alpha = L^{-\top} e, \quad Q = e'e, \quad
-    v = L^{-\top} (u + q g), \quad s = k(x, x) + \rho - u'u + g'g,
-
-with :math:`u = L^{-1} k` and :math:`g = r^{-\top} h(x) - q'u`. Amplitudes are integrated out: variances are in units of
-Q over its degrees of freedom.
+Formulas are those of :mod:`conformal_gp.gp.posterior`, for each draw. Amplitudes are integrated out: variances are in
+units of the quadratic form Q over its degrees of freedom.
 """
 
 from __future__ import annotations
@@ -111,7 +104,7 @@ class Mixture:
             log_determinant[each] = np.inf if failed else 2.0 * np.log(np.diagonal(L)).sum()
             A[each] = lapack.dtrtri(L, lower=1)[0]
         root, z = A, self._z[part]
-        q, r = np.linalg.qr(root @ self.rows.H)
+        q, r = np.linalg.qr(root @ self.rows.H)  # L^-1 H = q r
         error = (root @ z[:, :, None])[:, :, 0]
         if self.rows.H.shape[1]:
             explained = q.transpose(0, 2, 1) @ error[:, :, None]
@@ -157,16 +150,12 @@ class Mixture:
         projected = self._root - self._q @ (self._q.transpose(0, 2, 1) @ self._root)
         return projected.transpose(0, 2, 1) @ projected
 
-    def take(self, draws: Array) -> Mixture:
-        """Some of the draws."""
-        return Mixture(self.prior, self.rows, self._theta[draws])
-
     def joint(self, family: Family, H: Array, known: Array | None, draw: int) -> tuple[Array, Array]:
         """Means, (m,), and covariances, (m, m), of the targets of new rows together, under one draw.
 
         ``family`` is the kernel over the new rows; amplitudes that are integrated out are at their estimate.
         """
-        one = self.take(np.array([draw]))
+        one = Mixture(self.prior, self.rows, self._theta[[draw]])
         prediction = one.predict(family.X, H, known)
         covariance = TrainingRows(family, H, np.zeros(len(H)), known).covariances(one.parts)[0]
         k = self.rows.family.cross(one.parts.kernel, one.parts.linear, family.X)[0][0]

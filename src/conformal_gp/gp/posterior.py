@@ -1,13 +1,9 @@
 r"""A Gaussian process given its training rows: everything that a prediction needs, for many test inputs at once.
 
-In the notation of docs/theory.md: :math:`C = (K + \sigma^2 I)^{-1}`, weights v, mean :math:`\mu` and variance s of a
-new target. Where the noise of rows is known, its variances are added to :math:`\sigma^2 I`, and the test row's to
-:math:`\sigma^2` in s. A mean function h(x)'β enters in one of two ways. With *given* coefficients it is subtracted
-from the targets. With a *flat prior* on its coefficients (universal kriging) C becomes
-:math:`P = C - C H (H'CH)^{-1} H'C`: nothing is then estimated from the training rows alone.
-
-All of it comes from :math:`L L' = K + \sigma^2 I` and the orthogonal factor of the whitened basis,
-:math:`L^{-1} H = q r`. With :math:`u = L^{-1} k`, :math:`e = (I - q q') L^{-1} y` and :math:`g = r^{-\top} h(x) - q'u`,
+The notation is that of docs/theory.md. A mean function h(x)'β has *given* coefficients, and is subtracted from the
+targets, or a *flat prior* on them (universal kriging). All comes from :math:`L L' = K + \sigma^2 I` and the orthogonal
+factor of the whitened basis, :math:`L^{-1} H = q r`. With :math:`u = L^{-1} k`, :math:`e = (I - q q') L^{-1} y` and
+:math:`g = r^{-\top} h(x) - q'u`,
 
 .. math::
     P = L^{-\top} (I - q q') L^{-1}, \quad P y = L^{-\top} e, \quad y'Py = e'e, \quad
@@ -28,10 +24,16 @@ from scipy.linalg import solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.gp.covariance import check_matrix, check_variances, covariance, shared_variance
+from conformal_gp.gp.covariance import (
+    Cholesky,
+    check_matrix,
+    check_variances,
+    covariance,
+    shared_variance,
+    well_conditioned,
+)
 from conformal_gp.gp.inputs import Inputs, NewInputs
 from conformal_gp.gp.kernels import is_definite
-from conformal_gp.gp.linalg import Cholesky, well_conditioned
 from conformal_gp.threads import slices
 
 # Smallest reciprocal condition number, and smallest share of its prior variance that a test row may keep, that are not

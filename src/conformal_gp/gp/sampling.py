@@ -1,34 +1,24 @@
-r"""Draws of hyperparameters from their posterior given training rows, by Hamiltonian Monte Carlo.
+"""Draws of hyperparameters from their posterior given training rows, by Hamiltonian Monte Carlo.
 
-With :math:`A = K + b\,x x' + \rho I` at some hyperparameters, :math:`C = A^{-1}`, mean basis H, transformed targets z,
-:math:`P = C - C H (H'CH)^{-1} H'C`, :math:`Q = z'Pz` and :math:`\nu = l - p` degrees of freedom, the likelihood with
-the coefficients of the mean (flat prior) and the amplitude a (prior :math:`1/a`) integrated out is
-
-.. math:: \log L = -\tfrac12 \log |A| - \tfrac12 \log |H'CH| - \tfrac{\nu}{2} \log Q + \sum_i \log T'(y_i) .  \tag{1}
-
-With :math:`\alpha = Pz` its gradient is :math:`\sum_{ij} W_{ij}\, \partial A_{ij}`,
-:math:`W = \tfrac12 (\tfrac{\nu}{Q} \alpha \alpha' - P)`. Where the noise of rows is known, a is a hyperparameter:
-:math:`A = a (K + b\,x x' + \rho I) + N`, :math:`-Q/2` replaces :math:`-\tfrac{\nu}{2} \log Q`, and 1 replaces
-:math:`\nu / Q`.
-
-The chains (Neal, "MCMC using Hamiltonian dynamics", 2011) run in parallel, so that one matrix product serves all of
-them. They start at the mode, with the inverse curvature there as metric, which is then estimated from their own draws.
-Without noise the mode may lie in a narrow neck, where that metric is far too small: chains that hardly move burn in
-again. Bounds of hyperparameters reflect.
+The likelihood is equation (2) of docs/theory_averaging.md. The chains (Neal, "MCMC using Hamiltonian dynamics", 2011)
+run in parallel, so that one matrix product serves all of them. They start at the mode, with the inverse curvature there
+as metric, which is then estimated from their own draws. Without noise the mode may lie in a narrow neck, where that
+metric is far too small: chains that hardly move burn in again. Bounds of hyperparameters reflect.
 """
 
 from __future__ import annotations
 
+import ctypes
 import warnings
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas, cython_lapack, lapack
 from scipy.optimize import minimize
 
 from conformal_gp.arrays import Array
 from conformal_gp.gp.kernel_families import Family
-from conformal_gp.gp.linalg import factorise, invert
 from conformal_gp.gp.prior import HyperPrior, Parts
 from conformal_gp.targets.transformation import power, power_slope
 from conformal_gp.threads import map_threads, stopping_point
@@ -62,6 +52,56 @@ BLOCK_PAIRS = 40_000
 EXPLAINED = 1e-26
 # With fewer rows a second thread costs more than it gains.
 ROWS_FOR_THREADS = 80
+
+
+# SciPy's wrappers of some LAPACK routines hold the interpreter's lock: threads over matrices would wait for each other.
+# Routines that SciPy exports for Cython are called by their addresses, as Numba does: the lock is released meanwhile.
+def _routine(name: str) -> Callable[..., None]:
+    """A routine of LAPACK with the addresses of uplo, n, A, lda and info as arguments."""
+    capsule = cython_lapack.__pyx_capi__[name]
+    signature = ctypes.pythonapi.PyCapsule_GetName
+    signature.restype = ctypes.c_char_p
+    signature.argtypes = [ctypes.py_object]
+    address = ctypes.pythonapi.PyCapsule_GetPointer
+    address.restype = ctypes.c_void_p
+    address.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)
+    return prototype(address(capsule, signature(capsule)))
+
+
+_potrf = _routine("dpotrf")
+_potri = _routine("dpotri")
+
+
+def _in_place(routine: Callable[..., None], A: Array) -> bool:
+    if A.dtype != np.float64 or not A.flags.c_contiguous:
+        raise ValueError("the matrix must be of float64, row by row.")
+    upper = ctypes.c_char(b"U")  # the lower triangle of a matrix kept row by row is the upper one to LAPACK
+    n = ctypes.c_int(len(A))
+    info = ctypes.c_int(0)
+    size = ctypes.addressof(n)
+    routine(ctypes.addressof(upper), size, A.ctypes.data, size, ctypes.addressof(info))
+    return info.value == 0
+
+
+def factorise(A: Array) -> bool:
+    """Replace the lower triangle of A by its Cholesky factor L; False if A is not positive definite.
+
+    >>> A = np.array([[4.0, 0.0], [2.0, 5.0]])
+    >>> factorise(A), A.tolist()
+    (True, [[2.0, 0.0], [1.0, 2.0]])
+    """
+    return _in_place(_potrf, A)
+
+
+def invert(L: Array) -> bool:
+    """Replace the lower triangle of L by that of the inverse of L L'; False if L is singular.
+
+    >>> L = np.array([[2.0, 0.0], [1.0, 1.0]])
+    >>> invert(L), L.tolist()
+    (True, [[0.5, 0.0], [-0.5, 1.0]])
+    """
+    return _in_place(_potri, L)
 
 
 class TrainingRows(NamedTuple):
@@ -123,7 +163,11 @@ class LogPosterior:
         return value, gradient
 
     def _likelihood(self, theta: Array) -> tuple[Array, Array]:
-        """Equation (1), and its gradient."""
+        r"""Equation (2) of docs/theory_averaging.md, and its gradient.
+
+        The gradient is :math:`\sum_{ij} W_{ij}\, \partial A_{ij}` with
+        :math:`W = \tfrac12 (\tfrac{\nu}{Q} \alpha \alpha' - P)`.
+        """
         H, y = self.rows.H, self.rows.y
         n, p = H.shape
         kernel, linear, noise, exponent, amplitude = self.prior.parts(theta)
@@ -165,6 +209,7 @@ class LogPosterior:
         fine &= EXPLAINED * np.einsum("ci,ci->c", z, z) < Q
         value[~fine] = -np.inf
         Q = np.where(fine, Q, 1.0)
+        # -(nu / 2) log Q; with known noise the amplitude is a hyperparameter, and it is -Q / 2
         if self.rows.known is None:
             value -= 0.5 * self._degrees * np.log(Q)
             weight = self._degrees / Q

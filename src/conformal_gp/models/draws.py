@@ -8,15 +8,16 @@ import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.gp.inputs import Inputs, Rows, Scaling, SymmetricFill, content_order, filled
+from conformal_gp.gp.inputs import Inputs, Scaling, SymmetricFill, filled
 from conformal_gp.gp.kernels import check_kernel, is_stationary_name
-from conformal_gp.gp.maximum_likelihood import variables
+from conformal_gp.gp.likelihood import variables
 from conformal_gp.gp.mixture import Mixture
 from conformal_gp.gp.sampling import LogPosterior, TrainingRows, sample_posterior
 from conformal_gp.models.integrated import Averaging, IntegratedModel
 from conformal_gp.models.settings import Settings, explained, given_transform
 from conformal_gp.models.tuned import Tuned
 from conformal_gp.models.tuning import PROMISE
+from conformal_gp.rows import Rows, content_order
 from conformal_gp.targets.target import Target
 from conformal_gp.targets.transformation import Logarithms, Transformation
 

@@ -11,8 +11,9 @@ import numpy as np
 from conformal_gp.answers import Block, Question
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.lines import Lines, normalised_residual_lines, rounding
-from conformal_gp.gp.inputs import Inputs, Rows
+from conformal_gp.gp.inputs import Inputs
 from conformal_gp.gp.posterior import Posterior, Prediction
+from conformal_gp.rows import Rows
 from conformal_gp.targets.difficulty import Spread
 from conformal_gp.threads import map_threads, slices
 

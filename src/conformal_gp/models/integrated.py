@@ -17,11 +17,12 @@ from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.curves import Curves, Draws, Signs
 from conformal_gp.conformal.lines import whole_lines
 from conformal_gp.conformal.search import FEW_ROWS, centres
-from conformal_gp.gp.inputs import Inputs, Rows, Scaling, SymmetricFill, SymmetricScaling, filled
+from conformal_gp.gp.inputs import Inputs, Scaling, SymmetricFill, SymmetricScaling, filled
 from conformal_gp.gp.kernel_families import AnyFamily, Family, StationaryFamily
 from conformal_gp.gp.mixture import Mixture
 from conformal_gp.gp.prior import HyperPrior
 from conformal_gp.gp.sampling import TrainingRows
+from conformal_gp.rows import Rows
 from conformal_gp.targets.difficulty import Spread
 from conformal_gp.targets.transformation import inverse_power
 from conformal_gp.threads import map_threads, slices
@@ -153,7 +154,7 @@ class IntegratedModel:
             fill = tuple(self._fill.training())
         if not self._is_symmetric:
             return Key(fill, None)
-        return Key(fill, tuple(self._scalings(fill).training_key()))
+        return Key(fill, tuple(self._scalings(fill).keys()[0]))
 
     def _make_scalings(self, fill: tuple[float, ...] | None) -> SymmetricScaling:
         """Scalings of training rows and test row after missing values are filled."""

@@ -1,10 +1,7 @@
-r"""Hyperparameters, transformation, difficulty and bounds of the target, learnt from some of the rows.
+"""Hyperparameters, transformation, difficulty and bounds of the target, learnt from some of the rows.
 
 Hyperparameters maximise the likelihood, and the transformation the density of each target given the others, in units of
-the targets. The difficulty is chosen by the interval score of leave-one-out intervals
-:math:`\mu_i + (c(x_i) \pm q\, g(x_i))\, \sigma_i`, transformed back, where q is the fitting order statistic
-of :math:`|e_i - c(x_i)| / g(x_i)` (:mod:`conformal_gp.targets.difficulty`), with c = 0 and g = 1 or with both from the
-other folds. "auto" takes it only where scores are clearly better.
+the targets. A difficulty is taken if the interval scores of leave-one-out intervals are clearly better with it.
 """
 
 from __future__ import annotations
@@ -12,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -20,10 +17,10 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.levels import rank, read_levels
-from conformal_gp.gp.covariance import covariance
-from conformal_gp.gp.inputs import IndependentColumns, Inputs, Rows, Scaling, basis, label_variance
+from conformal_gp.gp.covariance import Cholesky, covariance, one_norm
+from conformal_gp.gp.inputs import IndependentColumns, Inputs, Scaling, basis, label_variance
 from conformal_gp.gp.kernels import check_kernel, is_amplitude, is_length, multiplied
-from conformal_gp.gp.linalg import Cholesky, one_norm
+from conformal_gp.gp.likelihood import for_each_input, variables
 from conformal_gp.gp.maximum_likelihood import (
     BLOCK_ROWS,
     MANY_INPUTS,
@@ -31,13 +28,12 @@ from conformal_gp.gp.maximum_likelihood import (
     ROWS_IN_BLOCKS,
     LearningRows,
     Optimum,
-    for_each_input,
     has_noise,
     maximise_likelihood,
-    variables,
 )
 from conformal_gp.gp.posterior import EXPLAINED, SMALLEST_CONDITION, Posterior, noise_floor
 from conformal_gp.models.settings import Settings, explained, given_transform
+from conformal_gp.rows import Rows
 from conformal_gp.targets.difficulty import Difficulty, LeftOut, Spread
 from conformal_gp.targets.target import Bounds
 from conformal_gp.targets.transformation import BoxCox, InUnits, Transformation, YeoJohnson, extreme_unit, transformed
@@ -65,9 +61,6 @@ STANDARD_ERRORS = 1.5
 # Fewest tuning rows that choose a transformation, and a difficulty.
 ROWS_FOR_TRANSFORM = 40
 ROWS_FOR_DIFFICULTY = 100
-# Targets have a bound at their least or greatest value if so many tuning rows, and such a share, have it.
-OFTEN_ROWS = 5
-OFTEN_SHARE = 0.01
 # Levels of intervals that are compared for a difficulty; its folds, with fewer and with at least so many rows.
 MANY_ROWS = 600
 LEVELS = read_levels([0.8, 0.9, 0.95])[0]
@@ -84,11 +77,6 @@ class Hyperparameters(NamedTuple):
     """The same in units of the targets' variance, with a length scale for each variable if inputs share them."""
     variables: Indices | None = None
     """Which of the optimum's length scales each input has; see LearningRows."""
-
-    @property
-    def n_learnt(self) -> int:
-        """Number of hyperparameters of the kernel that were learnt; inputs may share a length scale."""
-        return self.optimum.kernel.n_dims
 
 
 @dataclass(frozen=True)
@@ -186,7 +174,6 @@ def _search(settings: Settings, purpose: Purpose, rng: np.random.RandomState) ->
         n_jobs=settings.n_jobs,
         least_ratio=_least_ratio(purpose),
         restricted=purpose.restricted,
-        shrinkage=purpose.restricted,
         tolerance=TUNING_TOLERANCE if purpose.restricted else PAPER_TOLERANCE,
         n_restarts=settings.n_restarts,
     )
@@ -243,53 +230,50 @@ def _raised(kernel: Kernel, noise: float, inputs: Inputs, purpose: Purpose) -> f
     return noise * max(1.0, CONDITION_MARGIN * SMALLEST_CONDITION / condition)
 
 
-class _Powers(NamedTuple):
-    """Transformations of the target to choose from, by their exponent."""
-
-    exponents: tuple[float, ...]
-    """Ascending, at equal steps; 1 is among them."""
-    make: Callable[[float], Transformation | None]
-
-    def likeliest(self, likelihoods: Array) -> float:
-        """Exponent at the top of the parabola through the largest likelihood and those beside it."""
-        best = int(np.argmax(likelihoods))
-        if len(self.exponents) < 3 or not np.isfinite(likelihoods).all():
-            return self.exponents[best]
-        if likelihoods[best] - likelihoods[self.exponents.index(1.0)] < LEAST_NATS:
-            return 1.0
-        middle = min(max(best, 1), len(self.exponents) - 2)
-        low, centre, high = likelihoods[middle - 1 : middle + 2]
-        bend = low - 2.0 * centre + high
-        if bend >= 0.0:
-            return self.exponents[best]
-        step = self.exponents[middle + 1] - self.exponents[middle]
-        top = float(np.clip(0.5 * (low - high) / bend, -1.0, 1.0))
-        return self.exponents[middle] + step * top
+# Exponents, ascending at equal steps, 1 among them, and a function from these to transformations of the target.
+Powers = tuple[tuple[float, ...], Callable[[float], Transformation | None]]
 
 
-def _powers(settings: Settings, y: Array) -> _Powers:
+def _likeliest(exponents: tuple[float, ...], likelihoods: Array) -> float:
+    """Exponent at the top of the parabola through the largest likelihood and those beside it."""
+    best = int(np.argmax(likelihoods))
+    if len(exponents) < 3 or not np.isfinite(likelihoods).all():
+        return exponents[best]
+    if likelihoods[best] - likelihoods[exponents.index(1.0)] < LEAST_NATS:
+        return 1.0
+    middle = min(max(best, 1), len(exponents) - 2)
+    low, centre, high = likelihoods[middle - 1 : middle + 2]
+    bend = low - 2.0 * centre + high
+    if bend >= 0.0:
+        return exponents[best]
+    step = exponents[middle + 1] - exponents[middle]
+    top = float(np.clip(0.5 * (low - high) / bend, -1.0, 1.0))
+    return exponents[middle] + step * top
+
+
+def _powers(settings: Settings, y: Array) -> Powers:
     """Transformations to choose from; extreme targets are measured in a unit of their size."""
     unit = extreme_unit(y)
     if unit == 1.0 or settings.known_noise or isinstance(settings.target_transform, tuple):
         return _usual_powers(settings, y)
     exponents, make = _usual_powers(settings, y / unit)
-    return _Powers(exponents, lambda exponent: InUnits(make(exponent), unit))
+    return exponents, lambda exponent: InUnits(make(exponent), unit)
 
 
-def _usual_powers(settings: Settings, y: Array) -> _Powers:
+def _usual_powers(settings: Settings, y: Array) -> Powers:
     """Transformations of targets of usual size."""
     if not settings.learns_transform:
-        return _Powers((1.0,), lambda exponent: given_transform(settings, y))
+        return (1.0,), lambda exponent: given_transform(settings, y)
     if settings.target_transform == "box-cox":
-        return _Powers(BOX_COX_EXPONENTS, BoxCox)
+        return BOX_COX_EXPONENTS, BoxCox
     if settings.target_transform == "yeo-johnson":
         unit = float(np.median(np.abs(y))) or float(np.abs(y).mean()) or 1.0
-        return _Powers(YEO_JOHNSON_EXPONENTS, lambda exponent: YeoJohnson(exponent, unit))
+        return YEO_JOHNSON_EXPONENTS, lambda exponent: YeoJohnson(exponent, unit)
     if y.size < ROWS_FOR_TRANSFORM or y.min() < 0.0 or y.max() == 0.0:
-        return _Powers((1.0,), lambda exponent: None)
+        return (1.0,), lambda exponent: None
     # powers are continued along a tangent below: targets of other rows may be of any sign
     cut = 0.5 * float(y[y > 0.0].min())
-    return _Powers(BOX_COX_EXPONENTS, lambda exponent: None if exponent == 1.0 else BoxCox(exponent, cut))
+    return BOX_COX_EXPONENTS, lambda exponent: None if exponent == 1.0 else BoxCox(exponent, cut)
 
 
 def learn_with_transform(
@@ -301,35 +285,35 @@ def learn_with_transform(
     target given the others, and end the search.
     Hyperparameters of one transformation are a few steps from those of another.
     """
-    powers = _powers(settings, y)
-    if settings.noise_variance and isinstance(powers.make(1.0), InUnits):
+    exponents, make = _powers(settings, y)
+    if settings.noise_variance and isinstance(make(1.0), InUnits):
         settings = replace(settings, noise_variance=None)  # squares of such units are no numbers
     order = rng.permutation(y.size) if purpose.restricted else np.arange(y.size)
     together = y.size <= ROWS_IN_BLOCKS or not purpose.restricted
     blocks = [order[block] for block in slices(y.size, y.size if together else BLOCK_ROWS)]
     some = blocks[0]
     few = Inputs(rows.take(some), scaling, settings.mean)
-    first = learn(settings, few, transformed(powers.make(1.0), y[some]), purpose, rng)
+    first = learn(settings, few, transformed(make(1.0), y[some]), purpose, rng)
     exponent = 1.0
     learnt = first
-    if len(powers.exponents) > 1:
+    if len(exponents) > 1:
         found = {1.0: first}
-        for other in powers.exponents:
+        for other in exponents:
             if other not in found:
-                z = transformed(powers.make(other), y[some])
+                z = transformed(make(other), y[some])
                 found[other] = learn_nearby(settings, first, few, z, purpose, rng)
-        likelihoods = np.zeros(len(powers.exponents))
-        bounds = learnt_bounds(y) or Bounds(-np.inf, np.inf)
+        likelihoods = np.zeros(len(exponents))
+        bounds = Bounds.suggested(y) or Bounds(-np.inf, np.inf)
         counted = (y != bounds.low) & (y != bounds.high)  # a value that many have, as 0, has no density
         for block in blocks:
             inputs = Inputs(rows.take(block), scaling, settings.mean)
-            for i, other in enumerate(powers.exponents):
-                densities = _log_densities(found[other], inputs, powers.make(other), y[block])
+            for i, other in enumerate(exponents):
+                densities = _log_densities(found[other], inputs, make(other), y[block])
                 likelihoods[i] += densities[counted[block]].sum()
-        exponent = powers.likeliest(likelihoods)
+        exponent = _likeliest(exponents, likelihoods)
         learnt = found[min(found, key=lambda other: abs(other - exponent))]
-    transformation = powers.make(exponent)
-    if some.size < y.size or exponent not in powers.exponents:
+    transformation = make(exponent)
+    if some.size < y.size or exponent not in exponents:
         inputs = Inputs(rows, scaling, settings.mean)
         learnt = learn_nearby(settings, learnt, inputs, transformed(transformation, y), purpose, rng)
     return transformation, learnt
@@ -356,41 +340,18 @@ def choose_difficulty(
     if regressor is None or (regressor == "auto" and few):
         return None
     if regressor == "auto":
-        bounds = _bounds(settings, y)
+        bounds = bounds_in_use(settings, y)["bounds"] or Bounds(-np.inf, np.inf)
         usual = _scores(left_out, target_transform, None, y, bounds)
         if _gain(_scores(left_out, target_transform, _from_other_folds(X, left_out), y, bounds), usual) == 0.0:
             return None
     return replace(Difficulty.learn(regressor, X, left_out), centred=settings.gamma == 2.0)
 
 
-def _bounds(settings: Settings, y: Array) -> Bounds:
-    """Bounds at which intervals will be cut."""
-    found = settings.bounds
-    if settings.learns_bounds:
-        found = learnt_bounds(y)
-    return found or Bounds(-np.inf, np.inf)
-
-
-def learnt_bounds(y: Array) -> Bounds | None:
-    """Bounds that tuning rows' targets respect: 0 if none is negative, and ends that a share of them are equal to."""
-    if y.size < ROWS_FOR_TRANSFORM:
-        return None
-    least = float(y.min())
-    most = float(y.max())
-    often = max(OFTEN_ROWS, OFTEN_SHARE * y.size)
-    low = -np.inf
-    if (y == least).sum() >= often:
-        low = least
-    elif least >= 0.0:
-        low = 0.0
-    high = np.inf
-    if (y == most).sum() >= often:
-        high = most
-    elif most <= 0.0:
-        high = 0.0
-    if low < high and np.isfinite([low, high]).any():
-        return Bounds(low, high)
-    return None
+def bounds_in_use(settings: Settings, y: Array) -> dict[str, Any]:
+    """Bounds of the target: given, or suggested by tuning rows, as arguments of Target."""
+    if settings.learns_bounds and settings.tuning == "holdout":
+        return {"bounds": Bounds.suggested(y), "learnt_bounds": True}
+    return {"bounds": settings.bounds}
 
 
 def _from_other_folds(X: Array, left_out: LeftOut) -> Spread:

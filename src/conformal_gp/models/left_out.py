@@ -20,11 +20,12 @@ import numpy as np
 from conformal_gp.answers import Answers, Block, Question
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.lines import whole_lines
-from conformal_gp.gp.inputs import NewInputs, Rows
+from conformal_gp.gp.inputs import NewInputs
 from conformal_gp.gp.mixture import Mixture, MixturePrediction
 from conformal_gp.gp.posterior import Posterior, Prediction
 from conformal_gp.models.exact import ExactModel
 from conformal_gp.models.integrated import IntegratedModel, Key
+from conformal_gp.rows import Rows
 from conformal_gp.threads import slices
 
 # Entries of P that are computed at a time.

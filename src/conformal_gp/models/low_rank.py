@@ -13,10 +13,9 @@ from conformal_gp.answers import Block, Question
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.lines import Rounding, normalised_residual_lines, rounding
 from conformal_gp.conformal.screening import Ranking, Weighed, Windows
-from conformal_gp.gp.inputs import Rows
 from conformal_gp.gp.lowrank import LowRankPosterior
-from conformal_gp.large.rows import RowSource, RowTaker
 from conformal_gp.models.exact import Part, located, sample_normal
+from conformal_gp.rows import Rows, RowSource, RowTaker
 from conformal_gp.targets.difficulty import Spread
 from conformal_gp.threads import map_threads, slices
 

@@ -25,10 +25,17 @@ from conformal_gp.arrays import Array, Indices
 from conformal_gp.encoding import NO_GAPS, encoded_inputs
 from conformal_gp.gp.inputs import Inputs, Scaling, filled, label_variance, medians
 from conformal_gp.gp.kernels import KERNEL_NAMES, kernel_from_name
-from conformal_gp.large.rows import ArrayRows, RowSource, mapped_gaps
+from conformal_gp.rows import ArrayRows, RowSource, mapped_gaps
 from conformal_gp.targets.target import Bounds, check_within
 from conformal_gp.targets.transformation import BoxCox, Functions, Transformation
-from conformal_gp.validation import check_inputs, check_known_noise, check_labels, check_numbers, check_unmasked
+from conformal_gp.validation import (
+    check_finite,
+    check_inputs,
+    check_known_noise,
+    check_labels,
+    check_squares,
+    check_unmasked,
+)
 
 TransformChoice = str | tuple[Callable[[Array], Any], Callable[[Array], Any]] | None
 
@@ -336,7 +343,8 @@ def _inducing(model: Any, source: RowSource) -> Any:
         inputs = validate_data(model, given, reset=False, dtype=np.float64, ensure_all_finite=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"low_rank does not hold inducing inputs: {error}") from error
-    check_numbers("low_rank", inputs)
+    check_finite("low_rank", inputs)
+    check_squares("low_rank", inputs)
     return inputs
 
 
@@ -347,7 +355,7 @@ def read_rows(model: Any, X: Any, y: Any, y_variance: Any) -> RowSource:
     model._frame = None
     model._has_y_variance = y_variance is not None
     if hasattr(X, "__dask_graph__"):
-        from conformal_gp.large.dask import dask_rows
+        from conformal_gp.dask_rows import dask_rows
 
         return dask_rows(model, X, y, y_variance, bool(model.verbose))
     gaps = None

@@ -12,15 +12,15 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.answers import Answers, Model
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.gp.inputs import Inputs, Rows, Scaling
+from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.kernels import multiplied
 from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior
 from conformal_gp.gp.mixture import Mixture
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.large.rows import ArrayRows, RowSource
 from conformal_gp.models.exact import ExactModel
 from conformal_gp.models.integrated import Averaging, IntegratedModel
 from conformal_gp.models.low_rank import LowRankModel
+from conformal_gp.rows import ArrayRows, Rows, RowSource
 from conformal_gp.targets.difficulty import Difficulty, Spread
 from conformal_gp.targets.target import Bounds, Target, check_censoring
 

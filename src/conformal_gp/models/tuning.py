@@ -10,27 +10,21 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.gp.inputs import Inputs, Rows, Scaling, content_order
+from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.kernels import check_kernel
 from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior, centres, independent, unexplained_variance
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.large.rows import ArrayRows, RowSource
 from conformal_gp.models.learning import (
     Hyperparameters,
     Purpose,
+    bounds_in_use,
     choose_difficulty,
     learn_with_transform,
-    learnt_bounds,
 )
 from conformal_gp.models.settings import Settings, explained, given_transform
 from conformal_gp.models.tuned import NO_ROWS, Tuned
-from conformal_gp.models.tuning_rows import (
-    MOST_TUNING_ROWS,
-    calibration_size,
-    draw_tuning_rows,
-    drawn,
-    fewest_tuning_rows,
-)
+from conformal_gp.models.tuning_rows import MOST_TUNING_ROWS, draw_tuning_rows
+from conformal_gp.rows import ArrayRows, Rows, RowSource, content_order
 from conformal_gp.targets.difficulty import LeftOut
 from conformal_gp.targets.target import Target
 from conformal_gp.targets.transformation import Transformation, transformed
@@ -90,7 +84,7 @@ def fixed(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) 
     tuning_rows = NO_ROWS
     guarantee = SCALED_GUARANTEE if settings.scale_inputs else FIXED_GUARANTEE
     if settings.tuning_rows is not None:
-        tuning_rows = draw_tuning_rows(settings, rows, y, rng)
+        tuning_rows = draw_tuning_rows(settings, y.size, (rows.content, y), rng)
         guarantee = fixed_guarantee(tuning_rows.size)
     if tuning_rows.size:
         scaling = settings.scaling(rows.X[tuning_rows])
@@ -136,7 +130,7 @@ def train(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) 
 
 def _few_rows(found: Hyperparameters, inputs: Inputs, n_rows: int) -> list[str]:
     """A warning where tuning on the training rows is known to lower coverage."""
-    learnt = found.n_learnt + 1 + inputs.H.shape[1]
+    learnt = found.optimum.kernel.n_dims + 1 + inputs.H.shape[1]  # inputs may share a length scale
     share = learnt / n_rows
     if share < MEASURED_COVERAGE[0][0]:
         return []
@@ -152,7 +146,7 @@ def holdout(
     settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState, most_learning: int | None = None
 ) -> Tuned:
     """Everything by maximum restricted likelihood on tuning rows; all rows predict, the others are calibration rows."""
-    tuning_rows = draw_tuning_rows(settings, rows, y, rng)
+    tuning_rows = draw_tuning_rows(settings, y.size, (rows.content, y), rng)
     # in the order of their content, so that what is learnt does not depend on the order of the rows
     learning = tuning_rows[content_order(rows.content[tuning_rows], y[tuning_rows])]
     if most_learning is not None:
@@ -184,13 +178,6 @@ def holdout(
     )
 
 
-def bounds_in_use(settings: Settings, y: Array) -> dict:
-    """Bounds of the target: given, or learnt from tuning rows, as arguments of Target."""
-    if settings.learns_bounds and settings.tuning == "holdout":
-        return {"bounds": learnt_bounds(y), "learnt_bounds": True}
-    return {"bounds": settings.bounds}
-
-
 # Most tuning rows of a low-rank GP, by default; of how many of them the likelihood is, and with many inputs of so many
 # numbers, but not of fewer rows than the last; and of how many of them inducing inputs are the centres.
 MOST_LOW_RANK_TUNING_ROWS = 20_000
@@ -213,39 +200,21 @@ LEAST_RATIO = 1e-7
 LEAST_RATIO_A_ROW = 2e-10
 
 
-def tuning_size(n_rows: int) -> int:
-    """Default number of tuning rows.
-
-    >>> tuning_size(300), tuning_size(6000), tuning_size(10**6)
-    (221, 4201, 20001)
-    """
-    return n_rows - calibration_size(n_rows, MOST_LOW_RANK_TUNING_ROWS)
-
-
 def low_rank(settings: Settings, source: RowSource, rng: np.random.RandomState) -> Tuned:
     """Hyperparameters and inducing inputs from tuning rows.
 
     Where the number of inducing inputs is not given, tuning rows choose it, and for up to
     :data:`ROWS_FOR_EXACT_WITHOUT_NOISE` rows in memory whether the GP is exact.
     """
-    tuning_rows = _tuning_rows(settings, source, rng)
+    content = None
+    if isinstance(source, ArrayRows) and source.in_memory:
+        content = source.rows.content, source.y
+    tuning_rows = draw_tuning_rows(settings, source.n_rows, content, rng, MOST_LOW_RANK_TUNING_ROWS)
     found, limited = _low_rank(settings, source, tuning_rows, rng)
     if limited and isinstance(source, ArrayRows) and source.n_rows <= ROWS_FOR_EXACT_WITHOUT_NOISE:
         settings = replace(settings, tuning_rows=tuning_rows)
         return holdout(settings, source.rows, source.y, rng, most_learning=MOST_TUNING_ROWS)
     return found
-
-
-def _tuning_rows(settings: Settings, source: RowSource, rng: np.random.RandomState) -> Indices:
-    """Tuning rows: given, or at random."""
-    if isinstance(settings.tuning_rows, np.ndarray):
-        return settings.tuning_rows
-    size = settings.tuning_rows
-    if size is None:
-        size = max(tuning_size(source.n_rows), fewest_tuning_rows(settings.mean, settings.n_inputs))
-    if isinstance(source, ArrayRows) and source.in_memory:
-        return draw_tuning_rows(replace(settings, tuning_rows=size), source.rows, source.y, rng)
-    return drawn(settings.mean, size, source.n_rows, settings.n_inputs, rng)
 
 
 def _low_rank(

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.levels import rows_needed
-from conformal_gp.gp.inputs import Rows
 from conformal_gp.models.settings import Settings
 
 # Share of the calibration rows: more are known better at the price of what is learnt. And most tuning rows, whose
@@ -30,18 +29,29 @@ ROUND_NUMBER = 20
 FEW_BATCHES = ((19, 29), (9, 10), (4, 5))
 
 
-def draw_tuning_rows(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) -> Indices:
-    """Tuning rows: those given, or so many at random; they do not depend on the order of the rows."""
-    given = settings.tuning_rows
-    if isinstance(given, np.ndarray):
-        return given
-    n_rows, n_inputs = rows.X.shape
-    if given is None:
-        size = max(n_rows - calibration_size(n_rows), fewest_tuning_rows(settings.mean, n_inputs))
+def draw_tuning_rows(
+    settings: Settings,
+    n_rows: int,
+    content: tuple[Array, Array] | None,
+    rng: np.random.RandomState,
+    most: int = MOST_TUNING_ROWS,
+) -> Indices:
+    """Tuning rows: those given, or so many at random, ascending.
+
+    They are drawn by their content, inputs and targets, so that the order of rows does not matter; by their place where
+    rows are not in memory, and ``content`` is None.
+    """
+    size = settings.tuning_rows
+    if isinstance(size, np.ndarray):
+        return size
+    if size is None:
+        size = max(n_rows - calibration_size(n_rows, most), fewest_tuning_rows(settings.mean, settings.n_inputs))
+    check_size(settings.mean, size, n_rows, settings.n_inputs)
+    if content is None:
+        order = rng.permutation(n_rows)
     else:
-        size = given
-    check_size(settings.mean, size, n_rows, n_inputs)
-    return np.sort(np.argsort(content_keys(rows.content, y, rng.randint(2**31)), kind="stable")[:size])
+        order = np.argsort(content_keys(*content, rng.randint(2**31)), kind="stable")
+    return np.sort(order[:size])
 
 
 def content_keys(X: Array, y: Array, seed: int) -> NDArray[np.uint64]:
@@ -132,9 +142,3 @@ def check_size(mean: str, size: int, n_rows: int, n_inputs: int) -> None:
             f"mean={mean!r} has {fewest - 3} coefficients and needs {fewest} tuning rows, which leaves no calibration "
             f"rows of n_samples={n_rows}; use mean='constant' or mean='zero'."
         )
-
-
-def drawn(mean: str, size: int, n_rows: int, n_inputs: int, rng: np.random.RandomState) -> Indices:
-    """Tuning rows at random by their place, ascending, where rows are not in memory."""
-    check_size(mean, size, n_rows, n_inputs)
-    return np.sort(rng.permutation(n_rows)[:size])

@@ -1,12 +1,7 @@
-r"""Difficulty: location and scale of the residuals of the GP, learnt from tuning rows.
+"""Difficulty: location and scale of the residuals of the GP, learnt from tuning rows.
 
-With hyperparameters learnt from n tuning rows, row i's transformed target has leave-one-out mean
-:math:`\mu_i = z_i - \alpha_i / P_{ii}` and standard deviation :math:`\sigma_i = P_{ii}^{-1/2}`. Its standardised
-residual :math:`e_i = \alpha_i \sigma_i` would be standard normal if the GP were right. The *difficulty* is a
-regression of the :math:`e_i` on inputs and prediction: quantile regressions at 5% and 95% give a location c(x), halfway
-between them, and a scale g(x), half their distance; a regression of :math:`|e_i|` gives a scale only. Scores are then
-:math:`|e - c(x)| / g(x)`. Any functions that come from tuning rows alone may stand there: calibration rows and test row
-stay exchangeable.
+It is a regression of standardised leave-one-out residuals e on inputs and prediction, and scores are then
+:math:`|e - c(x)| / g(x)` (docs/theory_tuning.md, "Transformations and difficulty").
 """
 
 from __future__ import annotations
@@ -57,6 +52,7 @@ class LeftOut(NamedTuple):
     @classmethod
     def of(cls, alpha: Array, diagonal: Array, z: Array) -> LeftOut:
         """From weighted residuals and inverse variances; nothing is known of a row that determines a coefficient."""
+        # mu_i = z_i - alpha_i / P_ii, sigma_i = P_ii^(-1/2) and e_i = alpha_i sigma_i
         deviation = np.where(diagonal == 0.0, 1.0, diagonal) ** -0.5
         return cls(z - alpha * deviation**2, deviation, alpha * deviation)
 

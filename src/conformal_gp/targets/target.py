@@ -1,17 +1,10 @@
-r"""Targets in their own units and as a model has them: transformation, origin, unit, bounds and limits of detection.
+"""Targets in their own units and as a model has them: transformation, origin, unit, bounds and limits of detection.
 
 On the way in, targets are transformed, less an origin and in a unit. On the way out, predictions, ends of prediction
-sets and samples pass the same door, so that all of them agree.
-
-**Bounds.** Given bounds hold for every target: a value outside is in no prediction set. Bounds that tuning rows suggest
-may be wrong, so they follow a rule that treats all rows of the augmented set (training rows and test row) alike. *If at
-most one row lies outside, its score is infinite; if more do, there are no bounds.* With no calibration row outside,
-prediction sets are cut at the bounds. With one, that row covers every value inside, and values outside are compared
-without bounds. With signed scores, the score of a row below the lower bound is minus infinity.
-
-**Limits of detection.** The model is fitted to recorded values, :math:`\max(y, c)` with a lower limit c, and its
-answers are extended to true values: a set that contains c contains everything below (docs/theory.md, proposition 4).
-The limit of a new row is not known; every value up to the largest lower limit of the training rows stands for it.
+sets and samples pass the same door, so that all of them agree. Bounds that tuning rows suggest may be wrong, so they
+follow a rule that treats all rows of the augmented set alike (docs/theory_tuning.md, "Known noise and bounds"). With
+limits of detection the model is fitted to recorded values, and its answers are extended to true values (docs/theory.md,
+proposition 4).
 """
 
 from __future__ import annotations
@@ -24,6 +17,12 @@ import numpy as np
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.targets.transformation import Logarithms, Transformation
+
+# Fewest tuning rows that suggest bounds. Targets have one at their least or greatest value if so many tuning rows, and
+# such a share, have it.
+ROWS_FOR_BOUNDS = 40
+OFTEN_ROWS = 5
+OFTEN_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,28 @@ class Bounds:
         raise ValueError(
             f"y_bounds must be 'auto', None or a pair (low, high) of numbers or None, low below high, got {y_bounds!r}."
         )
+
+    @classmethod
+    def suggested(cls, y: Array) -> Self | None:
+        """Bounds that targets of tuning rows respect: 0 if none is negative, and ends that a share of them have."""
+        if y.size < ROWS_FOR_BOUNDS:
+            return None
+        least = float(y.min())
+        most = float(y.max())
+        often = max(OFTEN_ROWS, OFTEN_SHARE * y.size)
+        low = -np.inf
+        if (y == least).sum() >= often:
+            low = least
+        elif least >= 0.0:
+            low = 0.0
+        high = np.inf
+        if (y == most).sum() >= often:
+            high = most
+        elif most <= 0.0:
+            high = 0.0
+        if low < high and np.isfinite([low, high]).any():
+            return cls(low, high)
+        return None
 
     def clip(self, y: Array) -> Array:
         """Targets beyond a bound become the bound."""

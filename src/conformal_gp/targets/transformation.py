@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import boxcox1p, inv_boxcox1p
 
 from conformal_gp.arrays import Array, Mask
 from conformal_gp.validation import check_squares
@@ -35,9 +36,9 @@ class Transformation(ABC):
     _label: float = 1.0
     """A target in its domain."""
 
-    @abstractmethod
     def _inside(self, y: Array) -> Mask:
-        """True for targets in its domain."""
+        """True for targets in its domain; all are."""
+        return np.ones(y.shape, dtype=bool)
 
     @abstractmethod
     def _forward(self, y: Array) -> Array:
@@ -106,7 +107,7 @@ class BoxCox(Transformation):
 
     def _inside(self, y: Array) -> Mask:
         if self.cut > 0.0:
-            return np.ones(y.shape, dtype=bool)
+            return super()._inside(y)
         return y >= 0.0 if self.exponent == 0.5 else y > 0.0
 
     def _forward(self, y: Array) -> Array:
@@ -188,12 +189,9 @@ class YeoJohnson(Transformation):
     name = "'yeo-johnson'"
     accepts = "any target"
 
-    def _inside(self, y: Array) -> Mask:
-        return np.ones(y.shape, dtype=bool)
-
     def _forward(self, y: Array) -> Array:
         x = y / self.unit
-        return np.where(x >= 0.0, _power(np.abs(x), self.exponent), -_power(np.abs(x), 2.0 - self.exponent))
+        return np.where(x >= 0.0, boxcox1p(np.abs(x), self.exponent), -boxcox1p(np.abs(x), 2.0 - self.exponent))
 
     def log_slope(self, y: Array) -> Array:
         """See Transformation."""
@@ -202,20 +200,9 @@ class YeoJohnson(Transformation):
     def backward(self, z: Array) -> Array:
         """See Transformation."""
         size = np.abs(z)
-        x = np.where(z >= 0.0, _root(size, self.exponent), -_root(size, 2.0 - self.exponent))
+        with np.errstate(over="ignore"):
+            x = np.where(z >= 0.0, inv_boxcox1p(size, self.exponent), -inv_boxcox1p(size, 2.0 - self.exponent))
         return self.unit * x
-
-
-def _power(x: Array, exponent: float) -> Array:
-    """((1 + x)^exponent - 1) / exponent without loss of digits, x >= 0."""
-    logarithm = np.log1p(x)
-    return logarithm if exponent == 0.0 else np.expm1(exponent * logarithm) / exponent
-
-
-def _root(z: Array, exponent: float) -> Array:
-    """The inverse of :func:`_power`."""
-    with np.errstate(over="ignore"):
-        return np.expm1(z if exponent == 0.0 else np.log1p(exponent * z) / exponent)
 
 
 class Functions(Transformation):

@@ -1,4 +1,4 @@
-"""Training rows that are read in blocks: the interface that a model of many rows needs, and rows held by NumPy."""
+"""Rows: a few in memory, and all training rows, which may be read in blocks from a memory map or by Dask."""
 
 from __future__ import annotations
 
@@ -9,20 +9,58 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from functools import partial, reduce
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.encoding import learn_gaps, with_indicators
-from conformal_gp.gp.inputs import Rows
 from conformal_gp.threads import map_threads, n_threads, slices
 from conformal_gp.validation import check_finite
 
 Result = TypeVar("Result")
 # Rows that are read, and worked on by a thread, at a time: memory is in proportion.
 BLOCK_ROWS = 8192
+
+
+class Rows(NamedTuple):
+    """Inputs of n rows as they were given, and the known variances of their targets' noise."""
+
+    X: Array
+    """(n, d): inputs, unscaled, NaN where a value is missing."""
+    y_variance: Array | None = None
+    """(n,): known noise variances; None where they were not given."""
+
+    @property
+    def content(self) -> Array:
+        """What tells rows apart besides their targets, (n, d): inputs, and variances where they are known."""
+        if self.y_variance is None:
+            return self.X
+        return np.column_stack([self.X, self.y_variance])
+
+    def take(self, rows: Indices | slice) -> Rows:
+        """Some of the rows."""
+        if self.y_variance is None:
+            return Rows(self.X[rows])
+        return Rows(self.X[rows], self.y_variance[rows])
+
+    def extended(self, later: Rows) -> Rows:
+        """These rows and others after them."""
+        X = np.vstack([self.X, later.X])
+        if self.y_variance is None or later.y_variance is None:
+            return Rows(X)
+        return Rows(X, np.append(self.y_variance, later.y_variance))
+
+
+def content_order(X: Array, y: Array) -> Indices:
+    """Rows in an order that their values determine.
+
+    >>> content_order(np.array([[2.0], [1.0], [1.0]]), np.array([0.0, 5.0, 4.0]))
+    array([2, 1, 0])
+    """
+    return np.lexsort((y, *X.T[::-1]))
+
 
 BlockFunction = Callable[[Rows, Array], Result]
 RowTaker = Callable[[Indices], tuple[Rows, Array]]

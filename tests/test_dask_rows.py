@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from cases import make_data
-from conformal_gp import ConformalGPRegressor
-from conformal_gp.large import dask
+from conformal_gp import ConformalGPRegressor, dask_rows
 from conformal_gp.models import low_rank
 
 pytest.importorskip("dask", reason="Dask is an extra: pip install '.[dask]'")
@@ -30,7 +29,7 @@ def small(**options):
 
 @pytest.fixture(autouse=True)
 def blocks_are_small(monkeypatch):
-    monkeypatch.setattr(dask, "BLOCK_ROWS", 128)
+    monkeypatch.setattr(dask_rows, "BLOCK_ROWS", 128)
 
 
 def answers(model, inputs=INPUTS, labels=LABELS):

@@ -17,8 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.gp.inputs import Rows
-from conformal_gp.large.rows import BLOCK_ROWS, BlockFunction, RowTaker
+from conformal_gp.rows import BLOCK_ROWS, BlockFunction, Rows, RowTaker
 from conformal_gp.threads import one_blas_thread, slices
 from conformal_gp.validation import check_finite, check_inputs, check_known_noise, check_labels
 

@@ -12,9 +12,8 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from cases import make_data
-from conformal_gp import ConformalGPRegressor
-from conformal_gp.large import rows
-from conformal_gp.large.rows import ArrayRows
+from conformal_gp import ConformalGPRegressor, rows
+from conformal_gp.rows import ArrayRows
 from conformal_gp.threads import slices
 
 INPUTS, LABELS = make_data(99, 6)

@@ -1,1 +1,0 @@
-"""Rows that do not fit in memory: memory maps and Dask collections."""
