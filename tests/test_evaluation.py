@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from scipy.stats import binom, norm
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
 
 from cases import fixed_model
@@ -59,14 +58,6 @@ class Given(RegressorMixin, BaseEstimator):
     def predict_interval(self, X, confidence_level):
         X = np.asarray(X)
         return np.stack([X[:, :1] - 1.0, X[:, :1] + 1.0], axis=1).repeat(len(confidence_level), axis=2)
-
-
-class Line(LinearRegression):
-    """A line, with intervals of width 2."""
-
-    def predict_interval(self, X, confidence_level):
-        mean = self.predict(X)
-        return np.stack([mean - 1, mean + 1], axis=1)[:, :, None].repeat(len(confidence_level), axis=2)
 
 
 @pytest.mark.parametrize(("n", "level"), [(392, "0.99"), (100, "0.9"), (45, "0.9"), (57, "0.5"), (2000, "0.95")])
@@ -264,17 +255,6 @@ def test_misses_of_conformal_intervals_scatter_no_more_than_the_verdict_assumes(
         assert spread < 0.85 * np.sqrt(n * level * (1 - level))
 
 
-def test_inputs_that_matter_come_first():
-    rng = np.random.default_rng(2)
-    X = pd.DataFrame(rng.normal(size=(300, 3)), columns=["first", "useless", "last"])
-    y = 5 * X["first"] + X["last"] + 0.5 * rng.normal(size=300)
-    growth = cross_validate_intervals({"line": Line()}, X, y, [0.9], cv=5, importance=True).importance
-    assert list(growth) == ["first", "last", "useless"]
-    assert growth["first"] == pytest.approx(np.sqrt(2 * 25 + 0.25) / 0.5 - 1, rel=0.15)
-    assert abs(growth["useless"]) < 0.05
-    assert cross_validate_intervals({"line": Line()}, X, y, [0.9], cv=5).importance == {}
-
-
 @pytest.fixture
 def uneven():
     """Noise that grows with the first input, and intervals that are right over all rows together."""
@@ -340,13 +320,6 @@ def test_advice_says_what_would_help(uneven):
     assert advice(held_out(normal, 1.645)) == ""
     few = advice(held_out(np.r_[np.zeros(41), 2.0, 2.0, -2.0, -2.0], 1.0))
     assert few == "More rows: a verdict on 90% needs about 100, and there are 45."
-
-
-def test_importance_of_channels_is_not_measured():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(24, 60))
-    found = cross_validate_intervals({"ours": fixed_model()}, X, X[:, 0], 0.8, cv=2, importance=True)
-    assert found.importance == {}
 
 
 def test_replicates_beside_the_noise_of_the_model():

@@ -154,7 +154,7 @@ def demo(
     from conformal_gp.datasets import load_auto_mpg
     from conformal_gp.files import write_bytes
 
-    frame = load_auto_mpg(as_frame=True, raw=True).frame.sample(frac=1.0, random_state=0)
+    frame = load_auto_mpg(as_frame=True).frame.sample(frac=1.0, random_state=0)
     there = Path(folder)
     there.mkdir(parents=True, exist_ok=True)
     cars, new = there / "cars.csv", there / "new-cars.csv"

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from conformal_gp.evaluation import Finding, HeldOut
 
 CONFORMAL, STANDARD = "conformal", "standard GP"
-MOST_INPUTS = 12
 MOST_OUTLIERS = 20
 PERIODS = 5  # of --by-time
 # Up to so many rows, each is held out once. Of more, a third is held out, at most so many: with 2,000 rows the standard
@@ -36,7 +35,7 @@ def evaluate(
     by_time: Annotated[bool, typer.Option("--by-time", help="Predict later rows from earlier ones.")] = False,
     ordered: options.Ordered = False,
     outliers: Annotated[bool, typer.Option("--outliers", help="List the rows that are least expected.")] = False,
-    details: Annotated[bool, typer.Option("--details", help="Compare methods, and rank the columns.")] = False,
+    details: Annotated[bool, typer.Option("--details", help="Compare methods in a table.")] = False,
     tails: options.Tails = "joint",
     folds: options.Folds = None,
     *,
@@ -63,7 +62,7 @@ def evaluate(
     output.notice(like_standards(training.X, training.y, target))
     if by_time or ordered:
         training = training.sorted_by_date(output)
-    asked: dict[str, Any] = {"tails": tails, "importance": details or as_json}
+    asked: dict[str, Any] = {"tails": tails}
     if by is not None:
         asked |= {"groups_out": training.known("batch")}
     if by_time:
@@ -135,7 +134,7 @@ class Evaluation(NamedTuple):
 
     def details(self) -> list[str]:
         """Figures for those who ask."""
-        return [self.held_out.one_set(), self.held_out.error(), _importance(self.held_out.importance)]
+        return [self.held_out.one_set(), self.held_out.error()]
 
     def lines(self, target: str, details: bool) -> Iterator[Any]:
         """What people read: one line a level first, one sentence on the guarantee last."""
@@ -173,7 +172,6 @@ class Evaluation(NamedTuple):
             "random_folds": [_document(finding) for finding in at_random],
             "groups": [_document(finding) for finding in held_out.by_group()],
             "too_narrow": [_document(part) for part in too_narrow],
-            "importance": held_out.importance,
             "outliers": self.outliers,
             "words": [*self.verdicts(), *self.sentences(), *filter(None, self.details()), self.ending()],
         }
@@ -265,17 +263,6 @@ def _document(finding: Finding) -> dict[str, Any]:
         "judgement": finding.judgement.value,
     }
     return asdict(finding) | counted | {"level": float(finding.level)}
-
-
-def _importance(importance: dict[str, float]) -> str:
-    """Describe the permutation importance of columns, in a sentence; empty if there is none."""
-    if not importance:
-        return ""
-    increases = [f"{name} {increase:+.0%}" for name, increase in importance.items()]
-    named = ", ".join(increases[:MOST_INPUTS])
-    if len(increases) > MOST_INPUTS:
-        named += f" and {len(increases) - MOST_INPUTS} more"
-    return f"Permutation importance (increase in error): {named}."
 
 
 def _findings(findings: list[Finding], title: str, of: str = "method") -> Any:

@@ -292,11 +292,8 @@ def _in_short(guarantee: str) -> str:
 
 def _summary(model: Any) -> list[str]:
     """Describe a fitted model and its guarantee."""
-    from conformal_gp.evaluation.kernel_words import kernel_in_words
-    from conformal_gp.validation import input_names
-
-    words = kernel_in_words(model.kernel_, model.noise_variance_, [*input_names(model)], model.scale_inputs)
-    return [f"Fitted to {model._source.n_rows} rows. Kernel: {words}.", model.guarantee_]
+    kernel = f"Kernel: {model.kernel_}, noise variance {model.noise_variance_:.3g}"
+    return [f"Fitted to {model._source.n_rows} rows. {kernel}.", model.guarantee_]
 
 
 def _verdict(columns: Columns, table: Table, found: pd.DataFrame, levels: list[Fraction]) -> list[str]:

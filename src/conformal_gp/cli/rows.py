@@ -77,7 +77,7 @@ class Training(NamedTuple):
 
     def fit(self, choice: Model, output: Output) -> Any:
         """Fit a model, which keeps what is needed to read new rows."""
-        from conformal_gp.evaluation.kernel_words import conditional
+        from conformal_gp.evaluation.findings import conditional
 
         known = self.of_rows() | {"groups": self.reading.groups}  # by name, so that new rows need not give them
         with output.working(f"fitting to {self.y.size} rows", self.rows["number"].tolist()):

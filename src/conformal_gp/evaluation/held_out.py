@@ -37,8 +37,6 @@ class HeldOut:
     """Predictions of each method, (n,)."""
     intervals: dict[str, Array]
     """Lower and upper bounds of each method, (n, 2, levels)."""
-    importance: dict[str, float] = field(default_factory=dict)
-    """Permutation importance: relative increase of the first method's mean absolute error, the greatest first."""
     beyond: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
     """Rows outside the range of the training rows of their fold, (n,)."""
     rows: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))

@@ -22,7 +22,7 @@ from conformal_gp import __version__
 from conformal_gp.drift import examine_order
 from conformal_gp.evaluation import cross_validate_intervals
 from conformal_gp.evaluation.cross_validation import Progress
-from conformal_gp.evaluation.kernel_words import conditional
+from conformal_gp.evaluation.findings import conditional
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.report import tables, words
 from conformal_gp.report.chart import CONFORMAL, LEVELS, STANDARD, as_json, chart_data
@@ -150,7 +150,6 @@ def build_report(
             cv=cv,
             random_state=random_state,
             standard_gp=STANDARD,
-            importance=True,
             progress=progress,
             **known,
         )
@@ -208,7 +207,6 @@ def build_report(
         scope=words.scope(held_out),
         coverage=tables.coverage_table(held_out),
         subgroups=tables.subgroups(held_out, rows, level),
-        importance=tables.importance(held_out),
         model=tables.model_table(fitted),
         facts=tables.table(
             (), [(name, fact) for name, fact in facts.items() if fact], caption="How this page was made", kind="words"

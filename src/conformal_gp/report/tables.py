@@ -8,13 +8,18 @@ from html import escape
 from typing import Any
 
 from conformal_gp.evaluation import Finding, HeldOut, Judgement, coverage_by_parts
-from conformal_gp.evaluation.kernel_words import TUNING, kernel_in_words
 from conformal_gp.formatting import percent
 from conformal_gp.report.chart import CONFORMAL, decimals, text
 from conformal_gp.report.words import LEVELS, Notice
-from conformal_gp.validation import input_names
 
 ROWS_SHOWN = 200
+# How hyperparameters were set, by ``tuning_``.
+TUNING = {
+    "fixed": "given beforehand",
+    "train": "tuned on all rows",
+    "holdout": "tuned on 70% of the rows, calibrated on the rest",
+    "integrated": "averaged over, weighted by the likelihood of the training rows and the new row",
+}
 WORDS = ("method", "verdict")  # columns of words
 
 
@@ -96,14 +101,6 @@ def _part_table(found: Sequence[Finding], caption: str, digits: int) -> str:
     return table(("rows where", "rows", "coverage", "median width", "verdict"), rows, caption=caption)
 
 
-def importance(held_out: HeldOut) -> str:
-    """Permutation importance of the inputs, if it was measured."""
-    if not held_out.importance:
-        return ""
-    rows = [(name, f"{share:+.0%}".replace("-", "\N{MINUS SIGN}")) for name, share in held_out.importance.items()]
-    return table(("input", "increase in error"), rows[:ROWS_SHOWN], caption="Permutation importance")
-
-
 def model_table(model: Any) -> str:
     """Parameters of the fitted model."""
     transformation = "none"
@@ -112,10 +109,10 @@ def model_table(model: Any) -> str:
     difficulty = "no"
     if model.difficulty_ is not None:
         difficulty = "yes"
-    names = [str(name) for name in input_names(model)]
     facts = {
         "method": type(model).__name__,
-        "kernel": kernel_in_words(model.kernel_, model.noise_variance_, names, model.scale_inputs),
+        "kernel": str(model.kernel_),
+        "noise variance": f"{model.noise_variance_:.3g}",
         "mean function": model.mean_,
         "hyperparameters": TUNING[getattr(model, "tuning_", model.tuning)],
         "target transformation": transformation,
