@@ -148,7 +148,7 @@ def test_of_many_rows_a_third_is_held_out_once(command_line, train, monkeypatch)
 
 
 def test_names_with_markup_are_text(command_line):
-    odd = command_line.write("odd.csv", command_line.rows(30).replace("a,b,kind,y", "[red]a,<script>,kind,[b]y[/b]"))
+    odd = command_line.write("odd.csv", command_line.rows(30).replace("a,b,kind,y", "[red]a,b,<script>,[b]y[/b]"))
     said = command_line("evaluate", odd, "-t", "[b]y[/b]", *FAST, "-c", "60", "--groups", "<script>")
     assert "[b]y[/b]: 30 of 30 rows" in said.stdout
     assert "By <script>, corrected" in said.stdout
