@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from conformal_gp.cli.evaluate import _later_rows
 from conformal_gp.evaluation import HeldOut
 from conformal_gp.evaluation.comparison import in_comparison
 
@@ -86,8 +85,6 @@ def test_later_rows_are_predicted_from_earlier_ones(command_line):
     assert later["n_rows"] == 100
     assert later["coverage"] < 0.5 < alone["coverage"]
     assert "later rows differ from them" in found["words"][1]
-    for train, test in _later_rows(None, 120).split(x):
-        assert train.max() < test.min()
 
 
 def test_rows_are_taken_in_order_of_their_dates(command_line):

@@ -91,8 +91,6 @@ def calibrate(
     COL_lower_95 and COL_upper_95; COL_set_95 has the parts of a set that is not one interval, and says where it is
     empty or reaches the ends of the standards.
     """
-    import numpy as np
-
     from conformal_gp.cli.writing import rounded, write_table
     from conformal_gp.files import check_output
 
@@ -104,12 +102,12 @@ def calibrate(
     curve = _curve(read_training(train, signal, reading, output), target, low, high, log, output)
     columns = curve.training.columns
     table, rows = read_new(new, columns, reading, output, unknown=target)
-    signals = columns.targets(table)[0][rows.X.index]
-    present = ~np.isnan(signals)
+    known = columns.targets(table)["y"][rows.X.index]
+    present = known.notna().to_numpy()
     if not present.any():
         raise ValueError(f"{table.name} has no row with a value of {signal}.")
     X = rows.X[present]
-    signals = signals[present]
+    signals = known[present].to_numpy()
     y_variance = rows.y_variance
     if y_variance is not None:
         y_variance = y_variance[present]
@@ -122,15 +120,13 @@ def calibrate(
     with output.working(f"finding {target} of {signals.size} rows"):
         found, sets = _found(model, curve, signals, X, y_variance, levels)
     if picture is not None:
-        _draw(picture, model, curve, signal, levels[-1], signals, sets[-1])
-        output.info(f"Picture: {picture}")
+        save_picture(_drawn(model, curve, signal, levels[-1], signals, sets[-1]), picture, output)
     for level, parts in zip(levels, sets, strict=True):
         found[f"set_{percent(level)[:-1]}"] = [_words(pieces, curve.bounds) for pieces in parts]
-    shown = rounded(found, levels, [], 3).rename(columns={"mean": "estimate"})
+    shown = rounded(found, levels).rename(columns={"mean": "estimate"})
     said = f"If a new row is exchangeable with the standards, a set contains its {target} with at least its level."
     if out != "-" or not as_json:
-        words = dict.fromkeys(shown.select_dtypes(exclude="number"), "")
-        write_table(table, shown.reindex(table.frame.index).fillna(words).add_prefix(f"{target}_"), out)
+        write_table(table, shown, f"{target}_", out)
         output.info(f"{target} of {len(X)} rows found from {signal}, by {curve.training.y.size} standards.", said)
     if as_json:
         output.document(
@@ -141,7 +137,7 @@ def calibrate(
                 "bounds": curve.bounds,
                 "training_rows": curve.training.y.size,
                 "guarantee": f"{model.guarantee_} {said}",
-                "rows": row_documents(shown, table.row_numbers(shown.index), columns.names_of(table, shown.index)),
+                "rows": row_documents(shown, columns.names_of(table, shown.index)),
             }
         )
 
@@ -209,7 +205,7 @@ def _words(pieces: Array, bounds: tuple[float, float]) -> str:
         return "no value agrees"
     said = []
     if len(pieces) > 1:
-        ends = [outward(low, high, 3) for low, high in pieces]
+        ends = [outward(low, high) for low, high in pieces]
         said.append(" or ".join(f"{low:g} to {high:g}" for low, high in ends))
     if pieces[0, 0] <= bounds[0]:
         said.append("reaches the lowest standard")
@@ -218,9 +214,7 @@ def _words(pieces: Array, bounds: tuple[float, float]) -> str:
     return "; ".join(said)
 
 
-def _draw(
-    picture: Path, model: Any, curve: Curve, signal: str, level: Fraction, signals: Array, sets: list[Array]
-) -> None:
+def _drawn(model: Any, curve: Curve, signal: str, level: Fraction, signals: Array, sets: list[Array]) -> Any:
     """Draw the curve with its band, and the first unknowns: their signals, and their sets along the axis below."""
     import numpy as np
 
@@ -245,4 +239,4 @@ def _draw(
             ax.vlines(ends, bottom, value, linewidth=0.5, linestyle=":", **style)
             ax.hlines(bottom, *ends, linewidth=4, alpha=0.6, **style)
     ax.set_ylim(bottom=bottom)
-    save_picture(display.figure_, picture)
+    return display.figure_

@@ -23,10 +23,8 @@ _FITTED = "A model that fit saved, instead of a training set."
 Fitted = Annotated[str | None, _common("--model", "-m", metavar="FILE", help=_FITTED)]
 _LEVELS = "Levels, as 90% 95%.  [default: those of 90, 95 and 99% that the rows support]"
 Confidence = Annotated[list[str], _common("--confidence", "-c", metavar="LEVEL...", help=_LEVELS)]
-_TAILS = "Misses on both sides together (joint), or half on each (equal)."
 _QUANTILES = "Quantiles, as 5% 50% 95%."
 Quantiles = Annotated[list[str], _common("--quantiles", metavar="SHARE...", help=_QUANTILES)]
-Tails = Annotated[Literal["joint", "equal"], advanced(metavar="TAILS", help=_TAILS)]
 _FOLDS = "Number of folds.  [default: 10; above 1000 rows a third is held out, once]"
 Folds = Annotated[int | None, found(min=2, metavar="K", help=_FOLDS)]
 Ordered = Annotated[bool, _common("--ordered", help="Rows are in order of time: test for drift.")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,12 +21,12 @@ FEWEST_ROWS = 3
 
 
 class Training(NamedTuple):
-    """Training rows; their index has their places in the table, from 0."""
+    """Training rows; their index has their numbers in the file."""
 
     X: pd.DataFrame
     rows: pd.DataFrame
-    """The target "y" and the "number" in the file of each row; where there is one, its "name", "batch" and "moment"
-    (the first column of dates), the known "y_variance", and the "censoring" of targets, -1 or 1 at a limit."""
+    """The target "y" of each row, and its "label"; where there is one, its "name", "batch" and "moment" (the first
+    column of dates), the known "y_variance", and the "censoring" of targets, -1 or 1 at a limit."""
     columns: Columns
     condition: str = ""
     """Why the guarantee does not apply to these rows, in a sentence; empty if nothing is against it."""
@@ -80,7 +80,7 @@ class Training(NamedTuple):
         from conformal_gp.evaluation.findings import conditional
 
         known = self.of_rows() | {"groups": self.reading.groups}  # by name, so that new rows need not give them
-        with output.working(f"fitting to {self.y.size} rows", self.rows["number"].tolist()):
+        with output.working(f"fitting to {self.y.size} rows", self.X.index):
             model = choice.regressor(self.y).fit(self.X, self.y, **known)
         model.guarantee_ = conditional(model.guarantee_, self.condition)
         model._columns = self.columns
@@ -141,19 +141,20 @@ def read_training(source: str, target: str, reading: Reading, output: Output, by
         columns,
         categories=columns.categories | used,
         grid=Grid.find(columns_of(X)),
-        rows=columns.labels(table, X.index),
+        rows=rows["label"].tolist(),
     )
     return Training(X, rows, columns, condition)
 
 
 def _rows(table: Table, columns: Columns, found: Inputs, by: str | None) -> pd.DataFrame:
     """What is known of the rows that have inputs."""
-    import pandas as pd
-
-    y, censoring = columns.targets(table)
-    columns.check_targets(table, y)
-    rows = pd.DataFrame({"y": y, "censoring": censoring}, index=table.frame.index).loc[found.X.index]
-    rows["number"] = table.row_numbers(rows.index)
+    rows = columns.targets(table)
+    absent = rows["y"].isna()
+    if absent.any() and columns.reading.missing == "error":
+        where = table.place(columns.target, absent.idxmax())
+        raise ValueError(f"{where} has no value; --missing drop leaves out such rows, targets are not imputed.")
+    rows = rows.loc[found.X.index]
+    rows["label"] = columns.labels(table, rows.index)
     names = columns.names_of(table, rows.index)
     if names is not None:
         rows["name"] = names
@@ -174,7 +175,7 @@ def _check_columns(table: Table, X: pd.DataFrame, rows: pd.DataFrame, groups: st
         known = f"{listed(X)}; got '{groups}'.{did_you_mean(groups, list(X))}"
         raise ValueError(f"--groups must be an input of {table.name}, one of {known}")
     if by is not None and (rows["batch"] == "").any():
-        raise ValueError(f"{table.place(by, int((rows['batch'] == '').idxmax()))} has no value, and batches need one.")
+        raise ValueError(f"{table.place(by, (rows['batch'] == '').idxmax())} has no value, and batches need one.")
 
 
 def read_new(
@@ -203,10 +204,9 @@ def read_new(
     return table, new
 
 
-def row_documents(found: pd.DataFrame, numbers: Sequence[int], names: Iterable[str] | None) -> list[dict[str, Any]]:
+def row_documents(found: pd.DataFrame, names: Iterable[str] | None) -> list[dict[str, Any]]:
     """Return results of rows as JSON has them: with their numbers in the file, and their names if a column has them."""
     described = found.copy()
     if names is not None:
         described.insert(0, "name", list(names))
-    described.insert(0, "row", numbers)
-    return described.to_dict("records")
+    return described.rename_axis("row").reset_index().to_dict("records")

@@ -35,8 +35,8 @@ class Origin:
     Examples
     --------
     >>> from conformal_gp.report import Origin
-    >>> Origin(file="cars.csv", row_names=["Fiat", "Ford"]).labels(2)
-    ['1 (Fiat)', '2 (Ford)']
+    >>> Origin(file="cars.csv", rows=["2 (Fiat)", "3 (Ford)"]).file
+    'cars.csv'
     """
 
     file: str = ""
@@ -47,29 +47,8 @@ class Origin:
     """The command that made the page; advice then names its options. Without one, advice names Python parameters."""
     condition: str = ""
     """Why the guarantee does not apply to these rows, for example that missing values were imputed."""
-    row_numbers: ArrayLike | None = None
-    """Row numbers, for example if some rows of a file were left out; None counts from 1."""
-    row_names: ArrayLike | None = None
-    """Names of the rows."""
-
-    def numbers(self, n_rows: int) -> Any:
-        """Row numbers; raises if they are not one for each row."""
-        if self.row_numbers is None:
-            return np.arange(1, n_rows + 1)
-        numbers = np.asarray(self.row_numbers)
-        if numbers.shape != (n_rows,):
-            raise ValueError(f"row_numbers must have one number for each of {n_rows} rows, got {numbers.shape}.")
-        return numbers
-
-    def labels(self, n_rows: int) -> list[str]:
-        """What rows are called: by their numbers and names."""
-        numbers = [str(number) for number in self.numbers(n_rows)]
-        if self.row_names is None:
-            return numbers
-        return [
-            f"{number} ({name})" if name else number
-            for number, name in zip(numbers, np.asarray(self.row_names), strict=True)
-        ]
+    rows: ArrayLike | None = None
+    """What the rows are called; None numbers them from 1."""
 
 
 def build_report(
@@ -77,7 +56,6 @@ def build_report(
     y: ArrayLike,
     *,
     target_name: str = "y",
-    title: str | None = None,
     model: Any = None,
     cv: Any = 10,
     y_variance: ArrayLike | None = None,
@@ -100,8 +78,8 @@ def build_report(
         Inputs; columns have their names in the data frame, or x0, x1 and so on.
     y : array-like of shape (n_samples,)
         Target.
-    target_name, title : str
-        Names of the target, with its unit, and of the page.
+    target_name : str
+        Name of the target, with its unit.
     model : ConformalGPRegressor or None, default=None
         Model to report on; it is cloned for every fit. None is ``ConformalGPRegressor(random_state=random_state)``.
     cv, y_variance, groups, censoring, batches, progress
@@ -136,7 +114,11 @@ def build_report(
     if origin is None:
         origin = Origin()
     target = np.asarray(y, dtype=np.float64)
-    numbers = origin.numbers(target.size)
+    every_label = np.arange(1, target.size + 1).astype(str)
+    if origin.rows is not None:
+        every_label = np.asarray(origin.rows)
+    if every_label.shape != target.shape:
+        raise ValueError(f"origin.rows must name each of {target.size} rows, got {every_label.size} names.")
     given = {"y_variance": y_variance, "groups": groups, "censoring": censoring, "batches": batches}
     known: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     fitted = clone(model).fit(X, target, **known)
@@ -157,14 +139,13 @@ def build_report(
     drift = None
     if ordered:
         errors = held_out.y - held_out.prediction[CONFORMAL]
-        options: dict[str, Any] = {"y_variance": y_variance, "numbers": numbers, "random_state": random_state}
+        options: dict[str, Any] = {"y_variance": y_variance, "labels": every_label, "random_state": random_state}
         drift = examine_order(model, X, target, errors, held_out.rows, **options)
     level = words.shown_level(held_out)
-    every_label = origin.labels(target.size)
-    labels = [every_label[row] for row in held_out.rows]
+    labels = every_label[held_out.rows].tolist()
     chart = chart_data(rows, held_out, target_name, labels, level, random_state)
     finding = held_out.at([level]).findings()[0]
-    line = words.verdict(finding, words.too_narrow(held_out, rows, level))
+    quality, line = words.verdict(finding, words.too_narrow(held_out, rows, level))
     statement = conditional(fitted.guarantee_, origin.condition)
     guarantee, meaning = words.guaranteed(statement, level)
     notices = words.notices(held_out, rows, labels, level, drift, command=bool(origin.command))
@@ -185,15 +166,15 @@ def build_report(
     allowed = f"style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
     n_chart = len(chart["rows"])
     return Template(folder.joinpath("page.html").read_text("utf-8")).substitute(
-        title=escape(title or f"Prediction intervals for {target_name}"),
+        title=escape(f"Prediction intervals for {target_name}"),
         target=escape(target_name),
         policy=f"default-src 'none'; {allowed}",
         style=style,
         script=script,
         json=as_json(chart),
         level=f"{100 * level}",
-        quality=line.quality,
-        verdict=escape(line.line),
+        quality=quality,
+        verdict=escape(line),
         how=escape(words.held_out_how(held_out, target.size)),
         guarantee=escape(guarantee),
         notices=attention,
