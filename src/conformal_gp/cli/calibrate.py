@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.levels import more_rows, parse_levels
-from conformal_gp.cli.options import Model, Reading
+from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.plot import check_picture, plots, save_picture
 from conformal_gp.cli.rows import Training, read_new, read_training, row_documents
@@ -66,12 +65,6 @@ def calibrate(
     out: options.Out = "-",
     confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
     log: Annotated[bool, typer.Option("--log", help="Fit over the target's logarithm, as for dilutions.")] = False,
-    low: Annotated[
-        float | None, options.found(metavar="NUMBER", help="Least value of COL.  [default: of TRAIN]")
-    ] = None,
-    high: Annotated[
-        float | None, options.found(metavar="NUMBER", help="Greatest value of COL.  [default: of TRAIN]")
-    ] = None,
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Picture of curve and unknowns: .png, .svg or .pdf.")
     ] = None,
@@ -99,7 +92,7 @@ def calibrate(
     if picture is not None:
         check_picture(picture, "--picture")
     check_output(out, [train, new])
-    curve = _curve(read_training(train, signal, reading, output), target, low, high, log, output)
+    curve = _curve(read_training(train, signal, reading, output), target, log, output)
     columns = curve.training.columns
     table, rows = read_new(new, columns, reading, output, unknown=target)
     known = columns.targets(table)["y"][rows.X.index]
@@ -142,8 +135,8 @@ def calibrate(
         )
 
 
-def _curve(training: Training, target: str, low: float | None, high: float | None, log: bool, output: Output) -> Curve:
-    """Check the column to find, and put it on its scale; bounds that are not given are those of the standards."""
+def _curve(training: Training, target: str, log: bool, output: Output) -> Curve:
+    """Check the column to find, and put it on its scale."""
     from conformal_gp.cli.tables import did_you_mean, listed
 
     numbers = [name for name in training.X if training.columns.categories[name] is None]
@@ -151,26 +144,20 @@ def _curve(training: Training, target: str, low: float | None, high: float | Non
         known = f"one of {listed(numbers)}; got '{target}'.{did_you_mean(target, numbers)}"
         raise ValueError(f"--target must be a column of numbers in TRAIN, {known}")
     known_values = training.X[target]
-    bounds = (
-        float(known_values.min()) if low is None else low,
-        float(known_values.max()) if high is None else high,
-    )
-    if not bounds[0] < bounds[1]:
-        what = f"--low must be below --high, and {target} must differ between standards"
-        raise ValueError(f"{what}; got {bounds[0]:g} and {bounds[1]:g}.")
-    least = min(bounds[0], known_values.min())
-    least_positive = float(known_values[known_values > 0.0].min())
+    least = float(known_values.min())
+    most = float(known_values.max())
+    if least == most:
+        raise ValueError(f"{target} must differ between standards; all have {least:g}.")
+    lowest = float(known_values[known_values > 0.0].min())
     if log and least < 0.0:
-        raise ValueError(f"--log takes values of {target} of at least 0; TRAIN or --low has others.")
-    lowest = bounds[0] or least_positive
-    if not log and least >= 0.0 and bounds[1] > DILUTED * lowest:
-        factor = f"{bounds[1] / lowest:.2g}"
-        output.notice(f"values of {target} span a factor of {factor}: --log may suit them better")
+        raise ValueError(f"--log takes values of {target} of at least 0; TRAIN has {least:g}.")
+    if not log and least >= 0.0 and most > DILUTED * lowest:
+        output.notice(f"values of {target} span a factor of {most / lowest:.2g}: --log may suit them better")
     shift = 0.0
     if log and least == 0.0:
-        shift = least_positive
+        shift = lowest
         output.notice(f"a standard is 0: the curve is fitted over the logarithm of {target} + {shift:g}")
-    curve = Curve(training, target, bounds, log, shift)
+    curve = Curve(training, target, (least, most), log, shift)
     X = training.X.assign(**{target: curve.scaled(known_values)})
     return curve._replace(training=training._replace(X=X))
 

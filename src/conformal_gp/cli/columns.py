@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -43,8 +43,6 @@ class Inputs(NamedTuple):
 
     X: pd.DataFrame
     y_variance: Array | None
-    imputed: pd.Index
-    """Rows with values that are imputed here, and not by the model."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +50,9 @@ class Columns:
     """The way from the columns of a table to inputs and target, learnt from training rows and kept with a saved model.
 
     ``reading`` are the options that the training rows were read by; ``categories`` has the categories of each input, or
-    None for numbers; ``fill`` what missing values are imputed by in columns that too few training rows lack for the
-    model to learn from; ``dates`` the format of each column of dates, and ``since`` the first date of each whose days
-    are counted; ``names`` the column that names the rows.
+    None for numbers; ``filled`` are the inputs that enough training rows lack for the model to fill them; ``dates`` the
+    format of each column of dates, and ``since`` the first date of each whose days are counted; ``names`` the column
+    that names the rows.
 
     Examples
     --------
@@ -73,7 +71,7 @@ class Columns:
     dates: dict[str, str]
     left_out: tuple[str, ...]
     categories: dict[str, list[str] | None] = field(default_factory=dict)
-    fill: dict[str, Any] = field(default_factory=dict)
+    filled: list[str] = field(default_factory=list)
     since: dict[str, str] = field(default_factory=dict)
     names: str | None = None
     format: Format | None = None
@@ -113,9 +111,8 @@ class Columns:
             raise ValueError(f"{table.name}: column '{name}' is empty; leave it out with --drop '{name}'.")
         if name in self.dates or (name not in codes and not hints.is_text(table, name, present)):
             self.categories[name] = None
-            numbers = self._numbers(table, name)
-            if np.isnan(numbers).sum() < FEWEST_GAPS or name == self.reading.noise:
-                self.fill[name] = float(np.nanmedian(numbers))
+            if np.isnan(self._numbers(table, name)).sum() >= FEWEST_GAPS and name != self.reading.noise:
+                self.filled.append(name)
             return
         counts = present.value_counts(sort=False)
         # more than 50 categories, or than half the rows, are names rather, unless each has some 50 rows
@@ -125,8 +122,8 @@ class Columns:
                 f"it looks like names rather than categories. Leave it out with --drop '{name}'."
             )
         self.categories[name] = sorted(counts.index)
-        if len(table.frame) - len(present) < FEWEST_GAPS:
-            self.fill[name] = counts.sort_index().idxmax()
+        if len(table.frame) - len(present) >= FEWEST_GAPS:
+            self.filled.append(name)
 
     def _warn(self, table: Table, named: list[str], codes: Sequence[str]) -> None:
         """Warn of what was done to the columns."""
@@ -136,7 +133,7 @@ class Columns:
         ]
         identifiers = [name for name in numbers if hints.numbers_rows(table, name)]
         like_codes = [name for name in numbers if hints.like_codes(table, name)]
-        replicates = [name for name in numbers if hints.like_replicates(table, name)]
+        replicates = [name for name in numbers if hints.like_codes(table, name, hints.LIKE_REPLICATES, 1)]
         constant = [name for name in self.categories if table.frame[name].nunique() == 1]
         unnamed = [name for name in table.frame if not name]
         first = min(self.since.values(), default="")[:10]
@@ -222,26 +219,22 @@ class Columns:
             new |= odd
             X[name] = pd.Categorical(cells.where(cells.isin(categories)), categories=categories)
         gaps = X.isna() & ~new[:, None]
-        imputed = X.index[:0]
+        if self.reading.missing == "impute":
+            gaps[self.filled] = False
         if gaps.any(axis=None):
             self._check_gaps(table, X, gaps)
-            if self.reading.missing == "impute":
-                imputed = X.index[gaps[[*self.fill]].any(axis=1)]
-                X = X.fillna(self.fill)
         if new.any():
             warnings.warn(f"rows of {table.name} with a category that no training row has: {new.sum()}", stacklevel=2)
-        X = X[~new]
-        if self.reading.missing != "impute":
-            X = X.dropna()
+        X = X[~new & ~gaps.any(axis=1)]
         if self.reading.noise is None:
-            return Inputs(X, None, imputed)
+            return Inputs(X, None)
         noise = X.pop(self.reading.noise).to_numpy()
         if (noise < 0.0).any():
             place = table.place(self.reading.noise, X.index[noise < 0.0][0])
             raise ValueError(f"{place}: {noise.min():g} is negative, and noise must be at least 0.")
         if self.reading.sd_column is not None:
             noise = noise**2
-        return Inputs(X, noise, imputed)
+        return Inputs(X, noise)
 
     def _need(self, names: Iterable[str], table: Table) -> None:
         """Refuse a table that lacks columns of the training rows."""
@@ -258,11 +251,11 @@ class Columns:
             others = f", nor have {count - 1} other rows" * (count > 1)
             raise ValueError(
                 f"{table.place(name, gaps[name].idxmax())} has no value{others}; --missing drop leaves out such "
-                f"rows, --missing impute fills in the usual value, --drop '{name}' leaves out the column."
+                f"rows, --missing impute fills what at least {FEWEST_GAPS} rows of TRAIN lack, --drop '{name}' leaves "
+                "out the column."
             )
-        if self.reading.missing == "drop":
-            what = f"{gaps.any(axis=1).sum()} of {len(X)} rows of {table.name} lack a value and are left out"
-            warnings.warn(f"{what}; column '{name}' alone lacks {count}", stacklevel=3)
+        what = f"{gaps.any(axis=1).sum()} of {len(X)} rows of {table.name} lack a value and are left out"
+        warnings.warn(f"{what}; column '{name}' alone lacks {count}", stacklevel=3)
 
     def targets(self, table: Table) -> pd.DataFrame:
         """Return the target "y" of a table's rows; "censoring" is -1 or 1 at a limit of detection: "<0.02", ">500".

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.levels import more_rows, parse_levels
-from conformal_gp.cli.options import Model, Reading
+from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.rows import Training, read_training
 from conformal_gp.formatting import number, percent
@@ -123,7 +122,7 @@ class Evaluation(NamedTuple):
     def sentences(self, details: bool) -> list[str]:
         """What limits the verdicts, what was tested in addition, what would help, and what the guarantee bought."""
         from conformal_gp.evaluation import advice
-        from conformal_gp.evaluation.comparison import bought, in_comparison
+        from conformal_gp.evaluation.held_out import bought, in_comparison
 
         sentences = self.held_out.conditions()
         if self.random_folds is not None:
@@ -134,8 +133,6 @@ class Evaluation(NamedTuple):
             sentences.append(f"Advice: {helps_most}")
         if details:
             sentences += filter(None, [self.held_out.one_set(), self.held_out.error()])
-        if self.training.condition:
-            return [*sentences, f"The guarantee does not apply: {self.training.condition}"]
         return [*sentences, bought(self.held_out, CONFORMAL, STANDARD)]
 
     def lines(self, target: str, details: bool) -> Iterator[str]:

@@ -11,8 +11,7 @@ import typer
 
 from conformal_gp.cli import options
 from conformal_gp.cli.evaluate import CONFORMAL, cross_validated
-from conformal_gp.cli.levels import parse_levels
-from conformal_gp.cli.options import Model, Reading
+from conformal_gp.cli.options import Model, Reading, parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.predict import also_missing, load_fitted
 from conformal_gp.cli.rows import read_new, read_training

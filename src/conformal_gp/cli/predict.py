@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.levels import more_rows, parse_levels
-from conformal_gp.cli.options import Model, Reading
+from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.rows import read_new, read_training, row_documents
 
@@ -109,7 +108,6 @@ def predict(
         training = read_training(files[0], str(target), reading, output)
         columns = training.columns
         table, new = read_new(files[-1], columns, reading, output)  # before the fit, which may be slow
-        output.notice(training.seen_again(table))
         fitted = training.fit(choice, output)
     if not (levels or shares):
         from conformal_gp.evaluation import supported_levels
@@ -232,9 +230,8 @@ def _exclusions(columns: Columns, table: Table, new: Inputs, beyond: list[str]) 
     from conformal_gp.design import columns_of
 
     rows = new.X.index
-    excluded = {
+    excluded: dict[str, Any] = {
         "lie outside the training range: the column that ends in beyond_training names the inputs.": beyond,
-        "have imputed values.": rows.isin(new.imputed),
     }
     grid = columns.grid
     if grid is not None:

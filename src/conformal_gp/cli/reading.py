@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from conformal_gp.cli.options import Reading
@@ -156,18 +157,18 @@ def _content(source: str) -> tuple[str, str, bytes]:
 def _checked(table: Table) -> Table:
     """Leave out columns that have neither a name nor a value; raise if two have the same name, or there is no row."""
     frame = table.frame
-    used = [j for j, name in enumerate(frame) if name or not (frame.iloc[:, j].isna() | (frame.iloc[:, j] == "")).all()]
-    frame = frame.iloc[:, used]
-    names = list(frame)
-    nameless = [j + 1 for j, name in zip(used, names, strict=True) if not name]
-    if len(nameless) > 1:
-        raise ValueError(f"{table.name}: columns {', '.join(map(str, nameless))} have values and no name; name them.")
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"{table.name} has more than one column named {listed(twice)}.")
+    named = frame.columns != ""
+    used = (frame.notna() & (frame != "")).any().to_numpy()
+    nameless = np.flatnonzero(used & ~named)
+    if nameless.size > 1:
+        places = ", ".join(map(str, nameless + 1))
+        raise ValueError(f"{table.name}: columns {places} have values and no name; name them.")
+    twice = frame.columns[named & frame.columns.duplicated()]
+    if len(twice):
+        raise ValueError(f"{table.name} has more than one column named {listed(sorted({*twice}))}.")
     if not len(frame):
         raise ValueError(f"{table.name} has no rows below a header.")
-    return table._replace(frame=frame)
+    return table._replace(frame=frame.loc[:, named | used])
 
 
 # Workbooks, and Parquet

@@ -47,7 +47,6 @@ def report(
         file=training.columns.source,
         notes=output.notices,
         command=ctx.obj,
-        condition=training.condition,
         rows=training.known("label"),
     )
     with output.working("cross-validating", folds=True) as progress:

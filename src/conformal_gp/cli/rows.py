@@ -28,8 +28,6 @@ class Training(NamedTuple):
     """The target "y" of each row, and its "label"; where there is one, its "name", "batch" and "moment" (the first
     column of dates), the known "y_variance", and the "censoring" of targets, -1 or 1 at a limit."""
     columns: Columns
-    condition: str = ""
-    """Why the guarantee does not apply to these rows, in a sentence; empty if nothing is against it."""
 
     @property
     def y(self) -> Array:
@@ -64,25 +62,11 @@ class Training(NamedTuple):
         rows = self.rows.sort_values("moment", kind="stable")
         return self._replace(X=self.X.loc[rows.index], rows=rows)
 
-    def seen_again(self, table: Table) -> str:
-        """Say how many rows of another table are of these batches, of which a model without --batch knows more."""
-        batch = self.reading.batch
-        if batch is None or batch not in table.frame:
-            return ""
-        n_again = int(table.texts(batch).isin(self.rows["batch"]).sum())
-        if not n_again:
-            return ""
-        which = f"{n_again} of {len(table.frame)} rows of {table.name} have a {batch} of {self.columns.source}"
-        return f"{which}; intervals are for new ones, and without --batch those of known ones may be narrower"
-
     def fit(self, choice: Model, output: Output) -> Any:
         """Fit a model, which keeps what is needed to read new rows."""
-        from conformal_gp.evaluation.findings import conditional
-
         known = self.of_rows() | {"groups": self.reading.groups}  # by name, so that new rows need not give them
         with output.working(f"fitting to {self.y.size} rows", self.X.index):
             model = choice.regressor(self.y).fit(self.X, self.y, **known)
-        model.guarantee_ = conditional(model.guarantee_, self.condition)
         model._columns = self.columns
         return model
 
@@ -122,14 +106,6 @@ def read_training(source: str, target: str, reading: Reading, output: Output, by
         )
     else:
         rows = rows.drop(columns="censoring")
-    condition = ""
-    n_imputed = X.index.isin(found.imputed).sum()
-    if n_imputed:
-        condition = (
-            f"missing values in {n_imputed} of {len(X)} rows of {table.name} were imputed from all of its rows, "
-            "calibration rows among them."
-        )
-        output.warning(f"the guarantee does not apply: {condition}")
 
     from conformal_gp.design import Grid, columns_of  # imports scikit-learn: after mistakes in the table
 
@@ -143,7 +119,7 @@ def read_training(source: str, target: str, reading: Reading, output: Output, by
         grid=Grid.find(columns_of(X)),
         rows=rows["label"].tolist(),
     )
-    return Training(X, rows, columns, condition)
+    return Training(X, rows, columns)
 
 
 def _rows(table: Table, columns: Columns, found: Inputs, by: str | None) -> pd.DataFrame:
@@ -194,7 +170,7 @@ def read_new(
         table = read_table(source, reading, columns.format, expected, new=True)
         filled = table
         if unknown is not None:
-            filled = table._replace(frame=table.frame.assign(**{unknown: columns.fill[unknown]}))
+            filled = table._replace(frame=table.frame.assign(**{unknown: 0.0}))
         new = columns.inputs(filled)
     extra = columns.extra(table)
     if extra:

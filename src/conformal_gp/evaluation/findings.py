@@ -247,14 +247,3 @@ def verdict(findings: Sequence[Finding], parts: Sequence[Finding] = ()) -> list[
     """
     methods = dict.fromkeys(finding.method for finding in findings)
     return [f"{name}: {'; '.join(f.in_words(parts) for f in findings if f.method == name)}." for name in methods]
-
-
-def conditional(guarantee: str, condition: str) -> str:
-    """A model's statement about its guarantee, where the rows that it was given void the guarantee.
-
-    >>> conditional("Valid: kernel and noise were fixed beforehand.", "missing values were imputed.")
-    'Not valid in general: missing values were imputed. Apart from that, valid: kernel and noise were fixed beforehand.'
-    """
-    if not condition:
-        return guarantee
-    return f"Not valid in general: {condition} Apart from that, {guarantee[0].lower()}{guarantee[1:]}"

@@ -22,7 +22,6 @@ from conformal_gp import __version__
 from conformal_gp.drift import examine_order
 from conformal_gp.evaluation import cross_validate_intervals
 from conformal_gp.evaluation.cross_validation import Progress
-from conformal_gp.evaluation.findings import conditional
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.report import tables, words
 from conformal_gp.report.chart import CONFORMAL, LEVELS, STANDARD, as_json, chart_data
@@ -45,8 +44,6 @@ class Origin:
     """What was done to the file, in sentences: rows that were left out, and why."""
     command: str = ""
     """The command that made the page; advice then names its options. Without one, advice names Python parameters."""
-    condition: str = ""
-    """Why the guarantee does not apply to these rows, for example that missing values were imputed."""
     rows: ArrayLike | None = None
     """What the rows are called; None numbers them from 1."""
 
@@ -146,8 +143,7 @@ def build_report(
     chart = chart_data(rows, held_out, target_name, labels, level, random_state)
     finding = held_out.at([level]).findings()[0]
     quality, line = words.verdict(finding, words.too_narrow(held_out, rows, level))
-    statement = conditional(fitted.guarantee_, origin.condition)
-    guarantee, meaning = words.guaranteed(statement, level)
+    guarantee, meaning = words.guaranteed(fitted.guarantee_, level)
     notices = words.notices(held_out, rows, labels, level, drift, command=bool(origin.command))
     attention = f"<ul>{tables.notice_list(notices)}</ul>"
     if not any(notice.warns for notice in notices):
@@ -184,7 +180,7 @@ def build_report(
         middle_row=n_chart // 2,
         error=escape(held_out.error()),
         meaning=escape(f"{meaning} {held_out.at([level]).one_set()}"),
-        statement=escape(statement),
+        statement=escape(fitted.guarantee_),
         scope=words.scope(held_out),
         coverage=tables.coverage_table(held_out),
         subgroups=tables.subgroups(held_out, rows, level),
