@@ -33,7 +33,6 @@ _TIME = r"([T ]\d{1,2}:.*)?"
 _DIGITS = r"\d{4}([-/])\d{1,2}\2\d{1,2}|\d{1,2}([./-])\d{1,2}\3\d{2,4}"
 _WORDS = r"\d{1,2}([- ])[A-Za-z]{3,9}\4\d{2,4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
 LIKE_DATE = re.compile(f"({_DIGITS}|{_WORDS}){_TIME}")
-_WITH_TIME = re.compile(r"(.*\d) (\d{1,2}:\d{2}(:\d{2})?)")
 
 
 class Format(NamedTuple):
@@ -174,11 +173,9 @@ def read_dates(cells: pd.Series, form: str) -> pd.Series:
     """
     if form == "ISO8601":
         return pd.to_datetime(cells, format=form, errors="coerce", utc=True)
-    split = [_WITH_TIME.fullmatch(cell) for cell in cells]
-    dates = pd.Series([cell if match is None else match[1] for cell, match in zip(cells, split, strict=True)])
-    times = ["0:00:00" if match is None else match[2] + ":00" * (match[3] is None) for match in split]
-    read = pd.to_datetime(dates, format=form, errors="coerce", utc=True) + pd.to_timedelta(times, errors="coerce")
-    return read.set_axis(cells.index)
+    parts = cells.str.extract(r"^(.*?\d)(?: (\d{1,2}:\d{2})(:\d{2})?)?$")
+    times = parts[1].fillna("0:00") + parts[2].fillna(":00")
+    return pd.to_datetime(parts[0], format=form, errors="coerce", utc=True) + pd.to_timedelta(times, errors="coerce")
 
 
 def date_format(cells: pd.Series) -> str | None:

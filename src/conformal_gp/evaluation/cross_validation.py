@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from itertools import product
 from typing import Any, NamedTuple
@@ -235,10 +235,10 @@ class _Fold(NamedTuple):
         return ends
 
     def standard(self, fitted: Any, levels: list[Fraction]) -> tuple[Array, Array]:
-        """Predictions and intervals of the test rows by the Gaussian process alone."""
+        """Predictions and central intervals of the test rows by the Gaussian process alone."""
         noise = {name: values[self.test] for name, values in self.known.items() if name == "y_variance"}
         mean, std = fitted.predict(self.new, return_std=True, **noise)
-        ends = error_bars(mean, std, [*map(float, levels)])
+        ends = np.stack(norm.interval([*map(float, levels)], mean[:, None], std[:, None]), axis=1)
         limits = fitted._tuned.target.limits
         if limits is not None:
             ends = limits.extend(ends)
@@ -311,9 +311,3 @@ def _calibration_rows(fitted: Any) -> int:
     if not hasattr(fitted, "guarantee_"):
         return 0
     return int(fitted._most_calibration)
-
-
-def error_bars(mean: Array, std: Array, levels: Sequence[float]) -> Array:
-    r"""Central intervals of normal distributions, :math:`\mu \pm \Phi^{-1}((1 + level)/2)\, \sigma`, (n, 2, levels)."""
-    z = norm.ppf((1.0 + np.asarray(levels, dtype=np.float64)) / 2.0)
-    return np.stack([mean[:, None] - std[:, None] * z, mean[:, None] + std[:, None] * z], axis=1)

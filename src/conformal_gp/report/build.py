@@ -1,13 +1,14 @@
-"""Build the report page."""
+"""The report page and its tables. All text from the data is escaped."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from fractions import Fraction
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -20,11 +21,23 @@ from sklearn.utils import _safe_indexing
 
 from conformal_gp import __version__
 from conformal_gp.drift import examine_order
-from conformal_gp.evaluation import cross_validate_intervals
+from conformal_gp.evaluation import Finding, HeldOut, Judgement, coverage_by_parts, cross_validate_intervals
 from conformal_gp.evaluation.cross_validation import Progress
+from conformal_gp.formatting import percent
 from conformal_gp.regressor import ConformalGPRegressor
-from conformal_gp.report import tables, words
-from conformal_gp.report.chart import CONFORMAL, LEVELS, STANDARD, as_json, chart_data
+from conformal_gp.report import words
+from conformal_gp.report.chart import CONFORMAL, LEVELS, STANDARD, as_json, chart_data, decimals, text
+from conformal_gp.report.words import Notice
+
+ROWS_SHOWN = 200
+# How hyperparameters were set, by ``tuning_``.
+TUNING = {
+    "fixed": "given beforehand",
+    "train": "tuned on all rows",
+    "holdout": "tuned on 70% of the rows, calibrated on the rest",
+    "integrated": "averaged over, weighted by the likelihood of the training rows and the new row",
+}
+WORDS = ("method", "verdict")  # columns of words
 
 
 @dataclass(frozen=True)
@@ -145,7 +158,7 @@ def build_report(
     quality, line = words.verdict(finding, words.too_narrow(held_out, rows, level))
     guarantee, meaning = words.guaranteed(fitted.guarantee_, level)
     notices = words.notices(held_out, rows, labels, level, drift, command=bool(origin.command))
-    attention = f"<ul>{tables.notice_list(notices)}</ul>"
+    attention = f"<ul>{notice_list(notices)}</ul>"
     if not any(notice.warns for notice in notices):
         attention = f"<p>{escape(words.nothing_found(drift))}</p>{attention}"
     facts = {
@@ -182,10 +195,10 @@ def build_report(
         meaning=escape(f"{meaning} {held_out.at([level]).one_set()}"),
         statement=escape(fitted.guarantee_),
         scope=words.scope(held_out),
-        coverage=tables.coverage_table(held_out),
-        subgroups=tables.subgroups(held_out, rows, level),
-        model=tables.model_table(fitted),
-        facts=tables.table(
+        coverage=coverage_table(held_out),
+        subgroups=subgroups(held_out, rows, level),
+        model=model_table(fitted),
+        facts=table(
             (), [(name, fact) for name, fact in facts.items() if fact], caption="How this page was made", kind="words"
         ),
     )
@@ -194,3 +207,101 @@ def build_report(
 def _digest(text: str) -> str:
     """Digest of an inline script or style, by which the content security policy allows it."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, kind: str = "numbers") -> str:
+    """An HTML table of plain text, of the kind "numbers" or "words"; the first cell of each row is its heading."""
+    top = "".join(f'<th scope="col"{_aligned(name)}>{escape(name)}</th>' for name in head)
+    classes = [_aligned(name) for name in head[1:]] or [""]
+    body = ""
+    for first, *rest in rows:
+        cells = (f"<td{each}>{escape(cell)}</td>" for each, cell in zip(classes, rest, strict=True))
+        body += f'<tr><th scope="row">{escape(first)}</th>{"".join(cells)}</tr>'
+    if top:
+        top = f"<thead><tr>{top}</tr></thead>"
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table class="{kind}">'
+        f"<caption>{escape(caption)}</caption>{top}<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _aligned(name: str) -> str:
+    """Attribute of the cells of a column, by its name: some have words in a table of numbers."""
+    if name in WORDS:
+        return ' class="word"'
+    return ""
+
+
+def notice_list(notices: Sequence[Notice]) -> str:
+    """What to look at, as a list."""
+    return "".join(
+        f'<li class="{"warns" if notice.warns else "notes"}"><strong>{escape(notice.topic)}.</strong> '
+        f"{escape(notice.text[0].upper() + notice.text[1:])}</li>"
+        for notice in notices
+    )
+
+
+def coverage_table(held_out: HeldOut) -> str:
+    """Coverage and widths of each method at some levels, and the expected range."""
+    digits = decimals(held_out.y, held_out.intervals[CONFORMAL])
+    rows = [
+        (
+            percent(finding.level),
+            finding.method,
+            percent(finding.coverage, 1),
+            finding.expected_in_words,
+            text(finding.median_width, digits),
+            finding.judgement.value,
+        )
+        for finding in held_out.findings(words.LEVELS)
+    ]
+    head = ("level", "method", "coverage", "expected", "median width", "verdict")
+    return table(head, rows, caption="Coverage and width")
+
+
+def subgroups(held_out: HeldOut, X: Any, level: Fraction) -> str:
+    """Coverage by group, by fifths of the prediction, and by each input."""
+    digits = decimals(held_out.y, held_out.intervals[CONFORMAL])
+    by_prediction = coverage_by_parts(held_out, None, level)
+    found = {
+        "By group": held_out.by_group([level]),
+        "By fifths of the prediction": by_prediction,
+        "By each input": coverage_by_parts(held_out, X, level)[len(by_prediction) :],
+    }
+    return "".join(_part_table(parts, f"{name}, at {percent(level)}", digits) for name, parts in found.items() if parts)
+
+
+def _part_table(found: Sequence[Finding], caption: str, digits: int) -> str:
+    """Coverage and widths of subgroups."""
+    marks = {Judgement.TOO_NARROW: "✕ too narrow", Judgement.IN_DOUBT: "perhaps too narrow"}
+    rows = [
+        (
+            part.among,
+            f"{part.n_rows:,}",
+            percent(part.coverage, 1),
+            text(part.median_width, digits),
+            marks.get(part.judgement, ""),
+        )
+        for part in found[: 5 * ROWS_SHOWN]
+    ]
+    return table(("rows where", "rows", "coverage", "median width", "verdict"), rows, caption=caption)
+
+
+def model_table(model: Any) -> str:
+    """Parameters of the fitted model."""
+    transformation = "none"
+    if model.target_transform_ is not None:
+        transformation = model.target_transform_.name.strip("'")
+    difficulty = "no"
+    if model.difficulty_ is not None:
+        difficulty = "yes"
+    facts = {
+        "method": type(model).__name__,
+        "kernel": str(model.kernel_),
+        "noise variance": f"{model.noise_variance_:.3g}",
+        "mean function": model.mean_,
+        "hyperparameters": TUNING[getattr(model, "tuning_", model.tuning)],
+        "target transformation": transformation,
+        "difficulty model": difficulty,
+    }
+    return table(("setting", "value"), facts.items(), caption="The model, fitted to all rows", kind="words")
