@@ -324,5 +324,5 @@ def test_replicates_beside_the_noise_of_the_model():
     deviation = np.sqrt(y.reshape(12, 3).var(axis=1, ddof=1).mean())
     assert f"Replicates differ by a standard deviation of {deviation:.3g} (24 degrees of freedom" in found.replicates
     assert "a single new measurement" in found.replicates
-    assert found.replicates in found.conditions()
+    assert found.replicates in found.conditions().values()
     assert cross_validate_intervals({"ours": fixed_model()}, X[::3], y[::3], 0.8, cv=2).replicates == ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
+from conformal_gp.cli.options import Model, Reading, default_levels, parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.plot import check_picture, plots, save_picture
 from conformal_gp.cli.rows import Training, read_new, read_training, row_documents
@@ -105,11 +105,7 @@ def calibrate(
     if y_variance is not None:
         y_variance = y_variance[present]
     model = curve.training.fit(choice, output)
-    if not levels:
-        from conformal_gp.evaluation import supported_levels
-
-        levels = supported_levels(model._most_calibration)
-        output.notice(more_rows(levels, model.tuning_ == "holdout"))
+    levels = levels or default_levels(model, output)
     with output.working(f"finding {target} of {signals.size} rows"):
         found, sets = _found(model, curve, signals, X, y_variance, levels)
     if picture is not None:

@@ -124,7 +124,7 @@ class Evaluation(NamedTuple):
         from conformal_gp.evaluation import advice
         from conformal_gp.evaluation.held_out import bought, in_comparison
 
-        sentences = self.held_out.conditions()
+        sentences = [*self.held_out.conditions().values()]
         if self.random_folds is not None:
             sentences.insert(0, in_comparison(self.held_out, self.random_folds, self.by, self.training.known("batch")))
         sentences += self.drift

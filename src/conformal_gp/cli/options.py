@@ -215,6 +215,15 @@ def parse_levels(texts: Iterable[str], option: str = "--confidence", lowest: Fra
     return sorted(levels)
 
 
+def default_levels(model: Any, output: Any) -> list[Fraction]:
+    """Return those of the usual levels that a fitted model supports; note what the others need."""
+    from conformal_gp.evaluation import supported_levels
+
+    levels = supported_levels(model._most_calibration)
+    output.notice(more_rows(levels, model.tuning_ == "holdout", batches=model._batches is not None))
+    return levels
+
+
 def more_rows(levels: Sequence[Fraction], split: bool, share: float = 1.0, batches: bool = False) -> str:
     """Say how many rows, or batches, the usual levels need that are not among these; empty if all are.
 

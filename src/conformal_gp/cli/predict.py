@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
+from conformal_gp.cli.options import Model, Reading, default_levels, parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.rows import read_new, read_training, row_documents
 
@@ -110,10 +110,7 @@ def predict(
         table, new = read_new(files[-1], columns, reading, output)  # before the fit, which may be slow
         fitted = training.fit(choice, output)
     if not (levels or shares):
-        from conformal_gp.evaluation import supported_levels
-
-        levels = supported_levels(fitted._most_calibration)
-        output.notice(more_rows(levels, fitted.tuning_ == "holdout", batches=fitted._batches is not None))
+        levels = default_levels(fitted, output)
     with output.working(f"predicting {len(new.X)} rows", new.X.index):
         exact = _predictions(fitted, new, levels, shares)
         words = {}

@@ -87,7 +87,7 @@ class HeldOut:
             f"{percent(level)} intervals is between {low:.0f}% and {high:.0f}% in nine cases out of ten."
         )
 
-    def limits(self) -> str:
+    def _limits(self) -> str:
         """Describe intervals that reach a limit of detection, in a sentence; empty if all targets were observed."""
         if self.censoring is None:
             return ""
@@ -100,18 +100,16 @@ class HeldOut:
             f"{name} intervals."
         )
 
-    def conditions(self) -> list[str]:
-        """What verdicts depend on: rows held out together, limits of detection, extrapolation, a designed grid."""
-        sentences = [self.together, self.replicates, self.limits()]
+    def conditions(self) -> dict[str, str]:
+        """What verdicts depend on, in sentences by topic."""
+        sentences = {"Folds": self.together, "Replicates": self.replicates, "Limits of detection": self._limits()}
         n_beyond = int(self.beyond.sum())
         if n_beyond:
-            sentences.append(
-                f"{n_beyond} of {self.y.size} rows lie outside the range of the training data; the guarantee does not "
-                "apply to them."
-            )
+            which = f"{n_beyond:,} of {self.y.size:,} held-out rows lie outside the range of the training rows"
+            sentences["Extrapolation"] = f"{which}; the guarantee does not apply to such rows."
         if self.grid is not None:
-            sentences.append(self.grid.condition)
-        return [sentence for sentence in sentences if sentence]
+            sentences["Designed experiment"] = self.grid.condition
+        return {topic: sentence for topic, sentence in sentences.items() if sentence}
 
     def error(self) -> str:
         """Describe the errors of the first method's predictions, in a sentence: medians, as one row may be far off."""

@@ -123,22 +123,15 @@ def notices(
         first = PERCENTS[int(np.argmax(some))]
         text = f"From {first}% on, some intervals are infinite: there are too few rows for these levels."
         found.append(Notice("Infinite intervals", text, warns=first <= 100 * USUAL))
-    n_beyond = int(held_out.beyond.sum())
-    if n_beyond:
-        text = f"{n_beyond:,} of {held_out.y.size:,} held-out rows lie outside the range of the training rows"
-        found.append(Notice("Extrapolation", f"{text}; the guarantee does not apply to such rows.", warns=True))
     if drift is not None:
         found += [Notice("Drift", text.removeprefix("Drift, "), warns=drift.alarm) for text in drift.sentences]
     found += [Notice("Outlier", text, warns=True) for text in _outliers(held_out, labels, level)]
-    if held_out.grid is not None:
-        found.append(Notice("Designed experiment", held_out.grid.condition, warns=True))
     helps_most = advice(held_out.at([other for other in LEVELS if other >= level]), X, command=command)
     if helps_most:
         found.append(Notice("Advice", helps_most, warns=False))
     found += [
-        Notice(topic, text, warns=False)
-        for topic, text in (("Replicates", held_out.together), ("Limits of detection", held_out.at([level]).limits()))
-        if text
+        Notice(topic, text, warns=topic in ("Extrapolation", "Designed experiment"))
+        for topic, text in held_out.at([level]).conditions().items()
     ]
     return sorted(found, key=lambda notice: not notice.warns)
 
