@@ -71,7 +71,7 @@ def test_no_file_is_long(folder):
     assert not [path for path in files if len(path.read_text().splitlines()) > MOST_LINES[folder]]
 
 
-def test_private_modules_of_sklearn_are_imported_in_two_places():
+def test_private_modules_of_sklearn_are_imported_in_one_place():
     private = re.compile(r"^\s*(?:from|import) sklearn\S*\._", flags=re.MULTILINE)
     found = [path.name for path in import_graph.PACKAGE.rglob("*.py") if private.search(path.read_text())]
-    assert sorted(found) == ["_artificial.py", "regressor.py"]
+    assert found == ["regressor.py"]

@@ -1,4 +1,4 @@
-"""The data sets: bundled files, the loaders, and artificial draws from a Gaussian process."""
+"""The data sets: bundled files, and the loaders."""
 
 import hashlib
 import sys
@@ -6,9 +6,8 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from scipy.linalg import cho_factor, cho_solve
 
-from conformal_gp.datasets import load_auto_mpg, load_boston, load_cpu, load_servo, make_gp_data
+from conformal_gp.datasets import load_auto_mpg, load_boston, load_cpu, load_servo
 
 LOADERS = {"boston": load_boston, "auto_mpg": load_auto_mpg, "cpu": load_cpu, "servo": load_servo}
 SHA256 = {
@@ -50,128 +49,35 @@ def test_bunch(name):
 
 
 @names
-def test_text_is_given_as_it_is_or_as_alphabetical_codes(name):
+def test_text_is_text_in_frames_and_alphabetical_codes_in_arrays(name):
     i, inputs, target = ROWS[name]
-    coded, raw = LOADERS[name](), LOADERS[name](raw=True)
-    assert raw.data.dtype == (object if TEXT[name] else np.float64)
-    assert raw.data[i].tolist() == inputs
-    assert raw.target[i] == target
+    coded, bunch = LOADERS[name](), LOADERS[name](as_frame=True)
+    assert bunch.data.columns.tolist() == coded.feature_names
+    assert bunch.data.loc[i].tolist() == inputs
+    assert bunch.target[i] == target
+    assert bunch.frame.columns.tolist() == [*coded.feature_names, TARGETS[name][0]]
+    assert bunch.target.tolist() == bunch.frame[TARGETS[name][0]].tolist() == coded.target.tolist()
     assert list(coded.categories) == TEXT[name]
     for j, feature in enumerate(coded.feature_names):
-        if feature not in TEXT[name]:
-            np.testing.assert_array_equal(coded.data[:, j], raw.data[:, j].astype(float))
-            continue
-        alphabet = sorted(set(raw.data[:, j]))
-        assert coded.data[:, j].tolist() == [alphabet.index(value) for value in raw.data[:, j]]
-        assert coded.categories[feature] == alphabet
-
-
-@names
-@pytest.mark.parametrize("raw", [False, True])
-def test_as_frame_and_pairs(name, raw):
-    array, bunch = LOADERS[name](raw=raw), LOADERS[name](raw=raw, as_frame=True)
-    assert bunch.data.columns.tolist() == array.feature_names
-    assert bunch.frame.columns.tolist() == [*array.feature_names, TARGETS[name][0]]
-    assert bunch.data.to_numpy(dtype=array.data.dtype).tolist() == array.data.tolist()
-    assert bunch.target.tolist() == bunch.frame[TARGETS[name][0]].tolist() == array.target.tolist()
-    X, y = LOADERS[name](return_X_y=True, raw=raw, as_frame=True)
+        cells = bunch.data[feature].tolist()
+        if feature in TEXT[name]:
+            alphabet = sorted(set(cells))
+            assert coded.categories[feature] == alphabet
+            cells = [alphabet.index(value) for value in cells]
+        assert coded.data[:, j].tolist() == cells
+    X, y = LOADERS[name](return_X_y=True, as_frame=True)
     assert X.equals(bunch.data)
     assert y.equals(bunch.target)
 
 
 def test_pandas_is_needed_for_frames_only(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)  # makes `import pandas` fail
-    assert load_servo(raw=True).data.shape == SHAPES["servo"]
+    assert load_servo().data.shape == SHAPES["servo"]
     with pytest.raises(ImportError, match=r"load_servo needs pandas .*pip install pandas"):
         load_servo(as_frame=True)
 
 
-@pytest.mark.parametrize("argument", ["return_X_y", "as_frame", "raw"])
+@pytest.mark.parametrize("argument", ["return_X_y", "as_frame"])
 def test_arguments_are_boolean(argument):
     with pytest.raises(ValueError, match=f"{argument} must be True or False, got 'no'"):
         load_cpu(**{argument: "no"})
-
-
-# Artificial data. The seeds are fixed. Tolerances are in standard errors: normal errors exceed five of them
-# about once in two million draws.
-SIGMAS = 5
-
-
-def test_gp_data_is_reproducible():
-    first, again, other = (make_gp_data(60, 2, random_state=seed) for seed in (3, 3, 4))
-    assert first[0].shape == (60, 2)
-    for a, b, c in zip(first, again, other, strict=True):
-        np.testing.assert_array_equal(a, b)
-        assert not np.isclose(a, c).any()
-
-
-def test_gp_data_inputs_are_standard_normal():
-    X, _ = make_gp_data(1000, 8, random_state=0)
-    assert abs(X.mean()) < SIGMAS / np.sqrt(X.size)
-    assert abs(X.var() - 1) < SIGMAS * np.sqrt(2 / X.size)
-    assert abs((X**4).mean() - 3) < SIGMAS * np.sqrt(96 / X.size)
-
-
-def chi_square_deviation(sets, noise, length_scale, signal):
-    """How far the sum of y' C^-1 y is from its mean, in standard deviations, if C is the covariance of y."""
-    total, n_rows = 0.0, 0
-    for X, y in sets:
-        squared = ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2)
-        covariance = signal**2 * np.exp(-squared / (2 * length_scale**2)) + noise**2 * np.eye(len(X))
-        total += y @ cho_solve(cho_factor(covariance), y)
-        n_rows += len(y)
-    return (total - n_rows) / np.sqrt(2 * n_rows)
-
-
-@pytest.mark.parametrize(("noise", "length_scale", "signal"), [(0.1, 1.0, 1.0), (0.5, 1.3, 3.0), (0.02, 0.7, 0.3)])
-def test_gp_data_has_the_stated_covariance(noise, length_scale, signal):
-    scales = {"noise": noise, "length_scale": length_scale, "signal": signal}
-    sets = [make_gp_data(300, 3, **scales, random_state=seed) for seed in range(10)]
-    assert abs(chi_square_deviation(sets, **scales)) < SIGMAS
-    # The statistic can tell: it sees any one scale wrong by half, and a noise variance taken for its root.
-    wrong = [scales | {name: factor * scales[name]} for name in scales for factor in (1.5, 1 / 1.5)]
-    for other in [*wrong, scales | {"noise": np.sqrt(noise)}]:
-        assert abs(chi_square_deviation(sets, **other)) > SIGMAS
-
-
-def test_gp_data_outliers():
-    options = {"n_samples": 2000, "random_state": 1}
-    X, y = make_gp_data(**options)
-    X_out, y_out = make_gp_data(**options, outlier_fraction=0.1)
-    np.testing.assert_array_equal(X_out, X)
-    share = (y_out != y).mean()
-    assert abs(share - 0.1) < SIGMAS * np.sqrt(0.1 * 0.9 / 2000)
-    # The noise of an outlier is multiplied, its sign and the function stay: 10 eps - eps = 9 eps.
-    change = (y_out - y)[y_out != y]
-    assert abs(change.std() / 0.9 - 1) < SIGMAS / np.sqrt(2 * len(change))
-    more = make_gp_data(**options, outlier_fraction=0.3)[1] != y
-    assert more[y_out != y].all()
-    assert more.sum() > (y_out != y).sum()
-
-
-@pytest.mark.parametrize("options", [{"length_scale": 1e-320}, {"length_scale": 1e300}, {"n_features": 1}])
-def test_gp_data_where_the_covariance_is_extreme(options):
-    _, y = make_gp_data(1500, noise=0, random_state=0, **options)
-    assert np.isfinite(y).all()
-    if options.get("length_scale") == 1e-320:  # no two rows are related
-        assert abs(y.std() - 1) < SIGMAS / np.sqrt(2 * 1500)
-    if options.get("length_scale") == 1e300:  # a constant
-        assert np.ptp(y) < 1e-4
-
-
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [
-        ("n_samples", 0),
-        ("n_features", 2.0),
-        ("noise", np.nan),
-        ("outlier_noise", np.inf),
-        ("signal", -1),
-        ("length_scale", [1.0, 2.0]),
-        ("outlier_fraction", 1.1),
-        ("random_state", "seed"),
-    ],
-)
-def test_gp_data_bad_arguments(argument, value):
-    with pytest.raises(ValueError, match=f"The '{argument}' parameter of make_gp_data must be .* Got "):
-        make_gp_data(**{argument: value})

@@ -38,7 +38,7 @@ def test_replicates_are_held_out_together(frame):
     taken = X.iloc[kept] if frame else X[kept]
     found = held(taken, y[kept])
     assert found.together == "Rows with equal inputs are held out together: 12 distinct inputs in 36 rows."
-    assert found.together in found.conditions()
+    assert found.together in found.conditions().values()
     alone = held(taken, y[kept], cv=KFold(5, shuffle=True, random_state=0))
     assert alone.together == ""
     # the noise of a triple is common: replicates give it away
@@ -94,9 +94,8 @@ def test_limits_of_detection_count_as_covered_where_the_interval_contains_them()
     finding = found.findings()[0]
     assert finding.n_infinite == 0
     assert 0.7 < finding.coverage < 0.95
-    said = found.limits()
+    said = found.conditions()["Limits of detection"]
     assert said.startswith("45 of 150 rows are beyond a limit of detection, and count as covered where")
-    assert said in found.conditions()
     assert "More rows, or a lower level" not in advice(found, X)
     assert held(X, recorded).limits() == ""
     with pytest.raises(ValueError, match="censoring was given, but fit of Plain does not take it"):

@@ -9,6 +9,7 @@ from sklearn.model_selection import KFold
 
 from conformal_gp import datasets
 from conformal_gp.arrays import Array
+from reproduction.experiments.artificial import make_gp_data
 
 N_FOLDS = 10
 TRAINING_ROWS, TEST_ROWS = 500, 1000
@@ -44,9 +45,7 @@ def make_fold(data_set: str, seed: int, run: int, fold: int) -> Fold:
     """
     run_seed, fold_seed = _derived(seed, run), _derived(seed, run, fold + 1)
     if data_set in OUTLIERS:
-        X, y = datasets.make_gp_data(
-            TRAINING_ROWS + TEST_ROWS, outlier_fraction=OUTLIERS[data_set], random_state=run_seed
-        )
+        X, y = make_gp_data(TRAINING_ROWS + TEST_ROWS, outlier_fraction=OUTLIERS[data_set], random_state=run_seed)
         train, test = np.split(np.arange(y.size), [TRAINING_ROWS])
     else:
         X, y = getattr(datasets, f"load_{data_set}")(return_X_y=True)

@@ -23,7 +23,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
@@ -167,7 +167,7 @@ class Drift(Display):
         n = np.arange(end + 1, 0, -1)
         total = np.cumsum(-np.log(_positive(p_values))[end::-1])[::-1]
         power = 1.0 / np.clip(total / n, 0.1, 10.0)  # the mean of -log p is 1 before a change
-        self.start = int(self.numbers[np.argmax(n * np.log(power) - (power - 1.0) * total)])
+        self.start = self.numbers[np.argmax(n * np.log(power) - (power - 1.0) * total)].item()
 
     def __str__(self) -> str:
         if self.alarm:
@@ -200,8 +200,8 @@ class Shift(NamedTuple):
     """
 
     p_value: float
-    start: int
-    """Number of the row where the mean changes most."""
+    start: int | str
+    """Number of the row where the mean changes most, or what the row is called."""
     before: float
     """Mean error of the rows before it."""
     after: float
@@ -280,15 +280,15 @@ def shift_test(
     split = int(k[np.argmax(observed)])
     return Shift(
         float(1 + n_as_large) / (1 + PERMUTATIONS),
-        int(_row_numbers(numbers, n)[split]),
+        _row_numbers(numbers, n)[split].item(),
         float(values[:split].mean()),
         float(values[split:].mean()),
         n,
     )
 
 
-def _row_numbers(numbers: ArrayLike | None, n_rows: int) -> Indices:
-    """Row numbers, from 1 unless they are given."""
+def _row_numbers(numbers: ArrayLike | None, n_rows: int) -> NDArray[Any]:
+    """What rows are called: numbers from 1, unless they are given."""
     if numbers is None:
         return np.arange(1, n_rows + 1)
     return np.asarray(numbers)
@@ -309,7 +309,7 @@ def examine_order(
     held_out: Indices,
     *,
     y_variance: ArrayLike | None = None,
-    numbers: Indices | None = None,
+    labels: ArrayLike | None = None,
     random_state: int | None = None,
 ) -> Examined:
     """Test rows in their order both ways.
@@ -323,12 +323,14 @@ def examine_order(
         All rows in their order.
     errors, held_out
         Errors of held-out predictions, and the places of their rows.
-    numbers : ndarray of int or None, default=None
-        Row numbers to name; None counts from 1.
+    labels : array-like of str or None, default=None
+        What the rows are called; None numbers them from 1.
     random_state : int or None, default=None
         Seed of random orders and of tie breaks.
     """
-    numbers = _row_numbers(numbers, y.size)
+    numbers = np.arange(1, y.size + 1).astype(str)
+    if labels is not None:
+        numbers = np.asarray(labels).astype(str)
     shift = shift_test(errors, numbers[held_out], random_state)
     sentences = [f"Drift, errors in order of {errors.size} rows: {shift}"]
     rows = np.linspace(0, y.size - 1, min(y.size, ORDERED_ROWS)).astype(int)

@@ -11,7 +11,6 @@ def percent(share: float | Fraction, decimals: int | None = None) -> str:
 
     Examples
     --------
-    >>> from conformal_gp.evaluation import percent
     >>> percent(0.95), percent(0.999), percent(17 / 392, decimals=1)
     ('95%', '99.9%', '4.3%')
     """

@@ -59,8 +59,8 @@ def test_output_picture_and_notes(command_line, tables):
     assert lines[0] == "sample,kind,density,conc,conc_estimate,conc_lower_80,conc_upper_80,conc_set_80"
     assert lines[5] == "E,a,,,,,,"
     assert "conc (logarithmic)" in (command_line.folder / "p.svg").read_text()
-    run = command_line("calibrate", *tables, *common, "--low", 0.06, "--high", 5)
-    assert "values of conc span a factor of 83: --log may suit them better" in run.stderr
+    run = command_line("calibrate", *tables, *common)
+    assert "values of conc span a factor of 1.3e+02: --log may suit them better" in run.stderr
     assert "C,a,1.74,," in run.stdout
 
 
@@ -83,8 +83,6 @@ def test_two_branches_are_both_written(command_line):
             "--target must be a column of numbers in TRAIN, one of 'conc'; got 'cnc'. Did you mean 'conc'?",
         ),
         (("-t", "kind"), "--target must be a column of numbers in TRAIN, one of 'conc'; got 'kind'."),
-        (("-t", "conc", "--low", "7"), "--low must be below --high, and conc must differ between standards; got 7 and"),
-        (("-t", "conc", "--log", "--low", "-1"), "--log takes values of conc of at least 0"),
         (("-t", "conc", "--picture", "p.txt"), "--picture must end in .png, .svg, .pdf; got p.txt."),
     ],
 )
@@ -92,6 +90,12 @@ def test_mistakes(command_line, tables, arguments, message):
     assert message in command_line.error("calibrate", *tables, "-s", "density", *arguments)
     lacking = command_line.write("lacking.csv", "kind\na\n")
     options = ("-s", "density", "-t", "conc")
+    for text, word in (
+        ("0,1\n0,2\n0,3", "conc must differ between"),
+        ("-1,1\n2,2\n3,3", "of at least 0; TRAIN has -1"),
+    ):
+        wrong = command_line.write("wrong.csv", f"conc,density\n{text}\n")
+        assert word in command_line.error("calibrate", wrong, wrong, *options, "--log")
     assert "lacks 'density', which standards.csv has" in command_line.error("calibrate", tables[0], lacking, *options)
     empty = command_line.write("empty.csv", "kind,density\na,\n")
     assert "has no row with a value of density" in command_line.error("calibrate", tables[0], empty, *options)

@@ -20,21 +20,19 @@ def test_evaluate(command_line, train):
     detailed = command_line(*common, "--details").stdout
     for word in ("conformal", "standard GP", "70.0 to 90.0%", "in nine cases out of ten"):
         assert word in detailed
-    assert re.search(r"Permutation importance \(increase in error\): .*kind \+\d+%", detailed)
     assert detailed.splitlines()[-1] == lines[-1]
     document = command_line.json("evaluate", train, "-t", "y", *FAST, "-c", "80%")
     assert [finding["method"] for finding in document["findings"]] == ["conformal", "standard GP"]
     for found in document["findings"]:
         assert found["n_below"] + found["n_above"] == found["outside"]
         assert found["miscoverage"] == found["outside"] / 60
-    assert set(document["importance"]) == {"a", "b", "kind"}  # a column of categories is shuffled as a whole
 
 
 def test_evaluate_and_report_by_group(command_line, train):
     by_group = ("-t", "y", "--groups", "kind", *FAST)
     said = command_line("evaluate", train, *by_group, "-c", "60").stdout
     assert "By kind, corrected for the number of groups" in said
-    assert re.search(r"60%  group middle +\d", said)
+    assert re.search(r"60% +group middle +\d", said)
     document = command_line.json("evaluate", train, *by_group, "-c", "60", "-c", "95")
     assert sum(group["n_rows"] for group in document["groups"]) == 2 * 60
     assert "needs at least 19 calibration rows in each group" in " ".join(document["words"])
@@ -54,15 +52,6 @@ def test_few_rows_are_not_oversold(command_line):
     assert "The guarantee raised coverage: at 90% the standard GP covered" in result.stdout
     assert "Advice: More rows" in result.stdout
     assert "99% intervals need 452 rows here" in result.stderr  # two folds of three train
-
-
-def test_evaluate_says_what_would_help(command_line):
-    rng = np.random.default_rng(3)
-    frame = pd.DataFrame({"number": np.arange(200), "x": rng.normal(size=200), "y": rng.exponential(size=200)})
-    frame.to_csv("numbered.csv", index=False)
-    said = command_line("evaluate", "numbered.csv", "-t", "y", *FAST)
-    assert "--drop number leaves them out" in said.stderr
-    assert "Advice: Leave out 'number', which numbers the rows" in said.stdout
 
 
 def test_the_verdict_names_rows_with_too_narrow_intervals(command_line):
@@ -92,7 +81,7 @@ def test_outliers_are_rows_of_small_p_values(command_line):
     assert p_values[0] < 0.1
     said = command_line("evaluate", "mistyped.csv", "-t", "y", "-c", "90", *FAST, "--outliers").stdout
     assert "Rows whose y is least expected, by p-value" in said
-    assert re.search(r"19  S-17 +0\.0", said)
+    assert re.search(r"19 +S-17 +0\.0", said)
 
 
 def test_rows_in_order_of_time_are_looked_at_for_drift(command_line, monkeypatch):
@@ -150,10 +139,11 @@ def test_of_many_rows_a_third_is_held_out_once(command_line, train, monkeypatch)
 
 
 def test_names_with_markup_are_text(command_line):
-    odd = command_line.write("odd.csv", command_line.rows(30).replace("a,b,kind,y", "[red]a,<script>,kind,[b]y[/b]"))
-    said = command_line("evaluate", odd, "-t", "[b]y[/b]", *FAST, "-c", "60", "--details").stdout
-    assert "[b]y[/b]: 30 of 30 rows" in said
-    assert "[red]a" in said
+    odd = command_line.write("odd.csv", command_line.rows(30).replace("a,b,kind,y", "[red]a,b,<script>,[b]y[/b]"))
+    said = command_line("evaluate", odd, "-t", "[b]y[/b]", *FAST, "-c", "60", "--groups", "<script>")
+    assert "[b]y[/b]: 30 of 30 rows" in said.stdout
+    assert "By <script>, corrected" in said.stdout
+    assert "categories: '<script>'" in said.stderr
 
 
 def test_demo_and_what_it_proposes_next(command_line):

@@ -39,7 +39,7 @@ def test_names_and_known_targets_of_new_rows(command_line, train, drawn):
     np.testing.assert_array_equal(display.y_true, [float(line.rsplit(",", 1)[1]) for line in lines])
 
 
-@pytest.mark.parametrize("kind", ["intervals", "coverage", "band", "residuals", "width"])
+@pytest.mark.parametrize("kind", ["intervals", "band", "residuals", "width"])
 def test_each_kind(command_line, train, kind, drawn):
     result = command_line("plot", train, "-t", "y", "--kind", kind, *FAST, "-o", "p.svg")
     assert "Picture: p.svg" in result.stderr
@@ -54,15 +54,15 @@ def test_each_kind(command_line, train, kind, drawn):
 def test_of_a_saved_model(command_line, model, new, train, drawn):
     command_line("plot", new, "--model", model, "-o", "p.svg")
     command_line("plot", "--model", model, "--kind", "residuals", "-o", "p.svg")
-    command_line("plot", train, "--model", model, "--kind", "coverage", "-o", "p.svg")
+    command_line("plot", train, "--model", model, "-o", "p.svg")
     command_line("plot", new, "--model", model, "--kind", "width", "--input", "b", "--input", "a", "-o", "p.svg")
-    intervals, residuals, coverage, width = drawn
+    intervals, residuals, known, width = drawn
     assert len(intervals.intervals) == 8
     assert residuals.target_name == "y"
-    assert coverage.n_rows == 60
+    assert known.n_rows == 60
+    assert np.isfinite(known.y_true).all()
     assert width.feature_names[1] == "a"
     common = ("--model", model, "-o", "p.svg")
-    assert "--kind coverage needs the column 'y'" in command_line.error("plot", new, *common, "--kind", "coverage")
     assert "--kind band of --model FILE takes one table" in command_line.error("plot", *common, "--kind", "band")
     assert "--kernel is for fitting" in command_line.error("plot", new, *common, "--kernel", "se")
 

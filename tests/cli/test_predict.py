@@ -27,8 +27,8 @@ def library(train, new):
 
 def test_the_librarys_numbers(command_line, train, new):
     common = ("predict", train, new, "--target", "y", *FAST, "--confidence", "0.8", "90%", "--quantiles", "5%", "50%")
-    result = command_line(*common, "--digits", "17")
-    frame = pd.read_csv(io.StringIO(result.stdout))
+    command_line(*common, "-o", "out.parquet")
+    frame = pd.read_parquet("out.parquet")
     model, inputs = library(train, new)
     ends = ["y_lower_80", "y_upper_80", "y_lower_90", "y_upper_90"]
     added = ["y_mean", *ends, "y_quantile_5", "y_quantile_50", "y_beyond_training"]
@@ -36,12 +36,9 @@ def test_the_librarys_numbers(command_line, train, new):
     intervals = model.predict_interval(inputs, [0.8, 0.9])
     expected = np.column_stack([model.predict(inputs), intervals[:, :, 0], intervals[:, :, 1]])
     expected = np.column_stack([expected, model.predict_quantiles(inputs, [0.05, 0.5])])
-    np.testing.assert_allclose(frame[added[:-1]], expected, rtol=0, atol=1e-15)
-    command_line(*common, "-o", "out.parquet")
-    np.testing.assert_array_equal(pd.read_parquet("out.parquet")[added[:-1]], expected)
-    document = command_line.json(*common, "--tails", "equal", "--digits", "17")
-    equal = model.predict_interval(inputs, 0.8, tails="equal")
-    np.testing.assert_allclose([row["lower_80"] for row in document["rows"]], equal[:, 0], rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(frame[added[:-1]], expected)
+    document = command_line.json(*common)
+    np.testing.assert_allclose([row["lower_80"] for row in document["rows"]], intervals[:, 0, 0], rtol=0, atol=0.01)
     assert document["calibration_rows"] == model.n_calibration_
     assert document["inputs"] == ["a", "b", "kind = low", "kind = middle", "kind = top"]
 
@@ -82,7 +79,7 @@ def test_infinite_bounds_and_points_are_written(command_line):
     exact = pd.DataFrame(
         {"mean": [1.23456, 2.0, 0.1], "lower_90": [-np.inf, 2.0, -np.inf], "upper_90": [7.6543, 2.0, np.inf]}
     )
-    assert rounded(exact, [Fraction(9, 10)], [], 3).to_numpy().tolist() == [
+    assert rounded(exact, [Fraction(9, 10)]).to_numpy().tolist() == [
         [1.2, -np.inf, 7.7],
         [2.0, 2.0, 2.0],
         [0.1, -np.inf, np.inf],
@@ -99,8 +96,8 @@ def test_explain_adds_a_sentence_for_each_row(command_line, train, new):
     assert table(command_line("predict", train, *common))["y_why"].tolist() == sentences
     dropped = command_line.json("predict", gap, *common, "--missing", "drop")
     assert [row["why"] for row in dropped["rows"]] == model.explain_interval(inputs, 0.9).sentences(range(3, 63))
-    for wrong in (("--tails", "equal"), ("--quantiles", "50")):
-        assert "--explain is for intervals" in command_line.error("predict", train, new, "-t", "y", "--explain", *wrong)
+    wrong = ("-t", "y", "--explain", "--quantiles", "50")
+    assert "--explain is for intervals" in command_line.error("predict", train, new, *wrong)
 
 
 def test_words_are_plain(command_line, train, new):
@@ -186,9 +183,10 @@ def test_rows_that_cannot_be_predicted_are_left_empty(command_line, train):
     assert "predictions of 2 rows" in result.stderr
     assert "does not have: 'colour'" in result.stderr
     new.write_text(new.read_text().replace("best", "top"))
-    result = command_line(*common, "--missing", "impute")
-    assert (table(result)["y_mean"] == "").tolist() == [False, False, False]
-    assert "gaps.csv (row 2), which have imputed values" in " ".join(result.stderr.split())
+    result = command_line(
+        *common, "--missing", "impute"
+    )  # no row of TRAIN lacks a value: nothing is known of the first
+    assert (table(result)["y_mean"] == "").tolist() == [True, False, False]
 
 
 def test_rows_beyond_the_training_rows_are_marked(command_line, train):
@@ -198,58 +196,32 @@ def test_rows_beyond_the_training_rows_are_marked(command_line, train):
     assert "far.csv (rows 3, 4), which lie outside the training range" in result.stderr
 
 
-def test_imputed_values_void_the_guarantee_in_every_output(command_line, train, new):
-    """What the screen says of imputed values is in the JSON document, the saved model and the page, and beside -q."""
-    gaps = command_line.write("gaps.csv", train.read_text().replace("\n", "\n,1,low,1\n", 2))
-    common = ("-t", "y", *FAST, "--missing", "impute")
-    for quiet in ((), ("-q",)):
-        said = " ".join(command_line("predict", gaps, new, *common, "-c", "80", *quiet).stderr.split())
-        assert "warning: the guarantee does not apply: missing values in 2 of 62 rows of" in said
-    assert "Not valid in general: missing values in 2 of 62 rows" in " ".join(
-        command_line("predict", gaps, new, *common, "-c", "80").stderr.split()
-    )
-    guarantee = command_line.json("predict", gaps, new, *common, "-c", "80")["guarantee"]
-    assert guarantee.startswith("Not valid in general: missing values in 2 of 62 rows")
-    assert "Apart from that, valid: scaling" in guarantee
-    command_line("fit", gaps, *common, "-o", "m", "-q")
-    assert load("m").guarantee_ == guarantee
-    new_gaps = command_line.write("new-gaps.csv", "a,b,kind\n,0,top\n1,0,top\n")
-    options = ("predict", new_gaps, "-m", "m", "--missing", "impute", "-c", "80")
-    of_both = command_line.json(*options)["guarantee"]
-    assert of_both.startswith(guarantee)
-    assert "does not apply to 1 of 2 rows" in of_both
-    assert "(row 2), which have imputed values." in of_both
-    document = command_line.json("evaluate", gaps, *common, "--folds", "3", "-c", "80")
-    assert any(said.startswith("The guarantee does not apply: missing values in 2 of") for said in document["words"])
-    page = command_line("report", gaps, *common, "--folds", "3", "-o", "-").stdout
-    assert "Not guaranteed: " in page
-    assert "missing values in 2 of 62 rows" in page
-    complete = command_line.json("predict", train, new, *common, "-c", "80")
-    assert complete["guarantee"].startswith("Valid: ")
-
-
 def test_values_that_the_model_fills_leave_the_guarantee(command_line, train):
-    """Five rows and more that lack a value: medians of tuning rows, indicators, and a category for what is missing."""
+    """Five rows and more that lack a value: medians of tuning rows, indicators, and a category for what is missing.
+
+    The one row that lacks another column is left out.
+    """
     frame = pd.read_csv(train)
     frame.loc[::6, "a"] = np.nan
     frame.loc[3::7, "kind"] = None
+    frame.loc[5, "b"] = np.nan
     frame.to_csv("gaps.csv", index=False)
     command_line.write("new.csv", "a,b,kind\n,0,top\n1,0,\n1,0,top\n")
-    common = ("-t", "y", *FAST, "--missing", "impute", "-c", "80", "--digits", "17")
+    common = ("-t", "y", *FAST, "--missing", "impute", "-c", "80")
     document = command_line.json("predict", "gaps.csv", "new.csv", *common)
     assert document["guarantee"].startswith("Valid: ")
     assert "a is missing" in document["inputs"]
-    model, inputs = library("gaps.csv", "new.csv")
+    frame.drop(5).to_csv("complete.csv", index=False)
+    model, inputs = library("complete.csv", "new.csv")
     ends = model.predict_interval(inputs.astype({"kind": "category"}), 0.8)
-    np.testing.assert_allclose([row["lower_80"] for row in document["rows"]], ends[:, 0], rtol=0, atol=1e-15)
+    np.testing.assert_allclose([row["lower_80"] for row in document["rows"]], ends[:, 0], rtol=0, atol=0.01)
     said = command_line("predict", "gaps.csv", "new.csv", *common).stderr
-    assert "guarantee does not apply" not in said
-    document = command_line.json("evaluate", "gaps.csv", *common[:-2], "--folds", "3")
-    assert not any("The guarantee does not apply:" in words for words in document["words"])
-    page = command_line("report", "gaps.csv", *common[:-4], "--folds", "3", "-o", "-").stdout
+    assert "1 of 60 rows of gaps.csv lack a value and are left out; column 'b' alone lacks 1" in said
+    assert command_line.json("evaluate", "gaps.csv", *common, "--folds", "3")["rows"] == 59
+    page = command_line("report", "gaps.csv", *common[:-2], "--folds", "3", "-o", "-").stdout
     assert "Not guaranteed" not in page
     command_line("fit", "gaps.csv", "-t", "y", *FAST, "--missing", "impute", "-o", "m", "-q")
-    saved = command_line.json("predict", "new.csv", "-m", "m", "-c", "80", "--digits", "17")
+    saved = command_line.json("predict", "new.csv", "-m", "m", "-c", "80")
     assert [row["lower_80"] for row in saved["rows"]] == [
         row["lower_80"] for row in command_line.json("predict", "gaps.csv", "new.csv", *common)["rows"]
     ]
@@ -281,8 +253,6 @@ def test_labels_in_new_are_held_against_intervals(command_line, train):
 def test_new_columns_do_not_replace_old_ones(command_line, train, new):
     command_line("predict", train, new, "-t", "y", *FAST, "-o", "once.csv")
     assert "already has 'y_mean'" in command_line.error("predict", train, "once.csv", "-t", "y", *FAST)
-    twice = table(command_line("predict", train, "once.csv", "-t", "y", *FAST, "--prefix", "p_"))
-    assert twice["p_mean"].tolist() == twice["y_mean"].tolist()
 
 
 def test_predictions_end_where_labels_do(command_line):
@@ -341,9 +311,7 @@ def test_a_column_of_groups(command_line, train):
 def test_fit_and_predict_from_the_model(command_line, train, new, model):
     reference = command_line("predict", train, new, "-t", "y", *FAST, "-q").stdout
     assert command_line("predict", "--model", "m", new, "-q").stdout == reference
-    assert command_line("predict", new, "--model", "-", "-q", stdin=model.read_bytes()).stdout == reference
-    piped = command_line("fit", "-", "-t", "y", "-o", "-", "-q", *FAST, stdin=train.read_bytes()).stdout_bytes
-    assert command_line("predict", new, "--model", "-", "-q", stdin=piped).stdout == reference
+    assert command_line("predict", "-", "--model", "m", "-q", stdin=new.read_bytes()).stdout == reference
     assert list(load("m").feature_names_in_) == ["a", "b", "kind"]
 
 

@@ -11,7 +11,9 @@ pd = pytest.importorskip("pandas", reason="tables need the extra: pip install '.
 
 from conformal_gp.cli.columns import Columns  # noqa: E402
 from conformal_gp.cli.options import Reading  # noqa: E402
+from conformal_gp.cli.output import Output  # noqa: E402
 from conformal_gp.cli.reading import read_table  # noqa: E402
+from conformal_gp.cli.rows import read_training  # noqa: E402
 from conformal_gp.cli.tables import Format  # noqa: E402
 from conformal_gp.cli.writing import write_table  # noqa: E402
 
@@ -39,8 +41,7 @@ def values(table, target="mpg", **options):
     columns = Columns.learn(table, target, Reading(**options))
     X = columns.inputs(table).X
     codes = X.apply(lambda column: column.cat.codes if column.dtype == "category" else column)
-    y = columns.targets(table)[0]
-    columns.check_targets(table, y)
+    y = columns.targets(table)["y"]
     return codes.to_numpy(dtype=float).tolist(), y[X.index].tolist()
 
 
@@ -98,7 +99,7 @@ def test_what_is_no_table(table, content, word):
 def test_cells_that_span_lines_are_read_and_lines_are_right(table):
     found = table('a,mpg,note\n1,1,"two\nlines"\n\n2,2,"one, ""two"""\n')
     assert found.frame["note"].tolist() == ["two\nlines", 'one, "two"']
-    assert found.place("a", 1).endswith("column 'a', row 5")
+    assert found.frame.index.tolist() == [2, 5]
 
 
 def test_files_that_are_not_there_or_of_no_known_kind(tmp_path):
@@ -198,7 +199,7 @@ def test_separator_and_encoding_of_the_training_rows_come_first(table):
     assert table("a\n1\n").format.separator == ","
     assert table("a\n1\n", like=Format(".", separator=";")).format.separator == ";"
     latin = PLAIN.replace("usa", "Österreich").encode("cp1252")
-    assert table(latin).frame["origin"][0] == "Österreich"
+    assert table(latin).frame["origin"].iloc[0] == "Österreich"
     with pytest.raises(ValueError, match=r"not text in UTF-8.*--encoding"):
         table(latin, encoding="utf-8")
     for options in ({"separator": "ab"}, {"separator": '"'}, {"decimal": "x"}, {"encoding": "klingon"}):
@@ -212,15 +213,15 @@ def test_each_file_has_its_own_encoding(table, first, second):
     text = PLAIN.replace("usa", "Österreich")
     like = table(text.encode(first)).format
     found = table(text.encode(second), "new.csv", like=like)
-    assert found.frame["origin"][0] == "Österreich"
+    assert found.frame["origin"].iloc[0] == "Österreich"
     assert found.format.encoding == second
 
 
 def test_an_encoding_that_cannot_be_detected_is_that_of_the_training_rows(table):
     text = PLAIN.replace("usa", "東京")
     like = table(text.encode("shift-jis"), encoding="shift-jis").format
-    assert table(text.encode("shift-jis"), "new.csv", like=like).frame["origin"][0] == "東京"
-    assert table(text, "new.csv", like=like).frame["origin"][0] == "東京"
+    assert table(text.encode("shift-jis"), "new.csv", like=like).frame["origin"].iloc[0] == "東京"
+    assert table(text, "new.csv", like=like).frame["origin"].iloc[0] == "東京"
 
 
 def test_numbers_are_read_to_the_last_digit(table):
@@ -258,7 +259,7 @@ def test_a_new_category_is_named_or_left_out(table):
     with pytest.raises(ValueError, match=r"column 'origin', row 3: 'jpaan' is not among .*Did you mean 'japan'"):
         columns.inputs(new)
     with pytest.warns(UserWarning, match="category that no training row has: 1"):
-        assert Columns.learn(table(PLAIN), "mpg", Reading(missing="drop")).inputs(new).X.index.tolist() == [0]
+        assert Columns.learn(table(PLAIN), "mpg", Reading(missing="drop")).inputs(new).X.index.tolist() == [2]
 
 
 def test_names_are_not_taken_for_categories(table):
@@ -282,18 +283,15 @@ def test_missing_values(table, mark, name):
     with pytest.raises(ValueError, match=r"column 'weight', row [23] has no value; --missing drop"):
         values(found, na=marks)
     assert values(found, missing="drop", na=marks) == ([[1, 1], [7, 1]], [30, 15])
-    assert values(found, missing="impute", na=marks) == ([[1, 1], [3, 0], [3, 1], [7, 1]], [30, 20, 25, 15])
-    imputing = Columns.learn(found, "mpg", Reading(missing="impute", na=marks))
-    assert imputing.inputs(found).imputed.tolist() == [1, 2]
+    assert values(found, missing="impute", na=marks) == ([[1, 1], [7, 1]], [30, 15])  # too few for the model to learn
 
 
-def test_missing_labels_are_never_imputed(table):
+def test_missing_targets_are_never_imputed(table, tmp_path):
+    found = table("a,mpg\n1,30\n2,\n3,10\n")
     with pytest.raises(ValueError, match=r"column 'mpg', row 3 has no value"):
-        values(table("a,mpg\n1,30\n2,\n3,10\n"))
-    labels = Columns.learn(table("a,mpg\n1,30\n2,\n3,10\n"), "mpg", Reading(missing="impute")).targets(
-        table("a,mpg\n1,\n")
-    )
-    assert np.isnan(labels[0]).all()
+        read_training(str(tmp_path / "cars.csv"), "mpg", Reading(), Output(quiet=True))
+    labels = Columns.learn(found, "mpg", Reading(missing="impute")).targets(table("a,mpg\n1,\n"))
+    assert labels["y"].isna().all()
 
 
 ORDER = np.random.default_rng(0)
@@ -362,18 +360,22 @@ def test_dates_that_cannot_be_read(table, cells, word):
 
 # Writing
 
-ADDED = pd.DataFrame({"mean": [1.5, np.nan, -np.inf, 1 / 3], "words": ["=1+1", "", "-x", "-1.5"]})
+ADDED = {"mean": [1.5, np.nan, -np.inf, 1 / 3], "words": ["=1+1", "", "-x", "-1.5"]}
+
+
+def write(table, added, out):
+    write_table(table, pd.DataFrame(added, index=table.frame.index), "", out)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.xlsx", "a.parquet"])
 @pytest.mark.parametrize("written", ["comma.csv", "windows-excel.csv", "cars.parquet"])
 def test_what_is_written_is_read_again(table, tmp_path, name, written):
     before = table(WRITTEN[written], written)
-    write_table(before, ADDED, str(tmp_path / name))
+    write(before, ADDED, str(tmp_path / name))
     after = read_table(str(tmp_path / name), Reading(), like=before.format)
     assert values(after, drop=["mean", "words"]) == EXPECTED
     mean = after.frame["mean"].replace({"": np.nan}).map(lambda cell: float(str(cell).replace(",", ".")))
-    np.testing.assert_array_equal(mean, ADDED["mean"])
+    np.testing.assert_array_equal(mean, np.array(ADDED["mean"]))
     words = ["=1+1", "", "-x", "-1.5"] if name == "a.parquet" else ["'=1+1", "", "'-x", "-1.5"]
     assert after.frame["words"].fillna("").tolist() == words
 
@@ -382,7 +384,7 @@ def test_what_is_written_is_read_again(table, tmp_path, name, written):
 @pytest.mark.parametrize("start", ["=cmd|' /C calc'!A0", "+x", "-x", "@SUM(A1)", "\tx", "\rx"])
 def test_text_that_a_spreadsheet_would_run_is_marked(table, tmp_path, name, start):
     frame = pd.DataFrame({"=a": [1.5, -2.5], "b": [start, "-"], "mpg": [-1, 2], "day": pd.to_datetime(DAYS[:2])})
-    write_table(table(frame, "odd.parquet"), pd.DataFrame({"=mean": [-0.5, 1.0]}), str(tmp_path / name))
+    write(table(frame, "odd.parquet"), {"=mean": [-0.5, 1.0]}, str(tmp_path / name))
     if name == "a.xlsx":
         after = pd.read_excel(tmp_path / name)
     else:
@@ -395,7 +397,7 @@ def test_text_that_a_spreadsheet_would_run_is_marked(table, tmp_path, name, star
 
 
 def test_cells_are_kept_as_they_were_written(table, capsys):
-    write_table(table(PLAIN.replace("2.0", "2.00")), pd.DataFrame({"mean": [12345678.9, 1e-9, -np.inf, np.nan]}), "-")
+    write(table(PLAIN.replace("2.0", "2.00")), {"mean": [12345678.9, 1e-9, -np.inf, np.nan]}, "-")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "weight,origin,mpg,mean"
     assert lines[1:] == ["1.5,usa,30,12345678.9", "2.5,japan,20,1e-09", "2.00,usa,25,-inf", "3.5,usa,15,"]
@@ -404,10 +406,10 @@ def test_cells_are_kept_as_they_were_written(table, capsys):
 def test_what_cannot_be_written_leaves_the_old_file(table, tmp_path):
     path = tmp_path / "out.csv"
     path.write_text("old")
-    with pytest.raises(ValueError, match=r"already has 'mpg'.*--prefix"):
-        write_table(table(PLAIN), pd.DataFrame({"mpg": np.zeros(4)}), str(path))
+    with pytest.raises(ValueError, match="already has 'mpg'; rename or delete"):
+        write(table(PLAIN), {"mpg": np.zeros(4)}, str(path))
     with pytest.raises(ValueError, match=r"'ŷ', which cp1252, the encoding of .* lacks"):
-        write_table(table(PLAIN.replace("usa", "fü").encode("cp1252")), pd.DataFrame({"ŷ": np.zeros(4)}), str(path))
+        write(table(PLAIN.replace("usa", "fü").encode("cp1252")), {"ŷ": np.zeros(4)}, str(path))
     assert path.read_text() == "old"
 
 

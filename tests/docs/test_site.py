@@ -22,7 +22,7 @@ for package in ("sphinx", "furo", "myst_parser", "sphinx_gallery", "latex2mathml
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built from a copy of its sources; the gallery's scripts are not run."""
     folder = tmp_path_factory.mktemp("site")
-    for name in ("docs", "examples"):
+    for name in ("docs", "examples", "benchmarks", "reproduction/results"):
         shutil.copytree(ROOT / name, folder / name, ignore=WRITTEN_BY_THE_BUILD)
     shutil.copy(ROOT / "CHANGELOG.md", folder)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), *sys.path])}

@@ -20,7 +20,7 @@ def report():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(90, 3)), columns=NAMES)
     y = np.sin(X[NAMES[0]]).to_numpy() + 0.5 * X[NAMES[1]].to_numpy() + 0.3 * rng.standard_t(3, size=90)
-    page = build_report(X, y, target_name=TARGET, title="A <i>title</i>", model=fixed_model(), cv=5)
+    page = build_report(X, y, target_name=TARGET, model=fixed_model(), cv=5)
     with pytest.warns(UserWarning, match="needs at least"):
         found = cross_validate_intervals({CONFORMAL: fixed_model()}, X, y, LEVELS, standard_gp=STANDARD, cv=5)
     return SimpleNamespace(

@@ -17,8 +17,7 @@ from typer.core import TyperCommand
 import conformal_gp
 from conformal_gp.cli.calibrate import calibrate
 from conformal_gp.cli.evaluate import evaluate
-from conformal_gp.cli.levels import spread_levels
-from conformal_gp.cli.options import ADVANCED, expanded
+from conformal_gp.cli.options import ADVANCED, expanded, spread_levels
 from conformal_gp.cli.plot import plot
 from conformal_gp.cli.predict import fit, predict
 from conformal_gp.cli.report import report
@@ -154,7 +153,7 @@ def demo(
     from conformal_gp.datasets import load_auto_mpg
     from conformal_gp.files import write_bytes
 
-    frame = load_auto_mpg(as_frame=True, raw=True).frame.sample(frac=1.0, random_state=0)
+    frame = load_auto_mpg(as_frame=True).frame.sample(frac=1.0, random_state=0)
     there = Path(folder)
     there.mkdir(parents=True, exist_ok=True)
     cars, new = there / "cars.csv", there / "new-cars.csv"

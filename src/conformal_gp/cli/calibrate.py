@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.levels import more_rows, parse_levels
-from conformal_gp.cli.options import Model, Reading
+from conformal_gp.cli.options import Model, Reading, default_levels, parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.plot import check_picture, plots, save_picture
 from conformal_gp.cli.rows import Training, read_new, read_training, row_documents
@@ -66,12 +65,6 @@ def calibrate(
     out: options.Out = "-",
     confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
     log: Annotated[bool, typer.Option("--log", help="Fit over the target's logarithm, as for dilutions.")] = False,
-    low: Annotated[
-        float | None, options.found(metavar="NUMBER", help="Least value of COL.  [default: of TRAIN]")
-    ] = None,
-    high: Annotated[
-        float | None, options.found(metavar="NUMBER", help="Greatest value of COL.  [default: of TRAIN]")
-    ] = None,
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Picture of curve and unknowns: .png, .svg or .pdf.")
     ] = None,
@@ -91,8 +84,6 @@ def calibrate(
     COL_lower_95 and COL_upper_95; COL_set_95 has the parts of a set that is not one interval, and says where it is
     empty or reaches the ends of the standards.
     """
-    import numpy as np
-
     from conformal_gp.cli.writing import rounded, write_table
     from conformal_gp.files import check_output
 
@@ -101,36 +92,30 @@ def calibrate(
     if picture is not None:
         check_picture(picture, "--picture")
     check_output(out, [train, new])
-    curve = _curve(read_training(train, signal, reading, output), target, low, high, log, output)
+    curve = _curve(read_training(train, signal, reading, output), target, log, output)
     columns = curve.training.columns
     table, rows = read_new(new, columns, reading, output, unknown=target)
-    signals = columns.targets(table)[0][rows.X.index]
-    present = ~np.isnan(signals)
+    known = columns.targets(table)["y"][rows.X.index]
+    present = known.notna().to_numpy()
     if not present.any():
         raise ValueError(f"{table.name} has no row with a value of {signal}.")
     X = rows.X[present]
-    signals = signals[present]
+    signals = known[present].to_numpy()
     y_variance = rows.y_variance
     if y_variance is not None:
         y_variance = y_variance[present]
     model = curve.training.fit(choice, output)
-    if not levels:
-        from conformal_gp.evaluation import supported_levels
-
-        levels = supported_levels(model._most_calibration)
-        output.notice(more_rows(levels, model.tuning_ == "holdout"))
+    levels = levels or default_levels(model, output)
     with output.working(f"finding {target} of {signals.size} rows"):
         found, sets = _found(model, curve, signals, X, y_variance, levels)
     if picture is not None:
-        _draw(picture, model, curve, signal, levels[-1], signals, sets[-1])
-        output.info(f"Picture: {picture}")
+        save_picture(_drawn(model, curve, signal, levels[-1], signals, sets[-1]), picture, output)
     for level, parts in zip(levels, sets, strict=True):
         found[f"set_{percent(level)[:-1]}"] = [_words(pieces, curve.bounds) for pieces in parts]
-    shown = rounded(found, levels, [], 3).rename(columns={"mean": "estimate"})
+    shown = rounded(found, levels).rename(columns={"mean": "estimate"})
     said = f"If a new row is exchangeable with the standards, a set contains its {target} with at least its level."
     if out != "-" or not as_json:
-        words = dict.fromkeys(shown.select_dtypes(exclude="number"), "")
-        write_table(table, shown.reindex(table.frame.index).fillna(words).add_prefix(f"{target}_"), out)
+        write_table(table, shown, f"{target}_", out)
         output.info(f"{target} of {len(X)} rows found from {signal}, by {curve.training.y.size} standards.", said)
     if as_json:
         output.document(
@@ -141,13 +126,13 @@ def calibrate(
                 "bounds": curve.bounds,
                 "training_rows": curve.training.y.size,
                 "guarantee": f"{model.guarantee_} {said}",
-                "rows": row_documents(shown, table.row_numbers(shown.index), columns.names_of(table, shown.index)),
+                "rows": row_documents(shown, columns.names_of(table, shown.index)),
             }
         )
 
 
-def _curve(training: Training, target: str, low: float | None, high: float | None, log: bool, output: Output) -> Curve:
-    """Check the column to find, and put it on its scale; bounds that are not given are those of the standards."""
+def _curve(training: Training, target: str, log: bool, output: Output) -> Curve:
+    """Check the column to find, and put it on its scale."""
     from conformal_gp.cli.tables import did_you_mean, listed
 
     numbers = [name for name in training.X if training.columns.categories[name] is None]
@@ -155,26 +140,20 @@ def _curve(training: Training, target: str, low: float | None, high: float | Non
         known = f"one of {listed(numbers)}; got '{target}'.{did_you_mean(target, numbers)}"
         raise ValueError(f"--target must be a column of numbers in TRAIN, {known}")
     known_values = training.X[target]
-    bounds = (
-        float(known_values.min()) if low is None else low,
-        float(known_values.max()) if high is None else high,
-    )
-    if not bounds[0] < bounds[1]:
-        what = f"--low must be below --high, and {target} must differ between standards"
-        raise ValueError(f"{what}; got {bounds[0]:g} and {bounds[1]:g}.")
-    least = min(bounds[0], known_values.min())
-    least_positive = float(known_values[known_values > 0.0].min())
+    least = float(known_values.min())
+    most = float(known_values.max())
+    if least == most:
+        raise ValueError(f"{target} must differ between standards; all have {least:g}.")
+    lowest = float(known_values[known_values > 0.0].min())
     if log and least < 0.0:
-        raise ValueError(f"--log takes values of {target} of at least 0; TRAIN or --low has others.")
-    lowest = bounds[0] or least_positive
-    if not log and least >= 0.0 and bounds[1] > DILUTED * lowest:
-        factor = f"{bounds[1] / lowest:.2g}"
-        output.notice(f"values of {target} span a factor of {factor}: --log may suit them better")
+        raise ValueError(f"--log takes values of {target} of at least 0; TRAIN has {least:g}.")
+    if not log and least >= 0.0 and most > DILUTED * lowest:
+        output.notice(f"values of {target} span a factor of {most / lowest:.2g}: --log may suit them better")
     shift = 0.0
     if log and least == 0.0:
-        shift = least_positive
+        shift = lowest
         output.notice(f"a standard is 0: the curve is fitted over the logarithm of {target} + {shift:g}")
-    curve = Curve(training, target, bounds, log, shift)
+    curve = Curve(training, target, (least, most), log, shift)
     X = training.X.assign(**{target: curve.scaled(known_values)})
     return curve._replace(training=training._replace(X=X))
 
@@ -209,7 +188,7 @@ def _words(pieces: Array, bounds: tuple[float, float]) -> str:
         return "no value agrees"
     said = []
     if len(pieces) > 1:
-        ends = [outward(low, high, 3) for low, high in pieces]
+        ends = [outward(low, high) for low, high in pieces]
         said.append(" or ".join(f"{low:g} to {high:g}" for low, high in ends))
     if pieces[0, 0] <= bounds[0]:
         said.append("reaches the lowest standard")
@@ -218,9 +197,7 @@ def _words(pieces: Array, bounds: tuple[float, float]) -> str:
     return "; ".join(said)
 
 
-def _draw(
-    picture: Path, model: Any, curve: Curve, signal: str, level: Fraction, signals: Array, sets: list[Array]
-) -> None:
+def _drawn(model: Any, curve: Curve, signal: str, level: Fraction, signals: Array, sets: list[Array]) -> Any:
     """Draw the curve with its band, and the first unknowns: their signals, and their sets along the axis below."""
     import numpy as np
 
@@ -245,4 +222,4 @@ def _draw(
             ax.vlines(ends, bottom, value, linewidth=0.5, linestyle=":", **style)
             ax.hlines(bottom, *ends, linewidth=4, alpha=0.6, **style)
     ax.set_ylim(bottom=bottom)
-    save_picture(display.figure_, picture)
+    return display.figure_

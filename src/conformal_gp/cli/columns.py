@@ -12,16 +12,25 @@ import math
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from conformal_gp.arrays import Array, Indices
+from conformal_gp.arrays import Array
 from conformal_gp.cli import hints
-from conformal_gp.cli.dates import LIKE_DATE, date_format, days_since, read_dates
 from conformal_gp.cli.options import Reading
-from conformal_gp.cli.tables import LIKE_NUMBER, Format, Table, did_you_mean, listed, without_limit
+from conformal_gp.cli.tables import (
+    LIKE_DATE,
+    LIKE_NUMBER,
+    Format,
+    Table,
+    date_format,
+    did_you_mean,
+    listed,
+    read_dates,
+    without_limit,
+)
 
 if TYPE_CHECKING:
     from conformal_gp.design import Grid
@@ -30,12 +39,10 @@ FEWEST_GAPS = 5  # with so many rows that lack a value, hardly any fold of a cro
 
 
 class Inputs(NamedTuple):
-    """Inputs of a table's rows; the index of ``X`` has their numbers in the table, from 0."""
+    """Inputs of a table's rows, whose index is that of the table."""
 
     X: pd.DataFrame
     y_variance: Array | None
-    imputed: Indices
-    """Numbers of the rows with values that are imputed here, and not by the model."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +50,9 @@ class Columns:
     """The way from the columns of a table to inputs and target, learnt from training rows and kept with a saved model.
 
     ``reading`` are the options that the training rows were read by; ``categories`` has the categories of each input, or
-    None for numbers; ``fill`` what missing values are imputed by in columns that too few training rows lack for the
-    model to learn from; ``dates`` the format of each column of dates, and ``since`` the first date of each whose days
-    are counted; ``names`` the column that names the rows.
+    None for numbers; ``filled`` are the inputs that enough training rows lack for the model to fill them; ``dates`` the
+    format of each column of dates, and ``since`` the first date of each whose days are counted; ``names`` the column
+    that names the rows.
 
     Examples
     --------
@@ -54,7 +61,7 @@ class Columns:
     >>> from conformal_gp.cli.tables import Table
     >>> cars = Table("cars", pd.DataFrame({"weight": [1.5, 2.5, 2.0], "origin": ["u", "j", "u"], "mpg": [20, 30, 25]}))
     >>> columns = Columns.learn(cars, "mpg")
-    >>> columns.inputs(cars).X.dtypes["origin"].categories.tolist(), columns.targets(cars)[0].tolist()
+    >>> columns.inputs(cars).X.dtypes["origin"].categories.tolist(), columns.targets(cars)["y"].tolist()
     (['j', 'u'], [20.0, 30.0, 25.0])
     """
 
@@ -64,7 +71,7 @@ class Columns:
     dates: dict[str, str]
     left_out: tuple[str, ...]
     categories: dict[str, list[str] | None] = field(default_factory=dict)
-    fill: dict[str, Any] = field(default_factory=dict)
+    filled: list[str] = field(default_factory=list)
     since: dict[str, str] = field(default_factory=dict)
     names: str | None = None
     format: Format | None = None
@@ -104,9 +111,8 @@ class Columns:
             raise ValueError(f"{table.name}: column '{name}' is empty; leave it out with --drop '{name}'.")
         if name in self.dates or (name not in codes and not hints.is_text(table, name, present)):
             self.categories[name] = None
-            numbers = self._numbers(table, name)
-            if np.isnan(numbers).sum() < FEWEST_GAPS or name == self.reading.noise:
-                self.fill[name] = float(np.nanmedian(numbers))
+            if np.isnan(self._numbers(table, name)).sum() >= FEWEST_GAPS and name != self.reading.noise:
+                self.filled.append(name)
             return
         counts = present.value_counts(sort=False)
         # more than 50 categories, or than half the rows, are names rather, unless each has some 50 rows
@@ -116,8 +122,8 @@ class Columns:
                 f"it looks like names rather than categories. Leave it out with --drop '{name}'."
             )
         self.categories[name] = sorted(counts.index)
-        if len(table.frame) - len(present) < FEWEST_GAPS:
-            self.fill[name] = counts.sort_index().idxmax()
+        if len(table.frame) - len(present) >= FEWEST_GAPS:
+            self.filled.append(name)
 
     def _warn(self, table: Table, named: list[str], codes: Sequence[str]) -> None:
         """Warn of what was done to the columns."""
@@ -127,7 +133,7 @@ class Columns:
         ]
         identifiers = [name for name in numbers if hints.numbers_rows(table, name)]
         like_codes = [name for name in numbers if hints.like_codes(table, name)]
-        replicates = [name for name in numbers if hints.like_replicates(table, name)]
+        replicates = [name for name in numbers if hints.like_codes(table, name, hints.LIKE_REPLICATES, 1)]
         constant = [name for name in self.categories if table.frame[name].nunique() == 1]
         unnamed = [name for name in table.frame if not name]
         first = min(self.since.values(), default="")[:10]
@@ -150,7 +156,7 @@ class Columns:
     def _numbers(self, table: Table, name: str, texts: Sequence[str] | None = None) -> Array:
         """Read numbers or dates, NaN where a value is missing; ``texts`` are the cells, if not as they stand."""
         if name in self.dates:
-            return days_since(self.moments(table, name), self.since[name]).to_numpy()
+            return ((self.moments(table, name) - pd.Timestamp(self.since[name])) / pd.Timedelta(days=1)).to_numpy()
         read = table.format.number
         empty = [read(mark) for mark in self.reading.na]
         if table.is_numeric(name):
@@ -160,7 +166,7 @@ class Columns:
                 texts = table.texts(name, self.reading.na).tolist()
             found = [read(cell) if cell else math.nan for cell in texts]
         if None in found:
-            row = found.index(None)
+            row = table.frame.index[found.index(None)]
             cell = table.texts(name)[row]
             raise ValueError(f"{table.place(name, row)}: '{cell}' is not a number ({self._cure(table, name, cell)}).")
         return np.array([math.nan if value in empty else value for value in found], dtype=np.float64)
@@ -182,10 +188,10 @@ class Columns:
         """Read a column of dates; raise if a cell is not a date in the format of the training rows."""
         cells = table.texts(name, self.reading.na)
         moments = read_dates(cells, self.dates[name])
-        wrong = np.flatnonzero(moments.isna() & (cells != ""))
-        if wrong.size:
-            where = table.place(name, int(wrong[0]))
-            raise ValueError(f"{where}: '{cells[wrong[0]]}' is not a date in the format of {self.source}.")
+        wrong = cells[moments.isna() & (cells != "")]
+        if len(wrong):
+            where = table.place(name, wrong.index[0])
+            raise ValueError(f"{where}: '{wrong.iloc[0]}' is not a date in the format of {self.source}.")
         return moments
 
     def inputs(self, table: Table) -> Inputs:
@@ -203,7 +209,7 @@ class Columns:
             cells = table.texts(name, self.reading.na)
             odd = (~cells.isin([*categories, ""])).to_numpy()
             if odd.any() and self.reading.missing != "drop":
-                row = int(np.argmax(odd))
+                row = cells.index[odd][0]
                 raise ValueError(
                     f"{table.place(name, row)}: '{cells[row]}' is not among the categories of {self.source} "
                     f"({listed(categories, 5)}).{did_you_mean(cells[row], categories)} If '{name}' names "
@@ -213,26 +219,22 @@ class Columns:
             new |= odd
             X[name] = pd.Categorical(cells.where(cells.isin(categories)), categories=categories)
         gaps = X.isna() & ~new[:, None]
-        imputed = np.zeros(0, dtype=np.int64)
+        if self.reading.missing == "impute":
+            gaps[self.filled] = False
         if gaps.any(axis=None):
             self._check_gaps(table, X, gaps)
-            if self.reading.missing == "impute":
-                imputed = X.index[gaps[[*self.fill]].any(axis=1)].to_numpy()
-                X = X.fillna(self.fill)
         if new.any():
             warnings.warn(f"rows of {table.name} with a category that no training row has: {new.sum()}", stacklevel=2)
-        X = X[~new]
-        if self.reading.missing != "impute":
-            X = X.dropna()
+        X = X[~new & ~gaps.any(axis=1)]
         if self.reading.noise is None:
-            return Inputs(X, None, imputed)
+            return Inputs(X, None)
         noise = X.pop(self.reading.noise).to_numpy()
         if (noise < 0.0).any():
-            place = table.place(self.reading.noise, int(X.index[np.argmax(noise < 0.0)]))
+            place = table.place(self.reading.noise, X.index[noise < 0.0][0])
             raise ValueError(f"{place}: {noise.min():g} is negative, and noise must be at least 0.")
         if self.reading.sd_column is not None:
             noise = noise**2
-        return Inputs(X, noise, imputed)
+        return Inputs(X, noise)
 
     def _need(self, names: Iterable[str], table: Table) -> None:
         """Refuse a table that lacks columns of the training rows."""
@@ -248,38 +250,32 @@ class Columns:
         if self.reading.missing == "error":
             others = f", nor have {count - 1} other rows" * (count > 1)
             raise ValueError(
-                f"{table.place(name, int(gaps[name].argmax()))} has no value{others}; --missing drop leaves out such "
-                f"rows, --missing impute fills in the usual value, --drop '{name}' leaves out the column."
+                f"{table.place(name, gaps[name].idxmax())} has no value{others}; --missing drop leaves out such "
+                f"rows, --missing impute fills what at least {FEWEST_GAPS} rows of TRAIN lack, --drop '{name}' leaves "
+                "out the column."
             )
-        if self.reading.missing == "drop":
-            what = f"{gaps.any(axis=1).sum()} of {len(X)} rows of {table.name} lack a value and are left out"
-            warnings.warn(f"{what}; column '{name}' alone lacks {count}", stacklevel=3)
+        what = f"{gaps.any(axis=1).sum()} of {len(X)} rows of {table.name} lack a value and are left out"
+        warnings.warn(f"{what}; column '{name}' alone lacks {count}", stacklevel=3)
 
-    def targets(self, table: Table) -> tuple[Array, Indices]:
-        """Return the target of a table's rows, and -1 or 1 where it is a limit of detection, as in "<0.02", ">500".
+    def targets(self, table: Table) -> pd.DataFrame:
+        """Return the target "y" of a table's rows; "censoring" is -1 or 1 at a limit of detection: "<0.02", ">500".
 
         Targets are not imputed: NaN where one is missing.
         """
         self._need([self.target], table)
+        found = pd.DataFrame({"censoring": 0}, index=table.frame.index)
         if table.is_numeric(self.target):
-            return self._numbers(table, self.target), np.zeros(len(table.frame), dtype=np.int64)
+            return found.assign(y=self._numbers(table, self.target))
         split = [without_limit(cell) for cell in table.texts(self.target, self.reading.na)]
         y = self._numbers(table, self.target, [text for text, _ in split])
-        return y, np.array([side for _, side in split], dtype=np.int64)
-
-    def check_targets(self, table: Table, y: Array) -> None:
-        """Refuse rows without a target, unless such rows are left out."""
-        if np.isnan(y).any() and self.reading.missing == "error":
-            where = table.place(self.target, int(np.argmax(np.isnan(y))))
-            raise ValueError(f"{where} has no value; --missing drop leaves out such rows, targets are not imputed.")
+        return found.assign(y=y, censoring=[side for _, side in split])
 
     def labels(self, table: Table, rows: Iterable[int]) -> list[str]:
         """Call rows by their numbers in the file, and by their names, as "14 (S-12)"."""
-        numbers = [*map(str, table.row_numbers(rows))]
         names = self.names_of(table, rows)
         if names is None:
-            return numbers
-        return [f"{number} ({name})" if name else number for number, name in zip(numbers, names, strict=True)]
+            return [*map(str, rows)]
+        return [f"{number} ({name})" if name else str(number) for number, name in zip(rows, names, strict=True)]
 
     def names_of(self, table: Table, rows: Iterable[int]) -> list[str] | None:
         """Names of rows; None if no column names them."""
@@ -324,9 +320,10 @@ def _used(table: Table, target: str, drop: Sequence[str], reading: Reading) -> l
 
 def _header(table: Table) -> str:
     """Say where the header was found, if it was not in the first row."""
-    if table.lines is None or table.lines[0] == 2:
+    first = table.frame.index[0]
+    if first <= 2:
         return ""
-    return f" (header above row {table.lines[0]}; --header-row N sets another)"
+    return f" (header above row {first}; --header-row N sets another)"
 
 
 def _check_codes(table: Table, codes: Sequence[str], used: Sequence[str]) -> None:
@@ -342,16 +339,18 @@ def _date_formats(table: Table, names: Sequence[str], reading: Reading) -> dict[
     """Return the format of each column of dates; dates are an error unless ``--dates`` says what they become."""
     dated = [name for name in names if hints.most(table.texts(name, reading.na), LIKE_DATE)]
     if dated and reading.dates == "error":
+        cell = table.texts(dated[0]).iloc[0]
         raise ValueError(
-            f"{table.name}: {listed(dated)} has dates ({table.texts(dated[0])[0]}); --dates elapsed makes an input of "
-            "the days since the first, "
-            f"--drop '{dated[0]}' leaves it out."
+            f"{table.name}: {listed(dated)} has dates ({cell}); --dates elapsed makes an input of the days since the "
+            f"first, --drop '{dated[0]}' leaves it out."
         )
     formats: dict[str, str] = {}
     for name in dated:
         cells = table.texts(name, reading.na)
         form = date_format(cells)
         if form is None:
-            raise ValueError(f"{table.place(name, 0)}: '{cells[0]}' may have day or month first; write 2024-12-31.")
+            raise ValueError(
+                f"{table.place(name, cells.index[0])}: '{cells.iloc[0]}' may have day or month first; write 2024-12-31."
+            )
         formats[name] = form
     return formats

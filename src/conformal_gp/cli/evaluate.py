@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.levels import more_rows, parse_levels
-from conformal_gp.cli.options import Model, Reading
+from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.rows import Training, read_training
 from conformal_gp.formatting import number, percent
@@ -19,13 +18,11 @@ if TYPE_CHECKING:
     from conformal_gp.evaluation import Finding, HeldOut
 
 CONFORMAL, STANDARD = "conformal", "standard GP"
-MOST_INPUTS = 12
 MOST_OUTLIERS = 20
 PERIODS = 5  # of --by-time
 # Up to so many rows, each is held out once. Of more, a third is held out, at most so many: with 2,000 rows the standard
 # error of a coverage of 90% is 0.7%.
 ROWS_FOR_ALL_FOLDS, HELD_OUT_ROWS = 1000, 2000
-WORDS = ("method", "rows", "verdict", "name")  # heads of columns that are aligned to the left
 
 
 def evaluate(
@@ -36,8 +33,7 @@ def evaluate(
     by_time: Annotated[bool, typer.Option("--by-time", help="Predict later rows from earlier ones.")] = False,
     ordered: options.Ordered = False,
     outliers: Annotated[bool, typer.Option("--outliers", help="List the rows that are least expected.")] = False,
-    details: Annotated[bool, typer.Option("--details", help="Compare methods, and rank the columns.")] = False,
-    tails: options.Tails = "joint",
+    details: Annotated[bool, typer.Option("--details", help="Compare methods in a table.")] = False,
     folds: options.Folds = None,
     *,
     reading: Reading,
@@ -54,30 +50,32 @@ def evaluate(
     process without conformal prediction (standard GP). Rows with equal inputs (replicates) are held out together.
     """
     output = Output(quiet=quiet)
-    levels = parse_levels(confidence)
+    levels: Any = parse_levels(confidence)
     if by_time and by is not None:
         raise ValueError("give --by COL or --by-time, not both.")
     training = read_training(data, target, reading, output, by)
+    from sklearn.model_selection import KFold, TimeSeriesSplit
+
     from conformal_gp.cli.hints import like_standards
 
+    n_rows = training.y.size
     output.notice(like_standards(training.X, training.y, target))
     if by_time or ordered:
         training = training.sorted_by_date(output)
-    asked: dict[str, Any] = {"tails": tails, "importance": details or as_json}
+    asked: dict[str, Any] = {}
     if by is not None:
         asked |= {"groups_out": training.known("batch")}
     if by_time:
-        asked |= {"cv": _later_rows(folds, training.y.size)}
+        asked |= {"cv": TimeSeriesSplit(min(folds or PERIODS, n_rows - 1))}
     held_out = cross_validated(training, choice, folds, output, levels or None, **asked)
     if not levels:
         share = 1 - 1 / (folds or 10)
         output.notice(more_rows(held_out.levels, choice.tuning == "holdout", share, training.reading.batch is not None))
-    found = Evaluation(training, held_out)
+    at_random = None
     if by is not None or by_time:
-        cv = _rows_at_random(training.y.size, choice.seed)
-        found = found._replace(
-            random_folds=cross_validated(training, choice, None, output, held_out.levels, tails=tails, cv=cv), by=by
-        )
+        cv = KFold(min(10, n_rows), shuffle=True, random_state=choice.seed)
+        at_random = cross_validated(training, choice, None, output, held_out.levels, cv=cv)
+    found = Evaluation(training, held_out, at_random, by)
     if ordered:
         found = found._replace(drift=_drift(training, choice, held_out, output))
     if outliers:
@@ -99,83 +97,71 @@ class Evaluation(NamedTuple):
     drift: Sequence[str] = ()
     outliers: Sequence[dict[str, Any]] = ()
 
-    def parts(self) -> list[Finding]:
-        """Coverage in subgroups, at each level."""
-        from conformal_gp.evaluation import coverage_by_parts
+    def findings(self) -> dict[str, list[Finding]]:
+        """Findings on all rows by each method, and on conformal intervals of subgroups."""
+        from conformal_gp.evaluation import Judgement, coverage_by_parts
 
-        inputs = self.training.X.iloc[self.held_out.rows]
-        return [part for level in self.held_out.levels for part in coverage_by_parts(self.held_out, inputs, level)]
+        held_out = self.held_out
+        inputs = self.training.X.iloc[held_out.rows]
+        parts = [part for level in held_out.levels for part in coverage_by_parts(held_out, inputs, level)]
+        at_random: list[Finding] = []
+        if self.random_folds is not None:
+            at_random = self.random_folds.findings()
+        return {
+            "findings": held_out.findings(),
+            "random_folds": at_random,
+            "groups": held_out.by_group(),
+            "too_narrow": [part for part in parts if part.judgement == Judgement.TOO_NARROW],
+        }
 
     def verdicts(self) -> list[str]:
         """One line a level: coverage, verdict and width of conformal intervals."""
-        parts = self.parts()
-        return [each.in_a_line(parts) for each in self.held_out.findings() if each.method == CONFORMAL]
+        found = self.findings()
+        return [each.in_words(found["too_narrow"]) for each in found["findings"] if each.method == CONFORMAL]
 
-    def sentences(self) -> list[str]:
-        """What limits the verdicts, what was tested in addition, and what would help."""
+    def sentences(self, details: bool) -> list[str]:
+        """What limits the verdicts, what was tested in addition, what would help, and what the guarantee bought."""
         from conformal_gp.evaluation import advice
-        from conformal_gp.evaluation.comparison import in_comparison
+        from conformal_gp.evaluation.held_out import bought, in_comparison
 
-        sentences = self.held_out.conditions()
+        sentences = [*self.held_out.conditions().values()]
         if self.random_folds is not None:
             sentences.insert(0, in_comparison(self.held_out, self.random_folds, self.by, self.training.known("batch")))
         sentences += self.drift
         helps_most = advice(self.held_out, self.training.X.iloc[self.held_out.rows], command=True)
         if helps_most:
             sentences.append(f"Advice: {helps_most}")
-        return sentences
+        if details:
+            sentences += filter(None, [self.held_out.one_set(), self.held_out.error()])
+        return [*sentences, bought(self.held_out, CONFORMAL, STANDARD)]
 
-    def ending(self) -> str:
-        """What the guarantee bought over the standard GP; if it does not apply, why not."""
-        from conformal_gp.evaluation.comparison import bought
-
-        if self.training.condition:
-            return f"The guarantee does not apply: {self.training.condition}"
-        return bought(self.held_out, CONFORMAL, STANDARD)
-
-    def details(self) -> list[str]:
-        """Figures for those who ask."""
-        return [self.held_out.one_set(), self.held_out.error(), _importance(self.held_out.importance)]
-
-    def lines(self, target: str, details: bool) -> Iterator[Any]:
+    def lines(self, target: str, details: bool) -> Iterator[str]:
         """What people read: one line a level first, one sentence on the guarantee last."""
-        held_out = self.held_out
-        yield f"{target}: {held_out.y.size} of {self.training.y.size} rows held out"
+        found = self.findings()
+        yield f"{target}: {self.held_out.y.size} of {self.training.y.size} rows held out"
         yield from self.verdicts()
         if details:
-            yield _findings(held_out.findings(), "")
+            yield _table("", found["findings"], "method")
             if self.random_folds is not None:
-                yield _findings(self.random_folds.findings(), "For comparison: the same rows held out at random")
-        by_group = held_out.by_group()
-        if by_group:
-            yield _findings(by_group, f"By {self.training.reading.groups}, corrected for the number of groups", "rows")
+                yield _table("For comparison: the same rows held out at random", found["random_folds"], "method")
+        if found["groups"]:
+            yield _table(f"By {self.training.reading.groups}, corrected for the number of groups", found["groups"])
         if self.outliers:
-            yield _outlier_table(self.outliers, target)
-        yield from self.sentences()
-        if details:
-            yield from filter(None, self.details())
-        yield self.ending()
+            yield _laid_out(f"Rows whose {target} is least expected, by p-value", self.outliers)
+        yield from self.sentences(details)
 
     def document(self, target: str) -> dict[str, Any]:
         """The same for programs."""
         held_out = self.held_out
-        at_random: list[Finding] = []
-        if self.random_folds is not None:
-            at_random = self.random_folds.findings()
-        too_narrow = [part for part in self.parts() if part.judgement == part.judgement.TOO_NARROW]
         return {
             "target": target,
             "rows": self.training.y.size,
             "held_out": held_out.y.size,
             "inputs": list(self.training.X),
             "grid": held_out.grid and str(held_out.grid),
-            "findings": [_document(finding) for finding in held_out.findings()],
-            "random_folds": [_document(finding) for finding in at_random],
-            "groups": [_document(finding) for finding in held_out.by_group()],
-            "too_narrow": [_document(part) for part in too_narrow],
-            "importance": held_out.importance,
+            **{name: [_document(finding) for finding in found] for name, found in self.findings().items()},
             "outliers": self.outliers,
-            "words": [*self.verdicts(), *self.sentences(), *filter(None, self.details()), self.ending()],
+            "words": [*self.verdicts(), *self.sentences(details=True)],
         }
 
 
@@ -209,20 +195,6 @@ def held_out_by(folds: int | None, training: Training, seed: int, output: Output
     return ShuffleSplit(1, test_size=size, random_state=seed)
 
 
-def _later_rows(folds: int | None, n_rows: int) -> Any:
-    """Splits that train on earlier rows and test on those that follow."""
-    from sklearn.model_selection import TimeSeriesSplit
-
-    return TimeSeriesSplit(min(folds or PERIODS, n_rows - 1))
-
-
-def _rows_at_random(n_rows: int, seed: int) -> Any:
-    """Folds of rows at random, replicates and batches divided among them."""
-    from sklearn.model_selection import KFold
-
-    return KFold(min(10, n_rows), shuffle=True, random_state=seed)
-
-
 def _drift(training: Training, choice: Model, held_out: HeldOut, output: Output) -> list[str]:
     """Test whether rows are exchangeable in their order."""
     from conformal_gp.drift import examine_order
@@ -235,7 +207,7 @@ def _drift(training: Training, choice: Model, held_out: HeldOut, output: Output)
             held_out.y - held_out.prediction[CONFORMAL],
             held_out.rows,
             y_variance=training.known("y_variance"),
-            numbers=training.known("number"),
+            labels=training.known("label"),
             random_state=choice.seed,
         ).sentences
 
@@ -250,10 +222,10 @@ def _outliers(held_out: HeldOut, training: Training) -> list[dict[str, Any]]:
     prediction = held_out.prediction[CONFORMAL]
     lower, upper = held_out.intervals[CONFORMAL][:, :, 0].T
     values = {"observed": held_out.y, "predicted": prediction, "lower": lower, "upper": upper}
-    found = pd.DataFrame({"p_value": held_out.p_values, **values})
+    rows = training.rows.iloc[held_out.rows]
+    found = pd.DataFrame({"p_value": held_out.p_values, **values}, index=rows.index)
     worst = np.lexsort([-np.abs(held_out.y - prediction), held_out.p_values])[:MOST_OUTLIERS]
-    rows = training.rows.iloc[held_out.rows[worst]]
-    return row_documents(found.iloc[worst], rows["number"].tolist(), rows.get("name"))
+    return row_documents(found.iloc[worst], rows.iloc[worst].get("name"))
 
 
 def _document(finding: Finding) -> dict[str, Any]:
@@ -267,60 +239,25 @@ def _document(finding: Finding) -> dict[str, Any]:
     return asdict(finding) | counted | {"level": float(finding.level)}
 
 
-def _importance(importance: dict[str, float]) -> str:
-    """Describe the permutation importance of columns, in a sentence; empty if there is none."""
-    if not importance:
-        return ""
-    increases = [f"{name} {increase:+.0%}" for name, increase in importance.items()]
-    named = ", ".join(increases[:MOST_INPUTS])
-    if len(increases) > MOST_INPUTS:
-        named += f" and {len(increases) - MOST_INPUTS} more"
-    return f"Permutation importance (increase in error): {named}."
-
-
-def _findings(findings: list[Finding], title: str, of: str = "method") -> Any:
-    """Show findings in a table whose second column is the method, or the rows."""
+def _table(title: str, findings: Sequence[Finding], of: str = "rows") -> str:
+    """Lay out findings in a table whose second column is the method, or the rows."""
     rows = [
-        (
-            percent(finding.level),
-            finding.among or finding.method,
-            percent(finding.coverage, 1),
-            finding.expected_in_words,
-            number(finding.median_width),
-            finding.judgement.value,
-        )
+        {
+            "level": percent(finding.level),
+            of: finding.among or finding.method,
+            "coverage": percent(finding.coverage, 1),
+            "expected": finding.expected_in_words,
+            "median width": number(finding.median_width),
+            "verdict": finding.judgement.value,
+        }
         for finding in findings
     ]
-    return _table(title, ("level", of, "coverage", "expected", "median width", "verdict"), rows)
+    return _laid_out(title, rows)
 
 
-def _outlier_table(outliers: Sequence[dict[str, Any]], target: str) -> Any:
-    """Show the rows of the smallest p-values, and their names if a column has them."""
-    named = [name for name in ("row", "name") if name in outliers[0]]
-    values = ("observed", "predicted", "lower", "upper")
-    rows = [
-        (
-            *(str(each[name]) for name in named),
-            number(each["p_value"], 2),
-            *(number(each[name], 6) for name in values),
-        )
-        for each in outliers
-    ]
-    return _table(f"Rows whose {target} is least expected, by p-value", (*named, "p-value", *values), rows)
+def _laid_out(title: str, rows: Sequence[dict[str, Any]]) -> str:
+    """Lay out rows in columns under a title."""
+    import pandas as pd
 
-
-def _table(title: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Any:
-    """Lay out a table; columns of words are aligned to the left."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=Text(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for head in heads:
-        justify: Any = "right"
-        if head in WORDS:
-            justify = "left"
-        table.add_column(head, justify=justify)
-    for row in rows:
-        table.add_row(*row)
-    return table
+    table = pd.DataFrame(rows).to_string(index=False, float_format=lambda value: number(value, 6))
+    return f"{title}\n{table}\n".lstrip()

@@ -22,11 +22,11 @@ LIKE_RESPONSE = 0.9
 _START, _END = r"(?i:(^|[^a-z])", r")($|[^a-z])"
 _LIKE_IDENTIFIER = re.compile(r"(?i:(^|[^a-z])(id|ids|index|no|nr|num|number|row|key|code))$|[a-z]I[dD]$")
 _LIKE_NAMES = re.compile(_START + r"samples?|names?|ids?|wells?|labels?|barcode|spectrum|file(name)?|specimen" + _END)
-_LIKE_CODES = re.compile(
+LIKE_CODES = re.compile(
     _START + r"runs?|lots?|batch(es)?|plates?|operators?|analysts?|instruments?|machines?|labs?|sites?|operator|column|"
     r"reactors?|lines?|shifts?|suppliers?|kits?|blocks?|subjects?|patients?|codes?|types?|groups?|class|method" + _END
 )
-_LIKE_REPLICATES = re.compile(_START + r"rep|reps|replicates?|repeats?|injection" + _END)
+LIKE_REPLICATES = re.compile(_START + r"rep|reps|replicates?|repeats?|injection" + _END)
 _LIKE_SD = re.compile(
     _START + r"sd|s\.d|std|stdev|std_?dev|se|sem|std_?err(or)?|standard[ _](deviation|error)|uncertainty|sigma|u" + _END
 )
@@ -85,21 +85,12 @@ def whole_numbers(table: Table, name: str) -> list[float]:
     return [value for value in found if value is not None and value == round(value)]
 
 
-def like_codes(table: Table, name: str) -> bool:
+def like_codes(table: Table, name: str, called: re.Pattern[str] = LIKE_CODES, fewest: int = 3) -> bool:
     """Return whether a column of numbers looks like codes: called lot, run or the like, and repeated whole numbers."""
-    if _LIKE_CODES.search(name) is None:
+    if called.search(name) is None:
         return False
     whole = whole_numbers(table, name)
-    n_codes = len(set(whole))
-    return len(whole) == len(table.frame) and 2 < n_codes <= min(MOST_CODES, len(whole) // 2)
-
-
-def like_replicates(table: Table, name: str) -> bool:
-    """Return whether a column numbers replicates: called so, and repeated whole numbers."""
-    if _LIKE_REPLICATES.search(name) is None:
-        return False
-    whole = whole_numbers(table, name)
-    return len(whole) == len(table.frame) and len(set(whole)) <= len(whole) // 2
+    return len(whole) == len(table.frame) and fewest <= len(set(whole)) <= min(MOST_CODES, len(whole) // 2)
 
 
 def check_noise_name(name: str, squared: bool) -> None:

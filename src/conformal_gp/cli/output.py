@@ -7,7 +7,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -59,9 +59,7 @@ class Output:
         print(json.dumps(_strict(document | {"notices": self.notices}), allow_nan=False, ensure_ascii=False))
 
     @contextmanager
-    def working(
-        self, label: str, numbers: Sequence[int] | None = None, folds: bool = False
-    ) -> Iterator[Callable[[int, int], None]]:
+    def working(self, label: str, numbers: Any = None, folds: bool = False) -> Iterator[Callable[[int, int], None]]:
         """Show progress on a terminal, and turn warnings into notices; yield a function of how much is done.
 
         Rows in warnings get their ``numbers`` in the file. Warnings about ``folds`` name no row, and each comes once.

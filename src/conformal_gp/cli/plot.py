@@ -5,23 +5,25 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from conformal_gp.cli import options
 from conformal_gp.cli.evaluate import CONFORMAL, cross_validated
-from conformal_gp.cli.levels import parse_levels
-from conformal_gp.cli.options import Model, Reading
+from conformal_gp.cli.options import Model, Reading, parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.predict import also_missing, load_fitted
-from conformal_gp.cli.rows import Training, read_new, read_training
+from conformal_gp.cli.rows import read_new, read_training
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from conformal_gp.arrays import Array
     from conformal_gp.cli.columns import Columns
+
+    Rows = tuple[pd.DataFrame, Array | None, Sequence[str] | None]
+    """Inputs, true values (NaN where there are none), and names, if a column has them."""
 
 FORMATS = (".png", ".svg", ".pdf")
 INPUTS = {"band": 1, "width": 2}
@@ -36,8 +38,8 @@ def plot(
     *,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The picture: .png, .svg or .pdf.")],
     kind: Annotated[
-        Literal["intervals", "residuals", "coverage", "band", "width"],
-        typer.Option(metavar="KIND", help="intervals, residuals, coverage, band (along an input), width (over two)."),
+        Literal["intervals", "residuals", "band", "width"],
+        typer.Option(metavar="KIND", help="intervals, residuals, band (along an input), width (over two)."),
     ] = "intervals",
     inputs: Annotated[
         list[str],
@@ -54,7 +56,7 @@ def plot(
     conformal-gp plot cars.csv new-cars.csv --target mpg -o intervals.png
     conformal-gp plot cars.csv -t mpg --kind band --input weight -o band.png
 
-    Without NEW, intervals and coverage are of held-out rows, and residuals of rows that are left out one at a time.
+    Without NEW, intervals are of held-out rows, and residuals of rows that are left out one at a time.
     Rows outside the training range are marked. With --model, the table has rows to predict, or the ranges of a band.
     """
     from conformal_gp.files import check_output
@@ -65,36 +67,46 @@ def plot(
     check_picture(out, "--out")
     _check_files(files, target, model, kind)
     check_output(out, [*files, *filter(None, [model])])
+    rows = None
     if model is not None:
         fitted = load_fitted(ctx, model, target)
-        rows = None
+        columns = also_missing(fitted._columns, reading)
+        _refuse_noise(columns)
         if files:
-            rows = Rows.new(files[-1], also_missing(fitted._columns, reading), reading, output)
-        picture = Picture(kind, fitted._columns, levels, inputs)
-        display = picture.of_model(fitted, rows, output)
+            rows = _new_rows(files[-1], columns, reading, output)
     else:
         training = read_training(files[0], str(target), reading, output)
-        picture = Picture(kind, training.columns, levels, inputs)
-        picture.check_inputs(training.X)
-        _refuse_noise(training.columns)
-        rows = None
-        if kind in INPUTS:
-            rows = Rows(training.X, training.y)
+        columns = training.columns
+        _refuse_noise(columns)
         if len(files) == 2:
-            rows = Rows.new(files[1], training.columns, reading, output)
-        if rows is None and kind != "residuals":
-            display = picture.of_held_out(training, choice, folds, output)
-        else:
-            display = picture.of_model(training.fit(choice, output), rows, output)
-    save_picture(display.figure_, out)
-    output.info(f"Picture: {out}")
+            rows = _new_rows(files[1], columns, reading, output)
+        elif kind in INPUTS:
+            rows = (training.X, training.y, None)
+            _check_inputs(kind, inputs, training.X)
+        if rows is None and kind == "intervals":
+            held_out = cross_validated(training, choice, folds, output, levels or None)
+            display = plots().IntervalDisplay.from_predictions(
+                held_out.y,
+                held_out.prediction[CONFORMAL],
+                held_out.intervals[CONFORMAL][:, :, 0],
+                names=training.rows["label"].iloc[held_out.rows],
+                extrapolated=held_out.beyond,
+                confidence_level=float(held_out.levels[0]),
+                target_name=target,
+            )
+            save_picture(display.figure_, out, output)
+            return
+        fitted = training.fit(choice, output)
+    with output.working("drawing"):
+        display = _drawn(kind, fitted, rows, inputs, levels)
+    save_picture(display.figure_, out, output)
 
 
 def _check_files(files: Sequence[str], target: str | None, model: str | None, kind: str) -> None:
     """Refuse a wrong number of tables."""
     if model is None and (target is None or not 1 <= len(files) <= 2):
         raise ValueError("give DATA and --target COL, and perhaps NEW; or --model FILE and a table.")
-    if model is None and len(files) == 2 and kind not in ("intervals", "residuals"):
+    if model is None and len(files) == 2 and kind in INPUTS:
         raise ValueError(f"--kind {kind} takes DATA alone.")
     if model is not None and (len(files) > 1 or not (files or kind == "residuals")):
         raise ValueError(f"--kind {kind} of --model FILE takes one table.")
@@ -106,91 +118,46 @@ def _refuse_noise(columns: Columns) -> None:
         raise ValueError("--noise-column and --sd-column are not for pictures; predict and report take them.")
 
 
-class Rows(NamedTuple):
-    """Rows of a table: inputs, true values (NaN where there are none), and names, if a column has them."""
-
-    X: pd.DataFrame
-    y: Array | None = None
-    names: Sequence[str] | None = None
-
-    @classmethod
-    def new(cls, source: str, columns: Columns, reading: Reading, output: Output) -> Rows:
-        """Read rows to predict, with their true values if the table has the target."""
-        table, new = read_new(source, columns, reading, output)
-        _refuse_noise(columns)
-        y = None
-        if columns.target in table.frame:
-            y = columns.targets(table)[0][new.X.index]
-        return cls(new.X, y, columns.names_of(table, new.X.index))
+def _new_rows(source: str, columns: Columns, reading: Reading, output: Output) -> Rows:
+    """Read rows to predict, with their true values if the table has the target."""
+    table, new = read_new(source, columns, reading, output)
+    y = None
+    if columns.target in table.frame:
+        y = columns.targets(table)["y"][new.X.index].to_numpy()
+    return new.X, y, columns.names_of(table, new.X.index)
 
 
-class Picture(NamedTuple):
-    """What to draw."""
+def _check_inputs(kind: str, inputs: Sequence[str], X: pd.DataFrame) -> None:
+    """Refuse inputs that the table does not have, or a wrong number of them."""
+    from conformal_gp.cli.tables import did_you_mean
 
-    kind: str
-    columns: Columns
-    levels: Sequence[float]
-    """None is those that the rows support, or one of them."""
-    inputs: Sequence[str]
+    for name in inputs:
+        if name not in X:
+            known = f"one of {', '.join(X)}; got {name}.{did_you_mean(name, list(X))}"
+            raise ValueError(f"--input must be {known}")
+    if inputs and len(inputs) != INPUTS.get(kind, 0):
+        raise ValueError(f"--kind {kind} takes {INPUTS.get(kind, 0)} --input, got {len(inputs)}.")
 
-    def check_inputs(self, X: pd.DataFrame) -> None:
-        """Refuse inputs that the table does not have, or a wrong number of them."""
-        from conformal_gp.cli.tables import did_you_mean
 
-        for name in self.inputs:
-            if name not in X:
-                known = f"one of {', '.join(X)}; got {name}.{did_you_mean(name, list(X))}"
-                raise ValueError(f"--input must be {known}")
-        if self.inputs and len(self.inputs) != INPUTS.get(self.kind, 0):
-            raise ValueError(f"--kind {self.kind} takes {INPUTS.get(self.kind, 0)} --input, got {len(self.inputs)}.")
+def _drawn(kind: str, model: Any, rows: Rows | None, inputs: Sequence[str], levels: Sequence[float]) -> Any:
+    """Draw what a model predicts for rows; without any, what it predicts for rows that are left out."""
+    from conformal_gp.evaluation import supported_levels
 
-    def of_held_out(self, training: Training, choice: Model, folds: int | None, output: Output) -> Any:
-        """Draw cross-validated intervals, or their coverage."""
-        plotting = plots()
-        from conformal_gp.plotting.coverage import TWENTIETHS
-
-        if self.kind == "coverage":
-            held_out = cross_validated(training, choice, folds, output, TWENTIETHS)
-            ends = held_out.intervals
-            return plotting.CoverageDisplay.from_predictions(held_out.y, ends, confidence_level=TWENTIETHS)
-        held_out = cross_validated(training, choice, folds, output, self.levels or None)
-        labels = training.columns.rows
-        return plotting.IntervalDisplay.from_predictions(
-            held_out.y,
-            held_out.prediction[CONFORMAL],
-            held_out.intervals[CONFORMAL][:, :, 0],
-            names=[labels[row] for row in held_out.rows],
-            extrapolated=held_out.beyond,
-            confidence_level=float(held_out.levels[0]),
-            target_name=self.columns.target,
-        )
-
-    def of_model(self, model: Any, rows: Rows | None, output: Output) -> Any:
-        """Draw what a model predicts for rows; without any, what it predicts for rows that are left out."""
-        from conformal_gp.evaluation import supported_levels
-
-        plotting = plots()
-        levels = self.levels or [*map(float, supported_levels(model._most_calibration))]
-        described: dict[str, Any] = {"target_name": self.columns.target, "confidence_level": levels[0]}
-        displays = {"intervals": plotting.IntervalDisplay, "residuals": plotting.ResidualDisplay}
-        with output.working("drawing"):
-            if rows is None:
-                return plotting.ResidualDisplay.from_estimator(model, names=self.columns.rows, **described)
-            self.check_inputs(rows.X)
-            if self.kind == "coverage":
-                if rows.y is None:
-                    raise ValueError(f"--kind coverage needs the column '{self.columns.target}'.")
-                return plotting.CoverageDisplay.from_estimator(model, rows.X, rows.y)
-            if self.kind == "band":
-                along: dict[str, Any] = {"feature": next(iter(self.inputs), 0)}
-                described["confidence_level"] = levels
-                return plotting.PredictionBandDisplay.from_estimator(model, rows.X, rows.y, **along, **described)
-            if self.kind == "width":
-                numbers = [name for name in rows.X if rows.X[name].dtype.kind == "f"]
-                return plotting.WidthContourDisplay.from_estimator(
-                    model, rows.X, features=self.inputs or numbers[:2], **described
-                )
-            return displays[self.kind].from_estimator(model, rows.X, rows.y, names=rows.names, **described)
+    plotting = plots()
+    levels = levels or [*map(float, supported_levels(model._most_calibration))]
+    described: dict[str, Any] = {"target_name": model._columns.target, "confidence_level": levels[0]}
+    if rows is None:
+        return plotting.ResidualDisplay.from_estimator(model, names=model._columns.rows, **described)
+    X, y, names = rows
+    _check_inputs(kind, inputs, X)
+    if kind == "band":
+        described["confidence_level"] = levels
+        return plotting.PredictionBandDisplay.from_estimator(model, X, y, feature=next(iter(inputs), 0), **described)
+    if kind == "width":
+        features = inputs or [*X.select_dtypes("number")][:2]
+        return plotting.WidthContourDisplay.from_estimator(model, X, features=features, **described)
+    display = {"intervals": plotting.IntervalDisplay, "residuals": plotting.ResidualDisplay}[kind]
+    return display.from_estimator(model, X, y, names=names, **described)
 
 
 def check_picture(path: Path, option: str) -> None:
@@ -209,10 +176,11 @@ def plots() -> Any:
     return plotting
 
 
-def save_picture(figure: Any, path: Path) -> None:
+def save_picture(figure: Any, path: Path, output: Output) -> None:
     """Write a picture, whole or not at all."""
     from conformal_gp.files import write_bytes
 
     content = io.BytesIO()
     figure.savefig(content, format=path.suffix.lower()[1:], dpi=150, bbox_inches="tight")
     write_bytes(path, content.getvalue())
+    output.info(f"Picture: {path}")

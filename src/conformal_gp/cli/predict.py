@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.levels import more_rows, parse_levels
-from conformal_gp.cli.options import Model, Reading
+from conformal_gp.cli.options import Model, Reading, default_levels, parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.rows import read_new, read_training, row_documents
 
@@ -33,7 +31,7 @@ MOST_NAMED = 5  # rows, or inputs
 def fit(
     data: options.Data,
     target: options.Target,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="File for the model; - is stdout.")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="File for the model.")],
     *,
     reading: Reading,
     choice: Model,
@@ -51,12 +49,9 @@ def fit(
     output = Output(quiet=quiet)
     check_output(out, [data])
     model = read_training(data, target, reading, output).fit(choice, output)
-    from conformal_gp.saving import dumps, save
+    from conformal_gp.saving import save
 
-    if out == "-":
-        sys.stdout.buffer.write(dumps(model))
-    else:
-        save(model, out)
+    save(model, out)
     output.info(*_summary(model), f"Saved to {out}.")
 
 
@@ -71,14 +66,6 @@ def predict(
     confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
     quantiles: options.Quantiles = [],  # noqa: B006
     explain: Annotated[bool, typer.Option("--explain", help="Explain the width of each interval.")] = False,
-    prefix: Annotated[
-        str | None, options.advanced(metavar="TEXT", help="Start of new columns' names.  [default: COL_]")
-    ] = None,
-    digits: Annotated[
-        int,
-        options.advanced(min=1, max=17, metavar="N", help="Digits of the narrowest width; bounds are rounded outward."),
-    ] = 3,
-    tails: options.Tails = "joint",
     *,
     reading: Reading,
     choice: Model,
@@ -108,8 +95,8 @@ def predict(
     levels = parse_levels(confidence)
     shares = parse_levels(quantiles, "--quantiles", lowest=Fraction(0))
     _check_files(files, model, target)
-    if explain and (tails != "joint" or (shares and not levels)):
-        raise ValueError("--explain is for intervals with --tails joint; with --quantiles give --confidence too.")
+    if explain and shares and not levels:
+        raise ValueError("--explain is for intervals; with --quantiles give --confidence too.")
     check_output(out, [*files, *filter(None, [model])])
     kind = kind_of(out)
     if model is not None:
@@ -120,32 +107,29 @@ def predict(
         training = read_training(files[0], str(target), reading, output)
         columns = training.columns
         table, new = read_new(files[-1], columns, reading, output)  # before the fit, which may be slow
-        output.notice(training.seen_again(table))
         fitted = training.fit(choice, output)
     if not (levels or shares):
-        from conformal_gp.evaluation import supported_levels
-
-        levels = supported_levels(fitted._most_calibration)
-        output.notice(more_rows(levels, fitted.tuning_ == "holdout", batches=fitted._batches is not None))
-    with output.working(f"predicting {len(new.X)} rows", [table.row_number(row) for row in new.X.index]):
-        exact = _predictions(fitted, new, levels, shares, tails)
+        levels = default_levels(fitted, output)
+    with output.working(f"predicting {len(new.X)} rows", new.X.index):
+        exact = _predictions(fitted, new, levels, shares)
         words = {}
         if explain:
-            words["why"] = _why(fitted, new, levels[-1])
-    words["beyond_training"] = _beyond(fitted, new.X)
+            explained = fitted.explain_interval(new.X, float(levels[-1]), y_variance=new.y_variance)
+            words["why"] = explained.sentences(columns.rows)
+    from conformal_gp.validation import input_names  # after checks of the columns, as it imports much
+
+    names = input_names(fitted)
+    words["beyond_training"] = ["; ".join(_first(names[beyond])) for beyond in fitted.beyond_training(new.X)]
     exclusions = _exclusions(columns, table, new, words["beyond_training"])
     for exclusion in exclusions:
         output.warning(exclusion)
-    found = rounded(exact, levels, shares, digits)
+    found = rounded(exact, levels, shares)
     words = _limits(fitted, found, levels) | words
     if out != "-" or not as_json:
         added = found
         if kind == "parquet":
             added = exact
-        added = added.assign(**words).reindex(table.frame.index).fillna(dict.fromkeys(words, ""))
-        if prefix is None:
-            prefix = f"{columns.target}_"
-        write_table(table, added.add_prefix(prefix), out)
+        write_table(table, added.assign(**words), f"{columns.target}_", out)
         described = [_in_short(fitted.guarantee_)]
         if details:
             described = _summary(fitted)
@@ -156,7 +140,7 @@ def predict(
 
 def _check_files(files: list[str], model: str | None, target: str | None) -> None:
     """Refuse a wrong number of tables."""
-    if [*files, model].count("-") > 1:
+    if files.count("-") > 1:
         raise ValueError("only one file can be read from standard input (-).")
     complete = len(files) == 1
     if model is None:
@@ -171,10 +155,9 @@ def load_fitted(ctx: typer.Context, path: str, target: str | None) -> Any:
     if given:
         option = given[0].replace("_", "-")
         raise ValueError(f"--{option} is for fitting, and the model of --model is fitted; give it to conformal-gp fit.")
-    from conformal_gp.saving import loads
+    from conformal_gp.saving import load
 
-    content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    fitted = loads(content, path)
+    fitted = load(path)
     if not hasattr(fitted, "_columns"):
         raise ValueError(f"{path} was not made by conformal-gp fit, but in Python; predict with it in Python.")
     if target not in (None, fitted._columns.target):
@@ -190,7 +173,7 @@ def also_missing(columns: Columns, reading: Reading) -> Columns:
     return replace(columns, reading=replace(columns.reading, missing=missing, na=[*columns.reading.na, *reading.na]))
 
 
-def _predictions(model: Any, new: Inputs, levels: list[Fraction], shares: list[Fraction], tails: str) -> pd.DataFrame:
+def _predictions(model: Any, new: Inputs, levels: list[Fraction], shares: list[Fraction]) -> pd.DataFrame:
     """Predict means, bounds and quantiles of rows, numbered as in their table."""
     import pandas as pd
 
@@ -199,7 +182,7 @@ def _predictions(model: Any, new: Inputs, levels: list[Fraction], shares: list[F
     X = new.X
     found = pd.DataFrame({"mean": model.predict(X)}, index=X.index)
     if levels:
-        intervals = model.predict_interval(X, [*map(float, levels)], tails=tails, y_variance=new.y_variance)
+        intervals = model.predict_interval(X, [*map(float, levels)], y_variance=new.y_variance)
         for i, level in enumerate(levels):
             found[bounds_of(level)] = intervals[:, :, i]
     if shares:
@@ -207,12 +190,6 @@ def _predictions(model: Any, new: Inputs, levels: list[Fraction], shares: list[F
             X, [*map(float, shares)], y_variance=new.y_variance
         )
     return found
-
-
-def _why(model: Any, new: Inputs, level: Fraction) -> list[str]:
-    """Explain each interval in a sentence, which calls training rows as their table does."""
-    explained = model.explain_interval(new.X, float(level), y_variance=new.y_variance)
-    return explained.sentences(model._columns.rows)
 
 
 def _limits(model: Any, found: pd.DataFrame, levels: list[Fraction]) -> dict[str, list[str]]:
@@ -237,19 +214,11 @@ def _limits(model: Any, found: pd.DataFrame, levels: list[Fraction]) -> dict[str
     return columns
 
 
-def _beyond(model: Any, X: pd.DataFrame) -> list[str]:
-    """Name the inputs of each row that lie outside the training range."""
-    from conformal_gp.validation import input_names
-
-    names = input_names(model)
-    return ["; ".join(_first(names[outside].tolist())) for outside in model.beyond_training(X)]
-
-
-def _first(labels: list[str]) -> list[str]:
+def _first(labels: Sequence[str]) -> list[str]:
     """Return the first of many labels, and dots."""
     if len(labels) > MOST_NAMED:
         return [*labels[:MOST_NAMED], "..."]
-    return labels
+    return [*labels]
 
 
 def _exclusions(columns: Columns, table: Table, new: Inputs, beyond: list[str]) -> list[str]:
@@ -259,9 +228,8 @@ def _exclusions(columns: Columns, table: Table, new: Inputs, beyond: list[str]) 
     from conformal_gp.design import columns_of
 
     rows = new.X.index
-    excluded = {
+    excluded: dict[str, Any] = {
         "lie outside the training range: the column that ends in beyond_training names the inputs.": beyond,
-        "have imputed values.": rows.isin(new.imputed),
     }
     grid = columns.grid
     if grid is not None:
@@ -271,14 +239,10 @@ def _exclusions(columns: Columns, table: Table, new: Inputs, beyond: list[str]) 
     for why, marks in excluded.items():
         some = rows[np.asarray(marks, dtype=bool)]
         if len(some):
-            which = f"{len(some)} of {len(rows)} rows of {table.name} ({_called(columns.labels(table, some))})"
+            called = f"row{'s' * (len(some) > 1)} {', '.join(_first(columns.labels(table, some)))}"
+            which = f"{len(some)} of {len(rows)} rows of {table.name} ({called})"
             sentences.append(f"the guarantee does not apply to {which}, which {why}")
     return sentences
-
-
-def _called(labels: list[str]) -> str:
-    """List the first of some rows."""
-    return f"row{'s' * (len(labels) > 1)} {', '.join(_first(labels))}"
 
 
 def _in_short(guarantee: str) -> str:
@@ -292,24 +256,19 @@ def _in_short(guarantee: str) -> str:
 
 def _summary(model: Any) -> list[str]:
     """Describe a fitted model and its guarantee."""
-    from conformal_gp.evaluation.kernel_words import kernel_in_words
-    from conformal_gp.validation import input_names
-
-    words = kernel_in_words(model.kernel_, model.noise_variance_, [*input_names(model)], model.scale_inputs)
-    return [f"Fitted to {model._source.n_rows} rows. Kernel: {words}.", model.guarantee_]
+    kernel = f"Kernel: {model.kernel_}, noise variance {model.noise_variance_:.3g}"
+    return [f"Fitted to {model._source.n_rows} rows. {kernel}.", model.guarantee_]
 
 
 def _verdict(columns: Columns, table: Table, found: pd.DataFrame, levels: list[Fraction]) -> list[str]:
     """If every predicted row has a target: compare the coverage of the intervals with the expected range."""
-    import numpy as np
-
     from conformal_gp.cli.writing import bounds_of
     from conformal_gp.evaluation import Finding, verdict
 
     if columns.target not in table.frame:
         return []
-    y = columns.targets(table)[0][found.index]
-    if np.isnan(y).any() or not y.size:
+    y = columns.targets(table)["y"][found.index]
+    if y.isna().any() or not y.size:
         return []
     return verdict([Finding.of(table.name, level, y, found[bounds_of(level)]) for level in levels])
 
@@ -328,5 +287,5 @@ def _document(
         "inputs": input_names(model),
         "kernel": str(model.kernel_),
         "guarantee": " ".join([model.guarantee_, *(f"{each[0].upper()}{each[1:]}" for each in exclusions)]),
-        "rows": row_documents(found, table.row_numbers(found.index), model._columns.names_of(table, found.index)),
+        "rows": row_documents(found, model._columns.names_of(table, found.index)),
     }

@@ -2,6 +2,10 @@
 
 The encoding is detected for each file. A separator or decimal mark that is not given is that of the training rows, or
 else is taken from the file. Rows and columns without any value are skipped.
+
+Instruments write titles, dates and names of methods above a table. The header is the first row that has all of the
+names that are expected; else the first row that is as wide as the rows below it and has text above their numbers, if
+all rows above it are narrower; else the first row.
 """
 
 from __future__ import annotations
@@ -14,14 +18,17 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from conformal_gp.cli.headers import MOST_TITLES, ROWS_BELOW, Header, Row, find_header, text_of
 from conformal_gp.cli.options import Reading
 from conformal_gp.cli.tables import (
     APOSTROPHES,
+    LIKE_DATE,
+    LIKE_NUMBER,
+    MISSING_MARKS,
     SPACES,
     THOUSANDS,
     Format,
@@ -30,6 +37,7 @@ from conformal_gp.cli.tables import (
     kind_of,
     listed,
     need_extra,
+    plain,
     without_limit,
 )
 
@@ -38,6 +46,12 @@ SHOWN_SEPARATORS = "\t;|,"
 THOUSANDS_MARKS = {".": ".", ",": ",", "space": " ", **dict.fromkeys(SPACES, " "), **dict.fromkeys(APOSTROPHES, "'")}
 SHOWN_UNITS = 6
 KINDS = {"parquet": "a Parquet file", "excel": "an Excel workbook"}
+# A header is looked for among so many rows, by so many rows below it.
+MOST_TITLES, ROWS_BELOW = 60, 200
+NO_UNIT = frozenset({"", "-", "\N{EN DASH}", "\N{EM DASH}", "NA", "n/a"})
+
+Row = tuple[int, list[Any]]
+"""Number of a row in its file, and its cells: text, or values of a workbook."""
 
 
 def read_table(
@@ -57,9 +71,8 @@ def read_table(
         sheets = _opened(name, content, kind, _sheets)
         rows = _rows_of_sheet(_chosen_sheet(name, sheets, reading.sheet, new))
         found = find_header(name, rows, expected, reading.header_row)
-        header, numbers, cells = _parts(name, rows[found.place :], found)
-        frame = pd.DataFrame(cells, columns=header, dtype=object).infer_objects()
-        return _checked(Table(name, frame, given, numbers))
+        frame = _framed(name, rows[found.place :], found)
+        return _checked(Table(name, frame.infer_objects(), given))
     like = like or Format()
     text, encoding = _decoded(name, content, reading.encoding, like.encoding)
     form = Format(
@@ -98,16 +111,16 @@ def _from_text(
     top = _loosely(lines[: MOST_TITLES + ROWS_BELOW + (header_row or 0)], separator)
     found = find_header(name, top, expected, header_row)
     start = top[found.place][0]
-    header, numbers, cells = _parts(name, _rows(name, lines, separator, start - 1), found)
+    frame = _framed(name, _rows(name, lines, separator, start - 1), found)
     if form.decimal is None:
-        form = form._replace(decimal=_shown_decimal(name, cells, form))
-    if all(form.number(cell) is not None for cell in header):
+        form = form._replace(decimal=_shown_decimal(name, frame, form))
+    if all(form.number(cell) is not None for cell in frame):
         raise ValueError(f"{name} has no header: row {start} contains numbers. Put the columns' names above them.")
-    return _checked(Table(name, pd.DataFrame(cells, columns=header, dtype=object), form, numbers))
+    return _checked(Table(name, frame, form))
 
 
-def _parts(name: str, rows: Sequence[Row], found: Header) -> tuple[list[str], list[int], list[list[Any]]]:
-    """Divide rows from the header on into header, and numbers and cells of other rows; units are noted."""
+def _framed(name: str, rows: Sequence[Row], found: Header) -> pd.DataFrame:
+    """Put rows from the header on into a frame, whose index are their numbers; units are noted."""
     (_, names), *below = rows
     if found.units:
         text = [cell for cell in below[0][1] if isinstance(cell, str) and cell.strip()]
@@ -115,7 +128,8 @@ def _parts(name: str, rows: Sequence[Row], found: Header) -> tuple[list[str], li
         warnings.warn(said, stacklevel=4)
         below = below[1:]
     header = [" ".join(text_of(cell).split()) for cell in names]
-    return header, [number for number, _ in below], [cells for _, cells in below]
+    numbers = [number for number, _ in below]
+    return pd.DataFrame([cells for _, cells in below], numbers, header, dtype=object)
 
 
 def _content(source: str) -> tuple[str, str, bytes]:
@@ -143,18 +157,18 @@ def _content(source: str) -> tuple[str, str, bytes]:
 def _checked(table: Table) -> Table:
     """Leave out columns that have neither a name nor a value; raise if two have the same name, or there is no row."""
     frame = table.frame
-    used = [j for j, name in enumerate(frame) if name or not (frame.iloc[:, j].isna() | (frame.iloc[:, j] == "")).all()]
-    frame = frame.iloc[:, used]
-    names = list(frame)
-    nameless = [j + 1 for j, name in zip(used, names, strict=True) if not name]
-    if len(nameless) > 1:
-        raise ValueError(f"{table.name}: columns {', '.join(map(str, nameless))} have values and no name; name them.")
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"{table.name} has more than one column named {listed(twice)}.")
+    named = frame.columns != ""
+    used = (frame.notna() & (frame != "")).any().to_numpy()
+    nameless = np.flatnonzero(used & ~named)
+    if nameless.size > 1:
+        places = ", ".join(map(str, nameless + 1))
+        raise ValueError(f"{table.name}: columns {places} have values and no name; name them.")
+    twice = frame.columns[named & frame.columns.duplicated()]
+    if len(twice):
+        raise ValueError(f"{table.name} has more than one column named {listed(sorted({*twice}))}.")
     if not len(frame):
         raise ValueError(f"{table.name} has no rows below a header.")
-    return table._replace(frame=frame)
+    return table._replace(frame=frame.loc[:, named | used])
 
 
 # Workbooks, and Parquet
@@ -173,7 +187,8 @@ def _parquet(file: io.BytesIO) -> pd.DataFrame:
     frame = pd.read_parquet(file)
     if frame.index.name is not None:  # as pandas saves an index
         frame = frame.reset_index()
-    return frame.set_axis([str(column).strip() for column in frame.columns], axis=1).reset_index(drop=True)
+    frame.columns = [str(column).strip() for column in frame.columns]
+    return frame.set_axis(range(1, len(frame) + 1))
 
 
 def _sheets(file: io.BytesIO) -> dict[str, pd.DataFrame]:
@@ -289,9 +304,10 @@ def _rows(name: str, lines: list[str], separator: str, start: int) -> list[Row]:
     return rows
 
 
-def _shown_decimal(name: str, rows: list[list[str]], form: Format) -> str | None:
+def _shown_decimal(name: str, frame: pd.DataFrame, form: Format) -> str | None:
     """Return the decimal mark that numbers show, as 1.5 and 0,250 do; 1,234 may also be more than a thousand."""
-    texts = {form.ungrouped(without_limit(cell)[0]) for row in rows for cell in row if "," in cell or "." in cell}
+    cells = frame.to_numpy().ravel()
+    texts = {form.ungrouped(without_limit(cell)[0]) for cell in cells if "," in cell or "." in cell}
     doubtful = sorted(text for text in texts if THOUSANDS.fullmatch(text))
     sure = texts.difference(doubtful)
     shown = [mark for mark in ".," if any(form._replace(decimal=mark).number(text) is not None for text in sure)]
@@ -305,3 +321,88 @@ def _shown_decimal(name: str, rows: list[list[str]], form: Format) -> str | None
             "with --decimal , or --decimal . or the mark between thousands with --thousands."
         )
     return None
+
+
+# The header
+
+
+class Header(NamedTuple):
+    """Place of the header among the rows, and whether the row below it has units."""
+
+    place: int
+    units: bool
+
+
+def find_header(name: str, rows: Sequence[Row], expected: Collection[str] = (), given: int | None = None) -> Header:
+    """Find the header; ``expected`` are names that it should have, ``given`` is the number of its row in the file.
+
+    >>> rows = [["Report"], ["t", "y"], ["min", "mV"], ["0.5", "2.5"], ["1.0", "2.75"]]
+    >>> find_header("lab.csv", [*enumerate(rows, 1)], given=2)
+    Header(place=1, units=True)
+    """
+    if not rows:
+        raise ValueError(f"{name} has no rows below a header.")
+    numbers = [number for number, _ in rows]
+    if given is not None:
+        if given not in numbers:
+            raise ValueError(f"--header-row {given}: {name} has nothing in that row; its first is row {numbers[0]}.")
+        place = numbers.index(given)
+        cells = _texts(rows[: place + ROWS_BELOW])
+    else:
+        cells = _texts(rows[: MOST_TITLES + ROWS_BELOW])
+        named = (i for i, row in enumerate(cells[:MOST_TITLES]) if len(row) > 1 and expected and {*expected} <= {*row})
+        place = next(named, _by_shape(cells))
+        if place:
+            said = f"the header of {name} is row {numbers[place]}; what is above it is skipped"
+            warnings.warn(said, stacklevel=4)
+    below = cells[place + 1 :]
+    return Header(place, len(below) > 1 and _has_units(below[0], below[1:]))
+
+
+def _texts(rows: Sequence[Row]) -> list[list[str]]:
+    return [[text_of(cell) for cell in row] for _, row in rows]
+
+
+def _by_shape(cells: list[list[str]]) -> int:
+    """Find the header by its width, and by its text above numbers; 0 if there are no title rows above it."""
+    widths = Counter(_width(row) for row in cells[-ROWS_BELOW:])
+    width = max(widths, key=lambda each: (widths[each], each), default=0)
+    for place, row in enumerate(cells[:MOST_TITLES]):
+        if _width(row) == width and all(row[1:width]):
+            below = cells[place + 1 :]
+            if any(text and not _like_value(text) and _numeric(below, j) for j, text in enumerate(row[:width])):
+                return place
+        if sum(map(bool, row)) >= width:  # a row of the table
+            return 0
+    return 0
+
+
+def _has_units(first: list[str], below: list[list[str]]) -> bool:
+    """Return whether a row has text that is above numbers only."""
+    text = {j: cell for j, cell in enumerate(first) if cell not in NO_UNIT}
+    if not text or any(_like_value(cell) or cell in MISSING_MARKS for cell in text.values()):
+        return False
+    return all(_numeric(below, j) for j in text)
+
+
+def _numeric(rows: list[list[str]], column: int) -> bool:
+    """Return whether most cells of a column that are not empty are numbers, limits of detection or dates."""
+    present = [row[column] for row in rows if column < len(row) and row[column] not in MISSING_MARKS]
+    return 2 * sum(map(_like_value, present)) > len(present)
+
+
+def _like_value(text: str) -> bool:
+    """Return whether a cell is like a number, a limit of detection or a date."""
+    return any(pattern.fullmatch(without_limit(text)[0]) for pattern in (LIKE_NUMBER, LIKE_DATE))
+
+
+def _width(row: list[str]) -> int:
+    """Number of cells up to the last that is not empty."""
+    return max((j for j, cell in enumerate(row, 1) if cell), default=0)
+
+
+def text_of(cell: Any) -> str:
+    """Return a cell as text."""
+    if not isinstance(cell, str) and pd.isna(cell):
+        return ""
+    return plain(cell)

@@ -19,7 +19,6 @@ def report(
     data: options.Data,
     target: options.Target,
     out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The page, HTML; - is standard output.")],
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     ordered: options.Ordered = False,
     folds: options.Folds = None,
     *,
@@ -41,8 +40,6 @@ def report(
     training = read_training(data, target, reading, output)
     if ordered:
         training = training.sorted_by_date(output)
-    if ordered:
-        training = training.sorted_by_date(output)
     from conformal_gp.report import Origin, build_report
 
     cv = held_out_by(folds, training, choice.seed, output)
@@ -50,16 +47,13 @@ def report(
         file=training.columns.source,
         notes=output.notices,
         command=ctx.obj,
-        condition=training.condition,
-        row_numbers=training.known("number"),
-        row_names=training.known("name"),
+        rows=training.known("label"),
     )
     with output.working("cross-validating", folds=True) as progress:
         page = build_report(
             training.X,
             training.y,
             target_name=target,
-            title=title,
             model=choice.regressor(training.y),
             cv=cv,
             ordered=ordered,

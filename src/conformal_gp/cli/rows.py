@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,15 +21,13 @@ FEWEST_ROWS = 3
 
 
 class Training(NamedTuple):
-    """Training rows; their index has their places in the table, from 0."""
+    """Training rows; their index has their numbers in the file."""
 
     X: pd.DataFrame
     rows: pd.DataFrame
-    """The target "y" and the "number" in the file of each row; where there is one, its "name", "batch" and "moment"
-    (the first column of dates), the known "y_variance", and the "censoring" of targets, -1 or 1 at a limit."""
+    """The target "y" of each row, and its "label"; where there is one, its "name", "batch" and "moment" (the first
+    column of dates), the known "y_variance", and the "censoring" of targets, -1 or 1 at a limit."""
     columns: Columns
-    condition: str = ""
-    """Why the guarantee does not apply to these rows, in a sentence; empty if nothing is against it."""
 
     @property
     def y(self) -> Array:
@@ -64,25 +62,11 @@ class Training(NamedTuple):
         rows = self.rows.sort_values("moment", kind="stable")
         return self._replace(X=self.X.loc[rows.index], rows=rows)
 
-    def seen_again(self, table: Table) -> str:
-        """Say how many rows of another table are of these batches, of which a model without --batch knows more."""
-        batch = self.reading.batch
-        if batch is None or batch not in table.frame:
-            return ""
-        n_again = int(table.texts(batch).isin(self.rows["batch"]).sum())
-        if not n_again:
-            return ""
-        which = f"{n_again} of {len(table.frame)} rows of {table.name} have a {batch} of {self.columns.source}"
-        return f"{which}; intervals are for new ones, and without --batch those of known ones may be narrower"
-
     def fit(self, choice: Model, output: Output) -> Any:
         """Fit a model, which keeps what is needed to read new rows."""
-        from conformal_gp.evaluation.kernel_words import conditional
-
         known = self.of_rows() | {"groups": self.reading.groups}  # by name, so that new rows need not give them
-        with output.working(f"fitting to {self.y.size} rows", self.rows["number"].tolist()):
+        with output.working(f"fitting to {self.y.size} rows", self.X.index):
             model = choice.regressor(self.y).fit(self.X, self.y, **known)
-        model.guarantee_ = conditional(model.guarantee_, self.condition)
         model._columns = self.columns
         return model
 
@@ -122,14 +106,6 @@ def read_training(source: str, target: str, reading: Reading, output: Output, by
         )
     else:
         rows = rows.drop(columns="censoring")
-    condition = ""
-    n_imputed = X.index.isin(found.imputed).sum()
-    if n_imputed:
-        condition = (
-            f"missing values in {n_imputed} of {len(X)} rows of {table.name} were imputed from all of its rows, "
-            "calibration rows among them."
-        )
-        output.warning(f"the guarantee does not apply: {condition}")
 
     from conformal_gp.design import Grid, columns_of  # imports scikit-learn: after mistakes in the table
 
@@ -141,19 +117,20 @@ def read_training(source: str, target: str, reading: Reading, output: Output, by
         columns,
         categories=columns.categories | used,
         grid=Grid.find(columns_of(X)),
-        rows=columns.labels(table, X.index),
+        rows=rows["label"].tolist(),
     )
-    return Training(X, rows, columns, condition)
+    return Training(X, rows, columns)
 
 
 def _rows(table: Table, columns: Columns, found: Inputs, by: str | None) -> pd.DataFrame:
     """What is known of the rows that have inputs."""
-    import pandas as pd
-
-    y, censoring = columns.targets(table)
-    columns.check_targets(table, y)
-    rows = pd.DataFrame({"y": y, "censoring": censoring}, index=table.frame.index).loc[found.X.index]
-    rows["number"] = table.row_numbers(rows.index)
+    rows = columns.targets(table)
+    absent = rows["y"].isna()
+    if absent.any() and columns.reading.missing == "error":
+        where = table.place(columns.target, absent.idxmax())
+        raise ValueError(f"{where} has no value; --missing drop leaves out such rows, targets are not imputed.")
+    rows = rows.loc[found.X.index]
+    rows["label"] = columns.labels(table, rows.index)
     names = columns.names_of(table, rows.index)
     if names is not None:
         rows["name"] = names
@@ -174,7 +151,7 @@ def _check_columns(table: Table, X: pd.DataFrame, rows: pd.DataFrame, groups: st
         known = f"{listed(X)}; got '{groups}'.{did_you_mean(groups, list(X))}"
         raise ValueError(f"--groups must be an input of {table.name}, one of {known}")
     if by is not None and (rows["batch"] == "").any():
-        raise ValueError(f"{table.place(by, int((rows['batch'] == '').idxmax()))} has no value, and batches need one.")
+        raise ValueError(f"{table.place(by, (rows['batch'] == '').idxmax())} has no value, and batches need one.")
 
 
 def read_new(
@@ -193,7 +170,7 @@ def read_new(
         table = read_table(source, reading, columns.format, expected, new=True)
         filled = table
         if unknown is not None:
-            filled = table._replace(frame=table.frame.assign(**{unknown: columns.fill[unknown]}))
+            filled = table._replace(frame=table.frame.assign(**{unknown: 0.0}))
         new = columns.inputs(filled)
     extra = columns.extra(table)
     if extra:
@@ -203,10 +180,9 @@ def read_new(
     return table, new
 
 
-def row_documents(found: pd.DataFrame, numbers: Sequence[int], names: Iterable[str] | None) -> list[dict[str, Any]]:
+def row_documents(found: pd.DataFrame, names: Iterable[str] | None) -> list[dict[str, Any]]:
     """Return results of rows as JSON has them: with their numbers in the file, and their names if a column has them."""
     described = found.copy()
     if names is not None:
         described.insert(0, "name", list(names))
-    described.insert(0, "row", numbers)
-    return described.to_dict("records")
+    return described.rename_axis("row").reset_index().to_dict("records")

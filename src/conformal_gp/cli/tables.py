@@ -1,4 +1,4 @@
-"""Tables as they were read, their cells as numbers, and names in messages.
+"""Tables as they were read, their cells as numbers or dates, and names in messages.
 
 Cells of a text file are read as text and turned into numbers here, strictly: "1,234" is a number only if the comma is
 known to be the decimal mark, or the mark between thousands.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import PurePath
@@ -26,6 +26,13 @@ LIKE_NUMBER = re.compile(rf"[$€£]?\s*[+\-{MINUS}]?\d[\d.,{APOSTROPHES}\s]*([e
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}([,.]\d{3})+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _LIMIT = re.compile(r"(<=|>=|[<>≤≥])\s*")
+DATE_FORMATS: tuple[str, ...] = ("ISO8601", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
+DATE_FORMATS += ("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%m-%d-%y")
+DATE_FORMATS += ("%d-%b-%Y", "%d %b %Y", "%d-%b-%y", "%d %b %y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y")
+_TIME = r"([T ]\d{1,2}:.*)?"
+_DIGITS = r"\d{4}([-/])\d{1,2}\2\d{1,2}|\d{1,2}([./-])\d{1,2}\3\d{2,4}"
+_WORDS = r"\d{1,2}([- ])[A-Za-z]{3,9}\4\d{2,4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
+LIKE_DATE = re.compile(f"({_DIGITS}|{_WORDS}){_TIME}")
 
 
 class Format(NamedTuple):
@@ -75,23 +82,13 @@ class Table(NamedTuple):
 
     name: str
     frame: pd.DataFrame
+    """Its index has the row of the file that each row is, where a spreadsheet counts the header too; in Parquet from 1.
+    """
     format: Format = Format()
-    lines: Sequence[int] | None = None
-    """The row of the file that each row of the frame is; None where a file has no such numbers."""
-
-    def row_number(self, row: int) -> int:
-        """Return the number of a row in its file, where a spreadsheet counts the header too; in Parquet from 1."""
-        if self.lines is None:
-            return int(row) + 1
-        return self.lines[row]
-
-    def row_numbers(self, rows: Iterable[int]) -> list[int]:
-        """Return the numbers of some rows in their file."""
-        return [self.row_number(row) for row in rows]
 
     def place(self, name: str, row: int) -> str:
         """Return the place of a cell."""
-        return f"{self.name}: column '{name}', row {self.row_number(row)}"
+        return f"{self.name}: column '{name}', row {row}"
 
     def is_numeric(self, name: str) -> bool:
         """Return whether a column was read as numbers, not as text."""
@@ -166,3 +163,27 @@ def without_limit(text: str) -> tuple[str, int]:
     if mark[1][0] in "<≤":
         side = -1
     return text[mark.end() :], side
+
+
+def read_dates(cells: pd.Series, form: str) -> pd.Series:
+    """Read dates, with or without a time of day; NaT where a cell is not a date in the format.
+
+    >>> [str(date) for date in read_dates(pd.Series(["3.1.2024 06:00", "x"]), "%d.%m.%Y")]
+    ['2024-01-03 06:00:00+00:00', 'NaT']
+    """
+    if form == "ISO8601":
+        return pd.to_datetime(cells, format=form, errors="coerce", utc=True)
+    parts = cells.str.extract(r"^(.*?\d)(?: (\d{1,2}:\d{2})(:\d{2})?)?$")
+    times = parts[1].fillna("0:00") + parts[2].fillna(":00")
+    return pd.to_datetime(parts[0], format=form, errors="coerce", utc=True) + pd.to_timedelta(times, errors="coerce")
+
+
+def date_format(cells: pd.Series) -> str | None:
+    """Return the format that most dates have; None if day and month could be either."""
+    distinct = pd.Series(cells.unique())
+    read = {form: read_dates(distinct, form) for form in DATE_FORMATS}
+    best, *others = sorted(DATE_FORMATS, key=lambda form: -int(read[form].notna().sum()))
+    most = read[best].notna().sum()
+    if any(read[form].notna().sum() == most and not read[form].equals(read[best]) for form in others):
+        return None
+    return best

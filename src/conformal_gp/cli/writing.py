@@ -1,6 +1,6 @@
 """Tables with columns added, written the way they were read; and digits of the numbers in these columns.
 
-Digits follow the width of the interval, and rounding never excludes anything. Numbers of a row are rounded to some
+Digits follow the width of the interval, and rounding never excludes anything. Numbers of a row are rounded to three
 digits of its narrowest interval, lower bounds down and upper bounds up, so that each rounded interval contains the
 exact one, and the prediction.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import math
 import sys
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -21,6 +22,7 @@ from conformal_gp.cli.tables import LIKE_NUMBER, MISSING_MARKS, Format, Table, k
 from conformal_gp.files import write_bytes
 from conformal_gp.formatting import percent
 
+DIGITS = 3
 _EXACT = Context(prec=800)  # digits enough for every double
 
 
@@ -38,40 +40,33 @@ def quantile_of(share: Fraction) -> str:
     return f"quantile_{percent(share)[:-1]}"
 
 
-def rounded(found: pd.DataFrame, levels: list[Fraction], shares: list[Fraction], digits: int) -> pd.DataFrame:
+def rounded(found: pd.DataFrame, levels: list[Fraction], shares: Sequence[Fraction] = ()) -> pd.DataFrame:
     """Round means, bounds and quantiles, row by row."""
     directions = {"mean": ROUND_HALF_EVEN}
     pairs = [bounds_of(level) for level in levels]
     for lower, upper in pairs:
         directions |= {lower: ROUND_FLOOR, upper: ROUND_CEILING}
     for share in shares:
-        directions[quantile_of(share)] = _direction(share)
+        directions[quantile_of(share)] = ROUND_FLOOR  # away from the median
+        if share >= Fraction(1, 2):
+            directions[quantile_of(share)] = ROUND_CEILING
         if not levels:
             pairs.append([quantile_of(share)] * 2)
     columns = [zip(found[lower], found[upper], found["mean"], strict=True) for lower, upper in pairs]
     widths = [min(filter(None, (_width(*ends) for ends in row)), default=0.0) for row in zip(*columns, strict=True)]
     result = found.copy()
     for name, direction in directions.items():
-        result[name] = [_round(*cell, digits, direction) for cell in zip(found[name], widths, strict=True)]
+        result[name] = [_round(*cell, direction) for cell in zip(found[name], widths, strict=True)]
     return result
 
 
-def outward(low: float, high: float, digits: int) -> tuple[float, float]:
-    """Round the ends of an interval outward, to some digits of its width.
+def outward(low: float, high: float) -> tuple[float, float]:
+    """Round the ends of an interval outward.
 
-    >>> outward(1.28897, 1.55321, 3)
+    >>> outward(1.28897, 1.55321)
     (1.288, 1.554)
     """
-    return _round(low, high - low, digits, ROUND_FLOOR), _round(high, high - low, digits, ROUND_CEILING)
-
-
-def _direction(share: Fraction) -> str:
-    """Return the way to round a quantile: away from the median."""
-    if share == Fraction(1, 2):
-        return ROUND_HALF_EVEN
-    if share < Fraction(1, 2):
-        return ROUND_FLOOR
-    return ROUND_CEILING
+    return _round(low, high - low, ROUND_FLOOR), _round(high, high - low, ROUND_CEILING)
 
 
 def _width(lower: float, upper: float, mean: float) -> float:
@@ -81,28 +76,31 @@ def _width(lower: float, upper: float, mean: float) -> float:
     return upper - lower
 
 
-def _round(value: float, width: float, digits: int, direction: str) -> float:
-    """Round a number to some digits of a width; without a width it stays as it is.
+def _round(value: float, width: float, direction: str) -> float:
+    """Round a number to three digits of a width; without a width it stays as it is.
 
-    >>> _round(101324.92837, 0.1438, 3, ROUND_FLOOR), _round(101325.07217, 0.1438, 3, ROUND_CEILING)
+    >>> _round(101324.92837, 0.1438, ROUND_FLOOR), _round(101325.07217, 0.1438, ROUND_CEILING)
     (101324.928, 101325.073)
-    >>> _round(28766.2, 5321.0, 3, ROUND_FLOOR), _round(-math.inf, 5321.0, 3, ROUND_FLOOR)
+    >>> _round(28766.2, 5321.0, ROUND_FLOOR), _round(-math.inf, 5321.0, ROUND_FLOOR)
     (28760.0, -inf)
     """
     if not math.isfinite(value) or not 0.0 < width < math.inf:
         return value
-    unit = Decimal(1).scaleb(math.floor(math.log10(width)) + 1 - digits)
+    unit = Decimal(1).scaleb(math.floor(math.log10(width)) + 1 - DIGITS)
     return float(Decimal(value).quantize(unit, rounding=direction, context=_EXACT))
 
 
-def write_table(table: Table, added: pd.DataFrame, out: str) -> None:
+def write_table(table: Table, added: pd.DataFrame, prefix: str, out: str) -> None:
     """Write a table with columns added, the way it was read, or as the ending of ``out`` requires; ``-`` is stdout.
 
-    Text that a spreadsheet would take for a formula gets a leading apostrophe, except in Parquet.
+    Added columns, whose names get the prefix, may lack rows of the table. Text that a spreadsheet would take for a
+    formula gets a leading apostrophe, except in Parquet.
     """
+    empty = dict.fromkeys(added.select_dtypes(exclude="number"), "")
+    added = added.reindex(table.frame.index).fillna(empty).add_prefix(prefix)
     taken = [name for name in added if name in table.frame]
     if taken:
-        raise ValueError(f"{table.name} already has {listed(taken)}; choose other names with --prefix.")
+        raise ValueError(f"{table.name} already has {listed(taken)}; rename or delete such columns.")
     kind = kind_of(out)
     old = table.frame
     form = table.format
@@ -134,7 +132,7 @@ def _as_numbers(cells: pd.Series, form: Format) -> pd.Series:
     found = [math.nan if cell in MISSING_MARKS else form.number(cell) for cell in cells]
     if None in found:
         return cells
-    return pd.Series(found, dtype=np.float64)
+    return pd.Series(found, cells.index, dtype=np.float64)
 
 
 def _written(value: float, decimal: str) -> str:

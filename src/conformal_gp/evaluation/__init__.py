@@ -23,7 +23,6 @@ from conformal_gp.evaluation.findings import Finding, Judgement, chance_range, s
 from conformal_gp.evaluation.held_out import HeldOut
 from conformal_gp.evaluation.left_out import LeftOutRows, leave_one_out
 from conformal_gp.evaluation.parts import advice, coverage_by_parts
-from conformal_gp.formatting import percent
 
 __all__ = [
     "Finding",
@@ -35,7 +34,6 @@ __all__ = [
     "coverage_by_parts",
     "cross_validate_intervals",
     "leave_one_out",
-    "percent",
     "supported_levels",
     "verdict",
 ]

@@ -200,43 +200,40 @@ class Finding:
         return Judgement.WITHIN
 
     def judged(self, parts: Sequence[Finding] = ()) -> str:
-        """The verdict in words; it names the subgroup whose intervals are too narrow, if one of ``parts`` is."""
+        """The verdict in words, with the expected range where coverage is outside of it.
+
+        It names the subgroup whose intervals are too narrow, if one of ``parts`` is.
+        """
+        if self.judgement == Judgement.INFINITE:
+            return f"{self.judgement.value} (too few rows)"
+        words = self.judgement.value
+        if self.judgement in (Judgement.TOO_NARROW, Judgement.TOO_WIDE, Judgement.IN_DOUBT):
+            words += f" (expected {self.expected_in_words})"
         narrow = [
             part
             for part in parts
             if (part.method, part.level, part.judgement) == (self.method, self.level, Judgement.TOO_NARROW)
         ]
-        if not narrow or self.judgement in (Judgement.TOO_NARROW, Judgement.INFINITE):
-            return self.judgement.value
+        if not narrow or self.judgement == Judgement.TOO_NARROW:
+            return words
         worst = min(narrow, key=lambda part: part.coverage)
-        where = f"too narrow where {worst.among} (covered {percent(worst.coverage, 1)})"
-        return f"{self.judgement.value} overall, but {where}"
+        return f"{words} overall, but too narrow where {worst.among} (covered {percent(worst.coverage, 1)})"
 
     def in_words(self, parts: Sequence[Finding] = ()) -> str:
-        """Coverage, its expected range and the verdict."""
+        """Coverage, the verdict and the width."""
         if self.judgement == Judgement.INFINITE:
-            return f"{percent(self.level)}: infinite (too few rows)"
-        covered = f"{percent(self.level)} intervals covered {percent(self.coverage, 1)}"
-        return f"{covered} (expected {self.expected_in_words}): {self.judged(parts)}"
-
-    def in_a_line(self, parts: Sequence[Finding] = ()) -> str:
-        """Coverage, the verdict and the width; the expected range only where coverage is outside of it."""
-        if self.judgement == Judgement.INFINITE:
-            return self.in_words()
-        judged = self.judged(parts)
-        if self.judgement in (Judgement.TOO_NARROW, Judgement.TOO_WIDE, Judgement.IN_DOUBT):
-            judged += f" (expected {self.expected_in_words})"
+            return f"{percent(self.level)}: {self.judged()}"
         width = f"median width {number(self.median_width)}"
         if math.isinf(self.median_width):
             width = "half of them or more are unbounded"
-        return f"{percent(self.level)} intervals covered {percent(self.coverage, 1)}, {judged}; {width}"
+        return f"{percent(self.level)} intervals covered {percent(self.coverage, 1)}, {self.judged(parts)}; {width}"
 
     def __str__(self) -> str:
         return self.in_words()
 
 
 def verdict(findings: Sequence[Finding], parts: Sequence[Finding] = ()) -> list[str]:
-    """State for each method the coverage at each level, its expected range and the verdict.
+    """State for each method the coverage at each level, the verdict and the width.
 
     ``parts`` are findings on subgroups, as :func:`coverage_by_parts` returns them; where intervals of a subgroup are
     significantly too narrow, the verdict names it.
@@ -246,7 +243,7 @@ def verdict(findings: Sequence[Finding], parts: Sequence[Finding] = ()) -> list[
     >>> from fractions import Fraction
     >>> from conformal_gp.evaluation import Finding, verdict
     >>> print(*verdict([Finding("mine", Fraction(9, 10), 45, 5, 4, 2.5, 0)]))
-    mine: 90% intervals covered 80.0% (expected 80.0 to 97.8%): too few rows to tell.
+    mine: 90% intervals covered 80.0%, too few rows to tell; median width 2.5.
     """
     methods = dict.fromkeys(finding.method for finding in findings)
     return [f"{name}: {'; '.join(f.in_words(parts) for f in findings if f.method == name)}." for name in methods]

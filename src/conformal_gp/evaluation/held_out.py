@@ -1,7 +1,8 @@
-"""Results of a cross-validation: predictions and intervals of rows that were held out."""
+"""Results of a cross-validation: predictions and intervals of rows that were held out, and comparisons of them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -13,8 +14,25 @@ from numpy.typing import NDArray
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.conformal.levels import read_levels, rows_needed
 from conformal_gp.design import Grid
-from conformal_gp.evaluation.findings import USUAL, Finding, Level, one_set_range
+from conformal_gp.evaluation.findings import USUAL, Finding, Judgement, Level, one_set_range
 from conformal_gp.formatting import number, percent
+
+# Differences of coverage of less than this many standard errors may be chance.
+STANDARD_ERRORS = 2.0
+# What the guarantee bought, by the verdict on the standard GP, the worst first, and by that on conformal intervals.
+OPENINGS = {
+    Judgement.TOO_NARROW: "The guarantee raised coverage",
+    Judgement.IN_DOUBT: "The guarantee raised coverage, if not by chance",
+    Judgement.TOO_WIDE: "The guarantee lowered coverage to its level",
+    Judgement.WITHIN: "On this table the guarantee bought assurance, not coverage",
+    Judgement.TOO_FEW: "So few rows cannot tell what the guarantee bought",
+    Judgement.AT_LEVELS: "These rows cannot tell what the guarantee buys between the levels of the grid",
+    Judgement.INFINITE: "The guarantee made intervals finite",
+}
+OWN_OPENINGS = {
+    Judgement.TOO_NARROW: "The guarantee needs exchangeable rows, and these seem not to be",
+    Judgement.AT_LEVELS: OPENINGS[Judgement.AT_LEVELS],
+}
 
 
 @dataclass(frozen=True)
@@ -37,8 +55,6 @@ class HeldOut:
     """Predictions of each method, (n,)."""
     intervals: dict[str, Array]
     """Lower and upper bounds of each method, (n, 2, levels)."""
-    importance: dict[str, float] = field(default_factory=dict)
-    """Permutation importance: relative increase of the first method's mean absolute error, the greatest first."""
     beyond: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
     """Rows outside the range of the training rows of their fold, (n,)."""
     rows: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -71,7 +87,7 @@ class HeldOut:
             f"{percent(level)} intervals is between {low:.0f}% and {high:.0f}% in nine cases out of ten."
         )
 
-    def limits(self) -> str:
+    def _limits(self) -> str:
         """Describe intervals that reach a limit of detection, in a sentence; empty if all targets were observed."""
         if self.censoring is None:
             return ""
@@ -84,18 +100,16 @@ class HeldOut:
             f"{name} intervals."
         )
 
-    def conditions(self) -> list[str]:
-        """What verdicts depend on: rows held out together, limits of detection, extrapolation, a designed grid."""
-        sentences = [self.together, self.replicates, self.limits()]
+    def conditions(self) -> dict[str, str]:
+        """What verdicts depend on, in sentences by topic."""
+        sentences = {"Folds": self.together, "Replicates": self.replicates, "Limits of detection": self._limits()}
         n_beyond = int(self.beyond.sum())
         if n_beyond:
-            sentences.append(
-                f"{n_beyond} of {self.y.size} rows lie outside the range of the training data; the guarantee does not "
-                "apply to them."
-            )
+            which = f"{n_beyond:,} of {self.y.size:,} held-out rows lie outside the range of the training rows"
+            sentences["Extrapolation"] = f"{which}; the guarantee does not apply to such rows."
         if self.grid is not None:
-            sentences.append(self.grid.condition)
-        return [sentence for sentence in sentences if sentence]
+            sentences["Designed experiment"] = self.grid.condition
+        return {topic: sentence for topic, sentence in sentences.items() if sentence}
 
     def error(self) -> str:
         """Describe the errors of the first method's predictions, in a sentence: medians, as one row may be far off."""
@@ -150,3 +164,75 @@ class HeldOut:
         if confidence_level is None:
             return self.levels
         return read_levels(confidence_level)[0]
+
+
+def bought(held_out: HeldOut, ours: str, standard: str) -> str:
+    """State in a sentence what the guarantee bought over the standard GP, at the level where that one is worst.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fractions import Fraction
+    >>> from conformal_gp.evaluation import HeldOut
+    >>> y = np.arange(200.0)
+    >>> ends = {name: np.tile([[low], [199.0]], (200, 1, 1)) for name, low in (("ours", 20.0), ("GP", 50.0))}
+    >>> bought(HeldOut(y, [Fraction(9, 10)], {"ours": y, "GP": y}, ends), "ours", "GP")[:71]
+    'The guarantee raised coverage: at 90% the GP covered 75.0%, ours 90.0%,'
+    """
+    findings = held_out.findings()
+    worst_first = [*OPENINGS]
+    other = min(
+        (each for each in findings if each.method == standard),
+        key=lambda each: (worst_first.index(each.judgement), abs(each.level - USUAL[0])),
+    )
+    own = next(each for each in findings if each.method == ours and each.level == other.level)
+    if own.judgement == Judgement.INFINITE:
+        return f"At {percent(own.level)} there are too few rows for the guarantee."
+    opening = OPENINGS[other.judgement]
+    if own.judgement in OWN_OPENINGS:
+        opening = OWN_OPENINGS[own.judgement]
+    width = ""
+    if 0.0 < other.median_width < math.inf and own.median_width < math.inf:
+        times = number(own.median_width / other.median_width, 2)
+        width = f", with intervals {times} times as wide"
+        if times == "1":
+            width = ", with intervals as wide"
+    return (
+        f"{opening}: at {percent(own.level)} the {standard} covered {percent(other.coverage, 1)}, {ours} "
+        f"{percent(own.coverage, 1)}{width}."
+    )
+
+
+def in_comparison(held_out: HeldOut, random_folds: HeldOut, by: str | None, batches: NDArray[Any] | None) -> str:
+    """Compare coverage and width of conformal intervals, in a sentence that says which of both to expect."""
+    own = held_out.findings()[0]
+    other = random_folds.findings()[0]
+    what = "later rows, predicted from earlier ones"
+    which = "later rows"
+    if by is not None:
+        what = f"rows of a new {by}"
+        which = what
+    said = (
+        f"Of {what}, {percent(own.level)} intervals covered {percent(own.coverage, 1)} "
+        f"(median width {number(own.median_width)}); of rows at random {percent(other.coverage, 1)} "
+        f"({number(other.median_width)})."
+    )
+    variance = own.coverage * own.miscoverage / own.n_rows
+    if batches is not None:
+        variance = _variance_by_batches(held_out, batches[held_out.rows])
+    spread = (variance + other.coverage * other.miscoverage / other.n_rows) ** 0.5
+    guarantee = "The guarantee is for rows like the training rows"
+    if own.coverage >= min(float(own.level), other.coverage):
+        return f"{said} {guarantee}; there is no sign that {which} differ from them."
+    if other.coverage - own.coverage > STANDARD_ERRORS * spread:
+        return f"{said} {guarantee}, and {which} differ from them: expect the first coverage, not the second."
+    return f"{said} {guarantee}; whether {which} differ from them, so few cannot tell."
+
+
+def _variance_by_batches(held_out: HeldOut, batches: NDArray[Any]) -> float:
+    """Variance of the coverage, batches being independent and their rows not."""
+    low, high = next(iter(held_out.intervals.values()))[:, :, 0].T
+    covered = (low <= held_out.y) & (held_out.y <= high)
+    names = np.unique(batches)
+    excess = [float((covered[batches == name] - covered.mean()).sum()) for name in names]
+    return float(np.sum(np.square(excess))) / covered.size**2 * names.size / (names.size - 1)

@@ -12,32 +12,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest, norm
+from scipy.stats import binomtest
 
 from conformal_gp.arrays import Mask
 from conformal_gp.conformal.levels import read_level, rows_needed
 from conformal_gp.design import columns_of
-from conformal_gp.evaluation.findings import (
-    EXPECTED_MISSES,
-    USUAL,
-    Finding,
-    Judgement,
-    Level,
-)
+from conformal_gp.evaluation.findings import EXPECTED_MISSES, USUAL, Finding, Judgement, Level
 from conformal_gp.formatting import number, percent
 
 N_PARTS = 5
 # Misses are one-sided below this p-value of a sign test.
 ONE_SIDED = 0.01
-# Intervals of a high level are very wide if their width, relative to that of a usual level, is so many times the ratio
-# of a normal distribution.
-WIDE = 2.0
 # Options of the command for the parameters that advice names.
 OPTIONS = {
     "(difficulty=)": "(in Python: difficulty=a regressor)",
     "(groups=)": "(--groups)",
     "target_transform='yeo-johnson'": "--target-transform yeo-johnson",
-    "tails='equal'": "--tails equal",
+    " or equal tails (tails='equal')": "",
     "(tuning='holdout', tuning_rows=their row numbers)": "(in Python: tuning='holdout', tuning_rows=their row numbers)",
 }
 
@@ -120,8 +111,8 @@ def _parts(values: NDArray[Any]) -> Iterator[tuple[str, Mask]]:
 def advice(held_out: Any, X: Any = None, *, command: bool = False) -> str:
     """Advise in a sentence what would improve the first method's intervals most; empty if the figures show nothing.
 
-    Tested, in this order: a column that numbers the rows, a designed grid, too few rows for a level, a subgroup with
-    too narrow intervals, misses on one side, a level whose intervals are very wide, and too few rows for a verdict.
+    Tested, in this order: a designed grid, too few rows for a level, a subgroup with too narrow intervals, misses on
+    one side, and too few rows for a verdict.
     ``X`` has the inputs of the held-out rows. Advice names options of the ``command``, or parameters in Python.
 
     Examples
@@ -136,36 +127,16 @@ def advice(held_out: Any, X: Any = None, *, command: bool = False) -> str:
     method = next(iter(held_out.intervals))
     findings = [finding for finding in held_out.findings() if finding.method == method]
     usual = min(findings, key=lambda finding: abs(finding.level - USUAL[0]))
-    on_grid = ""
     if held_out.grid is not None:
-        on_grid = held_out.grid.remedy
-    helps_most = (
-        _numbered(held_out, X)
-        or on_grid
-        or _infinite(held_out, findings)
-        or _narrow(held_out, X, usual)
-        or _one_sided(usual)
-        or _wide(findings, usual)
-        or _too_few(usual)
-    )
+        helps_most = held_out.grid.remedy
+    else:
+        helps_most = (
+            _infinite(held_out, findings) or _narrow(held_out, X, usual) or _one_sided(usual) or _too_few(usual)
+        )
     if command:
         for parameter, option in OPTIONS.items():
             helps_most = helps_most.replace(parameter, option)
     return helps_most
-
-
-def _numbered(held_out: Any, X: Any) -> str:
-    """Advise against a column that numbers the rows."""
-    if X is None:
-        return ""
-    order = held_out.rows
-    if not order.size:
-        order = np.arange(held_out.y.size)
-    columns = columns_of(X)
-    for name, values in columns.items():
-        if len(columns) > 1 and values.dtype.kind == "f" and np.array_equal(values - values[0], order - order[0]):
-            return f"Leave out '{name}', which numbers the rows, unless their order matters."
-    return ""
 
 
 def _infinite(held_out: Any, findings: list[Finding]) -> str:
@@ -186,14 +157,10 @@ def _narrow(held_out: Any, X: Any, usual: Finding) -> str:
         return ""
     worst = min(parts, key=lambda part: part.coverage)
     where = f"where {worst.among}, {percent(usual.level)} intervals covered only {percent(worst.coverage, 1)}"
-    if X is not None and worst.among.rsplit(" is ", 1)[0] in _categorical(X):
+    column = worst.among.rsplit(" is ", 1)[0]
+    if X is not None and column in columns_of(X) and columns_of(X)[column].dtype.kind == "U":
         return f"More rows of this kind, or intervals valid in each category (groups=): {where}."
     return f"More rows of this kind, or a difficulty model (difficulty=): {where}."
-
-
-def _categorical(X: Any) -> list[str]:
-    """Names of the columns of categories."""
-    return [name for name, values in columns_of(X).items() if values.dtype.kind == "U"]
 
 
 def _one_sided(usual: Finding) -> str:
@@ -202,20 +169,6 @@ def _one_sided(usual: Finding) -> str:
         return ""
     sides = f"{usual.n_above} values lie above their {percent(usual.level)} intervals and {usual.n_below} below"
     return f"A target transformation (target_transform='yeo-johnson') or equal tails (tails='equal'): {sides}."
-
-
-def _wide(findings: list[Finding], usual: Finding) -> str:
-    """Advise a lower level where intervals of the highest are very wide."""
-    highest = max(findings, key=lambda finding: finding.level)
-    if not 0.0 < usual.median_width < math.inf:
-        return ""
-    ratio = highest.median_width / usual.median_width
-    if ratio <= WIDE * norm.ppf((1 + float(highest.level)) / 2) / norm.ppf((1 + float(usual.level)) / 2):
-        return ""
-    wide = f"{percent(highest.level)} intervals are {ratio:.1f} times as wide"
-    if math.isinf(ratio):
-        wide = f"{percent(highest.level)} intervals are infinite"
-    return f"Use {percent(usual.level)} if that suffices: {wide}."
 
 
 def _too_few(usual: Finding) -> str:

@@ -5,11 +5,9 @@ again, for example into other axes. ``ax_`` and ``figure_`` are where it was dra
 (extra ``plot``).
 """
 
-from conformal_gp.plotting.band import PredictionBandDisplay
-from conformal_gp.plotting.contour import WidthContourDisplay
 from conformal_gp.plotting.coverage import CoverageDisplay
-from conformal_gp.plotting.intervals import IntervalDisplay
-from conformal_gp.plotting.residuals import ResidualDisplay
+from conformal_gp.plotting.intervals import IntervalDisplay, ResidualDisplay
+from conformal_gp.plotting.slices import PredictionBandDisplay, WidthContourDisplay
 
 __all__ = [
     "CoverageDisplay",

@@ -1,13 +1,14 @@
-"""Build the report page."""
+"""The report page and its tables. All text from the data is escaped."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from fractions import Fraction
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -20,12 +21,23 @@ from sklearn.utils import _safe_indexing
 
 from conformal_gp import __version__
 from conformal_gp.drift import examine_order
-from conformal_gp.evaluation import cross_validate_intervals
+from conformal_gp.evaluation import Finding, HeldOut, Judgement, coverage_by_parts, cross_validate_intervals
 from conformal_gp.evaluation.cross_validation import Progress
-from conformal_gp.evaluation.kernel_words import conditional
+from conformal_gp.formatting import percent
 from conformal_gp.regressor import ConformalGPRegressor
-from conformal_gp.report import tables, words
-from conformal_gp.report.chart import CONFORMAL, LEVELS, STANDARD, as_json, chart_data
+from conformal_gp.report import words
+from conformal_gp.report.chart import CONFORMAL, LEVELS, STANDARD, as_json, chart_data, decimals, text
+from conformal_gp.report.words import Notice
+
+ROWS_SHOWN = 200
+# How hyperparameters were set, by ``tuning_``.
+TUNING = {
+    "fixed": "given beforehand",
+    "train": "tuned on all rows",
+    "holdout": "tuned on 70% of the rows, calibrated on the rest",
+    "integrated": "averaged over, weighted by the likelihood of the training rows and the new row",
+}
+WORDS = ("method", "verdict")  # columns of words
 
 
 @dataclass(frozen=True)
@@ -35,8 +47,8 @@ class Origin:
     Examples
     --------
     >>> from conformal_gp.report import Origin
-    >>> Origin(file="cars.csv", row_names=["Fiat", "Ford"]).labels(2)
-    ['1 (Fiat)', '2 (Ford)']
+    >>> Origin(file="cars.csv", rows=["2 (Fiat)", "3 (Ford)"]).file
+    'cars.csv'
     """
 
     file: str = ""
@@ -45,31 +57,8 @@ class Origin:
     """What was done to the file, in sentences: rows that were left out, and why."""
     command: str = ""
     """The command that made the page; advice then names its options. Without one, advice names Python parameters."""
-    condition: str = ""
-    """Why the guarantee does not apply to these rows, for example that missing values were imputed."""
-    row_numbers: ArrayLike | None = None
-    """Row numbers, for example if some rows of a file were left out; None counts from 1."""
-    row_names: ArrayLike | None = None
-    """Names of the rows."""
-
-    def numbers(self, n_rows: int) -> Any:
-        """Row numbers; raises if they are not one for each row."""
-        if self.row_numbers is None:
-            return np.arange(1, n_rows + 1)
-        numbers = np.asarray(self.row_numbers)
-        if numbers.shape != (n_rows,):
-            raise ValueError(f"row_numbers must have one number for each of {n_rows} rows, got {numbers.shape}.")
-        return numbers
-
-    def labels(self, n_rows: int) -> list[str]:
-        """What rows are called: by their numbers and names."""
-        numbers = [str(number) for number in self.numbers(n_rows)]
-        if self.row_names is None:
-            return numbers
-        return [
-            f"{number} ({name})" if name else number
-            for number, name in zip(numbers, np.asarray(self.row_names), strict=True)
-        ]
+    rows: ArrayLike | None = None
+    """What the rows are called; None numbers them from 1."""
 
 
 def build_report(
@@ -77,7 +66,6 @@ def build_report(
     y: ArrayLike,
     *,
     target_name: str = "y",
-    title: str | None = None,
     model: Any = None,
     cv: Any = 10,
     y_variance: ArrayLike | None = None,
@@ -100,8 +88,8 @@ def build_report(
         Inputs; columns have their names in the data frame, or x0, x1 and so on.
     y : array-like of shape (n_samples,)
         Target.
-    target_name, title : str
-        Names of the target, with its unit, and of the page.
+    target_name : str
+        Name of the target, with its unit.
     model : ConformalGPRegressor or None, default=None
         Model to report on; it is cloned for every fit. None is ``ConformalGPRegressor(random_state=random_state)``.
     cv, y_variance, groups, censoring, batches, progress
@@ -136,7 +124,11 @@ def build_report(
     if origin is None:
         origin = Origin()
     target = np.asarray(y, dtype=np.float64)
-    numbers = origin.numbers(target.size)
+    every_label = np.arange(1, target.size + 1).astype(str)
+    if origin.rows is not None:
+        every_label = np.asarray(origin.rows)
+    if every_label.shape != target.shape:
+        raise ValueError(f"origin.rows must name each of {target.size} rows, got {every_label.size} names.")
     given = {"y_variance": y_variance, "groups": groups, "censoring": censoring, "batches": batches}
     known: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     fitted = clone(model).fit(X, target, **known)
@@ -150,7 +142,6 @@ def build_report(
             cv=cv,
             random_state=random_state,
             standard_gp=STANDARD,
-            importance=True,
             progress=progress,
             **known,
         )
@@ -158,18 +149,16 @@ def build_report(
     drift = None
     if ordered:
         errors = held_out.y - held_out.prediction[CONFORMAL]
-        options: dict[str, Any] = {"y_variance": y_variance, "numbers": numbers, "random_state": random_state}
+        options: dict[str, Any] = {"y_variance": y_variance, "labels": every_label, "random_state": random_state}
         drift = examine_order(model, X, target, errors, held_out.rows, **options)
     level = words.shown_level(held_out)
-    every_label = origin.labels(target.size)
-    labels = [every_label[row] for row in held_out.rows]
+    labels = every_label[held_out.rows].tolist()
     chart = chart_data(rows, held_out, target_name, labels, level, random_state)
     finding = held_out.at([level]).findings()[0]
-    line = words.verdict(finding, words.too_narrow(held_out, rows, level))
-    statement = conditional(fitted.guarantee_, origin.condition)
-    guarantee, meaning = words.guaranteed(statement, level)
+    quality, line = words.verdict(finding, words.too_narrow(held_out, rows, level))
+    guarantee, meaning = words.guaranteed(fitted.guarantee_, level)
     notices = words.notices(held_out, rows, labels, level, drift, command=bool(origin.command))
-    attention = f"<ul>{tables.notice_list(notices)}</ul>"
+    attention = f"<ul>{notice_list(notices)}</ul>"
     if not any(notice.warns for notice in notices):
         attention = f"<p>{escape(words.nothing_found(drift))}</p>{attention}"
     facts = {
@@ -186,15 +175,15 @@ def build_report(
     allowed = f"style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
     n_chart = len(chart["rows"])
     return Template(folder.joinpath("page.html").read_text("utf-8")).substitute(
-        title=escape(title or f"Prediction intervals for {target_name}"),
+        title=escape(f"Prediction intervals for {target_name}"),
         target=escape(target_name),
         policy=f"default-src 'none'; {allowed}",
         style=style,
         script=script,
         json=as_json(chart),
         level=f"{100 * level}",
-        quality=line.quality,
-        verdict=escape(line.line),
+        quality=quality,
+        verdict=escape(line),
         how=escape(words.held_out_how(held_out, target.size)),
         guarantee=escape(guarantee),
         notices=attention,
@@ -204,13 +193,12 @@ def build_report(
         middle_row=n_chart // 2,
         error=escape(held_out.error()),
         meaning=escape(f"{meaning} {held_out.at([level]).one_set()}"),
-        statement=escape(statement),
+        statement=escape(fitted.guarantee_),
         scope=words.scope(held_out),
-        coverage=tables.coverage_table(held_out),
-        subgroups=tables.subgroups(held_out, rows, level),
-        importance=tables.importance(held_out),
-        model=tables.model_table(fitted),
-        facts=tables.table(
+        coverage=coverage_table(held_out),
+        subgroups=subgroups(held_out, rows, level),
+        model=model_table(fitted),
+        facts=table(
             (), [(name, fact) for name, fact in facts.items() if fact], caption="How this page was made", kind="words"
         ),
     )
@@ -219,3 +207,101 @@ def build_report(
 def _digest(text: str) -> str:
     """Digest of an inline script or style, by which the content security policy allows it."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str, kind: str = "numbers") -> str:
+    """An HTML table of plain text, of the kind "numbers" or "words"; the first cell of each row is its heading."""
+    top = "".join(f'<th scope="col"{_aligned(name)}>{escape(name)}</th>' for name in head)
+    classes = [_aligned(name) for name in head[1:]] or [""]
+    body = ""
+    for first, *rest in rows:
+        cells = (f"<td{each}>{escape(cell)}</td>" for each, cell in zip(classes, rest, strict=True))
+        body += f'<tr><th scope="row">{escape(first)}</th>{"".join(cells)}</tr>'
+    if top:
+        top = f"<thead><tr>{top}</tr></thead>"
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table class="{kind}">'
+        f"<caption>{escape(caption)}</caption>{top}<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _aligned(name: str) -> str:
+    """Attribute of the cells of a column, by its name: some have words in a table of numbers."""
+    if name in WORDS:
+        return ' class="word"'
+    return ""
+
+
+def notice_list(notices: Sequence[Notice]) -> str:
+    """What to look at, as a list."""
+    return "".join(
+        f'<li class="{"warns" if notice.warns else "notes"}"><strong>{escape(notice.topic)}.</strong> '
+        f"{escape(notice.text[0].upper() + notice.text[1:])}</li>"
+        for notice in notices
+    )
+
+
+def coverage_table(held_out: HeldOut) -> str:
+    """Coverage and widths of each method at some levels, and the expected range."""
+    digits = decimals(held_out.y, held_out.intervals[CONFORMAL])
+    rows = [
+        (
+            percent(finding.level),
+            finding.method,
+            percent(finding.coverage, 1),
+            finding.expected_in_words,
+            text(finding.median_width, digits),
+            finding.judgement.value,
+        )
+        for finding in held_out.findings(words.LEVELS)
+    ]
+    head = ("level", "method", "coverage", "expected", "median width", "verdict")
+    return table(head, rows, caption="Coverage and width")
+
+
+def subgroups(held_out: HeldOut, X: Any, level: Fraction) -> str:
+    """Coverage by group, by fifths of the prediction, and by each input."""
+    digits = decimals(held_out.y, held_out.intervals[CONFORMAL])
+    by_prediction = coverage_by_parts(held_out, None, level)
+    found = {
+        "By group": held_out.by_group([level]),
+        "By fifths of the prediction": by_prediction,
+        "By each input": coverage_by_parts(held_out, X, level)[len(by_prediction) :],
+    }
+    return "".join(_part_table(parts, f"{name}, at {percent(level)}", digits) for name, parts in found.items() if parts)
+
+
+def _part_table(found: Sequence[Finding], caption: str, digits: int) -> str:
+    """Coverage and widths of subgroups."""
+    marks = {Judgement.TOO_NARROW: "✕ too narrow", Judgement.IN_DOUBT: "perhaps too narrow"}
+    rows = [
+        (
+            part.among,
+            f"{part.n_rows:,}",
+            percent(part.coverage, 1),
+            text(part.median_width, digits),
+            marks.get(part.judgement, ""),
+        )
+        for part in found[: 5 * ROWS_SHOWN]
+    ]
+    return table(("rows where", "rows", "coverage", "median width", "verdict"), rows, caption=caption)
+
+
+def model_table(model: Any) -> str:
+    """Parameters of the fitted model."""
+    transformation = "none"
+    if model.target_transform_ is not None:
+        transformation = model.target_transform_.name.strip("'")
+    difficulty = "no"
+    if model.difficulty_ is not None:
+        difficulty = "yes"
+    facts = {
+        "method": type(model).__name__,
+        "kernel": str(model.kernel_),
+        "noise variance": f"{model.noise_variance_:.3g}",
+        "mean function": model.mean_,
+        "hyperparameters": TUNING[getattr(model, "tuning_", model.tuning)],
+        "target transformation": transformation,
+        "difficulty model": difficulty,
+    }
+    return table(("setting", "value"), facts.items(), caption="The model, fitted to all rows", kind="words")

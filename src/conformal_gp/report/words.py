@@ -19,13 +19,7 @@ USUAL = Fraction(9, 10)
 MOST_NAMED = 5
 # How good a verdict is.
 GOOD, DOUBT, BAD = "good", "doubt", "bad"
-
-
-class Verdict(NamedTuple):
-    """Quality of the intervals, for the colour of the line, and the line."""
-
-    quality: str
-    line: str
+QUALITY = {Judgement.WITHIN: GOOD, Judgement.TOO_FEW: GOOD, Judgement.TOO_NARROW: BAD}
 
 
 class Notice(NamedTuple):
@@ -43,31 +37,22 @@ def shown_level(held_out: HeldOut) -> Fraction:
     return max(candidates, default=LEVELS[0])
 
 
-def verdict(finding: Finding, narrow: Sequence[Finding]) -> Verdict:
+def verdict(finding: Finding, narrow: Sequence[Finding]) -> tuple[str, str]:
     """State the coverage of all rows, and that of the worst of the subgroups whose intervals are too narrow.
 
+    Quality of the intervals, for the colour of the line, and the line.
+
     >>> verdict(Finding("conformal", USUAL, 352, 20, 14, 2.5, 0), [])
-    Verdict(quality='good', line='90% intervals covered 90.3% of 352 held-out rows, as expected.')
+    ('good', '90% intervals covered 90.3% of 352 held-out rows, as expected.')
     """
     level = percent(finding.level)
     if finding.judgement == Judgement.INFINITE:
-        return Verdict(BAD, f"{level} intervals are infinite: there are too few rows.")
-    expected = f"({finding.expected_in_words})"
-    quality, ending = {
-        Judgement.WITHIN: (GOOD, ", as expected."),
-        Judgement.TOO_FEW: (GOOD, f", as expected; {finding.n_rows} rows are too few to tell more."),
-        Judgement.IN_DOUBT: (DOUBT, f", slightly fewer than expected {expected}."),
-        Judgement.TOO_NARROW: (BAD, f", fewer than expected {expected}: they are too narrow."),
-        Judgement.TOO_WIDE: (DOUBT, f", more than expected {expected}: they are too wide."),
-        Judgement.AT_LEVELS: (DOUBT, " at the levels of the grid; between the levels their coverage is unknown."),
-    }[finding.judgement]
-    if quality == GOOD and finding.coverage > finding.expected()[1]:
-        ending = f", slightly more than expected {expected}."
-    line = f"{level} intervals covered {percent(finding.coverage, 1)} of {finding.n_rows:,} held-out rows{ending}"
-    if narrow and quality != BAD:
-        worst = min(narrow, key=lambda part: part.coverage)
-        return Verdict(DOUBT, f"{line} But they covered only {percent(worst.coverage, 1)} where {worst.among}.")
-    return Verdict(quality, line)
+        return BAD, f"{level} intervals are infinite: there are too few rows."
+    quality = QUALITY.get(finding.judgement, DOUBT)
+    if narrow and quality == GOOD:
+        quality = DOUBT
+    covered = f"{percent(finding.coverage, 1)} of {finding.n_rows:,} held-out rows"
+    return quality, f"{level} intervals covered {covered}, {finding.judged(narrow)}."
 
 
 def too_narrow(held_out: HeldOut, X: Any, level: Fraction) -> list[Finding]:
@@ -138,22 +123,15 @@ def notices(
         first = PERCENTS[int(np.argmax(some))]
         text = f"From {first}% on, some intervals are infinite: there are too few rows for these levels."
         found.append(Notice("Infinite intervals", text, warns=first <= 100 * USUAL))
-    n_beyond = int(held_out.beyond.sum())
-    if n_beyond:
-        text = f"{n_beyond:,} of {held_out.y.size:,} held-out rows lie outside the range of the training rows"
-        found.append(Notice("Extrapolation", f"{text}; the guarantee does not apply to such rows.", warns=True))
     if drift is not None:
         found += [Notice("Drift", text.removeprefix("Drift, "), warns=drift.alarm) for text in drift.sentences]
     found += [Notice("Outlier", text, warns=True) for text in _outliers(held_out, labels, level)]
-    if held_out.grid is not None:
-        found.append(Notice("Designed experiment", held_out.grid.condition, warns=True))
     helps_most = advice(held_out.at([other for other in LEVELS if other >= level]), X, command=command)
     if helps_most:
         found.append(Notice("Advice", helps_most, warns=False))
     found += [
-        Notice(topic, text, warns=False)
-        for topic, text in (("Replicates", held_out.together), ("Limits of detection", held_out.at([level]).limits()))
-        if text
+        Notice(topic, text, warns=topic in ("Extrapolation", "Designed experiment"))
+        for topic, text in held_out.at([level]).conditions().items()
     ]
     return sorted(found, key=lambda notice: not notice.warns)
 
