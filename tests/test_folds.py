@@ -54,7 +54,7 @@ def test_whole_batches_are_held_out():
     inputs = np.column_stack([X, np.repeat(rng.normal(size=12), 10)])  # a reading that tells batches apart
     together = held(inputs, y, groups_out=batch, cv=12)
     alone = held(inputs, y)
-    assert together.together == "Whole groups are held out together: 12 groups in 120 rows."
+    assert together.together == "Whole batches are held out together: 12 batches in 120 rows."
     assert alone.together == ""
     assert alone.findings()[0].coverage > 0.7
     assert together.findings()[0].coverage < 0.65

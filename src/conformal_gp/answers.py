@@ -301,7 +301,7 @@ class Answers:
             return self._counts_of_recorded(new, y, signed, weights)
         recorded = limits.recorded(y)
         counts_at_limits = self._counts_of_recorded(new, recorded, signed, weights)
-        if signed or np.array_equal(recorded, y):
+        if signed or ((limits.low < y) & (y < limits.high)).all():
             return counts_at_limits
         # a value beyond a limit may be recorded as any value up to it: the one that agrees best
         nearest = limits.nearest_recorded(y, self.predict(new))

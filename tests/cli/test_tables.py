@@ -130,6 +130,14 @@ def test_workbooks_with_empty_rows_and_several_sheets(tmp_path):
         Columns.learn(found, "mpg")._numbers(found, "a")
 
 
+def test_notes_on_what_was_read_come_before_an_error(command_line):
+    with pd.ExcelWriter("book.xlsx") as book:
+        pd.DataFrame({"read me": ["see sheet cars"]}).to_excel(book, sheet_name="notes", index=False)
+        pd.DataFrame({"a": [1], "mpg": [2]}).to_excel(book, sheet_name="cars", index=False)
+    said = command_line.error("evaluate", "book.xlsx", "-t", "mpg")
+    assert "only the first, 'notes', is read, --sheet names another error: book.xlsx has no column 'mpg'" in said
+
+
 # Numbers are read strictly
 
 

@@ -150,6 +150,8 @@ def test_the_verdict_says_how_good_it_is(below, quality, ending):
     found = words.verdict(finding, [])
     assert found.quality == quality
     assert found.line == f"90% intervals covered {100 - below / 2:.1f}% {ending}"
+    few = words.verdict(Finding("conformal", Fraction(9, 10), 200, 1, 1, 1.0, 0, n_batches=20), [])
+    assert few.line.endswith("of 200 held-out rows, as expected; 20 batches are too few to tell more.")
     part = Finding("conformal", Fraction(9, 10), 50, 20, 0, 1.0, 0, among="kind is b")
     found = words.verdict(finding, [part])
     assert (found.quality == "bad") == (quality == "bad")

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 CONFORMAL, STANDARD = "conformal", "standard GP"
 MOST_INPUTS = 12
-MOST_OUTLIERS = 20
+# Of the rows that are least expected a tenth is listed, but at least and at most so many.
+FEWEST_OUTLIERS, MOST_OUTLIERS = 5, 20
 PERIODS = 5  # of --by-time
 # Up to so many rows, each is held out once. Of more, a third is held out, at most so many: with 2,000 rows the standard
 # error of a coverage of 90% is 0.7%.
@@ -186,8 +187,7 @@ def cross_validated(
     from conformal_gp.evaluation import cross_validate_intervals
 
     if "cv" not in asked:
-        whole = training.reading.batch is not None or "groups_out" in asked
-        asked["cv"] = held_out_by(folds, training, choice.seed, output, whole)
+        asked["cv"] = held_out_by(folds, training, choice.seed, output, whole="groups_out" in asked)
     asked |= {"random_state": choice.seed, "standard_gp": STANDARD, **training.of_rows()}
     model = choice.regressor(training.y)
     with output.working("cross-validating", folds=True) as progress:
@@ -197,9 +197,10 @@ def cross_validated(
 def held_out_by(folds: int | None, training: Training, seed: int, output: Output, whole: bool = False) -> Any:
     """Choose how rows are held out: in folds, or, without --folds and with many rows, some of them once.
 
-    ``whole`` batches are held out in folds.
+    Batches are held out in folds, if ``whole`` ones are held out, as with --batch.
     """
     n_rows = training.y.size
+    whole = whole or training.reading.batch is not None
     if folds is not None or whole or n_rows <= ROWS_FOR_ALL_FOLDS:
         return min(folds or 10, n_rows)
     from sklearn.model_selection import ShuffleSplit
@@ -251,8 +252,11 @@ def _outliers(held_out: HeldOut, training: Training) -> list[dict[str, Any]]:
     lower, upper = held_out.intervals[CONFORMAL][:, :, 0].T
     values = {"observed": held_out.y, "predicted": prediction, "lower": lower, "upper": upper}
     found = pd.DataFrame({"p_value": held_out.p_values, **values})
-    worst = np.lexsort([-np.abs(held_out.y - prediction), held_out.p_values])[:MOST_OUTLIERS]
+    n_shown = min(MOST_OUTLIERS, max(FEWEST_OUTLIERS, held_out.y.size // 10))
+    worst = np.lexsort([-np.abs(held_out.y - prediction), held_out.p_values])[:n_shown]
     rows = training.rows.iloc[held_out.rows[worst]]
+    if held_out.censoring is not None:
+        found["limit"] = held_out.censoring
     return row_documents(found.iloc[worst], rows["number"].tolist(), rows.get("name"))
 
 
@@ -297,16 +301,18 @@ def _findings(findings: list[Finding], title: str, of: str = "method") -> Any:
 def _outlier_table(outliers: Sequence[dict[str, Any]], target: str) -> Any:
     """Show the rows of the smallest p-values, and their names if a column has them."""
     named = [name for name in ("row", "name") if name in outliers[0]]
-    values = ("observed", "predicted", "lower", "upper")
+    marks = {-1: "<", 0: "", 1: ">"}
     rows = [
         (
             *(str(each[name]) for name in named),
             number(each["p_value"], 2),
-            *(number(each[name], 6) for name in values),
+            marks[each.get("limit", 0)] + number(each["observed"], 6),
+            *(number(each[name], 6) for name in ("predicted", "lower", "upper")),
         )
         for each in outliers
     ]
-    return _table(f"Rows whose {target} is least expected, by p-value", (*named, "p-value", *values), rows)
+    heads = (*named, "p-value", "observed", "predicted", "lower", "upper")
+    return _table(f"Rows whose {target} is least expected, by p-value", heads, rows)
 
 
 def _table(title: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Any:

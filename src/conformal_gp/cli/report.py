@@ -41,8 +41,6 @@ def report(
     training = read_training(data, target, reading, output)
     if ordered:
         training = training.sorted_by_date(output)
-    if ordered:
-        training = training.sorted_by_date(output)
     from conformal_gp.report import Origin, build_report
 
     cv = held_out_by(folds, training, choice.seed, output)

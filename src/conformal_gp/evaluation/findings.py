@@ -169,6 +169,12 @@ class Finding:
         """Number of independent misses that there may be: of batches, or of rows."""
         return self.n_batches or self.n_rows
 
+    @property
+    def independent(self) -> str:
+        """The number of independent misses in words: batches, or rows."""
+        what = "batches" if self.n_batches else "rows"
+        return f"{self.n_independent} {what}"
+
     def expected(self, probability: float = LIKELY) -> tuple[float, float]:
         """Least and greatest coverage of the expected range."""
         low, high = chance_range(self.level, self.n_independent, 1.0 - (1.0 - probability) / self.n_parts)

@@ -57,6 +57,8 @@ class HeldOut:
     """How much replicates differ, beside the noise of the models, in a sentence; empty without replicates."""
     batches: NDArray[Any] | None = None
     """Batches of the rows, (n,), if whole batches were held out."""
+    calibration: str = "rows"
+    """What calibrates: "rows", or one row of each of some "batches"."""
     censoring: Indices | None = None
     """Whether true values are at most ``y`` (-1), at least ``y`` (1) or equal, (n,); None if all were observed."""
 
@@ -96,6 +98,13 @@ class HeldOut:
         if self.grid is not None:
             sentences.append(self.grid.condition)
         return [sentence for sentence in sentences if sentence]
+
+    def lacks_rows(self, level: Fraction) -> bool:
+        """Whether an infinite interval is for lack of rows; it may also reach a lower and an upper limit of detection.
+
+        Rows are not lacking where there are enough calibration rows, which are not known with groups.
+        """
+        return self.censoring is None or rows_needed(level) > self.n_calibration
 
     def error(self) -> str:
         """Describe the errors of the first method's predictions, in a sentence: medians, as one row may be far off."""

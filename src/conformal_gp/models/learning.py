@@ -372,19 +372,27 @@ def _bounds(settings: Settings, y: Array) -> Bounds:
 
 
 def learnt_bounds(y: Array) -> Bounds | None:
-    """Bounds that tuning rows' targets respect: 0 if none is negative, and ends that a share of them are equal to."""
+    """Bounds that tuning rows' targets respect: 0 if none is negative, and ends that a share of them are equal to.
+
+    More of them must equal an end than the value next to it: of rounded targets the tails have few, a bound has many.
+
+    >>> y = np.repeat([5.0, 6.0, 7.0], [20, 40, 10])
+    >>> learnt_bounds(y), learnt_bounds(y[20:])
+    (Bounds(low=0.0, high=inf), Bounds(low=6.0, high=inf))
+    """
     if y.size < ROWS_FOR_TRANSFORM:
         return None
-    least = float(y.min())
-    most = float(y.max())
+    values, n_equal = np.unique(y, return_counts=True)
+    least = float(values[0])
+    most = float(values[-1])
     often = max(OFTEN_ROWS, OFTEN_SHARE * y.size)
     low = -np.inf
-    if (y == least).sum() >= often:
+    if n_equal[0] >= often and n_equal[0] > n_equal[1:2].sum():
         low = least
     elif least >= 0.0:
         low = 0.0
     high = np.inf
-    if (y == most).sum() >= often:
+    if n_equal[-1] >= often and n_equal[-1] > n_equal[-2:-1].sum():
         high = most
     elif most <= 0.0:
         high = 0.0

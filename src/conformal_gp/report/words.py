@@ -55,7 +55,7 @@ def verdict(finding: Finding, narrow: Sequence[Finding]) -> Verdict:
     expected = f"({finding.expected_in_words})"
     quality, ending = {
         Judgement.WITHIN: (GOOD, ", as expected."),
-        Judgement.TOO_FEW: (GOOD, f", as expected; {finding.n_rows} rows are too few to tell more."),
+        Judgement.TOO_FEW: (GOOD, f", as expected; {finding.independent} are too few to tell more."),
         Judgement.IN_DOUBT: (DOUBT, f", slightly fewer than expected {expected}."),
         Judgement.TOO_NARROW: (BAD, f", fewer than expected {expected}: they are too narrow."),
         Judgement.TOO_WIDE: (DOUBT, f", more than expected {expected}: they are too wide."),
@@ -90,12 +90,15 @@ def guaranteed(statement: str, level: Fraction) -> tuple[str, str]:
     >>> guaranteed("Valid: nothing was tuned.", USUAL)[0]
     'Guaranteed: if new rows are exchangeable with these, 90% intervals cover with probability at least 90%.'
     """
+    which, what = "rows", "new rows"
+    if "new batches" in statement:
+        which, what = "batches", "rows of new batches"
     meaning = (
-        "95% intervals contain the true value of at least 95 in 100 new rows like these, on average over data sets and "
+        f"95% intervals contain the true value of at least 95 in 100 {what} like these, on average over data sets and "
         "rows. This does not depend on whether the model is right: a poor model gives wide intervals, not invalid ones."
     )
     shown = percent(level)
-    covers = f"if new rows are exchangeable with these, {shown} intervals cover with probability at least {shown}."
+    covers = f"if new {which} are exchangeable with these, {shown} intervals cover with probability at least {shown}."
     if statement.startswith("Valid:"):
         return f"Guaranteed: {covers}", meaning
     if statement.startswith("Valid"):
@@ -134,9 +137,11 @@ def notices(
         for part in too_narrow(held_out, X, level)[:MOST_NAMED]
     ]
     some = np.isinf(held_out.intervals[CONFORMAL]).all(axis=1).any(axis=0)
+    some &= np.array([held_out.lacks_rows(other) for other in held_out.levels])
     if some.any():
         first = PERCENTS[int(np.argmax(some))]
-        text = f"From {first}% on, some intervals are infinite: there are too few rows for these levels."
+        lacking = f"there are too few {held_out.calibration} for these levels"
+        text = f"From {first}% on, some intervals are infinite: {lacking}."
         found.append(Notice("Infinite intervals", text, warns=first <= 100 * USUAL))
     n_beyond = int(held_out.beyond.sum())
     if n_beyond:
@@ -152,7 +157,11 @@ def notices(
         found.append(Notice("Advice", helps_most, warns=False))
     found += [
         Notice(topic, text, warns=False)
-        for topic, text in (("Replicates", held_out.together), ("Limits of detection", held_out.at([level]).limits()))
+        for topic, text in (
+            ("Held out together", held_out.together),
+            ("Replicates", held_out.replicates),
+            ("Limits of detection", held_out.at([level]).limits()),
+        )
         if text
     ]
     return sorted(found, key=lambda notice: not notice.warns)
