@@ -86,15 +86,16 @@ def predict(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Predict the rows of NEW from TRAIN, with guaranteed intervals for a single new measurement, its noise included.
+    """Predict single new measurements with guaranteed intervals.
 
     conformal-gp predict cars.csv new-cars.csv --target mpg -o predicted.csv
     conformal-gp predict new-cars.csv --model cars.model --confidence 80% 95%
 
-    Columns are matched by name, and columns of text are categories. New columns are COL_mean, COL_lower_95,
-    COL_upper_95 and so on, and COL_quantile_5 with --quantiles; an infinite bound is written inf. COL_beyond_training
-    names the inputs of a row that lie outside the training range: the guarantee does not apply to such rows. With
-    --explain, COL_why explains the width at the highest level, and names the rows of TRAIN that determine it.
+    An interval is for one new measurement, its noise included, and guaranteed. Columns are matched by name, and columns
+    of text are categories. New columns are COL_mean, COL_lower_95, COL_upper_95 and so on, and COL_quantile_5 with
+    --quantiles; an infinite bound is written inf. COL_beyond_training names the inputs of a row that lie outside the
+    training range: the guarantee does not apply to such rows. With --explain, COL_why explains the width at the highest
+    level, and names the rows of TRAIN that determine it.
 
     Targets like <0.02 or >500 are limits of detection. An interval that reaches the limit is open beyond it, and
     COL_limit_95 writes it as "<0.05": at most 0.05, and perhaps not detectable.
