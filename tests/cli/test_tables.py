@@ -280,6 +280,9 @@ def test_a_new_category_is_named_or_left_out(table):
     new = table("weight,origin\n1,usa\n2,jpaan\n", "new.csv")
     with pytest.raises(ValueError, match=r"column 'origin', row 3: 'jpaan' is not among .*Did you mean 'japan'"):
         columns.inputs(new)
+    lots = Columns.learn(table("lot,a,mpg\n" + "S04,1,2\nS15,2,4\n" * 4), "mpg")
+    with pytest.raises(ValueError, match=r"'S05' is not among the categories of .* \('S04', 'S15'\)\. If 'lot' names"):
+        lots.inputs(table("lot,a\nS05,1\n", "new.csv"))
     with pytest.warns(UserWarning, match="category that no training row has: 1"):
         assert Columns.learn(table(PLAIN), "mpg", Reading(missing="drop")).inputs(new).X.index.tolist() == [0]
 

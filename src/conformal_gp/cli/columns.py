@@ -218,9 +218,12 @@ class Columns:
             odd = (~cells.isin([*categories, ""])).to_numpy()
             if odd.any() and self.reading.missing != "drop":
                 row = int(np.argmax(odd))
+                hint = ""
+                if not re.search(r"\d", cells[row]):  # the codes S05 and S15 are no misspellings of each other
+                    hint = did_you_mean(cells[row], categories)
                 raise ValueError(
                     f"{table.place(name, row)}: '{cells[row]}' is not among the categories of {self.source} "
-                    f"({listed(categories, 5)}).{did_you_mean(cells[row], categories)} If '{name}' names "
+                    f"({listed(categories, 5)}).{hint} If '{name}' names "
                     f"batches, --batch '{name}' is for rows of new ones; --missing drop leaves the predictions of such "
                     "rows empty."
                 )
