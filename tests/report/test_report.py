@@ -14,9 +14,9 @@ from sklearn.model_selection import ShuffleSplit
 
 from cases import fixed_model
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.evaluation import Finding
+from conformal_gp.evaluation import Finding, HeldOut
 from conformal_gp.metrics import coverage
-from conformal_gp.report import Origin, build_report, words
+from conformal_gp.report import Origin, build_report, tables, words
 from conformal_gp.report.chart import PERCENTS, decimals, text
 
 from .conftest import NAMES, TARGET
@@ -235,6 +235,11 @@ def test_bad_arguments(report):
         build_report(report.X, report.y, model=fixed_model(), origin=Origin(row_numbers=[1, 2]))
     with pytest.raises(ValueError, match="in any row of column 0"):
         build_report(np.full((20, 1), np.nan), np.zeros(20))
+
+
+def test_importance_of_many_inputs_is_not_measured():
+    held_out = HeldOut(np.zeros(1), [], {}, {})
+    assert tables.importance(held_out) == "<p>Not measured with more than 50 inputs.</p>"
 
 
 def test_a_column_of_categories_matters_as_one():

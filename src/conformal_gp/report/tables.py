@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from conformal_gp.evaluation import Finding, HeldOut, Judgement, coverage_by_parts
+from conformal_gp.evaluation.cross_validation import MOST_COLUMNS
 from conformal_gp.evaluation.kernel_words import TUNING, kernel_in_words
 from conformal_gp.formatting import percent
 from conformal_gp.report.chart import CONFORMAL, decimals, text
@@ -99,7 +100,7 @@ def _part_table(found: Sequence[Finding], caption: str, digits: int) -> str:
 def importance(held_out: HeldOut) -> str:
     """Permutation importance of the inputs, if it was measured."""
     if not held_out.importance:
-        return ""
+        return f"<p>Not measured with more than {MOST_COLUMNS} inputs.</p>"
     rows = [(name, f"{share:+.0%}".replace("-", "\N{MINUS SIGN}")) for name, share in held_out.importance.items()]
     return table(("input", "increase in error"), rows[:ROWS_SHOWN], caption="Permutation importance")
 
