@@ -1,5 +1,6 @@
 """Cross-validation of intervals, the verdict on them, where they fail and what would help."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -312,6 +313,10 @@ def test_advice_says_what_would_help(uneven):
         "A target transformation (target_transform='yeo-johnson') or"
     )
     assert advice(held_out(normal, 1.645)) == ""
+    reaching_both_limits = replace(held_out(normal, np.inf), censoring=np.ones(400), n_calibration=40)
+    assert advice(reaching_both_limits) == ""
+    too_few_batches = replace(held_out(normal, np.inf), calibration="batches")
+    assert "90% needs at least 9 calibration batches" in advice(too_few_batches)
     few = advice(held_out(np.r_[np.zeros(41), 2.0, 2.0, -2.0, -2.0], 1.0))
     assert few == "More rows: a verdict on 90% needs about 100, and there are 45."
 
@@ -326,3 +331,10 @@ def test_replicates_beside_the_noise_of_the_model():
     assert "a single new measurement" in found.replicates
     assert found.replicates in found.conditions().values()
     assert cross_validate_intervals({"ours": fixed_model()}, X[::3], y[::3], 0.8, cv=2).replicates == ""
+    limits = np.repeat([0, 0, 1], 12)  # which hide how much replicates differ
+    limited = cross_validate_intervals({"ours": fixed_model()}, X, y, 0.8, cv=2, censoring=limits)
+    assert "(16 degrees of freedom)" in limited.replicates
+    limits[1:] = 1
+    limits[2] = 0
+    limited = cross_validate_intervals({"ours": fixed_model()}, X, y, 0.8, cv=2, censoring=limits)
+    assert "(1 degree of freedom)" in limited.replicates

@@ -54,11 +54,11 @@ def test_whole_batches_are_held_out():
     inputs = np.column_stack([X, np.repeat(rng.normal(size=12), 10)])  # a reading that tells batches apart
     together = held(inputs, y, groups_out=batch, cv=12)
     alone = held(inputs, y)
-    assert together.together == "Whole groups are held out together: 12 groups in 120 rows."
+    assert together.together == "Whole batches are held out together: 12 batches in 120 rows."
     assert alone.together == ""
     assert alone.findings()[0].coverage > 0.7
     assert together.findings()[0].coverage < 0.65
-    assert "too few rows to tell" in verdict(together.findings())[0]
+    assert "too few batches to tell" in verdict(together.findings())[0]
     for splitter in (3, TimeSeriesSplit(3)):
         for train, test in make_folds(splitter, {}, 120, 0, batch).splits:
             assert not set(batch[train]) & set(batch[test])
@@ -97,7 +97,7 @@ def test_limits_of_detection_count_as_covered_where_the_interval_contains_them()
     said = found.conditions()["Limits of detection"]
     assert said.startswith("45 of 150 rows are beyond a limit of detection, and count as covered where")
     assert "More rows, or a lower level" not in advice(found, X)
-    assert held(X, recorded).limits() == ""
+    assert "Limits of detection" not in held(X, recorded).conditions()
     with pytest.raises(ValueError, match="censoring was given, but fit of Plain does not take it"):
         cross_validate_intervals({"plain": Plain()}, X, recorded, 0.8, censoring=-(y <= limit).astype(int))
 

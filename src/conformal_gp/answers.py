@@ -304,7 +304,7 @@ class Answers:
             return self._counts_of_recorded(new, limits.recorded(y), signed, weights)
         # a value beyond a limit may be recorded as any value up to it: the one that agrees best
         values = [y]
-        if ((y < limits.low) | (y > limits.high)).any():
+        if ((y <= limits.low) | (y >= limits.high)).any():
             values += [np.maximum(y, limits.low), np.minimum(y, limits.high)]
             values.append(limits.nearest_recorded(y, self.predict(new)))
         every = [self._counts_of_recorded(new, one, signed, weights) for one in values]

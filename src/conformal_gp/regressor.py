@@ -135,7 +135,8 @@ class ConformalGPRegressor(
         Bounds that the target cannot pass, either of them None. Prediction sets are cut there, which keeps their
         guarantee. With "integrated", "auto" is 0 as long as at most one row of the augmented set is below it. With
         "holdout" it takes bounds that tuning rows suggest: 0 if no target is negative, or the least or greatest value
-        if one in a hundred is equal to it; they are ignored if more than one calibration target violates them.
+        if one in a hundred is equal to it, and more than to the next; they are ignored if more than one calibration
+        target violates them.
     missing : {"auto", "error"}, default="auto"
         Missing inputs (NaN, None, ``pandas.NA``). "auto" gives each input that some training rows lack an indicator as
         a further input, and fills it by the median of tuning rows, or with "integrated" by a rounded median of the
@@ -313,11 +314,12 @@ class ConformalGPRegressor(
         censoring : array-like of shape (n_samples,) or None, default=None
             -1 in rows whose true value is at most ``y``, their lower limit of detection; 1 where it is at least ``y``;
             0 where it was observed. The model is fitted to ``y``, and prediction sets contain *true* values: a set
-            that reaches down to the largest lower limit contains everything below. Its end is -inf, or the given lower
-            bound of the target: 0 with ``y_bounds=(0, None)`` or ``target_transform="log"``. The p-value of a value
-            below the limit is the largest of the values from it to the limit. Upper limits are treated in the same
-            way. Coverage is valid if no new row has a larger lower limit, or a smaller upper one; where limits vary by
-            chance, that adds at most 1 / (n + 1) to the probability of a miss. Not for Dask collections.
+            that reaches down to the largest lower limit contains everything below, and reaches up to the smallest. Its
+            end is -inf, or the given lower bound of the target: 0 with ``y_bounds=(0, None)`` or
+            ``target_transform="log"``. The p-value of a value below the limit is the largest of the values from it to
+            the limit, or of all below the smallest. Upper limits are treated in the same way. Coverage is valid if no
+            new row has a larger lower limit, or a smaller upper one; where limits vary by chance, that adds at most 1 /
+            (n + 1) to the probability of a miss. Not for Dask collections.
         **unknown
             An error, which for ``sample_weight`` says what to give instead.
 

@@ -46,6 +46,7 @@ def test_results_are_those_of_the_regressor(command_line, tables):
             assert high * (1 - 1e-9) <= row["upper_80"] <= high * 1.02
     assert found["rows"][0]["set_80"] == ""
     assert found["rows"][2]["set_80"] == "reaches the highest standard"
+    assert found["rows"][2]["upper_80"] == 6.4
     assert found["rows"][3]["set_80"] == "no value agrees"
     assert found["rows"][3]["lower_80"] is None
 
@@ -58,7 +59,9 @@ def test_output_picture_and_notes(command_line, tables):
     lines = (command_line.folder / "out.csv").read_text().splitlines()
     assert lines[0] == "sample,kind,density,conc,conc_estimate,conc_lower_80,conc_upper_80,conc_set_80"
     assert lines[5] == "E,a,,,,,,"
-    assert "conc (logarithmic)" in (command_line.folder / "p.svg").read_text()
+    picture = (command_line.folder / "p.svg").read_text()
+    for said in ("conc (logarithmic)", "others held at kind a", "faded: unknowns with other values"):
+        assert said in picture
     run = command_line("calibrate", *tables, *common)
     assert "values of conc span a factor of 1.3e+02: --log may suit them better" in run.stderr
     assert "C,a,1.74,," in run.stdout

@@ -76,6 +76,7 @@ def test_outliers_are_rows_of_small_p_values(command_line):
     assert mistyped["name"] == "S-17"
     assert mistyped["observed"] == pytest.approx(y[17])
     assert mistyped["upper"] < y[17]
+    assert len(worst) == 9  # a tenth
     p_values = [each["p_value"] for each in worst]
     assert p_values == sorted(p_values)
     assert p_values[0] < 0.1

@@ -1,5 +1,8 @@
 """Limits of detection in tables: "<0.02" and ">500" in the column of the target."""
 
+from fractions import Fraction
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +10,9 @@ import pytest
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.cli.columns import Columns
 from conformal_gp.cli.options import Reading
+from conformal_gp.cli.predict import _limits
 from conformal_gp.cli.reading import read_table
+from conformal_gp.targets.target import Limits
 
 NEW = "depth\n0.1\n1.4\n2.9\n"
 
@@ -51,6 +56,14 @@ def test_predictions_are_those_of_the_regressor(command_line, mark):
         assert row["limit_99"] == ""  # which so few rows do not support
     assert "lower limits of detection of new rows are at most 0.08" in found["guarantee"]
     assert f"{np.count_nonzero(codes)} of 40 values of conc are limits of detection" in " ".join(found["notices"])
+
+
+def test_bounds_that_round_to_a_limit_do_not_reach_it():
+    limits = Limits(low=0.05, high=1.2)
+    model = SimpleNamespace(_tuned=SimpleNamespace(target=SimpleNamespace(limits=limits)))
+    exact = pd.DataFrame({"lower_90": [0.0508, -np.inf, 0.3, -np.inf], "upper_90": [0.4, 0.4561, np.inf, np.inf]})
+    found = exact.replace({0.0508: 0.05, 0.4561: 0.457})
+    assert _limits(model, exact, found, [Fraction(9, 10)]) == {"limit_90": ["", "<0.457", ">0.3", ""]}
 
 
 def test_output_and_upper_limits(command_line, table):

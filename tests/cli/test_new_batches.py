@@ -1,12 +1,17 @@
 """``evaluate --by`` and ``--by-time``: folds like the rows that are to be predicted; ``--batch``: new batches."""
 
+import html
+import json
+import re
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from conformal_gp.evaluation import HeldOut
+from conformal_gp.cli.evaluate import held_out_by
+from conformal_gp.evaluation import HeldOut, chance_range
 from conformal_gp.evaluation.held_out import in_comparison
 
 FAST = ("--tuning", "holdout", "-c", "80%")
@@ -33,7 +38,7 @@ def batches(command_line):
 def test_whole_batches(command_line, batches):
     run = command_line("evaluate", batches, "-t", "y", "--by", "lot", *FAST, "--details")
     assert "For comparison: the same rows held out at random" in run.stdout
-    assert "Whole groups are held out together: 12 groups in 120 rows." in run.stdout
+    assert "Whole batches are held out together: 12 batches in 120 rows." in run.stdout
     assert "whether rows of a new lot differ from them, so few cannot tell" in run.stdout
     assert "'lot' names batches and is no input" in run.stderr
     found = command_line.json("evaluate", batches, "-t", "y", "--by", "lot", "--folds", 4, *FAST)
@@ -145,6 +150,23 @@ def test_new_batches_are_evaluated_on_whole_batches(command_line, batches):
     assert conformal["judgement"] == "too few rows to tell"
     assert 0.6 < conformal["coverage"] <= 1.0
     assert found["inputs"] == ["x", "reading"]
+
+
+def test_the_page_counts_batches(command_line, batches):
+    command_line("report", batches, "-t", "y", "--batch", "lot", "-o", "page.html", "--tuning", "holdout", "--folds", 4)
+    page = html.unescape((command_line.folder / "page.html").read_text())
+    assert re.search(r"if new batches are exchangeable with these, \d+% intervals cover", page)
+    assert "An interval is for a single new measurement, its noise included." in page
+    assert "Held out together.</strong> Whole batches are held out together: 12 batches in 120 rows." in page
+    assert "too few batches for these levels" in page
+    chart = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])
+    assert chart["chance"][30] == pytest.approx(chance_range(0.8, 12), abs=1e-4)
+
+
+def test_batches_are_held_out_in_folds_however_many_rows(command_line, batches, monkeypatch):
+    monkeypatch.setattr("conformal_gp.cli.evaluate.ROWS_FOR_ALL_FOLDS", 50)
+    training = SimpleNamespace(y=np.zeros(120), reading=SimpleNamespace(batch="lot"))
+    assert held_out_by(None, training, 0, None) == 10
 
 
 def test_few_batches_do_not_pretend(command_line, batches):

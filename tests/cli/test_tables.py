@@ -79,8 +79,8 @@ def test_ways_to_write_a_table(table, name):
         ("a,b\n", "has no rows below a header"),
         ("1,2\n3,4\n", "has no header"),
         ("a,a\n1,2\n", "more than one column named 'a'"),
-        ("a,b\n1,2\n3\n", "line 3: 1 cells, but the header has 2"),
-        ("a,b\n1,2,3\n", "line 2: 3 cells"),
+        ("a,b\n1,2\n3\n", "line 3: the header has 2 cells, this line 1 .delete it if"),
+        ("a,b\n1,2,3\n", "line 2: the header has 2 cells, this line 3"),
         ('a,b\n1,2\n3,"x\n4,y\n', r'line 3: a quote \("\) is not closed'),
         ('a,b\n1,2\n3,"x\n4,y\n5,z"\n', "line 3: a quote"),  # each line looks like a row of its own
         ('a,b\n1,"x"y\n', "line 2: a quote"),
@@ -131,6 +131,26 @@ def test_workbooks_with_empty_rows_and_several_sheets(tmp_path):
         Columns.learn(found, "mpg")._numbers(found, "a")
 
 
+def test_rows_of_means_below_a_table_are_pointed_out(table):
+    rows = "".join(f"S{i},{i % 7}.5,{i}\n" for i in range(20))
+    found = table(f"sample,a,mpg\n{rows}Mean,3.5,9.5\nSD,2,6\n")
+    with pytest.warns(UserWarning, match=r"rows '22 \(Mean\)', '23 \(SD\)' look like summaries of others"):
+        Columns.learn(found, "mpg")
+
+
+def test_a_table_of_one_column_names_the_separator(table):
+    with pytest.raises(ValueError, match=r"Its columns are 'a mpg' \(separator ','; --separator sets another, as in"):
+        Columns.learn(table("a mpg\n1 2\n3 4\n"), "mpg")
+
+
+def test_notes_on_what_was_read_come_before_an_error(command_line):
+    with pd.ExcelWriter("book.xlsx") as book:
+        pd.DataFrame({"read me": ["see sheet cars"]}).to_excel(book, sheet_name="notes", index=False)
+        pd.DataFrame({"a": [1], "mpg": [2]}).to_excel(book, sheet_name="cars", index=False)
+    said = command_line.error("evaluate", "book.xlsx", "-t", "mpg")
+    assert "only the first, 'notes', is read, --sheet names another error: book.xlsx has no column 'mpg'" in said
+
+
 # Numbers are read strictly
 
 
@@ -145,6 +165,9 @@ def test_workbooks_with_empty_rows_and_several_sheets(tmp_path):
         ("1e999", "'1e999' is not a number"),
         ("2024-01-05", "'2024-01-05' is not a number"),
         ("$3", "is not a number"),
+        ("44.5*", r"'44.5\*' is not a number \(write 44.5 alone: its unit belongs into the header"),
+        ("12 mg/L", r"'12 mg/L' is not a number \(write 12 alone"),
+        ("-1.5 ± 0.2", r"is not a number \(write -1.5 alone: .*, its uncertainty into a column"),
     ],
 )
 def test_cells_that_are_no_numbers(table, cell, word):
@@ -258,6 +281,9 @@ def test_a_new_category_is_named_or_left_out(table):
     new = table("weight,origin\n1,usa\n2,jpaan\n", "new.csv")
     with pytest.raises(ValueError, match=r"column 'origin', row 3: 'jpaan' is not among .*Did you mean 'japan'"):
         columns.inputs(new)
+    lots = Columns.learn(table("lot,a,mpg\n" + "S04,1,2\nS15,2,4\n" * 4), "mpg")
+    with pytest.raises(ValueError, match=r"'S05' is not among the categories of .* \('S04', 'S15'\)\. If 'lot' names"):
+        lots.inputs(table("lot,a\nS05,1\n", "new.csv"))
     with pytest.warns(UserWarning, match="category that no training row has: 1"):
         assert Columns.learn(table(PLAIN), "mpg", Reading(missing="drop")).inputs(new).X.index.tolist() == [2]
 

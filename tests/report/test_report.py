@@ -144,6 +144,8 @@ def test_words_are_plain(report):
 def test_the_verdict_says_how_good_it_is(below, quality, ending):
     finding = Finding("conformal", Fraction(9, 10), 200, below, 0, 1.0, 0)
     assert words.verdict(finding, []) == (quality, f"90% intervals covered {100 - below / 2:.1f}% {ending}")
+    few = Finding("conformal", Fraction(9, 10), 200, 1, 1, 1.0, 0, n_batches=20)
+    assert words.verdict(few, [])[1].endswith("of 200 held-out rows, too few batches to tell.")
     part = Finding("conformal", Fraction(9, 10), 50, 20, 0, 1.0, 0, among="kind is b")
     of_part, line = words.verdict(finding, [part])
     assert (of_part == "bad") == (quality == "bad")

@@ -114,6 +114,8 @@ def test_even_noise_has_no_difficulty_and_own_regressors_are_used_without_asking
         (-np.arange(1.0, 60.0), Bounds(-np.inf, 0.0)),
         (np.arange(60.0) - 30.0, None),
         (np.clip(np.arange(60.0), 20.0, 50.0), Bounds(20.0, 50.0)),
+        (np.repeat([-2.0, -1.0, 0.0, 1.0], [6, 20, 20, 6]), None),  # tails of rounded values
+        (np.repeat([18.0, 19.0, 20.0], [6, 20, 20]), Bounds(0.0, np.inf)),
         (np.arange(20.0), None),  # too few to tell
         (np.zeros(60), None),
     ],

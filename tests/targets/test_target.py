@@ -40,6 +40,10 @@ def test_sets_join_what_reaches_a_limit():
     assert both.extend_set(np.array([[1.0, 3.0]])).tolist() == [[0.0, np.inf]]
     assert both.extend_set(np.array([[1.1, 2.9]])).tolist() == [[1.1, 2.9]]
     assert both.extend_set(np.empty((0, 2))).shape == (0, 2)
+    several = Limits(low=1.0, least_low=0.4, high=3.0, greatest_high=5.0)
+    assert several.extend_set(np.array([[0.1, 0.2], [6.0, 7.0]])).tolist() == [[-np.inf, 0.4], [5.0, np.inf]]
+    assert several.extend_set(np.array([[0.1, 0.6], [4.0, 7.0]])).tolist() == [[-np.inf, 0.6], [4.0, np.inf]]
+    assert both.extend_set(np.array([[3.5, 4.0]])).tolist() == [[3.0, np.inf]]
     crossing = Limits(low=2.0, high=1.0)
     assert crossing.extend_set(np.array([[0.1, 0.2], [1.4, 1.6]])).tolist() == [[-np.inf, np.inf]]
 
@@ -77,6 +81,37 @@ def test_answers_agree(name, sign):
     inside = np.array([((pieces[:, 0] <= beyond[0]) & (beyond[0] <= pieces[:, 1])).any() for pieces in sets])
     assert ((p > 0.2 + 1e-9) == inside).all()
     assert np.array_equal(model.predict_cdf(new, beyond), plain.predict_cdf(new, np.full(7, limit)))
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.filterwarnings("ignore::conformal_gp.ExtrapolationWarning")
+def test_sets_beyond_what_was_observed_reach_the_limit(name, sign):
+    """A trend that goes on beyond an upper limit, or a lower one: nothing tells values beyond the limit apart."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 3, size=(45, 1))
+    y = 1.0 + X[:, 0] + 0.1 * rng.standard_normal(45)
+    limit = np.sort(y)[-3]
+    recorded = np.minimum(y, limit)
+    options = METHODS[name] | {"mean": "linear"}
+    plain = ConformalGPRegressor(**options).fit(X, sign * recorded)
+    model = ConformalGPRegressor(**options).fit(X, sign * recorded, censoring=sign * (recorded == limit))
+    new = np.linspace(2.0, 6.0, 9)[:, None]
+    before = plain.predict_interval(new, 0.8)
+    after = model.predict_interval(new, 0.8)
+    sets = model.predict_set(new, 0.8)
+    bounds = model.predict_bound(new, 0.8, side="lower" if sign > 0 else "upper")
+    p = {place: model.predict_p(new, np.full(9, sign * place)) for place in (limit - 0.1, limit, limit + 0.1, 9.0)}
+    end = 0 if sign > 0 else 1
+    is_beyond = (sign * before[:, end] > limit) & np.isfinite(before[:, end])
+    assert is_beyond.any()
+    assert not is_beyond.all()
+    assert (after[is_beyond, end] == sign * limit).all()
+    assert (sign * bounds <= limit).all()
+    assert (sign * after[is_beyond, 1 - end] == np.inf).all()
+    for place, found in p.items():
+        inside = [bool(((each[:, 0] <= sign * place) & (sign * place <= each[:, 1])).any()) for each in sets]
+        assert ((found > 0.2 + 1e-9) == inside).all()
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -203,7 +238,7 @@ def test_later_rows_and_copies():
     assert np.isfinite(model.predict_interval([[2.9]], 0.8)).all()
     model.partial_fit(X[30:], recorded[30:], censoring=codes[30:])
     whole = ConformalGPRegressor(**fixed).fit(X, recorded, censoring=np.r_[np.zeros(30), codes[30:]])
-    assert model._tuned.target.limits == whole._tuned.target.limits == Limits(low=limits[0])
+    assert model._tuned.target.limits == whole._tuned.target.limits == Limits(low=limits[0], least_low=limits[0])
     assert np.allclose(model.predict_interval(X, 0.8), whole.predict_interval(X, 0.8), rtol=1e-7)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Standards that span so large a factor are serial dilutions.
 DILUTED = 30.0
-MOST_TICKS = 60
+MOST_TICKS = 12
 MOST_DRAWN = 20
 
 
@@ -84,7 +84,7 @@ def calibrate(
     COL_lower_95 and COL_upper_95; COL_set_95 has the parts of a set that is not one interval, and says where it is
     empty or reaches the ends of the standards.
     """
-    from conformal_gp.cli.writing import rounded, write_table
+    from conformal_gp.cli.writing import bounds_of, rounded, write_table
     from conformal_gp.files import check_output
 
     output = Output(quiet=quiet)
@@ -109,10 +109,13 @@ def calibrate(
     with output.working(f"finding {target} of {signals.size} rows"):
         found, sets = _found(model, curve, signals, X, y_variance, levels)
     if picture is not None:
-        save_picture(_drawn(model, curve, signal, levels[-1], signals, sets[-1]), picture, output)
+        save_picture(_drawn(model, curve, signal, levels[-1], X, signals, sets[-1]), picture, output)
     for level, parts in zip(levels, sets, strict=True):
         found[f"set_{percent(level)[:-1]}"] = [_words(pieces, curve.bounds) for pieces in parts]
-    shown = rounded(found, levels).rename(columns={"mean": "estimate"})
+    ends = [name for level in levels for name in bounds_of(level)]
+    shown = rounded(found, levels)
+    shown[ends] = shown[ends].clip(*curve.bounds)  # which rounding would pass
+    shown = shown.rename(columns={"mean": "estimate"})
     said = f"If a new row is exchangeable with the standards, a set contains its {target} with at least its level."
     if out != "-" or not as_json:
         write_table(table, shown, f"{target}_", out)
@@ -197,29 +200,59 @@ def _words(pieces: Array, bounds: tuple[float, float]) -> str:
     return "; ".join(said)
 
 
-def _drawn(model: Any, curve: Curve, signal: str, level: Fraction, signals: Array, sets: list[Array]) -> Any:
-    """Draw the curve with its band, and the first unknowns: their signals, and their sets along the axis below."""
-    import numpy as np
+def _drawn(
+    model: Any, curve: Curve, signal: str, level: Fraction, X: pd.DataFrame, signals: Array, sets: list[Array]
+) -> Any:
+    """Draw the curve with its band, and the first unknowns: their signals, and their sets along the axis below.
 
+    The curve is that of the first unknown's other inputs; unknowns that have others are on another curve, and fade.
+    """
+    import numpy as np
+    import pandas as pd
+
+    known = curve.training.X
+    first = X.iloc[[0]].assign(**{curve.target: known[curve.target].iloc[0]})
     display = plots().PredictionBandDisplay.from_estimator(
         model,
-        curve.training.X,
-        curve.training.y,
+        pd.concat([known, first], ignore_index=True),
+        np.append(curve.training.y, np.nan),
         feature=curve.target,
+        row=len(known),
         confidence_level=float(level),
         target_name=signal,
     )
     ax = display.ax_
     if curve.log:
-        ticks = np.unique(curve.training.X[curve.target])[:: 1 + curve.training.y.size // MOST_TICKS]
+        ticks = _apart(np.unique(known[curve.target]))
         ax.set_xticks(ticks, [f"{value:.3g}" for value in curve.unscaled(ticks)])
-        ax.set_xlabel(f"{curve.target} (logarithmic)")
+        ax.set_xlabel(ax.get_xlabel().replace(curve.target, f"{curve.target} (logarithmic)", 1))
     bottom = ax.get_ylim()[0]
-    style = {"color": "tab:red"}
-    for value, pieces in list(zip(signals, sets, strict=True))[:MOST_DRAWN]:
+    others = X.drop(columns=curve.target)
+    on_curve = (others == others.iloc[0]).all(axis=1)
+    alphas = np.where(on_curve, 1.0, 0.35)
+    for value, pieces, alpha in list(zip(signals, sets, alphas, strict=True))[:MOST_DRAWN]:
+        style = {"color": "tab:red", "alpha": alpha}
         for ends in curve.scaled(pieces):
             ax.hlines(value, *ends, linewidth=1.5, **style)
             ax.vlines(ends, bottom, value, linewidth=0.5, linestyle=":", **style)
-            ax.hlines(bottom, *ends, linewidth=4, alpha=0.6, **style)
+            ax.hlines(bottom, *ends, linewidth=4, **style | {"alpha": 0.6 * alpha})
     ax.set_ylim(bottom=bottom)
+    if not on_curve[:MOST_DRAWN].all():
+        ax.set_xlabel(f"{ax.get_xlabel()}\nfaded: unknowns with other values")
     return display.figure_
+
+
+def _apart(ticks: Array) -> Array:
+    """Leave out ticks that lie too near to the one before for their labels.
+
+    >>> import numpy as np
+    >>> _apart(np.array([0.0, 10.0, 10.1, 20.0]))
+    array([ 0., 10., 20.])
+    """
+    import numpy as np
+
+    kept = [ticks[0]]
+    for tick in ticks[1:]:
+        if tick - kept[-1] > np.ptp(ticks) / MOST_TICKS:
+            kept.append(tick)
+    return np.array(kept)

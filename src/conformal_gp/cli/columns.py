@@ -9,6 +9,7 @@ warning.
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,6 +36,8 @@ from conformal_gp.cli.tables import (
 if TYPE_CHECKING:
     from conformal_gp.design import Grid
 
+# "12.5 mg/L", "12.5 ± 0.3" or "12.5*"
+_NUMBER_AND_MORE = re.compile(r"([+-]?\d+([.,]\d+)?)\s*[^\d\s.,:/_-].*")
 FEWEST_GAPS = 5  # with so many rows that lack a value, hardly any fold of a cross-validation has them all
 
 
@@ -102,6 +105,11 @@ class Columns:
         learnt._warn(table, named, codes)
         candidates = [*named, *filter(hints.like_names, drop)]
         names = next(filter(hints.like_names, candidates), next(iter(candidates), None))
+        if names is not None:
+            summaries = hints.summaries(table, names)
+            if summaries:
+                said = f"rows {listed(summaries)} look like summaries of others and are used: delete them if they are"
+                warnings.warn(said, stacklevel=2)
         return replace(learnt, left_out=(*learnt.left_out, *named), names=names)
 
     def _learn(self, table: Table, name: str, codes: Sequence[str]) -> None:
@@ -177,6 +185,12 @@ class Columns:
             return "if the value is beyond a limit of detection, write the limit, as in <0.02 or >500"
         if without_limit(cell)[1] and name != self.target:
             return f"limits are read in the target alone; enter a number, or leave the column out: --drop '{name}'"
+        number = _NUMBER_AND_MORE.match(cell)
+        if number is not None and not LIKE_NUMBER.fullmatch(cell):
+            return (
+                f"write {number[1]} alone: its unit belongs into the header, its uncertainty into a column of its own; "
+                f"--na '{cell}' treats it as missing"
+            )
         if LIKE_NUMBER.fullmatch(cell):
             if "%" in cell and not table.format.percent:
                 return "--percent reads 12% as 12"
@@ -210,9 +224,12 @@ class Columns:
             odd = (~cells.isin([*categories, ""])).to_numpy()
             if odd.any() and self.reading.missing != "drop":
                 row = cells.index[odd][0]
+                hint = ""
+                if not re.search(r"\d", cells[row]):  # the codes S05 and S15 are no misspellings of each other
+                    hint = did_you_mean(cells[row], categories)
                 raise ValueError(
                     f"{table.place(name, row)}: '{cells[row]}' is not among the categories of {self.source} "
-                    f"({listed(categories, 5)}).{did_you_mean(cells[row], categories)} If '{name}' names "
+                    f"({listed(categories, 5)}).{hint} If '{name}' names "
                     f"batches, --batch '{name}' is for rows of new ones; --missing drop leaves the predictions of such "
                     "rows empty."
                 )
@@ -308,7 +325,7 @@ def _used(table: Table, target: str, drop: Sequence[str], reading: Reading) -> l
         if name not in table.frame:
             hint = did_you_mean(name, names)
             raise ValueError(
-                f"{table.name} has no column '{name}'.{hint} Its columns are {listed(names)}{_header(table)}."
+                f"{table.name} has no column '{name}'.{hint} Its columns are {listed(names)}{_layout(table)}."
             )
     used = [name for name in names if name != target and name not in drop]
     if noise is not None:
@@ -318,8 +335,10 @@ def _used(table: Table, target: str, drop: Sequence[str], reading: Reading) -> l
     return used
 
 
-def _header(table: Table) -> str:
-    """Say where the header was found, if it was not in the first row."""
+def _layout(table: Table) -> str:
+    """Say where the header was found, if it was not in the first row, and that there is one column alone."""
+    if len(table.frame.columns) == 1 and table.format.separator is not None:
+        return f" (separator {table.format.separator!r}; --separator sets another, as in --separator space)"
     first = table.frame.index[0]
     if first <= 2:
         return ""

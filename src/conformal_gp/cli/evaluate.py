@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from conformal_gp.evaluation import Finding, HeldOut
 
 CONFORMAL, STANDARD = "conformal", "standard GP"
-MOST_OUTLIERS = 20
+# Of the rows that are least expected a tenth is listed, but at least and at most so many.
+FEWEST_OUTLIERS, MOST_OUTLIERS = 5, 20
 PERIODS = 5  # of --by-time
 # Up to so many rows, each is held out once. Of more, a third is held out, at most so many: with 2,000 rows the standard
 # error of a coverage of 90% is 0.7%.
@@ -147,7 +148,7 @@ class Evaluation(NamedTuple):
         if found["groups"]:
             yield _table(f"By {self.training.reading.groups}, corrected for the number of groups", found["groups"])
         if self.outliers:
-            yield _laid_out(f"Rows whose {target} is least expected, by p-value", self.outliers)
+            yield _laid_out(f"Rows whose {target} is least expected, by p-value", [*map(_with_limit, self.outliers)])
         yield from self.sentences(details)
 
     def document(self, target: str) -> dict[str, Any]:
@@ -172,8 +173,7 @@ def cross_validated(
     from conformal_gp.evaluation import cross_validate_intervals
 
     if "cv" not in asked:
-        whole = training.reading.batch is not None or "groups_out" in asked
-        asked["cv"] = held_out_by(folds, training, choice.seed, output, whole)
+        asked["cv"] = held_out_by(folds, training, choice.seed, output, whole="groups_out" in asked)
     asked |= {"random_state": choice.seed, "standard_gp": STANDARD, **training.of_rows()}
     model = choice.regressor(training.y)
     with output.working("cross-validating", folds=True) as progress:
@@ -183,9 +183,10 @@ def cross_validated(
 def held_out_by(folds: int | None, training: Training, seed: int, output: Output, whole: bool = False) -> Any:
     """Choose how rows are held out: in folds, or, without --folds and with many rows, some of them once.
 
-    ``whole`` batches are held out in folds.
+    Batches are held out in folds, if ``whole`` ones are held out, as with --batch.
     """
     n_rows = training.y.size
+    whole = whole or training.reading.batch is not None
     if folds is not None or whole or n_rows <= ROWS_FOR_ALL_FOLDS:
         return min(folds or 10, n_rows)
     from sklearn.model_selection import ShuffleSplit
@@ -224,8 +225,18 @@ def _outliers(held_out: HeldOut, training: Training) -> list[dict[str, Any]]:
     values = {"observed": held_out.y, "predicted": prediction, "lower": lower, "upper": upper}
     rows = training.rows.iloc[held_out.rows]
     found = pd.DataFrame({"p_value": held_out.p_values, **values}, index=rows.index)
-    worst = np.lexsort([-np.abs(held_out.y - prediction), held_out.p_values])[:MOST_OUTLIERS]
+    if held_out.censoring is not None:
+        found["limit"] = held_out.censoring
+    n_shown = min(MOST_OUTLIERS, max(FEWEST_OUTLIERS, held_out.y.size // 10))
+    worst = np.lexsort([-np.abs(held_out.y - prediction), held_out.p_values])[:n_shown]
     return row_documents(found.iloc[worst], rows.iloc[worst].get("name"))
+
+
+def _with_limit(outlier: dict[str, Any]) -> dict[str, Any]:
+    """Write an observed value as its table does: a limit of detection has a mark."""
+    shown = dict(outlier)
+    mark = {-1: "<", 0: "", 1: ">"}[shown.pop("limit", 0)]
+    return shown | {"observed": mark + number(shown["observed"], 6)}
 
 
 def _document(finding: Finding) -> dict[str, Any]:

@@ -31,6 +31,7 @@ _LIKE_SD = re.compile(
     _START + r"sd|s\.d|std|stdev|std_?dev|se|sem|std_?err(or)?|standard[ _](deviation|error)|uncertainty|sigma|u" + _END
 )
 _LIKE_VARIANCE = re.compile(_START + r"var|variance|s2|sd2|sigma2" + _END)
+_LIKE_SUMMARY = re.compile(r"(?i)(mean|average|avg|median|sd|std\.?( ?dev\.?)?|rsd|cv|%(rsd|cv)|min|max|sum|total)")
 _NOT_DETECTED = re.compile(
     r"(?i)[<>≤≥]?\s*(n\.?\s?d\.?|not detected|bdl|blq|bql|bld|lod|loq|lloq|uloq|below.*|traces?|over(flow)?|ovrflw)"
 )
@@ -65,6 +66,12 @@ def like_names(name: str) -> bool:
     (True, False)
     """
     return _LIKE_NAMES.search(name) is not None
+
+
+def summaries(table: Table, name: str) -> list[str]:
+    """Return rows that are called as summaries of others are: means and standard deviations below a table."""
+    cells = table.texts(name)
+    return [f"{row} ({cell})" for row, cell in cells.items() if _LIKE_SUMMARY.fullmatch(cell)]
 
 
 def numbers_rows(table: Table, name: str) -> bool:

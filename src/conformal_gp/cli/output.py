@@ -64,9 +64,16 @@ class Output:
 
         Rows in warnings get their ``numbers`` in the file. Warnings about ``folds`` name no row, and each comes once.
         """
-        with warnings.catch_warnings(record=True) as caught, self._errors.status(label) as status:
-            warnings.simplefilter("always")
-            yield lambda done, total: status.update(f"{label}: {done} of {total}")
+        caught: list[warnings.WarningMessage] = []
+        try:
+            with warnings.catch_warnings(record=True) as caught, self._errors.status(label) as status:
+                warnings.simplefilter("always")
+                yield lambda done, total: status.update(f"{label}: {done} of {total}")
+        finally:  # an error comes last, below what was noted before it
+            self._notice_warnings(caught, numbers, folds)
+
+    def _notice_warnings(self, caught: list[warnings.WarningMessage], numbers: Any, folds: bool) -> None:
+        """Print warnings as notices."""
         kinds: set[str] = set()
         for warning in caught:  # commands print a notice of their own about extrapolation
             if not issubclass(warning.category, UserWarning) or warning.category.__name__ == "ExtrapolationWarning":

@@ -73,16 +73,16 @@ def predict(
     quiet: options.Quiet = False,
     as_json: options.Json = False,
 ) -> None:
-    """Predict the rows of NEW from TRAIN, with guaranteed intervals.
+    """Predict single new measurements with guaranteed intervals.
 
     conformal-gp predict cars.csv new-cars.csv --target mpg -o predicted.csv
     conformal-gp predict new-cars.csv --model cars.model --confidence 80% 95%
 
-    An interval is for one new measurement, its noise included. Columns are matched by name, and columns of text are
-    categories. New columns are COL_mean, COL_lower_95, COL_upper_95 and so on, and COL_quantile_5 with --quantiles; an
-    infinite bound is written inf. COL_beyond_training names the inputs of a row that lie outside the training range:
-    the guarantee does not apply to such rows. With --explain, COL_why explains the width at the highest level, and
-    names the rows of TRAIN that determine it.
+    An interval is for one new measurement, its noise included, and guaranteed. Columns are matched by name, and columns
+    of text are categories. New columns are COL_mean, COL_lower_95, COL_upper_95 and so on, and COL_quantile_5 with
+    --quantiles; an infinite bound is written inf. COL_beyond_training names the inputs of a row that lie outside the
+    training range: the guarantee does not apply to such rows. With --explain, COL_why explains the width at the highest
+    level, and names the rows of TRAIN that determine it.
 
     Targets like <0.02 or >500 are limits of detection. An interval that reaches the limit is open beyond it, and
     COL_limit_95 writes it as "<0.05": at most 0.05, and perhaps not detectable.
@@ -124,7 +124,7 @@ def predict(
     for exclusion in exclusions:
         output.warning(exclusion)
     found = rounded(exact, levels, shares)
-    words = _limits(fitted, found, levels) | words
+    words = _limits(fitted, exact, found, levels) | words
     if out != "-" or not as_json:
         added = found
         if kind == "parquet":
@@ -192,8 +192,11 @@ def _predictions(model: Any, new: Inputs, levels: list[Fraction], shares: list[F
     return found
 
 
-def _limits(model: Any, found: pd.DataFrame, levels: list[Fraction]) -> dict[str, list[str]]:
-    """Write intervals that reach a limit of detection as laboratories do, "<0.02" or ">500", by column."""
+def _limits(model: Any, exact: pd.DataFrame, found: pd.DataFrame, levels: list[Fraction]) -> dict[str, list[str]]:
+    """Write intervals that reach a limit of detection as laboratories do, "<0.02" or ">500", by column.
+
+    ``exact`` has bounds before rounding, which may round to the limit and not reach it, and ``found`` those written.
+    """
     import numpy as np
 
     from conformal_gp.cli.writing import bounds_of
@@ -204,11 +207,12 @@ def _limits(model: Any, found: pd.DataFrame, levels: list[Fraction]) -> dict[str
         return {}
     columns = {}
     for level in levels:
-        lower, upper = found[bounds_of(level)].to_numpy().T
+        names = bounds_of(level)
+        lower, upper = exact[names].to_numpy().T
         below = (lower <= limits.low) & np.isfinite(upper)
         above = (upper >= limits.high) & np.isfinite(lower)
-        most = [f"<{number(max(value, limits.low), 12)}" for value in upper]
-        least = [f">{number(min(value, limits.high), 12)}" for value in lower]
+        least = [f">{number(value, 12)}" for value in found[names[0]]]
+        most = [f"<{number(value, 12)}" for value in found[names[1]]]
         words = np.select([below & above, below, above], ["", most, least], "")
         columns[f"limit_{percent(level)[:-1]}"] = words.tolist()
     return columns

@@ -296,8 +296,9 @@ def _rows(name: str, lines: list[str], separator: str, start: int) -> list[Row]:
                 raise csv.Error  # each looks like a separate row
             if any(cells):
                 if any(cells[width:]) or len(cells) < width:
-                    where = f"{name}, line {before + 1}: {len(cells)} cells, but the header has {width}"
-                    raise ValueError(f"{where} (separator {separator!r}; --separator sets another).")
+                    where = f"{name}, line {before + 1}: the header has {width} cells, this line {len(cells)}"
+                    cure = f"delete it if it is no row of the table; the separator is {separator!r}"
+                    raise ValueError(f"{where} ({cure}, --separator sets another).")
                 rows.append((before + 1, cells[:width]))
     except csv.Error:
         raise ValueError(f'{name}, line {after + 1}: a quote (") is not closed, or closes too early.') from None

@@ -148,7 +148,8 @@ def cross_validate_intervals(
         p_values=found.p_values,
         grid=Grid.find(columns),
         together=together,
-        replicates=_replicates(columns, target, noise),
+        calibration="rows" if batches is None else "batches",
+        replicates=_replicates(columns, target, known.get("censoring"), noise),
         **of_rows,
     )
 
@@ -160,14 +161,22 @@ def _noise(fitted: Any) -> float:
     return float(np.sqrt(fitted.noise_variance_))
 
 
-def _replicates(columns: Mapping[str, NDArray[Any]], y: Array, noise: list[float]) -> str:
-    """Compare the scatter of replicates with the noise of the models, in a sentence; empty without replicates."""
-    if not columns:
+def _replicates(columns: Mapping[str, NDArray[Any]], y: Array, censoring: Indices | None, noise: list[float]) -> str:
+    """Compare the scatter of replicates with the noise of the models, in a sentence; empty without replicates.
+
+    Limits of detection do not tell how much replicates differ.
+    """
+    if censoring is not None:
+        seen = np.flatnonzero(censoring == 0)
+        columns = {name: values[seen] for name, values in columns.items()}
+        y = y[seen]
+    if not columns or not y.size:
         return ""
     deviation, degrees = pure_error(columns, y)
     if degrees == 0:
         return ""
-    said = f"Replicates differ by a standard deviation of {number(deviation, 3)} ({degrees} degrees of freedom"
+    freedom = "1 degree" if degrees == 1 else f"{degrees} degrees"
+    said = f"Replicates differ by a standard deviation of {number(deviation, 3)} ({freedom} of freedom"
     typical = float(np.median(noise))
     if np.isnan(typical):
         return f"{said}); an interval is for a single new measurement, its noise included."

@@ -169,6 +169,12 @@ class Finding:
         """Number of independent misses that there may be: of batches, or of rows."""
         return self.n_batches or self.n_rows
 
+    @property
+    def independent(self) -> str:
+        """The number of independent misses in words: batches, or rows."""
+        what = "batches" if self.n_batches else "rows"
+        return f"{self.n_independent} {what}"
+
     def expected(self, probability: float = LIKELY) -> tuple[float, float]:
         """Least and greatest coverage of the expected range."""
         low, high = chance_range(self.level, self.n_independent, 1.0 - (1.0 - probability) / self.n_parts)
@@ -207,6 +213,8 @@ class Finding:
         if self.judgement == Judgement.INFINITE:
             return f"{self.judgement.value} (too few rows)"
         words = self.judgement.value
+        if self.judgement == Judgement.TOO_FEW and self.n_batches:
+            words = words.replace("rows", "batches")
         if self.judgement in (Judgement.TOO_NARROW, Judgement.TOO_WIDE, Judgement.IN_DOUBT):
             words += f" (expected {self.expected_in_words})"
         narrow = [

@@ -47,7 +47,7 @@ def make_folds(
     if groups_out is not None:
         units = _numbered(_checked(groups_out, n_rows))
         n_units = int(units.max()) + 1
-        together = f"Whole groups are held out together: {n_units} groups in {n_rows} rows."
+        together = f"Whole batches are held out together: {n_units} batches in {n_rows} rows."
     else:
         units = distinct_inputs(columns, n_rows)
         n_units = int(units.max()) + 1

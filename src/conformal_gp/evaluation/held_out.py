@@ -73,6 +73,8 @@ class HeldOut:
     """How much replicates differ, beside the noise of the models, in a sentence; empty without replicates."""
     batches: NDArray[Any] | None = None
     """Batches of the rows, (n,), if whole batches were held out."""
+    calibration: str = "rows"
+    """What calibrates: "rows", or one row of each of some "batches"."""
     censoring: Indices | None = None
     """Whether true values are at most ``y`` (-1), at least ``y`` (1) or equal, (n,); None if all were observed."""
 
@@ -102,7 +104,11 @@ class HeldOut:
 
     def conditions(self) -> dict[str, str]:
         """What verdicts depend on, in sentences by topic."""
-        sentences = {"Folds": self.together, "Replicates": self.replicates, "Limits of detection": self._limits()}
+        sentences = {
+            "Held out together": self.together,
+            "Replicates": self.replicates,
+            "Limits of detection": self._limits(),
+        }
         n_beyond = int(self.beyond.sum())
         if n_beyond:
             which = f"{n_beyond:,} of {self.y.size:,} held-out rows lie outside the range of the training rows"
@@ -110,6 +116,13 @@ class HeldOut:
         if self.grid is not None:
             sentences["Designed experiment"] = self.grid.condition
         return {topic: sentence for topic, sentence in sentences.items() if sentence}
+
+    def lacks_rows(self, level: Fraction) -> bool:
+        """Whether an infinite interval is for lack of rows; it may also reach a lower and an upper limit of detection.
+
+        Rows are not lacking where there are enough calibration rows, which are not known with groups.
+        """
+        return self.censoring is None or rows_needed(level) > self.n_calibration
 
     def error(self) -> str:
         """Describe the errors of the first method's predictions, in a sentence: medians, as one row may be far off."""

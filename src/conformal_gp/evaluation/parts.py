@@ -141,13 +141,14 @@ def advice(held_out: Any, X: Any = None, *, command: bool = False) -> str:
 
 def _infinite(held_out: Any, findings: list[Finding]) -> str:
     """Advise more rows where intervals are infinite."""
-    infinite = [finding.level for finding in findings if finding.n_infinite]
+    infinite = [finding.level for finding in findings if finding.n_infinite and held_out.lacks_rows(finding.level)]
     if not infinite:
         return ""
-    needed = f"{percent(min(infinite))} needs at least {rows_needed(min(infinite))} calibration rows"
+    what = held_out.calibration
+    needed = f"{percent(min(infinite))} needs at least {rows_needed(min(infinite))} calibration {what}"
     if held_out.groups is not None:
         needed += " in each group"
-    return f"More rows, or a lower level: {needed}."
+    return f"More {what}, or a lower level: {needed}."
 
 
 def _narrow(held_out: Any, X: Any, usual: Finding) -> str:
@@ -176,7 +177,5 @@ def _too_few(usual: Finding) -> str:
     if usual.judgement != Judgement.TOO_FEW:
         return ""
     enough = math.ceil(EXPECTED_MISSES / (1 - usual.level))
-    what = "batches" if usual.n_batches else "rows"
-    return (
-        f"More {what}: a verdict on {percent(usual.level)} needs about {enough}, and there are {usual.n_independent}."
-    )
+    count, what = usual.independent.split()
+    return f"More {what}: a verdict on {percent(usual.level)} needs about {enough}, and there are {count}."

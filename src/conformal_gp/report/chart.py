@@ -60,7 +60,7 @@ def chart_data(
         "levels": PERCENTS,
         "logarithmic": logarithmic,
         "view": _view(opening, y, prediction, logarithmic),
-        "chance": chance_range(LEVELS, y.size).round(4).tolist(),
+        "chance": chance_range(LEVELS, held_out.n_batches() or y.size).round(4).tolist(),
         "conformal": _summary(y, intervals, digits),
         "standard": _summary(y, held_out.intervals[STANDARD], digits),
         "rows": [

@@ -75,12 +75,15 @@ def guaranteed(statement: str, level: Fraction) -> tuple[str, str]:
     >>> guaranteed("Valid: nothing was tuned.", USUAL)[0]
     'Guaranteed: if new rows are exchangeable with these, 90% intervals cover with probability at least 90%.'
     """
+    which, what = "rows", "new rows"
+    if "new batches" in statement:
+        which, what = "batches", "rows of new batches"
     meaning = (
-        "95% intervals contain the true value of at least 95 in 100 new rows like these, on average over data sets and "
+        f"95% intervals contain the true value of at least 95 in 100 {what} like these, on average over data sets and "
         "rows. This does not depend on whether the model is right: a poor model gives wide intervals, not invalid ones."
     )
     shown = percent(level)
-    covers = f"if new rows are exchangeable with these, {shown} intervals cover with probability at least {shown}."
+    covers = f"if new {which} are exchangeable with these, {shown} intervals cover with probability at least {shown}."
     if statement.startswith("Valid:"):
         return f"Guaranteed: {covers}", meaning
     if statement.startswith("Valid"):
@@ -119,9 +122,11 @@ def notices(
         for part in too_narrow(held_out, X, level)[:MOST_NAMED]
     ]
     some = np.isinf(held_out.intervals[CONFORMAL]).all(axis=1).any(axis=0)
+    some &= np.array([held_out.lacks_rows(other) for other in held_out.levels])
     if some.any():
         first = PERCENTS[int(np.argmax(some))]
-        text = f"From {first}% on, some intervals are infinite: there are too few rows for these levels."
+        lacking = f"there are too few {held_out.calibration} for these levels"
+        text = f"From {first}% on, some intervals are infinite: {lacking}."
         found.append(Notice("Infinite intervals", text, warns=first <= 100 * USUAL))
     if drift is not None:
         found += [Notice("Drift", text.removeprefix("Drift, "), warns=drift.alarm) for text in drift.sentences]

@@ -4,7 +4,7 @@ On the way in, targets are transformed, less an origin and in a unit. On the way
 sets and samples pass the same door, so that all of them agree. Bounds that tuning rows suggest may be wrong, so they
 follow a rule that treats all rows of the augmented set alike (docs/theory_tuning.md, "Known noise and bounds"). With
 limits of detection the model is fitted to recorded values, and its answers are extended to true values (docs/theory.md,
-proposition 4).
+proposition 4). Below the smallest lower limit nothing was observed, so a set that has values there reaches up to it.
 """
 
 from __future__ import annotations
@@ -53,19 +53,27 @@ class Bounds:
 
     @classmethod
     def suggested(cls, y: Array) -> Self | None:
-        """Bounds that targets of tuning rows respect: 0 if none is negative, and ends that a share of them have."""
+        """Bounds that targets of tuning rows respect: 0 if none is negative, and ends that a share of them have.
+
+        More of them must equal an end than the value next to it: of rounded targets the tails have few, a bound many.
+
+        >>> y = np.repeat([5.0, 6.0, 7.0], [20, 40, 10])
+        >>> Bounds.suggested(y), Bounds.suggested(y[20:])
+        (Bounds(low=0.0, high=inf), Bounds(low=6.0, high=inf))
+        """
         if y.size < ROWS_FOR_BOUNDS:
             return None
-        least = float(y.min())
-        most = float(y.max())
+        values, n_equal = np.unique(y, return_counts=True)
+        least = float(values[0])
+        most = float(values[-1])
         often = max(OFTEN_ROWS, OFTEN_SHARE * y.size)
         low = -np.inf
-        if (y == least).sum() >= often:
+        if n_equal[0] >= often and n_equal[0] > n_equal[1:2].sum():
             low = least
         elif least >= 0.0:
             low = 0.0
         high = np.inf
-        if (y == most).sum() >= often:
+        if n_equal[-1] >= often and n_equal[-1] > n_equal[-2:-1].sum():
             high = most
         elif most <= 0.0:
             high = 0.0
@@ -146,12 +154,31 @@ class Limits:
     least: float = -np.inf
     """Least true value that can be."""
     greatest: float = np.inf
+    least_low: float = np.inf
+    """Smallest lower limit; where it exceeds ``low``, there is none."""
+    greatest_high: float = -np.inf
+    """Largest upper limit."""
 
     def with_rows(self, y: Array, censoring: Indices) -> Self:
         """The limits of these rows too."""
-        low = float(y[censoring < 0].max(initial=self.low))
-        high = float(y[censoring > 0].min(initial=self.high))
-        return replace(self, low=low, high=high)
+        below = y[censoring < 0]
+        above = y[censoring > 0]
+        return replace(
+            self,
+            low=float(below.max(initial=self.low)),
+            high=float(above.min(initial=self.high)),
+            least_low=float(below.min(initial=self.least_low)),
+            greatest_high=float(above.max(initial=self.greatest_high)),
+        )
+
+    @property
+    def observed(self) -> tuple[float, float]:
+        """Least and greatest value that may be observed: the smallest lower limit and the largest upper one.
+
+        >>> Limits(low=0.5).observed
+        (0.5, inf)
+        """
+        return min(self.least_low, self.low), max(self.greatest_high, self.high)
 
     def extend(self, ends: Array) -> Array:
         """Lower and upper ends, (m, 2, ...): what reaches a limit contains everything beyond it."""
@@ -159,11 +186,11 @@ class Limits:
 
     def lower(self, ends: Array) -> Array:
         """Lower ends."""
-        return np.where(ends <= self.low, self.least, ends)
+        return np.where(ends <= self.low, self.least, np.minimum(ends, self.observed[1]))
 
     def upper(self, ends: Array) -> Array:
         """Upper ends."""
-        return np.where(ends >= self.high, self.greatest, ends)
+        return np.where(ends >= self.high, self.greatest, np.maximum(ends, self.observed[0]))
 
     def extend_set(self, pieces: Array) -> Array:
         """Sorted, disjoint pieces of a set, (k, 2): those that reach a limit become one.
@@ -173,11 +200,11 @@ class Limits:
         """
         below = np.flatnonzero(pieces[:, 0] <= self.low)
         if below.size:
-            first = [[self.least, pieces[below[-1], 1]]]
+            first = [[self.least, max(pieces[below[-1], 1], self.observed[0])]]
             pieces = np.concatenate([first, pieces[below[-1] + 1 :]])
         above = np.flatnonzero(pieces[:, 1] >= self.high)
         if above.size:
-            last = [[pieces[above[0], 0], self.greatest]]
+            last = [[min(pieces[above[0], 0], self.observed[1]), self.greatest]]
             pieces = np.concatenate([pieces[: above[0]], last])
         return pieces
 
@@ -186,8 +213,14 @@ class Limits:
         return np.clip(y, self.low, self.high)
 
     def nearest_recorded(self, y: Array, centre: Array) -> Array:
-        """For values beyond a limit, what lies between them and the limit and is nearest to the prediction."""
-        return np.clip(centre, np.minimum(y, self.high), np.maximum(y, self.low))
+        """For values beyond a limit, what lies between them and the limit and is nearest to the prediction.
+
+        For values that cannot be observed, it is what lies beyond the limit and is nearest.
+        """
+        least, greatest = self.observed
+        low = np.where(y <= least, -np.inf, np.minimum(y, self.high))
+        high = np.where(y >= greatest, np.inf, np.maximum(y, self.low))
+        return np.clip(centre, low, high)
 
     def sentence(self) -> str:
         """The condition on new rows."""
