@@ -168,6 +168,9 @@ def build_report(
     line = words.verdict(finding, words.too_narrow(held_out, rows, level))
     statement = conditional(fitted.guarantee_, origin.condition)
     guarantee, meaning = words.guaranteed(statement, level)
+    quality = line.quality
+    if quality == words.GOOD and not statement.startswith("Valid"):
+        quality = words.DOUBT
     notices = words.notices(held_out, rows, labels, level, drift, command=bool(origin.command))
     attention = f"<ul>{tables.notice_list(notices)}</ul>"
     if not any(notice.warns for notice in notices):
@@ -193,12 +196,12 @@ def build_report(
         script=script,
         json=as_json(chart),
         level=f"{100 * level}",
-        quality=line.quality,
+        quality=quality,
         verdict=escape(line.line),
         how=escape(words.held_out_how(held_out, target.size)),
         guarantee=escape(guarantee),
         notices=attention,
-        n_held_out=f"{held_out.y.size:,}",
+        drawn=words.drawn(n_chart, held_out.y.size),
         n_chart=n_chart,
         last_row=n_chart - 1,
         middle_row=n_chart // 2,
