@@ -209,7 +209,7 @@ def test_explanations_name_the_limit():
     bounded = ConformalGPRegressor(**FIXED | {"y_bounds": (0.0, None)}).fit(X, recorded, censoring=codes)
     found = bounded.explain_interval(np.linspace(0, 3, 30)[:, None], 0.8)
     assert set(found.decided_by[:, 0]) == {"row", "limit", "bound"}
-    assert "Ends are decided by a limit of detection and row" in str(found)
+    assert "The lower bound is determined by a limit of detection, the upper one by row" in str(found)
 
 
 @pytest.mark.parametrize(
