@@ -57,7 +57,7 @@ def rounded(found: pd.DataFrame, levels: list[Fraction], shares: list[Fraction],
 
 
 def outward(low: float, high: float, digits: int) -> tuple[float, float]:
-    """Round the ends of an interval outward, to some digits of its width.
+    """Round the bounds of an interval outward, to some digits of its width.
 
     >>> outward(1.28897, 1.55321, 3)
     (1.288, 1.554)
