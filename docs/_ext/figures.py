@@ -318,15 +318,19 @@ def variability() -> str:
     )
 
 
-def few_rows() -> str:
-    """The largest deviation of mean coverage at 90 and 95% in the study of few rows."""
+def deviations() -> tuple[str, str, list[float]]:
+    """The least and the largest number of rows in the study of few rows, and deviations of coverage from its level."""
     heads, _, *rows = table_rows(STUDIES / "few_rows.md")
     at = [heads.index("90%"), heads.index("95%")]
-    deviations = [float(row[i].split()[0]) for row in rows for i in at]
+    return rows[0][0], rows[-1][0], [float(row[i].split()[0]) for row in rows for i in at]
+
+
+def few_rows() -> str:
+    """The largest deviation of mean coverage at 90 and 95% in the study of few rows."""
+    least, most, found = deviations()
     return sentence(
-        f"For the draws that are made, mean coverage was measured on eight kinds of data with {rows[0][0]} to "
-        f"{rows[-1][0]} rows. At 90 and "
-        f"95% it was {min(deviations):+.1f} to {max(deviations):+.1f} percentage points from the level "
+        f"For the draws that are made, mean coverage was measured on eight kinds of data with {least} to {most} rows. "
+        f"At 90 and 95% it was {min(found):+.1f} to {max(found):+.1f} percentage points from the level "
         f"([table](https://github.com/conformal-gp/conformal-gp/blob/main/reproduction/results/studies/few_rows.md))."
     )
 
