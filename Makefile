@@ -86,7 +86,7 @@ bench-scale: $(VENV)/.bench  ## ten thousand to a million rows beside peers; wri
 	$(BIN)/python -m benchmarks.scale
 
 bench-real: $(VENV)/.bench-real  ## seventy real tables beside peers; writes benchmarks/real/results/
-	@echo "== Real tables: half an hour on one core and more; an interrupted run goes on where it stopped"
+	@echo "== Real tables: half an hour on one core and more; an interrupted run resumes"
 	$(BIN)/python -m benchmarks.real
 
 docs: $(VENV)/.docs  ## the documentation site, in build/docs; offline, warnings are errors
@@ -95,11 +95,11 @@ docs: $(VENV)/.docs  ## the documentation site, in build/docs; offline, warnings
 	@echo "Open build/docs/index.html"
 
 reproduce: $(VENV)/.test  ## the paper's whole evaluation; writes reproduction/results/paper/
-	@echo "== The paper, re-run; an interrupted run goes on where it stopped"
+	@echo "== The paper, re-run; an interrupted run resumes"
 	$(BIN)/python -m reproduction all --out reproduction/results/paper --raw build/paper/folds.jsonl
 
 study: $(VENV)/.test  ## coverage after tuning, and the four benchmark data sets; writes reproduction/results/
-	@echo "== Studies: about an hour on two cores; an interrupted run goes on where it stopped"
+	@echo "== Studies: about an hour on two cores; an interrupted run resumes"
 	$(BIN)/python -m reproduction.studies.coverage
 	$(BIN)/python -m reproduction.studies.benchmark_sets
 	$(BIN)/python -m reproduction.studies.few_rows

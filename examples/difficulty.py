@@ -42,7 +42,7 @@ for name, model in models.items():
     inside = (ends[:, 0] <= y_new) & (y_new <= ends[:, 1])
     parts = " ".join(f"{inside[fifths == part].mean():4.0%}" for part in range(5))
     score = interval_score(y_new, ends, level)
-    print(f"{name:18} {coverage(y_new, ends):.1%} inside at 90%; in fifths {parts}; interval score {score:.2f}")
+    print(f"{name:18} {coverage(y_new, ends):.1%} covered at 90%; in fifths {parts}; interval score {score:.2f}")
 
 # %%
 # The bands with the new rows.

@@ -42,7 +42,7 @@ level, grid = 0.9, np.linspace(-2, 2, 300)[:, None]
 bands = {}
 for name, how in {"no ratio": {}, "likelihood_ratio": {"likelihood_ratio": ratio}}.items():
     bands[name] = model.predict_interval(grid, level, **how)
-    print(f"{name:17} {coverage(y_new, model.predict_interval(x_new[:, None], level, **how)):.1%} inside at 90%")
+    print(f"{name:17} {coverage(y_new, model.predict_interval(x_new[:, None], level, **how)):.1%} covered at 90%")
 print(f"effective rows: {model.effective_rows(ratio):.0f} of {model.n_calibration_}")
 
 # %%

@@ -33,7 +33,7 @@ for name, train in {"learnt from 1970-76": old, "learnt from all years": shuffle
     hit = (intervals[:, 0] <= y[~train]) & (y[~train] <= intervals[:, 1])
     inside[name] = {when: hit[year[~train] == when].mean() for when in np.unique(year[~train])}
     print(
-        f"{name:22} {coverage(y[~train], intervals):.1%} inside at {level:.0%}, mean width {mean_width(intervals):.1f}"
+        f"{name:22} {coverage(y[~train], intervals):.1%} covered at {level:.0%}, mean width {mean_width(intervals):.1f}"
     )
 
 # %%
@@ -64,6 +64,6 @@ p = without_year.predict_p(X[late], y[late])
 print(f"cars of 1980-82: {np.mean(p <= 0.1):.0%} have p <= 0.1")
 with_year = ConformalGPRegressor(random_state=0).fit(cars.data[old], y[old])
 intervals = with_year.predict_interval(cars.data[late], level)
-print(f"with the year as an input: {coverage(y[late], intervals):.1%} inside, mean width {mean_width(intervals):.1f}")
+print(f"with the year as an input: {coverage(y[late], intervals):.1%} covered, mean width {mean_width(intervals):.1f}")
 
 plt.show()

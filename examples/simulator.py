@@ -59,7 +59,7 @@ for name, design in designs.items():
             widths[method].append(mean_width(ends))
     for method in found:
         shares[method].append(np.mean(found[method]))
-        print(f"{method}, {name}: {np.mean(found[method]):.1%} inside, width {np.mean(widths[method]):.2f}")
+        print(f"{method}, {name}: {np.mean(found[method]):.1%} covered, width {np.mean(widths[method]):.2f}")
 
 # %%
 # The guarantee is for random runs, where new points are exchangeable with the runs. The points of a Latin hypercube or
@@ -72,8 +72,8 @@ for name, design in designs.items():
 
 figure, ax = plt.subplots(figsize=(5, 3), layout="constrained")
 ax.axvline(level, color="0.7", linewidth=1)
-for method, marker in (("kriging", "s"), ("conformal", "o")):
-    ax.plot(shares[method], list(designs), marker, label=method)
+for method, marker, colour in (("kriging", "s", "#E69F00"), ("conformal", "o", "#0072B2")):
+    ax.plot(shares[method], list(designs), marker, color=colour, label=method)
 ax.set_xlabel(f"coverage of {level:.0%} intervals")
 ax.legend()
 ax.spines[["top", "right"]].set_visible(False)

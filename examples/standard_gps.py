@@ -29,11 +29,12 @@ from conformal_gp.metrics import coverage
 NAME = Path("reproduction/results/studies/standard_gps.csv")
 HERE = Path(globals().get("__file__", ".")).resolve()  # the gallery runs scripts in their folder
 RESULTS = next(folder / NAME for folder in HERE.parents if (folder / NAME).exists())
-CONFORMAL, STANDARD, TRAIN = "#0072B2", "#E69F00", "#888888"
+STANDARD, TRAIN = "#E69F00", "#888888"
+LIGHT, DARK = ("#222222", "#0072B2"), ("#e7eaee", "#56B4E9")  # ink and conformal-gp, on light and dark pages
 MARKERS = {"scikit-learn": "o", "GPyTorch": "s", "BoTorch": "^", "GPy": "v"}
 
 
-def draw(ink):
+def draw(ink, conformal):
     """Coverage of nominal 90% intervals by number of rows, for each method."""
     with RESULTS.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["table"] == "all"]
@@ -46,7 +47,7 @@ def draw(ink):
         if method in MARKERS:
             style = {"marker": MARKERS[method], "color": STANDARD, "linewidth": 1, "label": f"standard GP: {method}"}
         elif method == "conformal-gp":
-            style = {"marker": "o", "color": CONFORMAL, "linewidth": 3, "markersize": 9, "label": "conformal-gp"}
+            style = {"marker": "o", "color": conformal, "linewidth": 3, "markersize": 9, "label": "conformal-gp"}
         else:
             style = {"marker": "X", "color": TRAIN, "linewidth": 1, "linestyle": ":", "label": method}
         ax.plot(range(len(numbers)), values, **style)
@@ -61,7 +62,7 @@ def draw(ink):
     return figure
 
 
-figure = draw("#222222")
+figure = draw(*LIGHT)
 
 # %%
 # A small part of it, computed now: 30 of 442 patients drawn at random ten times, ten inputs, and 100 other patients to
@@ -96,10 +97,10 @@ if __name__ == "__main__" and "sphinx_gallery" not in sys.modules:
     parser.add_argument("--out", type=Path, default=Path("build/standard-gps.svg"), help="where the picture goes")
     out = parser.parse_args().out
     out.parent.mkdir(parents=True, exist_ok=True)
-    for path, ink in ((out, "#222222"), (out.with_stem(f"{out.stem}-dark"), "#e7eaee")):
+    for path, (ink, conformal) in ((out, LIGHT), (out.with_stem(f"{out.stem}-dark"), DARK)):
         coloured = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
         with plt.rc_context(dict.fromkeys(coloured, ink) | {"svg.hashsalt": "standard-gps", "axes.facecolor": "none"}):
-            draw(ink).savefig(path, transparent=True, metadata={"Date": None})
+            draw(ink, conformal).savefig(path, transparent=True, metadata={"Date": None})
     print(f"Picture: {out}")
 
 plt.show()

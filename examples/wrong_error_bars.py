@@ -25,7 +25,7 @@ process = ConformalGPRegressor(tuning="train", n_restarts=0, random_state=0)
 plain = cross_validate_intervals({"same process": process}, X, y, levels, standard_gp="standard GP")
 ours = cross_validate_intervals({"conformal": ConformalGPRegressor(random_state=0)}, X, y, levels)
 prediction = plain.prediction["standard GP"]
-intervals = {"standard GP": plain.intervals["standard GP"]} | ours.intervals
+intervals = ours.intervals | {"standard GP": plain.intervals["standard GP"]}
 
 # %%
 # Above the diagonal intervals are wider than they need be, below it they are wrong. The standard GP's bars are both:
@@ -38,8 +38,8 @@ CoverageDisplay.from_predictions(y, intervals, confidence_level=levels)
 
 for place in np.searchsorted(levels, (0.5, 0.9, 0.95)):
     for name, ends in intervals.items():
-        outside, width = miscoverage(y, ends)[place], mean_width(ends)[place]
-        print(f"{levels[place]:.0%}  {name:13}  {outside:5.1%} outside, mean width {width:5.1f}")
+        missed, width = miscoverage(y, ends)[place], mean_width(ends)[place]
+        print(f"{levels[place]:.0%}  {name:13}  {missed:5.1%} missed, mean width {width:5.1f}")
 
 # %%
 # Some misses are chance. The verdict allows for that:

@@ -55,13 +55,13 @@ SHOWN = {
     "docs/cli.md": Shown(r"^\d+% intervals covered ([\d.]+)%", 79, 352, (0.9, 0.95)),
     "docs/groups.md": Shown(r"^by group: lab (\d+)%, field (\d+)%", 59, 1200, (0.9, 0.9)),
     "docs/exchangeability.md": Shown(r"^shuffled: (\d+)% covered", 39, 50, (0.9,), draws=20),
-    "examples/difficulty.py": Shown(r"^difficulty\S+ +([\d.]+)% inside", 179, 4000, (0.9, 0.9)),
+    "examples/difficulty.py": Shown(r"^difficulty\S+ +([\d.]+)% covered", 179, 4000, (0.9, 0.9)),
     "examples/first_intervals.py": Shown(r"^level \d+%: ([\d.]+)% of", 79, 92, (0.8, 0.9, 0.95)),
     "examples/groups.py": Shown(
         r"^by group +America (\d+)%, Europe (\d+)%, Japan (\d+)%", 19, 35, 3 * (0.8,), draws=20
     ),
     "examples/standard_gps.py": Shown(r"^conformal-gp +covers ([\d.]+)%", 30, 100, (0.9,), draws=10),
-    "examples/shift.py": Shown(r"^learnt from all years +([\d.]+)% inside", 59, 178, (0.9,)),
-    "examples/simulator.py": Shown(r"^conformal, .*?: ([\d.]+)% inside", 30, 50, 3 * (0.9,), draws=10),
-    "examples/wrong_error_bars.py": Shown(r"% +conformal +([\d.]+)% outside", 59, 209, (0.5, 0.9, 0.95), outside=True),
+    "examples/shift.py": Shown(r"^learnt from all years +([\d.]+)% covered", 59, 178, (0.9,)),
+    "examples/simulator.py": Shown(r"^conformal, .*?: ([\d.]+)% covered", 30, 50, 3 * (0.9,), draws=10),
+    "examples/wrong_error_bars.py": Shown(r"% +conformal +([\d.]+)% missed", 59, 209, (0.5, 0.9, 0.95), outside=True),
 }

@@ -160,7 +160,7 @@ def test_ends_that_no_row_decides():
     assert found.decided_by.tolist() == [["row", "row"], ["rows", "rows"]]  # both are alone, and tie at every label
     assert 3 not in found.row
     flat = fixed_model(mean="constant").fit(X, np.full(9, 2.0)).explain_interval(X[:1], 0.8, n_nearest=0)
-    assert str(flat).startswith("Width 0, ")
+    assert str(flat).startswith("Width 0. ")
     bounded = fixed_model(y_bounds=(-9, 9)).fit(X, y).explain_interval(X[:1], 0.95)
     assert "Width 18: 95% needs 19 calibration rows" in str(bounded)
     kernel, noise, X, y, x_new, gamma, delta = odd_regions.with_ray(3.0)
@@ -169,7 +169,7 @@ def test_ends_that_no_row_decides():
     assert "grow with the target as fast as its own" in str(found)
     twice = fixed_model().fit(np.repeat(X[:, :1], 2, axis=0), np.repeat(X[:, 0], 2)).explain_interval([[0.3]], 0.5)
     assert (twice.decided_by == "rows").all()
-    assert "Both ends are decided by several rows that tie" in str(twice)
+    assert "Both bounds are determined by several rows that tie" in str(twice)
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e9])
@@ -189,7 +189,7 @@ def test_labels_that_are_transformed_cut_or_shifted(shift):
     assert 0 < below.sum() < 10
     np.testing.assert_array_equal(cut.decided_by[:, 0] == "bound", below)
     np.testing.assert_array_equal(cut.row[~below], plain.row[~below])
-    assert "by a bound of the target and row" in cut.sentences()[int(np.argmax(below))]
+    assert "by a bound of the target, the upper one by row" in cut.sentences()[int(np.argmax(below))]
     for found in (warped, cut):
         np.testing.assert_array_equal(found.row[~below], plain.row[~below])
         for name in ("distance", "scores"):
@@ -245,7 +245,7 @@ def test_frames_and_names_of_rows():
     assert (named["nearest_2"] == [f"car {i}" for i in found.nearest[:, 1]]).all()
     sentence = found.sentences([f"car {i}" for i in range(25)])[0]
     assert f"Nearest training rows: {', '.join(named.filter(like='nearest').iloc[0])}." in sentence
-    assert f"Width {found.width[0]:.3g}, " in sentence
+    assert f"Width {found.width[0]:.3g}. " in sentence
 
 
 def test_bad_arguments():

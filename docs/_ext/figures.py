@@ -104,16 +104,16 @@ def standard_gps_caption() -> str:
 
 
 def standard_gps_table() -> str:
-    """Coverage by method and number of rows, and the default's score over each."""
+    """Coverage by method and number of rows, and each score over the default's."""
     rows = [row for row in rows_of(STUDIES / "standard_gps.csv") if row["table"] == "all"]
     numbers = list(dict.fromkeys(row["rows"] for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))
     cells = {(row["rows"], row["method"]): row for row in rows}
-    found = [["method", *(f"{number} rows" for number in numbers), "ours over its score, 20 to 60 rows"]]
+    found = [["method", *(f"{number} rows" for number in numbers), "its score over ours, 20 to 60 rows"]]
     for method in methods:
         own = [cells[number, method] for number in numbers]
         shares = [f"{float(c['coverage 90%']):.1%} ± {float(c['standard error 90%']):.1%}" for c in own]
-        scores = [float(c["score 90%, ours over it"]) for c in own]
+        scores = [1 / float(c["score 90%, ours over it"]) for c in own]
         found.append([method, *shares, f"{min(scores):.2f} to {max(scores):.2f}"])
     return markdown(found)
 
@@ -207,6 +207,15 @@ def scale() -> str:
     for row in found[1:]:
         row[-1] = " / ".join(f"{float(share):.1%}" for share in row[-1].split(" / "))
     return markdown(found)
+
+
+def real_tables_in_short() -> str:
+    """How many real tables were compared, and of how many rows."""
+    rows = {row["table"]: int(row["rows"]) for row in rows_of(REAL.with_suffix(".csv"))}
+    return sentence(
+        f"`make bench-real` (`python -m benchmarks.real`) runs {len(rows)} real regression tables of "
+        f"{min(rows.values()):,} to {max(rows.values()):,} rows, and compares ours with what a user would use instead."
+    )
 
 
 def real_tables() -> str:
@@ -309,15 +318,19 @@ def variability() -> str:
     )
 
 
-def few_rows() -> str:
-    """The largest deviation of mean coverage at 90 and 95% in the study of few rows."""
+def deviations() -> tuple[str, str, list[float]]:
+    """The least and the largest number of rows in the study of few rows, and deviations of coverage from its level."""
     heads, _, *rows = table_rows(STUDIES / "few_rows.md")
     at = [heads.index("90%"), heads.index("95%")]
-    deviations = [float(row[i].split()[0]) for row in rows for i in at]
+    return rows[0][0], rows[-1][0], [float(row[i].split()[0]) for row in rows for i in at]
+
+
+def few_rows() -> str:
+    """The largest deviation of mean coverage at 90 and 95% in the study of few rows."""
+    least, most, found = deviations()
     return sentence(
-        f"For the draws that are made, mean coverage was measured on eight kinds of data with {rows[0][0]} to "
-        f"{rows[-1][0]} rows. At 90 and "
-        f"95% it was {min(deviations):+.1f} to {max(deviations):+.1f} percentage points from the level "
+        f"For the draws that are made, mean coverage was measured on eight kinds of data with {least} to {most} rows. "
+        f"At 90 and 95% it was {min(found):+.1f} to {max(found):+.1f} percentage points from the level "
         f"([table](https://github.com/conformal-gp/conformal-gp/blob/main/reproduction/results/studies/few_rows.md))."
     )
 
@@ -330,6 +343,7 @@ WRITTEN: dict[str, Callable[[], str]] = {
         standard_gps_table,
         speed,
         scale,
+        real_tables_in_short,
         real_tables,
         real_tables_of_few_rows,
         step,

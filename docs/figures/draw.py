@@ -21,7 +21,8 @@ from conformal_gp import ConformalGPRegressor
 
 FOLDER = Path(__file__).parent
 CONFORMAL, MISS, MIDDLE = "#0072B2", "#D55E00", "#888888"
-INK = {"": "#222222", "-dark": "#e7eaee"}
+# Ink and the colour of what remains, on light and dark pages.
+COLOURS = {"": ("#222222", CONFORMAL), "-dark": ("#e7eaee", "#56B4E9")}
 
 # The picture of full conformal prediction: eleven points, and a GP with fixed hyperparameters.
 X = np.array([0.3, 0.9, 1.5, 2.3, 2.9, 3.4, 4.2, 6.0, 6.7, 7.4, 8.1])
@@ -61,7 +62,7 @@ def residuals(candidate: float) -> tuple[np.ndarray, np.ndarray]:
     return y - errors, errors * np.sqrt(np.diag(M))
 
 
-def candidate_panel(ax: Axes, number: int, candidate: float, p: float, ink: str) -> None:
+def candidate_panel(ax: Axes, number: int, candidate: float, p: float, ink: str, remains: str) -> None:
     """The curve refitted to twelve points, and the errors of all."""
     grid = np.linspace(-0.2, 8.6, 300)
     x = np.append(X, NEW)
@@ -72,7 +73,7 @@ def candidate_panel(ax: Axes, number: int, candidate: float, p: float, ink: str)
     place = int((sizes >= sizes[-1]).sum())
     assert np.isclose(p, place / x.size)  # the package has the same p-value
 
-    colours = [*[MIDDLE] * X.size, CONFORMAL if p > 1 - LEVEL else MISS]
+    colours = [*[MIDDLE] * X.size, remains if p > 1 - LEVEL else MISS]
     ax.plot(grid, refit.predict(grid[:, None]), color=ink, linewidth=1.2)
     ax.vlines(x, y, predicted, color=colours, linewidth=3)
     ax.plot(X, Y, "o", color=ink, markersize=5)
@@ -91,14 +92,14 @@ def candidate_panel(ax: Axes, number: int, candidate: float, p: float, ink: str)
     strip.spines[["left", "bottom"]].set_visible(False)
 
 
-def full_conformal(ink: str, name: str) -> None:
+def full_conformal(ink: str, remains: str, name: str) -> None:
     """Three candidates, and all of them with the interval that remains."""
     model = ConformalGPRegressor(KERNEL, noise_variance=NOISE, tuning="fixed", mean="zero", scale_inputs=False)
     model.fit(X[:, None], Y)
-    figure, axes = plt.subplots(2, 2, figsize=(9, 6.6), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(7, 6), sharey=True, layout="constrained")
     for number, (ax, candidate) in enumerate(zip(axes.flat, CANDIDATES, strict=False), 1):
         p = model.predict_p([[NEW]], [candidate])
-        candidate_panel(ax, number, candidate, float(p[0]), ink)
+        candidate_panel(ax, number, candidate, float(p[0]), ink, remains)
         ax.set_xticks([])
         ax.set_xlabel("input")
     for ax in axes[:, 0]:
@@ -110,8 +111,8 @@ def full_conformal(ink: str, name: str) -> None:
     last = axes[1, 1]
     last.plot(p, values, color=ink, linewidth=1.2)
     last.axvline(1 - LEVEL, color=MIDDLE, linestyle="--", linewidth=1)
-    last.vlines(-0.04, low, high, color=CONFORMAL, linewidth=6)
-    last.axhspan(low, high, color=CONFORMAL, alpha=0.15, linewidth=0)
+    last.vlines(-0.04, low, high, color=remains, linewidth=6)
+    last.axhspan(low, high, color=remains, alpha=0.15, linewidth=0)
     last.set_title(f"4. All candidates: the {LEVEL:.0%} interval", loc="left", fontsize=11)
     last.set_xlabel("share of errors at least as large (p-value)")
     last.set(xlim=(-0.06, 1.03), ylim=(-3.2, 1.9))
@@ -184,9 +185,9 @@ def cards() -> None:
 
 def main() -> None:
     """Draw all of them."""
-    for suffix, ink in INK.items():
+    for suffix, (ink, remains) in COLOURS.items():
         with plt.rc_context(theme(ink)):
-            full_conformal(ink, f"full-conformal{suffix}.svg")
+            full_conformal(ink, remains, f"full-conformal{suffix}.svg")
     with plt.rc_context(theme(MIDDLE)):
         cards()
 

@@ -1,4 +1,4 @@
-"""Artificial data: labels that are a draw from a Gaussian process, with noise and outliers."""
+"""Artificial data: targets that are a draw from a Gaussian process, with noise and outliers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make_gp_data(
 ) -> tuple[Array, Array]:
     r"""Draw a regression problem from a Gaussian process.
 
-    The inputs are independent standard normal. The labels are :math:`y_i = f(x_i) + \epsilon_i`, where
+    The inputs are independent standard normal. The targets are :math:`y_i = f(x_i) + \epsilon_i`, where
     :math:`f` is one draw from a Gaussian process with mean zero and squared exponential covariance
     :math:`\sigma_f^2 \exp(-|x - x'|^2 / (2 \ell^2))`, and :math:`\epsilon_i` is normal with mean zero.
 
@@ -56,7 +56,7 @@ def make_gp_data(
     X : ndarray of shape (n_samples, n_features)
         The inputs.
     y : ndarray of shape (n_samples,)
-        The labels.
+        The targets.
 
     Notes
     -----

@@ -1,6 +1,6 @@
-"""Bring your own Gaussian process: full conformal regressors of processes that other libraries fitted.
+"""Bring your own Gaussian process: full conformal regressors of GPs that other libraries fitted.
 
-Each function writes the process as a scikit-learn kernel, a noise variance and a constant mean, and fits a
+Each function writes the GP as a scikit-learn kernel, a noise variance and a constant mean, and fits a
 :class:`~conformal_gp.ConformalGPRegressor` with ``tuning="fixed"`` to its rows.
 """
 
@@ -51,15 +51,15 @@ def from_process(
 ) -> ConformalGPRegressor:
     r"""Full conformal regressor of a Gaussian process whose hyperparameters you have.
 
-    Nothing is learnt: the process is :math:`y = m + f(x) + \varepsilon`. Of a mean function other than a constant,
-    give ``y - m(X)`` and add ``m(X_test)`` to what is predicted: all rows are treated alike, so the guarantee stays.
+    Nothing is learnt: the model is :math:`y = m + f(x) + \varepsilon`. For a mean function other than a constant, give
+    ``y - m(X)`` and add ``m(X_test)`` to predictions. All rows are treated symmetrically, so the guarantee stays.
 
     Parameters
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
         Covariance function, with the values of its hyperparameters.
     X : array-like or data frame of shape (n_samples, n_features)
-        Training inputs, scaled as the process has them.
+        Training inputs, scaled as the GP has them.
     y : array-like of shape (n_samples,)
         Training targets.
     noise_variance : float >= 0
@@ -68,15 +68,15 @@ def from_process(
         The constant m.
     tuning_rows : array-like of int or None, default=None
         Row numbers of the training rows that hyperparameters and mean were learnt from. None is all of them: coverage
-        is not guaranteed. Else these stay in the process, the others are calibration rows, and coverage is guaranteed;
-        an empty list says that values were fixed beforehand, or learnt from other data. That it is true, only you know.
+        is not guaranteed. Else these stay in the GP, the others are calibration rows, and coverage is guaranteed. An
+        empty list states that values were fixed beforehand, or learnt from other data, which nothing can check.
     gamma : float in [1, inf], default=2.0
         As in :class:`~conformal_gp.ConformalGPRegressor`.
 
     Returns
     -------
     model : ConformalGPRegressor
-        Fitted; ``guarantee_`` says what holds.
+        Fitted; ``guarantee_`` states which guarantee applies.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def from_sklearn(
 ) -> ConformalGPRegressor:
     r"""Full conformal regressor of a fitted ``GaussianProcessRegressor``, with the hyperparameters that it learnt.
 
-    The noise is its ``alpha``, beside any ``WhiteKernel`` in the kernel. With ``normalize_y`` it models
+    The noise is its ``alpha``, in addition to any ``WhiteKernel`` in the kernel. With ``normalize_y`` it models
     :math:`(y - c) / s`, c and s the mean and the standard deviation of the targets; that is the same as kernel and
     noise times :math:`s^2`, and the mean c.
 
@@ -131,7 +131,7 @@ def from_sklearn(
     Returns
     -------
     model : ConformalGPRegressor
-        Fitted to the rows of ``gpr``; ``guarantee_`` says what holds.
+        Fitted to the rows of ``gpr``; ``guarantee_`` states which guarantee applies.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def from_gpytorch(
     Returns
     -------
     model : ConformalGPRegressor
-        Fitted to the training rows of the model; ``guarantee_`` says what holds.
+        Fitted to the training rows of the model; ``guarantee_`` states which guarantee applies.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-r"""Explanations of intervals: the factors of their widths, and the training rows that decide their ends.
+r"""Explanations of intervals: the factors of their widths, and the training rows that determine their bounds.
 
-An end of an interval is a value at which the test row's score ties with that of a calibration row: that row *decides*
-it. In the notation of docs/theory.md scores of rows of variance s and scale g are residuals over :math:`s^{1/\gamma}
-g`, so widths are in proportion to these. Let :math:`\nu` be the noise in s, :math:`s_*`, :math:`\nu_*` and :math:`g_*`
-those of a typical row, and :math:`z_c` the number of standard deviations on either side of the mean that hold a share c
-of a Gaussian distribution. The width at level c is
+A bound of an interval is a value at which the test row's score ties with that of a calibration row: that row
+*determines* it. In the notation of docs/theory.md scores of rows of variance s and scale g are residuals over
+:math:`s^{1/\gamma} g`, so widths are in proportion to these. Let :math:`\nu` be the noise in s, :math:`s_*`,
+:math:`\nu_*` and :math:`g_*` those of a typical row, and :math:`z_c` the number of standard deviations on either side
+of the mean that contain a share c of a Gaussian distribution. The width at level c is
 
 .. math::
     2 z_c \sqrt{s_*} \cdot
@@ -14,7 +14,7 @@ of a Gaussian distribution. The width at level c is
     \underbrace{\frac{z_{1 - k/(n + 1)}}{z_c}}_\text{rank} \cdot \text{scores},
 
 where k is the rank among the n calibration rows, and the last factor is what is left: how much larger residuals of
-calibration rows are than the GP expects, at the place that decides.
+calibration rows are than the GP expects, at the rank in question.
 """
 
 from __future__ import annotations
@@ -89,13 +89,13 @@ class Explanation:
     interval: Array
     """(n, 2): as ``predict_interval`` gives it."""
     row: Indices
-    """(n, 2): numbers of the training rows, from 0, that decide the ends; -1 where not one row does."""
+    """(n, 2): numbers of the training rows, from 0, that determine the bounds; -1 where not one row does."""
     decided_by: NDArray[np.str_]
     """(n, 2): "row", or why it is not one: "rows" (several tie), "rank" (too few calibration rows for the level),
     "mean" (the training rows do not determine the mean function there), "bound" (targets end there), "limit" (true
     values beyond a limit of detection are not known), "nothing" (the set has no end)."""
     next_width: Array
-    """(n,): width if at each end the next row decided; with too few calibration rows, at the level they support."""
+    """(n,): width if the next rows determined the bounds; with too few calibration rows, at the level they support."""
     distance: Array
     """(n,): factor of the variance at the usual noise, relative to the median over calibration rows."""
     noise: Array
@@ -129,7 +129,7 @@ class Explanation:
         return pd.DataFrame(columns | {f"nearest_{j + 1}": named(rows) for j, rows in enumerate(self.nearest.T)})
 
     def sentences(self, row_names: Sequence[Any] | None = None) -> list[str]:
-        """What there is to say of each interval; ``row_names`` is what the training rows are called."""
+        """Sentences on each interval; ``row_names`` is what the training rows are called."""
         name = str if row_names is None else lambda row: str(row_names[row])
         near = [f" Nearest training rows: {', '.join(map(name, rows))}." if rows.size else "" for rows in self.nearest]
         return [f"Width {width:.3g}{self._why(i, name)}.{near[i]}" for i, width in enumerate(self.width)]
@@ -146,15 +146,31 @@ class Explanation:
             return ": the interval reaches a limit of detection, beyond which true values are not known"
         if not np.isfinite(self.width[i]):
             return ": scores of some rows grow with the target as fast as its own"
-        few, err = f"{n} calibration rows are few for {level}", "calibration rows err {} than the GP expects"
-        words = IN_WORDS | {"rank": (few, ""), "scores": (err.format("more"), err.format("less"))}
-        reasons = ", ".join(filter(None, (_in_words(getattr(self, factor)[i], *words[factor]) for factor in words)))
         own = float(self.distance[i] * self.noise[i] * self.difficulty[i])
-        who = [DECIDERS.get(by, f"row {name(row)}") for row, by in zip(self.row[i], self.decided_by[i], strict=True)]
-        ends = f"Both ends are decided by {who[0]}" if who[0] == who[1] else f"Ends are decided by {' and '.join(who)}"
+        expected = f"The GP expects {own:.2g}x the width of a typical row"
+        reasons = [_in_words(getattr(self, factor)[i], *words) for factor, words in IN_WORDS.items()]
+        if any(reasons):
+            expected += f": {', '.join(filter(None, reasons))}"
+        errors = "Calibration errors are {} than the GP expects"
+        said = [
+            expected,
+            _in_words(self.rank[i], f"{n} calibration rows are few for {level}", ""),
+            _in_words(self.scores[i], errors.format("larger"), errors.format("smaller")),
+            self._decided(i, name),
+        ]
+        return f". {'. '.join(filter(None, said))}"
+
+    def _decided(self, i: int, name: Callable[[int], str]) -> str:
+        """What determines the bounds, and the width if the next rows did."""
+        lower, upper = (
+            DECIDERS.get(by, f"row {name(row)}") for row, by in zip(self.row[i], self.decided_by[i], strict=True)
+        )
+        said = f"The lower bound is determined by {lower}, the upper one by {upper}"
+        if lower == upper:
+            said = f"Both bounds are determined by {lower}"
         if self.width[i] > WORTH_A_WORD * self.next_width[i]:
-            ends += f"; with the next rows the width is {next_width}"
-        return f", by the model {own:.2g} times that of a typical row{reasons and ': '}{reasons}. {ends}"
+            said += f"; with the next rows the width would be {self.next_width[i]:.3g}"
+        return said
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())
@@ -183,10 +199,10 @@ class ExplainedIntervals(Predictions):
         *,
         groups: GroupsLike = None,
     ) -> Explanation:
-        """Why each interval is as wide as it is, and which training rows decide its ends.
+        """Explain why each interval is as wide as it is, and which training rows determine its bounds.
 
-        Levels are for rows that were fixed beforehand: of many test rows, one that is selected because its interval
-        looks good is outside it more often.
+        Levels are for rows that were fixed beforehand: a test row that is selected because its interval looks good is
+        covered less often.
 
         Parameters
         ----------

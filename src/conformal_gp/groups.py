@@ -81,7 +81,7 @@ class Groups:
     def _given(self, X: Any, groups: Any, n_rows: int) -> list[Any]:
         """Labels of rows, by ``groups`` or as ``fit`` was told."""
         if groups is None and self.rule is None:
-            raise ValueError("groups is needed, one for each row: fit was given those of the training rows.")
+            raise ValueError("groups is needed, one for each row, because fit was called with groups.")
         given = group_labels(X, self.rule if groups is None else groups)
         check_length(given, n_rows)
         return given

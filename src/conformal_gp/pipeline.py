@@ -4,8 +4,8 @@ A ``Pipeline`` or a ``GridSearchCV`` delegates ``predict``, but not ``predict_in
 the regressors' other predict methods in the same way: inputs are transformed as ``predict`` would, and targets are
 transformed back where a ``TransformedTargetRegressor`` mapped them.
 
-What the model learnt besides the regressor counts too: a transformer that was fitted to the training rows treats the
-test row differently, whatever the regressor's ``guarantee_`` says.
+What the model learns in addition to the regressor counts too: a transformer that was fitted to the training rows
+treats the test row differently, whatever the regressor's ``guarantee_`` states.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ DOCSTRING = """{summary} of the regressor inside a model.
     Returns
     -------
     result
-        As there, targets transformed back. Infinite ends stay infinite. A decreasing map of the target swaps the ends
-        of intervals, upper and lower bounds, and the quantiles q and 1 - q; one that is not monotone is a ValueError.
+        As there, targets transformed back. Infinite bounds stay infinite. A decreasing transformation of the target
+        swaps lower and upper bounds, and the quantiles q and 1 - q; one that is not monotone is a ValueError.
         Of several outputs, arrays have the output as their second axis, as targets have, and others are in a list.
-        Levels are those of each output by itself.
+        Levels are those of each output separately.
 
     Examples
     --------
@@ -73,7 +73,7 @@ DOCSTRING = """{summary} of the regressor inside a model.
 
 
 class _Inside:
-    """The regressor inside a model, the inputs as it takes them, and maps of the target from the outside in.
+    """The regressor inside a model, the inputs as it takes them, and transformations of the target, outermost first.
 
     A ``MultiOutputRegressor`` is the regressor, and its method None.
     """

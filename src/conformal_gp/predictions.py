@@ -382,7 +382,7 @@ class Predictions:
         """Rows like the training rows."""
         inputs = self._checked_inputs(X)
         if self._has_y_variance and y_variance is None and needs_variance:
-            raise ValueError("y_variance is needed, one for each row: fit was given those of the training rows.")
+            raise ValueError("y_variance is needed, one for each row, because fit was called with y_variance.")
         if y_variance is not None and not self._has_y_variance:
             raise ValueError("y_variance was given, but fit was called without it.")
         if y_variance is None:

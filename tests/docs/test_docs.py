@@ -15,6 +15,7 @@ import import_graph
 import pytest
 from printed import ENVIRONMENT, PAGES, PEER, ROOT, are_those_recorded, blocks, python_outputs, shell_outputs
 
+from conformal_gp.models.draws import MONTE_CARLO_ERROR
 from shown_coverage import SHOWN
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -90,6 +91,10 @@ def test_figures_are_those_of_the_results_files():
     assert {*named} == {*figures.WRITTEN}
     for page in marked:
         assert page.read_text() == figures.update(page.read_text()), f"{page}: run python docs/_ext/figures.py"
+
+
+def test_the_monte_carlo_error_that_the_guarantee_names_is_that_of_the_study():
+    assert max(map(abs, figures.deviations()[2])) <= MONTE_CARLO_ERROR
 
 
 def test_the_readme_fits_a_screen_before_its_example():

@@ -110,6 +110,19 @@ def test_code_and_output_fit_a_screen(page: Path):
         assert not long, long[0]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_diagrams_fit_a_screen(page: Path):
+    text = FENCE.sub("", page.read_text())
+    indented = re.findall(r"^ {4}(\S.*| {4,}\S.*)$", text, flags=re.MULTILINE)
+    assert max(map(len, indented), default=0) <= MOST_COLUMNS
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name == "docs"], ids=name)
+def test_a_page_opens_with_what_one_can_do_afterwards(page: Path):
+    if page.stem != "index":
+        assert page.read_text().split("\n\n")[1].startswith("After this page ")
+
+
 def test_the_patterns_find_what_they_should():
     text = "Labels of ranked rows; 95% inside. The process, besides, is plain."
     found = [pattern for pattern in PRIVATE_WORDS if re.search(rf"\b(?:{pattern})(?!\w)", text, flags=re.IGNORECASE)]

@@ -114,7 +114,7 @@ def test_detail_of_a_row(opened, report):
     assert detail[1] == f"90% interval: {written(low, digits)} to {written(high, digits)}, {side}"
     ends = report.intervals[i]
     held = [percent for k, percent in enumerate(PERCENTS) if ends[0, k] <= report.y[i] <= ends[1, k]]
-    assert detail[2] == f"Covered from {held[0]}% on"
+    assert detail[2] == f"Covered at levels from {held[0]}%"
     assert opened.run("document.getElementById('row').getAttribute('aria-valuetext')").startswith(f"Row {i + 1}:")
 
 

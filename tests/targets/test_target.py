@@ -199,7 +199,7 @@ def test_dropped_rows_void_the_guarantee():
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.1, 0.3])
 def test_true_values_are_covered_by_default_on_average(share):
-    """The figures of docs/bench.md: mean coverage of 90% intervals over training sets of 80 rows."""
+    """Mean coverage of 90% intervals over training sets of 80 rows is 90%."""
     covered = []
     for seed in range(SETS):
         rng = np.random.default_rng(1000 + seed)
@@ -259,7 +259,7 @@ def test_explanations_name_the_limit():
     bounded = ConformalGPRegressor(**FIXED | {"y_bounds": (0.0, None)}).fit(X, recorded, censoring=codes)
     found = bounded.explain_interval(np.linspace(0, 3, 30)[:, None], 0.8)
     assert set(found.decided_by[:, 0]) == {"row", "limit", "bound"}
-    assert "Ends are decided by a limit of detection and row" in str(found)
+    assert "The lower bound is determined by a limit of detection, the upper one by row" in str(found)
 
 
 @pytest.mark.parametrize(

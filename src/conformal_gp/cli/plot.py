@@ -51,7 +51,7 @@ def plot(
     choice: Model,
     quiet: options.Quiet = False,
 ) -> None:
-    """Draw intervals of new or held-out rows, or a picture of a model.
+    """Draw intervals of new or held-out rows, or a model.
 
     conformal-gp plot cars.csv new-cars.csv --target mpg -o intervals.png
     conformal-gp plot cars.csv -t mpg --kind band --input weight -o band.png

@@ -61,7 +61,7 @@ def rounded(found: pd.DataFrame, levels: list[Fraction], shares: Sequence[Fracti
 
 
 def outward(low: float, high: float) -> tuple[float, float]:
-    """Round the ends of an interval outward.
+    """Round the bounds of an interval outward, to some digits of its width.
 
     >>> outward(1.28897, 1.55321)
     (1.288, 1.554)

@@ -226,8 +226,8 @@ def in_comparison(held_out: HeldOut, random_folds: HeldOut, by: str | None, batc
         what = f"rows of a new {by}"
         which = what
     said = (
-        f"Of {what}, {percent(own.level)} intervals covered {percent(own.coverage, 1)} "
-        f"(median width {number(own.median_width)}); of rows at random {percent(other.coverage, 1)} "
+        f"{percent(own.level)} intervals covered {percent(own.coverage, 1)} of {what} "
+        f"(median width {number(own.median_width)}), and {percent(other.coverage, 1)} of rows at random "
         f"({number(other.median_width)})."
     )
     variance = own.coverage * own.miscoverage / own.n_rows
@@ -239,7 +239,7 @@ def in_comparison(held_out: HeldOut, random_folds: HeldOut, by: str | None, batc
         return f"{said} {guarantee}; there is no sign that {which} differ from them."
     if other.coverage - own.coverage > STANDARD_ERRORS * spread:
         return f"{said} {guarantee}, and {which} differ from them: expect the first coverage, not the second."
-    return f"{said} {guarantee}; whether {which} differ from them, so few cannot tell."
+    return f"{said} {guarantee}; there are too few rows to tell whether {which} differ from them."
 
 
 def _variance_by_batches(held_out: HeldOut, batches: NDArray[Any]) -> float:

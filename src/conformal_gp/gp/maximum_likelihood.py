@@ -23,7 +23,7 @@ from conformal_gp.gp.likelihood import NegativeLogLikelihood, entries, for_each_
 from conformal_gp.gp.posterior import Posterior, noise_floor
 from conformal_gp.threads import map_threads, one_blas_thread, slices, stopping_point
 
-# Noise variances relative to the kernel's variance. The smallest is about what double precision can tell from none.
+# Noise variances relative to the kernel's variance. Double precision hardly distinguishes smaller ones from 0.
 NOISE_RATIOS = (1.5e-12, 1e2)
 # Standard deviation of the logarithms of length scales about their mean. A fifth less or more makes little difference.
 SHRINKAGE = 1.5

@@ -166,7 +166,7 @@ class Posterior:
         return earlier._factor.extended(covariance(self.kernel, self._X[n:], self._X[:n])[0], corner)
 
     def _fit_targets(self) -> None:
-        """Generalised least squares; a flat prior does not notice a first fit, but rounding does."""
+        """Generalised least squares; subtracting a first fit changes nothing but rounding error."""
         first_fit = self._H.T @ self.y  # H has orthonormal columns
         rest = self.y - self._H @ first_fit
         # L^-1 H = q r, and e = (I - q q') L^-1 y

@@ -97,7 +97,7 @@ class LowRankModel:
     n_jobs : int or None
         Threads over blocks of rows.
     difficulty : callable or None, default=None
-        From rows to what scores are measured from and by; None is 0 and 1.
+        Location c(x) and scale g(x) of the scores; None is 0 and 1.
     """
 
     screens: bool = True

@@ -138,7 +138,7 @@ def _few_rows(found: Hyperparameters, inputs: Inputs, n_rows: int) -> list[str]:
     expected = float(np.interp(share, shares, coverages))
     return [
         f"tuning='train' learns {learnt} numbers from {n_rows} rows; with such a share, intervals of nominal 90% "
-        f"covered about {expected:.0%} in simulations (docs/theory.md). tuning='auto' keeps the level."
+        f"covered about {expected:.0%} in simulations (docs/guarantees.md). tuning='auto' keeps the guarantee."
     ]
 
 

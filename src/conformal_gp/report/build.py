@@ -157,6 +157,8 @@ def build_report(
     finding = held_out.at([level]).findings()[0]
     quality, line = words.verdict(finding, words.too_narrow(held_out, rows, level))
     guarantee, meaning = words.guaranteed(fitted.guarantee_, level)
+    if quality == words.GOOD and not fitted.guarantee_.startswith("Valid"):
+        quality = words.DOUBT
     notices = words.notices(held_out, rows, labels, level, drift, command=bool(origin.command))
     attention = f"<ul>{notice_list(notices)}</ul>"
     if not any(notice.warns for notice in notices):
@@ -187,7 +189,7 @@ def build_report(
         how=escape(words.held_out_how(held_out, target.size)),
         guarantee=escape(guarantee),
         notices=attention,
-        n_held_out=f"{held_out.y.size:,}",
+        drawn=words.drawn(n_chart, held_out.y.size),
         n_chart=n_chart,
         last_row=n_chart - 1,
         middle_row=n_chart // 2,

@@ -207,7 +207,7 @@ function showRow() {
   const lines = [
     `Row ${row.row}: ${data.target} ${limit}${written(row.y)}, predicted ${written(row.prediction)}`,
     `${percent}% interval: ${interval}, ${covered}`,
-    row.coveredFrom < 100 ? `Covered from ${row.coveredFrom}% on` : "Not covered at any level up to 99%",
+    row.coveredFrom < 100 ? `Covered at levels from ${row.coveredFrom}%` : "Not covered at any level up to 99%",
     ...(row.beyond ? ["Outside the training range: the guarantee does not apply"] : []),
     data.inputs.map((name, j) => `${name} ${row.x[j]}`).join(" \u00b7 "),
   ];

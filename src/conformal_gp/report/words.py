@@ -11,8 +11,9 @@ import numpy as np
 from conformal_gp.arrays import Indices
 from conformal_gp.drift import Examined
 from conformal_gp.evaluation import Finding, HeldOut, Judgement, advice, coverage_by_parts
-from conformal_gp.formatting import number, percent
-from conformal_gp.report.chart import CONFORMAL, PERCENTS
+from conformal_gp.formatting import percent
+from conformal_gp.report.chart import CONFORMAL, PERCENTS, decimals
+from conformal_gp.report.chart import text as written
 
 LEVELS = tuple(Fraction(percents, 100) for percents in (50, 80, 90, 95, 99))
 USUAL = Fraction(9, 10)
@@ -67,6 +68,17 @@ def held_out_how(held_out: HeldOut, n_rows: int) -> str:
     if held_out.y.size < n_rows:
         return f"{held_out.y.size:,} of the {n_rows:,} rows were held out, and predicted by a model not fitted to them."
     return f"Each of the {n_rows:,} rows was predicted by a model that was not fitted to it (cross-validation)."
+
+
+def drawn(n_chart: int, n_held_out: int) -> str:
+    """State how many of the held-out rows are in the chart.
+
+    >>> drawn(20, 20), drawn(200, 1400)[:36]
+    ('All 20 held-out rows are drawn.', '200 of 1,400 held-out rows are drawn')
+    """
+    if n_chart == n_held_out:
+        return f"All {n_held_out:,} held-out rows are drawn."
+    return f"{n_chart:,} of {n_held_out:,} held-out rows are drawn; the numbers above are over all of them."
 
 
 def guaranteed(statement: str, level: Fraction) -> tuple[str, str]:
@@ -149,9 +161,10 @@ def _outliers(held_out: HeldOut, labels: Sequence[str], level: Fraction) -> list
     away = np.fmax(low - held_out.y, held_out.y - high)
     far: Indices = np.flatnonzero(np.isfinite(width) & (away > width))
     far = far[np.argsort(-away[far])]
+    digits = decimals(held_out.y, held_out.intervals[CONFORMAL])
     sentences = [
-        f"Row {labels[i]}: {number(held_out.y[i], 6)}, predicted {number(prediction[i])}; farther from its "
-        f"{percent(level)} interval than the interval is wide. Check its values."
+        f"Row {labels[i]}: {written(held_out.y[i], digits)}, predicted {written(prediction[i], digits)}; "
+        f"farther from its {percent(level)} interval than the interval is wide. Check its values."
         for i in far[:MOST_NAMED]
     ]
     if far.size > MOST_NAMED:

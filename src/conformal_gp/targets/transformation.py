@@ -231,7 +231,7 @@ class Functions(Transformation):
     def __init__(self, functions: tuple[Callable[[Array], Any], Callable[[Array], Any]], y: Array):
         self._functions = functions
         self._sign = 1.0
-        self.forward(y)  # where it is out of the domain, the row is told
+        self.forward(y)  # raises an error that names a row out of the domain
         ordered = np.unique(y)
         z = self._forward(ordered)
         if z[-1] < z[0]:
