@@ -42,6 +42,15 @@ def test_categories_are_levels_too():
         model.predict(frame.iloc[:1].assign(a=0.3))
 
 
+def test_a_central_composite_design_with_repeated_centre_runs():
+    corners = 2.0 * LEVELS[(LEVELS != 0.5).all(axis=1)] - 1.0
+    star = 2.0**0.75 * np.vstack([np.eye(3), -np.eye(3)])
+    model = fitted(np.vstack([corners, star, np.zeros((6, 3))]))
+    assert "are a grid (5 levels of 'x0', 5 of 'x1', 5 of 'x2'; 15 of 125 combinations)" in model.guarantee_
+    with pytest.warns(ExtrapolationWarning, match="1 of 1 rows lie between the levels"):
+        model.predict([[0.5, 0.5, 0.5]])
+
+
 @pytest.mark.parametrize("X", [RANDOM, np.vstack([LEVELS, RANDOM]), np.vstack([LEVELS, LEVELS])])
 def test_other_rows(X):
     """Random rows, random rows beside a grid, and runs that are repeated."""

@@ -91,6 +91,7 @@ def test_the_guarantee_is_stated():
     X, y = make_data(10, 30)
     exact = fixed_model().fit(X, y).guarantee_
     assert exact.startswith("Valid:")
+    assert "nothing else was fitted to the calibration rows" in exact  # nor a scaler of a pipeline, to their inputs
     scaled = fixed_model(scale_inputs=True).fit(X, y).guarantee_
     assert scaled.startswith("Not valid in general:")
     assert "scale" in scaled

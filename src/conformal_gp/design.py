@@ -44,6 +44,8 @@ class Grid:
     """Different combinations of levels that there are, categories included."""
     n_combinations: int
     """Combinations of levels that there could be."""
+    n_repeated: int = 0
+    """Combinations that several runs have."""
 
     @classmethod
     def find(cls, columns: Mapping[str, NDArray[Any]]) -> Grid | None:
@@ -61,18 +63,22 @@ class Grid:
         numbers = {name: values for name, values in levels.items() if values.dtype.kind == "f"}
         if len(levels) < 2 or not numbers or max(map(len, numbers.values())) > 20:
             return None
-        n_runs = len(np.unique([ranks[name] for name in levels], axis=1).T)
+        counts = np.unique([ranks[name] for name in levels], axis=1, return_counts=True)[1]
+        n_runs = counts.size
         n_combinations = prod(map(len, levels.values()))
         complete = 10 * n_runs >= 9 * n_combinations  # a few runs may have failed
         if n_runs < 4 or not (complete or _is_balanced({name: ranks[name] for name in numbers})):
             return None
-        return cls(numbers, n_runs, n_combinations)
+        return cls(numbers, n_runs, n_combinations, int((counts > 1).sum()))
 
     @classmethod
     def of_runs(cls, columns: Mapping[str, NDArray[Any]]) -> Grid | None:
-        """Recognise a design all of whose runs differ: points between its levels are far from any of them."""
+        """Recognise a design whose runs differ, except for repetitions of its centre or of one other point.
+
+        Points between its levels are far from any of its runs.
+        """
         grid = cls.find(columns)
-        if grid is None or grid.n_runs < len(next(iter(columns.values()))):
+        if grid is None or grid.n_repeated > 1:
             return None
         return grid
 

@@ -242,8 +242,8 @@ class Batches:
             tuned = f"everything was tuned on the {self.tuning_rows.size} rows of {self.n_tuning} batches"
         said = (
             f"Valid: {tuned}, and one row of each of the other {n_calibration} batches, drawn at random, is a "
-            "calibration row. If new batches are exchangeable with these, and nothing else was fitted to these "
-            "targets, intervals cover a row of a new batch at least as often as their level."
+            "calibration row. If new batches are exchangeable with these, and nothing else was fitted to rows of "
+            "these, intervals cover a row of a new batch at least as often as their level."
         )
         for level in USUAL_LEVELS:
             if rows_needed(level) > n_calibration:

@@ -32,9 +32,8 @@ from conformal_gp.threads import one_blas_thread
 
 # Sentences of ``guarantee_``: whether coverage is valid, then its condition.
 PROMISE = (
-    "If new rows are exchangeable with the training rows, and nothing else was fitted to these targets, intervals "
-    "cover "
-    "at least as often as their level."
+    "If new rows are exchangeable with the training rows, and nothing else was fitted to the calibration rows, "
+    "intervals cover at least as often as their level."
 )
 FIXED_GUARANTEE = (
     "Valid: kernel and noise were fixed beforehand, and all {n_calibration} training rows are calibration rows. "
