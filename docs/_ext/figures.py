@@ -255,6 +255,26 @@ def more_real_tables_of_few_rows() -> str:
     return compared("## Twenty more tables: 200")
 
 
+def seeds() -> str:
+    """How fits compare with LightGBM's, and how much they depend on the seed."""
+    heads, _, *rows = table_rows(REAL.with_name("seeds.md"), "## Counting")
+    *tables, mean = [dict(zip(heads, row, strict=True)) for row in rows]
+    counts = sorted({int(row["seeds"].split()[0]) for row in tables})
+    sizes = [int(row["rows"]) for row in tables]
+    by_seed = {row["table"]: float(row["score by seeds"]) for row in tables}
+    worst = max(by_seed, key=lambda name: by_seed[name])
+    others = max(ratio for name, ratio in by_seed.items() if name != worst)
+    return sentence(
+        f"`python -m benchmarks.real.seeds --lists counting` fits {len(tables)} tables of {min(sizes):,} to "
+        f"{max(sizes):,} training rows with {' or '.join(map(str, counts))} seeds each. Over LightGBM's conformalised "
+        f"quantile regression the interval score is {float(mean['score']):.2f} in the mean, the error of the median "
+        f"{float(mean['error']):.2f}, and processor time {float(mean['seconds']):.0f}. The greatest score of the seeds "
+        f"is {float(mean['score by seeds']):.2f} times the least in the mean (LightGBM: "
+        f"{float(mean['LightGBM by seeds']):.2f}). On {worst} it is {by_seed[worst]:.1f} times, elsewhere at most "
+        f"{others:.2f} times."
+    )
+
+
 def step() -> str:
     """The change from the exact to the low-rank GP at 2,000 rows."""
     rows = [
@@ -355,6 +375,7 @@ WRITTEN: dict[str, Callable[[], str]] = {
         standard_gps_of_real_tables,
         more_real_tables,
         more_real_tables_of_few_rows,
+        seeds,
         step,
         step_without_noise,
         least_rows,
