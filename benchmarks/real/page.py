@@ -66,7 +66,7 @@ def _methods(table: pd.DataFrame) -> str:
             str(row["tables"]),
             " / ".join(f"{100 * row[f'coverage {level}']:.1f}" for level in PERCENT),
             f"{100 * row['worst fifth 90%']:.1f}",
-            f"{100 * row['worst category 90%']:.1f}",
+            _percent(row["worst category 90%"], 1),
             str(row["short of 85%"]),
             f"{row['width 90%']:.2f}",
             " / ".join(f"{row[f'score {level}']:.2f}" for level in PERCENT),
@@ -143,8 +143,8 @@ def _each(table: pd.DataFrame) -> str:
     return "At 90%, table by table; below 1 ours is better:\n\n" + markdown(heads, lines)
 
 
-def _percent(value: float) -> str:
-    return "-" if np.isnan(value) else f"{100 * value:.0f}"
+def _percent(value: float, digits: int = 0) -> str:
+    return "-" if np.isnan(value) else f"{100 * value:.{digits}f}"
 
 
 def _ratio(value: float) -> str:
