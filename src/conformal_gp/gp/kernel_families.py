@@ -98,6 +98,7 @@ class StationaryFamily:
 
     def _stationary(self, theta: Array, squares: Array) -> tuple[Array, Callable[[], Array], Array]:
         """Kernel of summed squared differences, (groups, n), its slope -2 dk / dr^2, and its derivative in omega."""
+        # r^2 = sum_d (x_d - z_d)^2 / l_d^2
         r2 = np.exp(-2.0 * theta[:, : self._n_lengths]) @ squares
         if not self._blended:
             K, slope = self._profile(r2)
@@ -107,6 +108,7 @@ class StationaryFamily:
         K, slope = self._profile(r2)
         share = expit(theta[:, [self._n_lengths]])
         difference = smooth - K
+        # (1 - s) k + s exp(-r^2 / 2) = k + s (exp(-r^2 / 2) - k), whose derivative in omega has s (1 - s) for s
         K += share * difference
 
         def blended_slope() -> Array:
@@ -124,6 +126,7 @@ class StationaryFamily:
 
     def _slopes(self, theta: Array, linear: Array) -> Array:
         """Variances of the slopes of the linear term, (C, groups)."""
+        # b / l_d^(2 kappa)
         return linear[:, None] * np.exp(-2.0 * self._power(theta) * theta[:, : self._n_lengths])
 
     def matrices(self, theta: Array, linear: Array) -> tuple[Array, Array, Pullback]:

@@ -163,6 +163,7 @@ class LowRankModel:
     def covariance(self, new: Rows) -> Array:
         """See Model."""
         W, _, variance = self._new(new)[:3]
+        # w'w2 off the diagonal, where the noise is independent
         covariance = W @ W.T
         np.fill_diagonal(covariance, variance)
         return covariance
