@@ -134,10 +134,6 @@ def normalised_residual_lines(
         Root of the variance: 1 is the plain residual of a fit to all rows (the paper's equation 11), infinity the plain
         leave-one-out residual (equation 12).
 
-    Returns
-    -------
-    lines : Lines
-        The centred lines.
     """
     unknown = np.isinf(variance)
     s = np.where(unknown, 1.0, variance)[:, None]
@@ -185,20 +181,13 @@ def rounding(
     Parameters
     ----------
     sizes : tuple of four floats
-        r, c, :math:`|D \alpha|` and :math:`\max |y|` of the training rows.
+        r, c, :math:`|D \alpha|` and :math:`\max |y|` of the training rows (docs/theory.md, "What counts as a tie").
     weight : ndarray of shape (m,)
         Length :math:`|D v|` of the vector of weights of each test row.
-    variance : ndarray of shape (m,)
-        Variance of each test row's target; nothing is off where it is infinite.
-    prior : ndarray of shape (m,)
-        Its prior variance.
+    variance, prior : ndarray of shape (m,)
+        Variance of each test row's target, nothing being off where it is infinite; and its prior variance.
     unequal : ndarray of shape (m,), default=1.0
         A factor for scores that are not in units of standard deviations.
-
-    Returns
-    -------
-    rounding : Rounding
-        For each test row.
     """
     relative, precision, residual, label = sizes
     known = np.isfinite(variance)

@@ -25,20 +25,7 @@ ROUNDED_SLOPE = 1e-9
 
 
 def hulls(lines: Lines, needed: Needed) -> Array:
-    """Convex hulls of the regions of several levels.
-
-    Parameters
-    ----------
-    lines : Lines
-        Centred lines of n calibration rows for m test rows.
-    needed : Needed
-        For each level, what weight of rows must cover a value.
-
-    Returns
-    -------
-    ends : ndarray of shape (m, 2, levels)
-        Lower and upper end.
-    """
+    """Convex hulls of the regions of several levels: lower and upper ends, (m, 2, levels)."""
     constant, share = ties(lines)
     # with the sign of p turned to be positive, a row covers t from -(p + e0) / (1 - e1 + q) to (p + e0) / (1 - e1 - q)
     reach = np.abs(lines.offset)
@@ -70,20 +57,7 @@ def hulls(lines: Lines, needed: Needed) -> Array:
 
 
 def regions(lines: Lines, needed: Needed) -> list[Array]:
-    """Regions of one level, each a union of closed intervals.
-
-    Parameters
-    ----------
-    lines : Lines
-        Centred lines of n calibration rows for m test rows.
-    needed : Needed
-        What weight of rows must cover a value, at one level.
-
-    Returns
-    -------
-    pieces : list of m ndarrays of shape (pieces, 2)
-        Sorted, disjoint, closed intervals; the outermost ends may be infinite.
-    """
+    """Regions of one level, each (pieces, 2): sorted, disjoint, closed intervals, outermost ends maybe infinite."""
     constant, share = ties(lines)
     least = needed.by_row(lines.centre.size)[:, 0]
     weights = needed.each(lines.slope.shape[1])
@@ -154,19 +128,9 @@ def mirrored(lines: Lines) -> Lines:
 
 
 def upper_bounds(lines: Lines, needed: Needed) -> Array:
-    """Suprema of the upper regions of several levels.
+    """Suprema of the upper regions of several levels, (m, levels).
 
-    Parameters
-    ----------
-    lines : Lines
-        Centred lines of n calibration rows for m test rows.
-    needed : Needed
-        For each bound, what weight of rows must score at least as high as the test row.
-
-    Returns
-    -------
-    bounds : ndarray of shape (m, levels)
-        Minus infinity where the region is empty, which takes ``gamma`` other than 2 and a level below 1/2.
+    They are minus infinity where the region is empty, which takes ``gamma`` other than 2 and a level below 1/2.
     """
     centre = lines.centre[:, None]
     if needed.n_levels == 0:

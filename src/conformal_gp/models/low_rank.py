@@ -92,12 +92,8 @@ class LowRankModel:
         The training rows.
     tuning_rows : ndarray of int
         Those that are not calibration rows, ascending.
-    gamma : float
-        Root of the variance in the nonconformity measure.
-    n_jobs : int or None
-        Threads over blocks of rows.
-    difficulty : callable or None, default=None
-        From rows to what scores are measured from and by; None is 0 and 1.
+    gamma, n_jobs, difficulty
+        As in :class:`~conformal_gp.models.exact.ExactModel`.
     """
 
     screens: bool = True
