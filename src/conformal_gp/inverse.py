@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.calibration import GroupsLike, RatioLike, TestRows, compared, split_ratio
 from conformal_gp.conformal.levels import read_one_level
-from conformal_gp.conformal.regions import union
+from conformal_gp.conformal.lines import union
 from conformal_gp.predictions import Predictions
 from conformal_gp.validation import beyond, check_known_noise, check_labels, is_frame, warn_beyond
 
