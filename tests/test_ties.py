@@ -9,8 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from bags import few_draws, is_permutation
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.conformal.levels import Needed
-from conformal_gp.conformal.lines import WIDENING, Lines, Rounding
-from conformal_gp.conformal.regions import counts, hulls, regions
+from conformal_gp.conformal.lines import WIDENING, Lines, Rounding, counts, hulls, regions
 from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.posterior import Posterior
 from conformal_gp.models.exact import score_lines

@@ -12,8 +12,7 @@ from sklearn.utils import check_random_state
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.levels import Needed, rank
-from conformal_gp.conformal.lines import Lines
-from conformal_gp.conformal.regions import hulls
+from conformal_gp.conformal.lines import Lines, hulls
 from reproduction.comparators.base import IntervalRegressor
 
 

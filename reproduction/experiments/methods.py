@@ -12,8 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.arrays import Array
 from conformal_gp.conformal.levels import Needed, rank, read_level
-from conformal_gp.conformal.lines import normalised_residual_lines
-from conformal_gp.conformal.regions import hulls
+from conformal_gp.conformal.lines import hulls, normalised_residual_lines
 from conformal_gp.rows import Rows
 from conformal_gp.threads import one_blas_thread
 from reproduction.comparators import (

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 
 from conformal_gp.arrays import Array, Indices, Mask
-from conformal_gp.conformal import regions, search
+from conformal_gp.conformal import lines, search
 from conformal_gp.conformal.curves import Curves
 from conformal_gp.conformal.levels import Needed
 from conformal_gp.conformal.lines import Lines
@@ -224,7 +224,7 @@ class Answers:
         if not self._one_outside:
             return found
         plain = [self._bounds.rest(pieces) for pieces in self._sets(self.model, new, needed)]
-        return [regions.union(np.concatenate(both)) for both in zip(found, plain, strict=True)]
+        return [lines.union(np.concatenate(both)) for both in zip(found, plain, strict=True)]
 
     def _sets(self, model: Model, new: Rows, needed: Needed) -> list[Array]:
         """Sets without bounds; pieces outside the range of a transformation are left out."""
@@ -354,14 +354,14 @@ class Answers:
 def hulls(scores: Scores, needed: Needed) -> Array:
     """Hulls of prediction sets, (k, 2, levels)."""
     if isinstance(scores, Lines):
-        return regions.hulls(scores, needed)
+        return lines.hulls(scores, needed)
     return search.Search(scores, needed).hulls()
 
 
 def sets(scores: Scores, needed: Needed) -> list[Array]:
     """Prediction sets of one level, each (pieces, 2)."""
     if isinstance(scores, Lines):
-        return regions.regions(scores, needed)
+        return lines.regions(scores, needed)
     return search.Search(scores, needed).pieces()
 
 
@@ -370,14 +370,14 @@ def upper_bounds(scores: Scores, needed: Needed, sign: int) -> Array:
     if isinstance(scores, Curves):
         return search.Search(scores, needed, sign).upper_bounds()
     if sign < 0:
-        scores = regions.mirrored(scores)
-    return regions.upper_bounds(scores, needed)
+        scores = lines.mirrored(scores)
+    return lines.upper_bounds(scores, needed)
 
 
 def counts(scores: Scores, labels: Array, signed: bool, weights: Array | None) -> tuple[Array, Array]:
     """Weight of the calibration rows that score at least as high as the test row, and higher, (k,) each."""
     if isinstance(scores, Lines):
-        return regions.counts(scores, labels, signed, weights)
+        return lines.counts(scores, labels, signed, weights)
     if signed and weights is None:
         return search.monotone_counts(scores, labels)
     return search.counts(scores, labels, signed, weights)

@@ -80,6 +80,7 @@ class Arrivals:
         spread = np.sum(np.abs(ranks - 0.5) - 0.25, axis=0)
         spread[1:] = np.where(ties.any(axis=0), 0.0, spread[1:])
         spread[0] = 0.0
+        # m (n + m + 1) / (12 n): Mann and Whitney (1947)
         variance = len(X) * (n + len(X) + 1.0) / (12.0 * n)
         return Arrivals(self.shifts + np.sum(ranks - 0.5, axis=0), self.spreads + spread, self.variance + variance)
 

@@ -213,18 +213,6 @@ def effective_rows(ratios: Array) -> float:
     return float(scaled.sum() ** 2 / max(float((scaled**2).sum()), np.finfo(float).tiny))
 
 
-def _warn_if_few(n_effective: float, n_calibration: int, of: str) -> None:
-    """Warn the caller of a predict method if weights leave few effective rows of many more."""
-    # with fewer than 20, one row more or less moves intervals much
-    if n_effective < min(20, n_calibration / 2):
-        warnings.warn(
-            f"likelihood_ratio leaves {n_effective:.1f} effective rows of the {n_calibration} calibration rows of "
-            f"{of}: intervals are wide, or infinite, and depend on few rows.",
-            UserWarning,
-            stacklevel=5,
-        )
-
-
 def compared(model: Any, X: Any, new: Rows, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows:
     """Test rows with the calibration rows of their groups, weighted by a likelihood ratio."""
     check_groups(model, groups)
@@ -252,7 +240,14 @@ def compared(model: Any, X: Any, new: Rows, groups: GroupsLike, likelihood_ratio
     for part in parts:
         calibration = weights[part.answers.calibration] / unit
         ratio = own[part.places] / unit
-        _warn_if_few(effective_rows(calibration), calibration.size, part.name)
+        n_effective = effective_rows(calibration)
+        if n_effective < min(20, calibration.size / 2):  # one row more or less moves intervals much
+            warnings.warn(
+                f"likelihood_ratio leaves {n_effective:.1f} effective rows of the {calibration.size} calibration rows "
+                f"of {part.name}: intervals are wide, or infinite, and depend on few rows.",
+                UserWarning,
+                stacklevel=4,
+            )
         # nothing is known of a row without weights
         ratio = np.where(calibration.sum() + ratio > 0.0, ratio, 1.0)
         weighted.append(replace(part, weights=calibration, own=ratio))

@@ -34,7 +34,7 @@ from sklearn.utils.validation import check_is_fitted
 from conformal_gp.answers import Answers, Block, Model, Question
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.calibration import GroupsLike, Part, RatioLike, effective_rows, split_ratio, training_ratios
-from conformal_gp.conformal import regions, search
+from conformal_gp.conformal import lines, search
 from conformal_gp.conformal.curves import Curves
 from conformal_gp.conformal.levels import Needed, rank, read_one_level, rows_needed
 from conformal_gp.gp.covariance import covariance, shared_variance
@@ -378,7 +378,7 @@ def _deciding(model: Model, new: Rows, ends: Array) -> tuple[Indices, Indices]:
             if isinstance(block.scores, Curves):
                 ties, nearest = search.tied_rows(block.scores, values[block.rows])
             else:
-                ties, nearest = regions.tied_rows(block.scores, values[block.rows])
+                ties, nearest = lines.tied_rows(block.scores, values[block.rows])
             if block.calibration is not None:
                 nearest = block.calibration[nearest]
             tied[block.rows, column] = ties

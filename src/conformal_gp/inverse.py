@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_n_features, check_is_fitted
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.calibration import GroupsLike, RatioLike, TestRows, check_ratios, compared, split_ratio
 from conformal_gp.conformal.levels import read_one_level
-from conformal_gp.conformal.regions import union
+from conformal_gp.conformal.lines import union
 from conformal_gp.groups import check_length, group_labels
 from conformal_gp.predictions import Predictions
 from conformal_gp.validation import (

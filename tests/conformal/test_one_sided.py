@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from cases import lines_of
 from conformal_gp.conformal.levels import Needed
-from conformal_gp.conformal.lines import COVERS_ALL, Lines
-from conformal_gp.conformal.regions import counts, mirrored, upper_bounds
+from conformal_gp.conformal.lines import COVERS_ALL, Lines, counts, mirrored, upper_bounds
 
 NEEDED = Needed.of_ranks
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import lines_of
-from conformal_gp.conformal import levels, regions
+from conformal_gp.conformal import levels
 from conformal_gp.conformal.lines import Lines
+from conformal_gp.conformal.lines import counts as weights_of_rows
 
 quarters = st.integers(-8, 8).map(lambda i: i / 4)
 rows = st.lists(st.tuples(quarters, quarters), min_size=1, max_size=9)
@@ -17,7 +18,7 @@ rows = st.lists(st.tuples(quarters, quarters), min_size=1, max_size=9)
 
 def p_values(lines, y, tie_breaks=1.0):
     """As predictors put them together."""
-    return levels.shares(*regions.counts(lines, y), lines.offset.shape[1], tie_breaks)
+    return levels.shares(*weights_of_rows(lines, y), lines.offset.shape[1], tie_breaks)
 
 
 def counts(some_rows, t):

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 import oracle
 from cases import lines_of
 from conformal_gp.conformal.levels import Needed
-from conformal_gp.conformal.lines import Lines
-from conformal_gp.conformal.regions import hulls, regions
+from conformal_gp.conformal.lines import Lines, hulls, regions
 
 NEEDED = Needed.of_ranks
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from conformal_gp.conformal.levels import Needed
-from conformal_gp.conformal.lines import normalised_residual_lines
-from conformal_gp.conformal.regions import counts, mirrored, regions, upper_bounds
+from conformal_gp.conformal.lines import counts, mirrored, normalised_residual_lines, regions, upper_bounds
 from conformal_gp.conformal.screening import Ranking
 from conformal_gp.targets.difficulty import Spread
 

@@ -132,15 +132,8 @@ class Needed(NamedTuple):
     def largest(self, values: Array) -> Array:
         """For each test row and level, the largest number that values of more weight than needed are not below.
 
-        Parameters
-        ----------
-        values : ndarray of shape (m, n)
-            A value of each calibration row for each test row. They are reordered.
-
-        Returns
-        -------
-        found : ndarray of shape (m, levels)
-            With weights of 1, the k-th largest value. Infinite where no weight is needed.
+        With weights of 1 that is the k-th largest of the values, (m, n), of calibration rows, which are reordered. It
+        is infinite where no weight is needed.
         """
         n = values.shape[1]
         found = np.full((values.shape[0], self.n_levels), np.inf)

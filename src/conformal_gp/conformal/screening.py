@@ -120,24 +120,10 @@ class Ranking:
         return Weighed(before, float(weights[self.high_leverage].sum()))
 
     def for_level(self, least: Array, weighed: Weighed, variance: Array, size: Array, spread: Spread) -> Windows:
-        """Rows that can decide a region.
+        """With the rows of high leverage, all rows that can decide regions.
 
-        Parameters
-        ----------
-        least : ndarray of shape (k,)
-            T of each test row: rows of more weight must cover a value.
-        weighed : Weighed
-            Weights of the calibration rows.
-        variance, size : ndarray of shape (k,)
-            s and ω of each test row.
-        spread : Spread
-            c and g of each test row.
-
-        Returns
-        -------
-        windows : Windows
-            With the rows of high leverage, all that must be looked at; the weight of the rows before ``start`` is to be
-            taken off ``least``.
+        ``least`` is T of each of k test rows, (k,): calibration rows of more weight must cover a value. The weight of
+        the rows before ``start`` is to be taken off it. ``variance``, ``size`` and ``spread`` are s, ω and c and g.
         """
         lower, upper, moved = self._factors(variance, size, spread)
         base = np.append(-self._minus_base, -np.inf)  # of the row at each place from 0; there is none after the last
@@ -159,22 +145,10 @@ class Ranking:
     def for_label(
         self, y: Array, mean: Array, variance: Array, size: Array, spread: Spread, off: Array | float = 0.0
     ) -> Windows:
-        """Rows whose score may or may not reach that of the test row with value ``y``.
+        """With the rows of high leverage, all rows whose score may or may not reach that of the test row at ``y``.
 
-        Parameters
-        ----------
-        y, mean, variance, size : ndarray of shape (k,)
-            Value, mean, s and ω of each test row.
-        spread : Spread
-            c and g of each test row.
-        off : ndarray of shape (k,), default=0.0
-            How far rounding may put scores off, in units of the value.
-
-        Returns
-        -------
-        windows : Windows
-            With the rows of high leverage, all that must be looked at; the rows before score higher by more than a
-            tie.
+        The rows before score higher by more than a tie. ``off`` is how far rounding may put scores off, in units of the
+        value.
         """
         lower, upper, moved = self._factors(variance, size, spread)
         unit = variance ** (1.0 - self._power) * spread.scale

@@ -103,6 +103,7 @@ class Search:
         needed = self._needed
         if needed.weights is not None:
             needed = needed._replace(least=np.repeat(needed.least, G, axis=0))
+        # f: the score that rows of more weight than needed reach, less the test row's own
         reached = needed.largest(scores.reshape(m * G, n)).reshape(m, G, -1)
         with np.errstate(invalid="ignore"):
             excess = reached - (own - tie(own))[:, :, None]
@@ -241,6 +242,7 @@ def enclose(
         a, b, f_a, f_b = within[rows], beyond[rows], f_within[rows], f_beyond[rows]
         width = b - a
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            # the root of the secant
             share = f_a / (f_a - f_b)
             share += np.where(share < 0.5, 0.5, -0.5) * tolerance / np.abs(width)
         usable = np.isfinite(share) & (share > 0.0) & (share < 1.0) & (step % 4 != 3)

@@ -320,19 +320,10 @@ class NewInputs(NamedTuple):
 class Inputs:
     """Training inputs under a scaling and a mean function.
 
-    Parameters
-    ----------
-    rows : Rows
-        Training inputs.
-    scaling : Scaling
-        How to scale them.
-    mean : {"zero", "constant", "linear"}
-        Mean function.
+    ``mean`` is "zero", "constant" or "linear".
 
     Attributes
     ----------
-    scaling : Scaling
-        The scaling.
     X : ndarray of shape (l, d)
         Scaled training inputs.
     H : ndarray of shape (l, p)

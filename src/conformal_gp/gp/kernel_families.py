@@ -10,43 +10,16 @@ Amplitudes are left out: the overall scale is integrated in closed form (:mod:`c
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 from scipy.special import expit
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel
 
-from conformal_gp.arrays import Array, Indices, Mask
+from conformal_gp.arrays import Array, Indices
 from conformal_gp.gp.covariance import covariance
 from conformal_gp.gp.kernels import PROFILES, is_amplitude, is_length
 
 Pullback = Callable[[Array, Array], tuple[Array, Array]]
-
-
-class Family(Protocol):
-    """A kernel without its amplitude and a linear term, over training rows, as a function of hyperparameters."""
-
-    X: Array
-    """(l, d): the rows."""
-    start: Array
-    """(k,): hyperparameters of the kernel to start from, logarithms."""
-    is_length: Mask
-    """(k,): which of them are length scales."""
-    bounds: Array | None
-    """(k, 2): bounds of a uniform prior; None for length scales."""
-
-    def matrices(self, theta: Array, linear: Array) -> tuple[Array, Array, Pullback]:
-        """Covariances of pairs i > j, (C, pairs), and variances, (C, l), of kernels (C, k) and linear terms (C,).
-
-        The third value maps weights of both, of the same shapes, to gradients of their weighted sums in the kernel's
-        hyperparameters, (C, k), and in the logarithm of the linear term's variance, (C,).
-        """
-
-    def cross(self, theta: Array, linear: Array, new: Array) -> tuple[Array, Array]:
-        """Covariances of training rows with new rows, (C, l, m), and variances of new rows, (C, m)."""
-
-    def kernel(self, theta: Array, linear: float) -> Kernel:
-        """The scikit-learn kernel of one hyperparameter vector."""
 
 
 class StationaryFamily:
@@ -75,6 +48,15 @@ class StationaryFamily:
         Whether the kernel is blended with the squared exponential.
     sloped : bool, default=False
         Whether the power of the length scales in the linear term is a hyperparameter.
+
+    Attributes
+    ----------
+    start : ndarray of shape (k,)
+        Hyperparameters of the kernel to start from, logarithms.
+    is_length : ndarray of bool of shape (k,)
+        Which of them are length scales.
+    bounds : ndarray of shape (k, 2) or None
+        Bounds of a uniform prior; None for length scales.
     """
 
     bounds: Array | None = None
@@ -116,6 +98,7 @@ class StationaryFamily:
 
     def _stationary(self, theta: Array, squares: Array) -> tuple[Array, Callable[[], Array], Array]:
         """Kernel of summed squared differences, (groups, n), its slope -2 dk / dr^2, and its derivative in omega."""
+        # r^2 = sum_d (x_d - z_d)^2 / l_d^2
         r2 = np.exp(-2.0 * theta[:, : self._n_lengths]) @ squares
         if not self._blended:
             K, slope = self._profile(r2)
@@ -125,6 +108,7 @@ class StationaryFamily:
         K, slope = self._profile(r2)
         share = expit(theta[:, [self._n_lengths]])
         difference = smooth - K
+        # (1 - s) k + s exp(-r^2 / 2) = k + s (exp(-r^2 / 2) - k), whose derivative in omega has s (1 - s) for s
         K += share * difference
 
         def blended_slope() -> Array:
@@ -142,10 +126,15 @@ class StationaryFamily:
 
     def _slopes(self, theta: Array, linear: Array) -> Array:
         """Variances of the slopes of the linear term, (C, groups)."""
+        # b / l_d^(2 kappa)
         return linear[:, None] * np.exp(-2.0 * self._power(theta) * theta[:, : self._n_lengths])
 
     def matrices(self, theta: Array, linear: Array) -> tuple[Array, Array, Pullback]:
-        """See Family."""
+        """Covariances of pairs i > j, (C, pairs), and variances, (C, l), of kernels (C, k) and linear terms (C,).
+
+        The third value maps weights of both, of the same shapes, to gradients of their weighted sums in the kernel's
+        hyperparameters, (C, k), and in the logarithm of the linear term's variance, (C,).
+        """
         inverse_squares = np.exp(-2.0 * theta[:, : self._n_lengths])
         power = self._power(theta)
         slopes = self._slopes(theta, linear)
@@ -174,7 +163,7 @@ class StationaryFamily:
         return K, variances, pullback
 
     def cross(self, theta: Array, linear: Array, new: Array) -> tuple[Array, Array]:
-        """See Family."""
+        """Covariances of training rows with new rows, (C, l, m), and variances of new rows, (C, m)."""
         slopes = self._slopes(theta, linear)
         squares = self._summed(((self.X[:, None] - new) ** 2).reshape(-1, new.shape[1]))
         K = self._stationary(theta, squares)[0]
@@ -185,7 +174,10 @@ class StationaryFamily:
         return K.reshape(len(theta), len(self.X), len(new)), 1.0 + slopes @ self._summed(centred**2)
 
     def kernel(self, theta: Array, linear: float) -> Kernel:
-        """See Family; the linear term's slopes are those of the input of the mean length scale."""
+        """The scikit-learn kernel of one hyperparameter vector.
+
+        The linear term's slopes are those of the input of the mean length scale.
+        """
         lengths = theta[: self._n_lengths]
         scales = np.exp(lengths)[self._groups]
         found = type(self._shape)(**self._shape.get_params() | {"length_scale": scales})
@@ -209,6 +201,8 @@ class AnyFamily:
         Training inputs.
     origin : ndarray of shape (d,) or float, default=0.0
         Origin of the linear term.
+
+    Its attributes are those of StationaryFamily.
     """
 
     def __init__(self, kernel: Kernel, X: Array, origin: Array | float = 0.0):
@@ -229,7 +223,7 @@ class AnyFamily:
         return self._kernel.clone_with_theta(every)
 
     def matrices(self, theta: Array, linear: Array) -> tuple[Array, Array, Pullback]:
-        """See Family."""
+        """See StationaryFamily."""
         i, j = self._pairs
         found = [covariance(self._one(each), self.X) for each in theta]
         products, lengths = self._products[i, j], np.diagonal(self._products)
@@ -246,7 +240,7 @@ class AnyFamily:
         return pairs, np.stack([np.diagonal(K) for K, _ in found]) + linear[:, None] * lengths, pullback
 
     def cross(self, theta: Array, linear: Array, new: Array) -> tuple[Array, Array]:
-        """See Family."""
+        """See StationaryFamily."""
         kernels = [self._one(each) for each in theta]
         K = np.stack([covariance(kernel, self.X, new)[0] for kernel in kernels])
         variances = np.stack([kernel.diag(new) for kernel in kernels])
@@ -255,6 +249,10 @@ class AnyFamily:
         return K, variances + linear[:, None] * (centred**2).sum(axis=1)
 
     def kernel(self, theta: Array, linear: float) -> Kernel:
-        """See Family."""
+        """See StationaryFamily."""
         kernel = self._one(theta)
         return kernel if linear == 0.0 else kernel + ConstantKernel(linear) * DotProduct(0.0, sigma_0_bounds="fixed")
+
+
+Family = StationaryFamily | AnyFamily
+"""A kernel without its amplitude and a linear term, over training rows, as a function of hyperparameters."""

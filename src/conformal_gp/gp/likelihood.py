@@ -74,24 +74,9 @@ class NegativeLogLikelihood:
         return self._kernel_at(theta[: self._n_dims]), noise
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Value and gradient at ``theta``.
+        """Value and gradient at ``theta``: ``kernel.theta``, and the log noise variance when that is learnt.
 
-        Parameters
-        ----------
-        theta : ndarray of shape (p,)
-            ``kernel.theta``, followed by the log noise variance when that is learnt.
-
-        Returns
-        -------
-        value : float
-            The negative log marginal likelihood.
-        gradient : ndarray of shape (p,)
-            Its gradient.
-
-        Raises
-        ------
-        numpy.linalg.LinAlgError
-            When the covariance matrix is not numerically positive definite.
+        A LinAlgError is raised where the covariance matrix is not numerically positive definite.
         """
         kernel, noise = self.split(theta)
         K, product = covariance(kernel, self._X)
@@ -137,20 +122,9 @@ def variables(X: Array) -> Indices:
     """Number of the variable that each input belongs to.
 
     Inputs side by side are the categories of one variable if they have two values each and exactly one of them is at
-    its larger value in every row. An input that is constant goes with those before or after it.
+    its larger value in every row. An input that is constant goes with those before or after it. Numbers are from 0 on,
+    in the order of the inputs.
 
-    Parameters
-    ----------
-    X : ndarray of shape (l, d)
-        Inputs, scaled or not.
-
-    Returns
-    -------
-    number : ndarray of int of shape (d,)
-        From 0 on, in the order of the inputs.
-
-    Examples
-    --------
     >>> variables(np.array([[0.5, 1, 0, 0], [0.1, 0, 1, 0], [0.7, 0, 0, 1], [0.2, 0, 0, 1]]))
     array([0, 1, 1, 1])
     """

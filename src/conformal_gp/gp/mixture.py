@@ -113,15 +113,20 @@ class Mixture:
             self.coefficients[part] = np.linalg.solve(r, explained)[:, :, 0] + shift
         for _ in range(2):  # twice, so that what is left is orthogonal to the basis up to rounding
             error = error - np.einsum("mip,mp->mi", q, np.einsum("mip,mi->mp", q, error))
+        # (I - q q') L^-1, of which P is the product with itself
         projected = root - q @ (q.transpose(0, 2, 1) @ root)
         self._root[part], self._q[part], self._r[part] = root, q, r
+        # P_ii
         diagonal = np.einsum("mij,mij->mj", projected, projected)
         self._whole[part] = np.einsum("mij,mij->mj", root, root)
         alone = diagonal <= ALONE**2 * self._whole[part]
         self.diagonal[part] = np.where(alone, 0.0, diagonal)
+        # alpha = L^-T e
         self.alpha[part] = np.where(alone, 0.0, np.einsum("mij,mi->mj", root, error))
+        # Q = e'e
         self.quadratic[part] = np.maximum(np.einsum("mi,mi->m", error, error), self.least_quadratic[part])
         logs = np.log(np.abs(np.diagonal(r, axis1=1, axis2=2))).sum(axis=1)
+        # log |A| + log |H'CH|
         self.log_determinant[part] = log_determinant + 2.0 * logs
 
     def slopes(self, n_rows: int) -> Array:
@@ -137,6 +142,7 @@ class Mixture:
     @property
     def log_likelihood(self) -> Array:
         """Log likelihood of the training rows, up to a constant, (M,)."""
+        # equation (2) of docs/theory_averaging.md
         fit = -0.5 * self.quadratic if self.rows.known is not None else -0.5 * self.degrees * np.log(self.quadratic)
         return fit - 0.5 * self.log_determinant + self.log_slope
 
@@ -162,6 +168,7 @@ class Mixture:
         if one.parts.amplitude is not None:
             k = k * one.parts.amplitude[0]
         half = one._root[0] @ k
+        # k(x, x2) - u'u2 + g'g2
         covariance -= half.T @ half
         if H.shape[1]:
             gap = np.linalg.solve(one._r[0].T, H.T) - one._q[0].T @ half
@@ -180,13 +187,16 @@ class Mixture:
             variance, noise = amplitude * variance, amplitude * noise
         if known is not None:
             noise = noise + known
+        # u = L^-1 k, and k(x, x) - u'u with the noise
         half = self._root @ k
         variance = np.maximum(variance - np.einsum("mit,mit->mt", half, half), 0.0) + noise
         if H.shape[1]:
+            # g = r^-T h(x) - q'u, and s gains g'g
             target = np.linalg.solve(self._r.transpose(0, 2, 1), np.broadcast_to(H.T, (len(k), *H.T.shape)))
             gap = target - self._q.transpose(0, 2, 1) @ half
             half += self._q @ gap
             variance += np.einsum("mpt,mpt->mt", gap, gap)
+        # v = L^-T (u + q g)
         weights = self._root.transpose(0, 2, 1) @ half
         mean = np.einsum("mit,mi->mt", weights, self._z) + self._origin[:, None]
         if (self.diagonal == 0.0).any():  # rows that are alone say nothing of other rows

@@ -194,6 +194,7 @@ class HyperPrior:
         centre = self._centre + np.repeat(CENTRES, SPREADS.size)
         spread = np.tile(SPREADS, CENTRES.size)
         z = (lengths[:, :, None] - centre) / spread  # (C, k, components)
+        # log of the sum over components of exp(-|z|^2 / 2) / s^k
         each = -0.5 * (z**2).sum(axis=1) - lengths.shape[1] * np.log(spread)
         largest = each.max(axis=1)
         share = np.exp(each - largest[:, None])

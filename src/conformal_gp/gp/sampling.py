@@ -192,6 +192,7 @@ class LogPosterior:
         for each in range(len(theta)):
             if not factorise(A[each]):
                 continue
+            # -log |A| / 2
             value[each] = -np.log(np.diagonal(A[each])).sum()
             solved[each] = lapack.dpotrs(A[each].T, np.column_stack([H, z[each]]), lower=0)[0]
             invert(A[each])
@@ -203,9 +204,10 @@ class LogPosterior:
         if p and fine.any():
             R = np.linalg.cholesky(H.T @ CH[fine])
             V[fine, :, 1:] = np.linalg.solve(R, CH[fine].transpose(0, 2, 1)).transpose(0, 2, 1)
+            # -log |H'CH| / 2
             value[fine] -= np.log(np.diagonal(R, axis1=1, axis2=2)).sum(axis=1)
             alpha = alpha - (V[:, :, 1:] @ (V[:, :, 1:].transpose(0, 2, 1) @ z[:, :, None]))[:, :, 0]
-        Q = np.einsum("ci,ci->c", z, alpha)
+        Q = np.einsum("ci,ci->c", z, alpha)  # z'Pz
         fine &= EXPLAINED * np.einsum("ci,ci->c", z, z) < Q
         value[~fine] = -np.inf
         Q = np.where(fine, Q, 1.0)
@@ -219,6 +221,7 @@ class LogPosterior:
         by_exponent = np.zeros(len(theta))
         if exponent is not None:
             share = 1.0 - p / n  # see Mixture.slopes
+            # the sum of log T'(y) = (lambda - 1) log y
             value += (share * exponent - 1.0) * y.sum()
             slope = power_slope(y, exponent[:, None])
             by_exponent = share * y.sum() - weight * np.einsum("ci,ci->c", alpha, slope)
@@ -272,6 +275,7 @@ def laplace_covariance(target: LogPosterior, mode: Array) -> Array:
     ends = np.clip(np.concatenate([mode + steps, mode - steps]), *target.prior.bounds.T)
     gradients = target(ends)[1]
     length = np.diagonal(ends[:p] - ends[p:])
+    # second derivatives by central differences of the gradient
     curvature = -(gradients[:p] - gradients[p:]) / length[:, None]
     values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T))
     return (vectors / np.maximum(values, LEAST_CURVATURE)) @ vectors.T
@@ -354,6 +358,7 @@ class _Chains:
         size = self._step * rng.uniform(0.8, 1.2)
         leaps = int(np.clip(round(TRAJECTORY * rng.uniform(0.6, 1.4) / size), 1, MOST_LEAPS))
         position, value, gradient, velocity = self._position, self._value, self._gradient, momentum
+        # leapfrog: half a step of the velocity, one of the position, half a step of the velocity
         for _ in range(leaps):
             velocity = velocity + 0.5 * size * (gradient @ self._root)
             position = position + size * (velocity @ self._root.T)

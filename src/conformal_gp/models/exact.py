@@ -142,24 +142,7 @@ def sample_normal(mean: Array, covariance: Array, n_samples: int, rng: np.random
 
 
 def score_lines(posterior: Posterior, calibration: Indices | slice, prediction: Prediction, gamma: float) -> Lines:
-    """Lines of the calibration rows for a block of test rows: eq. 21 of the paper, centred.
-
-    Parameters
-    ----------
-    posterior : Posterior
-        The GP given all training rows.
-    calibration : ndarray of int, or slice
-        Calibration rows.
-    prediction : Prediction
-        Of m test rows.
-    gamma : float
-        Normalisation exponent, eq. 19 of the paper.
-
-    Returns
-    -------
-    lines : Lines
-        Scores as functions of the test row's target, and how far rounding puts them off.
-    """
+    """Lines of calibration rows for a block of test rows, eq. 21 of the paper, and how far rounding puts them off."""
     weights, mean, variance, prior = prediction
     # |p_i + q_i t| of eq. (1) in docs/theory.md, which is the paper's eq. 21 measured from the mean
     diagonal = posterior.diagonal[calibration]

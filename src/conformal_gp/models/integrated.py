@@ -175,6 +175,7 @@ class IntegratedModel:
     @property
     def draw_weights(self) -> Array:
         """Weights of the draws given the training rows, (M,)."""
+        # c_m L_m: equation (3) of docs/theory_averaging.md, of the training rows alone
         log_weight = self.averaging.log_ratio + self.mixture.log_likelihood
         weight = np.exp(log_weight - log_weight.max())
         return weight / weight.sum()
@@ -303,6 +304,7 @@ class IntegratedModel:
             means[draw], own = self._joint(new, draw)
             covariance += share * own
         middle = weight @ means
+        # the covariance of a mixture: the mean of its covariances, and the covariance of its means
         return covariance + (means - middle).T @ (weight[:, None] * (means - middle))
 
     def _joint(self, new: Rows, draw: int) -> tuple[Array, Array]:

@@ -72,7 +72,6 @@ class Hyperparameters(NamedTuple):
 
     kernel: Kernel
     noise_variance: float
-    warnings: list[str]
     optimum: Optimum
     """The same in units of the targets' variance, with a length scale for each variable if inputs share them."""
     variables: Indices | None = None
@@ -183,9 +182,9 @@ def _in_units(found: Optimum, variance: float, rows: LearningRows, inputs: Input
     """Hyperparameters in units of the targets, noise raised as the model needs it."""
     kernel = for_each_input(found.kernel, rows.variables)
     noise = _raised(kernel, found.noise_variance, inputs, purpose) * variance
-    return Hyperparameters(
-        kernel if variance == 1.0 else multiplied(kernel, variance), noise, found.remarks, found, rows.variables
-    )
+    if variance != 1.0:
+        kernel = multiplied(kernel, variance)
+    return Hyperparameters(kernel, noise, found, rows.variables)
 
 
 def _start(settings: Settings, given: str | Kernel, rows: LearningRows) -> Kernel:

@@ -92,12 +92,8 @@ class LowRankModel:
         The training rows.
     tuning_rows : ndarray of int
         Those that are not calibration rows, ascending.
-    gamma : float
-        Root of the variance in the nonconformity measure.
-    n_jobs : int or None
-        Threads over blocks of rows.
-    difficulty : callable or None, default=None
-        Location c(x) and scale g(x) of the scores; None is 0 and 1.
+    gamma, n_jobs, difficulty
+        As in :class:`~conformal_gp.models.exact.ExactModel`.
     """
 
     screens: bool = True
@@ -163,6 +159,7 @@ class LowRankModel:
     def covariance(self, new: Rows) -> Array:
         """See Model."""
         W, _, variance = self._new(new)[:3]
+        # w'w2 off the diagonal, where the noise is independent
         covariance = W @ W.T
         np.fill_diagonal(covariance, variance)
         return covariance

@@ -22,7 +22,7 @@ from conformal_gp.models.integrated import Averaging, IntegratedModel
 from conformal_gp.models.low_rank import LowRankModel
 from conformal_gp.rows import ArrayRows, Rows, RowSource
 from conformal_gp.targets.difficulty import Difficulty, Spread
-from conformal_gp.targets.target import Bounds, Target, check_censoring
+from conformal_gp.targets.target import Target, check_censoring
 
 NO_ROWS: Indices = np.empty(0, dtype=np.int64)
 
@@ -91,8 +91,9 @@ def fitted(tuned: Tuned, source: RowSource, n_jobs: int | None, earlier: Model |
 def _answers(tuned: Tuned, source: RowSource, model: Model) -> Answers:
     """Answers of a model, with the side of learnt bounds that each target is on."""
     side = None
-    if tuned.target.bounds is not None and tuned.target.learnt_bounds:
-        side = source.each(partial(_side, tuned.target.bounds), "targets")
+    bounds = tuned.target.bounds
+    if bounds is not None and tuned.target.learnt_bounds:
+        side = source.each(lambda rows, y: bounds.side(y), "targets")
     return Answers(model, tuned.target, side)
 
 
@@ -107,10 +108,6 @@ def censored(tuned: Tuned, source: RowSource, censoring: Any, target_transform: 
         raise ValueError("censoring is for rows in NumPy arrays, data frames or memory maps, not for Dask.")
     suggested = isinstance(target_transform, str) and target_transform == "auto"
     return replace(tuned, target=tuned.target.with_limits(source.y, codes, suggested))
-
-
-def _side(bounds: Bounds, rows: Rows, y: Array) -> Array:
-    return bounds.side(y)
 
 
 def _exact(tuned: Tuned, source: ArrayRows, n_jobs: int | None, earlier: Model | None) -> Fitted:
@@ -148,11 +145,12 @@ def _difficulty_of(tuned: Tuned, rows: Rows, y: Array) -> Callable[[Rows], Sprea
     kernel, scaling = _given(tuned)
     inputs = Inputs(rows.take(tuned.learning), scaling, tuned.mean)
     posterior = Posterior(kernel, tuned.noise_variance, inputs, y[tuned.learning])
-    return partial(_spread_by_exact, tuned.difficulty, tuned.target.origin, inputs, posterior)
+    origin = tuned.target.origin
+    return partial(_spread, tuned.difficulty, scaling, lambda new: origin + posterior.mean(inputs.new(new)))
 
 
-def _spread_by_exact(difficulty: Difficulty, origin: float, inputs: Inputs, posterior: Posterior, rows: Rows) -> Spread:
-    return difficulty(inputs.scaling.filled(rows.X), origin + posterior.mean(inputs.new(rows)))
+def _spread(difficulty: Difficulty, scaling: Scaling, predict: Callable[[Rows], Array], rows: Rows) -> Spread:
+    return difficulty(scaling.filled(rows.X), predict(rows))
 
 
 def _low_rank(tuned: Tuned, source: RowSource, n_jobs: int | None) -> Fitted:
@@ -166,14 +164,10 @@ def _low_rank(tuned: Tuned, source: RowSource, n_jobs: int | None) -> Fitted:
     difficulty = None
     if tuned.difficulty is not None:
         by_tuning_rows = LowRankPosterior(prior, prior.sums(own, y))
-        difficulty = partial(_spread_by_low_rank, tuned.difficulty, by_tuning_rows)
+        difficulty = partial(_spread, tuned.difficulty, scaling, by_tuning_rows.mean)
     model = LowRankModel(posterior, rows, tuned.tuning_rows, tuned.gamma, n_jobs, difficulty)
     answers = _answers(tuned, source, model)
     return Fitted(answers, kernel, tuned.noise_variance, posterior.mean_coef, posterior.log_marginal_likelihood)
-
-
-def _spread_by_low_rank(difficulty: Difficulty, posterior: LowRankPosterior, rows: Rows) -> Spread:
-    return difficulty(posterior.inputs.scaling.filled(rows.X), posterior.mean(rows))
 
 
 def _integrated(tuned: Tuned, plan: Averaging, source: ArrayRows, n_jobs: int | None) -> Fitted:

@@ -119,7 +119,7 @@ def train(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) 
         mean=settings.mean,
         target=Target.of(transformation, y, settings.mean, bounds=settings.bounds),
         gamma=settings.gamma,
-        warnings=[*learnt.warnings, *_few_rows(learnt, inputs, y.size)],
+        warnings=[*learnt.optimum.remarks, *_few_rows(learnt, inputs, y.size)],
         kernel=learnt.kernel,
         noise_variance=learnt.noise_variance,
         scaling=scaling,
@@ -168,7 +168,7 @@ def holdout(
         target=Target.of(transformation, y, settings.mean, **bounds_in_use(settings, own_y)),
         gamma=settings.gamma,
         tuning_rows=tuning_rows,
-        warnings=learnt.warnings,
+        warnings=learnt.optimum.remarks,
         kernel=learnt.kernel,
         noise_variance=learnt.noise_variance,
         scaling=scaling,
@@ -293,7 +293,7 @@ def _learn(settings: Settings, own: Rows, y: Array, n_rows: int, rng: np.random.
     with one_blas_thread():
         transformation, learnt = learn_with_transform(settings, learning, scaling, y[some], purpose, rng)
     least_noise = least * float(learnt.kernel.diag(scaling.transform(learning.X)).max())
-    return _Learnt(learnt.kernel, learnt.noise_variance, scaling, transformation, learnt.warnings, least_noise)
+    return _Learnt(learnt.kernel, learnt.noise_variance, scaling, transformation, learnt.optimum.remarks, least_noise)
 
 
 def _left_out(prior: LowRankPrior, rows: Rows, y: Array) -> LeftOut:

@@ -117,15 +117,7 @@ class Difficulty:
         Far out, residuals of other rows grow with the test row's by their correlation
         :math:`\rho_{it} = P_{it} / \sqrt{P_{ii} P_{tt}}`, and scores by :math:`|\rho_{it}|\, g_t / g_i`. That has to be
         below 1. With next to no noise it is not for a fifth of the rows; with noise it is, except for isolated pairs.
-
-        Parameters
-        ----------
-        correlation : ndarray of shape (n, n)
-            Correlations of the leave-one-out residuals of tuning rows.
-        X : ndarray of shape (n, d)
-            Their inputs.
-        prediction : ndarray of shape (n,)
-            What tuning rows predict there.
+        ``X`` are inputs of the tuning rows, and ``prediction`` is what they predict there.
         """
         scale = self(X, prediction).scale
         growth = np.abs(correlation) * np.divide.outer(scale, scale)

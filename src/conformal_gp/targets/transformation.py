@@ -384,7 +384,7 @@ def power(logarithm: Array, exponent: Array | float) -> Array:
     """
     safe = np.maximum(exponent, LEAST_EXPONENT)
     with np.errstate(over="ignore"):
-        return np.expm1(safe * logarithm) / safe
+        return np.expm1(safe * logarithm) / safe  # (y^l - 1) / l
 
 
 def power_slope(logarithm: Array, exponent: Array | float) -> Array:
@@ -404,5 +404,5 @@ def inverse_power(z: Array, exponent: Array | float) -> Array:
     array([1.386,  -inf])
     """
     safe = np.maximum(exponent, LEAST_EXPONENT)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore"):  # log y = log(1 + l z) / l
         return np.log1p(np.maximum(safe * z, -1.0)) / safe
