@@ -12,12 +12,11 @@ from conformal_gp.cli import options
 from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.rows import Training, read_training
-from conformal_gp.formatting import number, percent
+from conformal_gp.formatting import CONFORMAL, STANDARD, number, percent
 
 if TYPE_CHECKING:
     from conformal_gp.evaluation import Finding, HeldOut
 
-CONFORMAL, STANDARD = "conformal", "standard GP"
 MOST_OUTLIERS = 20
 PERIODS = 5  # of --by-time
 # Up to so many rows, each is held out once. Of more, a third is held out, at most so many: with 2,000 rows the standard
@@ -223,7 +222,7 @@ def _outliers(held_out: HeldOut, training: Training) -> list[dict[str, Any]]:
     lower, upper = held_out.intervals[CONFORMAL][:, :, 0].T
     values = {"observed": held_out.y, "predicted": prediction, "lower": lower, "upper": upper}
     rows = training.rows.iloc[held_out.rows]
-    found = pd.DataFrame({"p_value": held_out.p_values, **values}, index=rows.index)
+    found = pd.DataFrame({"p_value": held_out.p_values.round(4), **values}, index=rows.index)
     worst = np.lexsort([-np.abs(held_out.y - prediction), held_out.p_values])[:MOST_OUTLIERS]
     return row_documents(found.iloc[worst], rows.iloc[worst].get("name"))
 
