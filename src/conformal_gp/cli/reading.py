@@ -172,9 +172,6 @@ def _checked(table: Table) -> Table:
     return table._replace(frame=frame.loc[:, named | used])
 
 
-# Workbooks, and Parquet
-
-
 def _opened(name: str, content: bytes, kind: str, read: Callable[[io.BytesIO], Any]) -> Any:
     """Read a file of a kind whose cells have types."""
     need_extra(name, kind)
@@ -217,9 +214,6 @@ def _rows_of_sheet(sheet: pd.DataFrame) -> list[Row]:
     cells = sheet.map(lambda cell: None if isinstance(cell, str) and not cell.strip() else cell)
     cells = cells.dropna(how="all").dropna(axis=1, how="all")
     return [(int(row) + 1, values) for row, values in zip(cells.index, cells.to_numpy().tolist(), strict=True)]
-
-
-# Text
 
 
 def _decoded(name: str, content: bytes, encoding: str | None, likely: str | None) -> tuple[str, str]:
@@ -318,9 +312,6 @@ def _shown_decimal(name: str, frame: pd.DataFrame, form: Format) -> str | None:
             "with --decimal , or --decimal . or the mark between thousands with --thousands."
         )
     return None
-
-
-# The header
 
 
 def find_header(
