@@ -90,7 +90,6 @@ def predict(
     from conformal_gp.cli.tables import kind_of
     from conformal_gp.cli.writing import rounded, write_table
     from conformal_gp.files import check_output
-    from conformal_gp.validation import input_names
 
     output = Output(quiet=quiet)
     levels = parse_levels(confidence)
@@ -116,6 +115,8 @@ def predict(
         if explain:
             explained = fitted.explain_interval(new.X, float(levels[-1]), y_variance=new.y_variance)
             words["why"] = explained.sentences(columns.rows)
+    from conformal_gp.validation import input_names  # imports scikit-learn: after mistakes in the tables
+
     names = input_names(fitted)
     words["beyond_training"] = ["; ".join(_first(names[beyond])) for beyond in fitted.beyond_training(new.X)]
     exclusions = _exclusions(columns, table, new, words["beyond_training"])
