@@ -7,7 +7,7 @@ from sklearn.model_selection import KFold, TimeSeriesSplit
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.evaluation import advice, cross_validate_intervals, verdict
-from conformal_gp.evaluation.folds import make_folds
+from conformal_gp.evaluation.cross_validation import make_folds
 
 FIXED = {"kernel": "se", "tuning": "fixed", "noise_variance": 0.1, "mean": "zero", "scale_inputs": False}
 
@@ -19,12 +19,12 @@ def held(X, y, **options):
 
 def test_distinct_rows_are_split_as_scikit_learn_does():
     X = np.random.default_rng(0).normal(size=(30, 2))
-    folds = make_folds(4, {"a": X[:, 0], "b": X[:, 1]}, 30, 7, None)
+    splits, together = make_folds(4, {"a": X[:, 0], "b": X[:, 1]}, 30, 7, None)
     expected = KFold(4, shuffle=True, random_state=7).split(X)
-    for (train, test), (expected_train, expected_test) in zip(folds.splits, expected, strict=True):
+    for (train, test), (expected_train, expected_test) in zip(splits, expected, strict=True):
         np.testing.assert_array_equal(train, expected_train)
         np.testing.assert_array_equal(test, expected_test)
-    assert folds.together == ""
+    assert together == ""
 
 
 @pytest.mark.parametrize("frame", [False, True])
@@ -60,10 +60,10 @@ def test_whole_batches_are_held_out():
     assert together.findings()[0].coverage < 0.65
     assert "too few batches to tell" in verdict(together.findings())[0]
     for splitter in (3, TimeSeriesSplit(3)):
-        for train, test in make_folds(splitter, {}, 120, 0, batch).splits:
+        for train, test in make_folds(splitter, {}, 120, 0, batch)[0]:
             assert not set(batch[train]) & set(batch[test])
-    assert set(batch[make_folds(TimeSeriesSplit(3), {}, 120, 0, batch).splits[0][0]]) == set("abc")
-    assert len(make_folds(50, {}, 120, 0, batch).splits) == 12
+    assert set(batch[make_folds(TimeSeriesSplit(3), {}, 120, 0, batch)[0][0][0]]) == set("abc")
+    assert len(make_folds(50, {}, 120, 0, batch)[0]) == 12
 
 
 @pytest.mark.parametrize(

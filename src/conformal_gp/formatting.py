@@ -1,9 +1,12 @@
-"""Numbers, shares and row numbers as people read them."""
+"""Numbers, shares, row numbers and names of methods as people read them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
+
+CONFORMAL, STANDARD = "conformal", "standard GP"
+"""Names of the methods that are compared."""
 
 
 def percent(share: float | Fraction, decimals: int | None = None) -> str:

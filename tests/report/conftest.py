@@ -8,8 +8,9 @@ import pytest
 
 from cases import fixed_model
 from conformal_gp.evaluation import cross_validate_intervals
+from conformal_gp.formatting import CONFORMAL, STANDARD
 from conformal_gp.report import build_report
-from conformal_gp.report.chart import CONFORMAL, LEVELS, STANDARD
+from conformal_gp.report.chart import LEVELS
 
 NAMES = ["<script>window.broken = true</script>", "\"quoted\" & 'so'", "</script><img src=x onerror=alert(1)>"]
 TARGET = "<b>label</b>"

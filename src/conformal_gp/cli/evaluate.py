@@ -12,12 +12,11 @@ from conformal_gp.cli import options
 from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
 from conformal_gp.cli.output import Output
 from conformal_gp.cli.rows import Training, read_training
-from conformal_gp.formatting import number, percent
+from conformal_gp.formatting import CONFORMAL, STANDARD, number, percent
 
 if TYPE_CHECKING:
     from conformal_gp.evaluation import Finding, HeldOut
 
-CONFORMAL, STANDARD = "conformal", "standard GP"
 # Of the rows that are least expected a tenth is listed, but at least and at most so many.
 FEWEST_OUTLIERS, MOST_OUTLIERS = 5, 20
 PERIODS = 5  # of --by-time
@@ -224,7 +223,7 @@ def _outliers(held_out: HeldOut, training: Training) -> list[dict[str, Any]]:
     lower, upper = held_out.intervals[CONFORMAL][:, :, 0].T
     values = {"observed": held_out.y, "predicted": prediction, "lower": lower, "upper": upper}
     rows = training.rows.iloc[held_out.rows]
-    found = pd.DataFrame({"p_value": held_out.p_values, **values}, index=rows.index)
+    found = pd.DataFrame({"p_value": held_out.p_values.round(4), **values}, index=rows.index)
     if held_out.censoring is not None:
         found["limit"] = held_out.censoring
     n_shown = min(MOST_OUTLIERS, max(FEWEST_OUTLIERS, held_out.y.size // 10))

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from conformal_gp.cli import options
-from conformal_gp.cli.evaluate import CONFORMAL, cross_validated
+from conformal_gp.cli.evaluate import cross_validated
 from conformal_gp.cli.options import Model, Reading, parse_levels
 from conformal_gp.cli.output import Output
-from conformal_gp.cli.predict import also_missing, load_fitted
+from conformal_gp.cli.predict import load_fitted
 from conformal_gp.cli.rows import read_new, read_training
+from conformal_gp.formatting import CONFORMAL
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,20 +67,18 @@ def plot(
     levels: Any = [*map(float, parse_levels(confidence))]
     check_picture(out, "--out")
     _check_files(files, target, model, kind)
+    if reading.noise is not None:
+        raise ValueError("--noise-column and --sd-column are not for pictures; predict and report take them.")
     check_output(out, [*files, *filter(None, [model])])
     rows = None
     if model is not None:
-        fitted = load_fitted(ctx, model, target)
-        columns = also_missing(fitted._columns, reading)
-        _refuse_noise(columns)
+        fitted = load_fitted(ctx, model, target, reading)
         if files:
-            rows = _new_rows(files[-1], columns, reading, output)
+            rows = _new_rows(files[-1], fitted._columns, reading, output)
     else:
         training = read_training(files[0], str(target), reading, output)
-        columns = training.columns
-        _refuse_noise(columns)
         if len(files) == 2:
-            rows = _new_rows(files[1], columns, reading, output)
+            rows = _new_rows(files[1], training.columns, reading, output)
         elif kind in INPUTS:
             rows = (training.X, training.y, None)
             _check_inputs(kind, inputs, training.X)
@@ -112,14 +111,10 @@ def _check_files(files: Sequence[str], target: str | None, model: str | None, ki
         raise ValueError(f"--kind {kind} of --model FILE takes one table.")
 
 
-def _refuse_noise(columns: Columns) -> None:
-    """Refuse known noise, which pictures do not take."""
-    if columns.reading.noise is not None:
-        raise ValueError("--noise-column and --sd-column are not for pictures; predict and report take them.")
-
-
 def _new_rows(source: str, columns: Columns, reading: Reading, output: Output) -> Rows:
     """Read rows to predict, with their true values if the table has the target."""
+    if columns.reading.noise is not None:
+        raise ValueError("the model has known noise, which pictures do not take; predict does.")
     table, new = read_new(source, columns, reading, output)
     y = None
     if columns.target in table.frame:

@@ -100,14 +100,13 @@ def predict(
     check_output(out, [*files, *filter(None, [model])])
     kind = kind_of(out)
     if model is not None:
-        fitted = load_fitted(ctx, model, target)
-        columns = also_missing(fitted._columns, reading)
-        table, new = read_new(files[-1], columns, reading, output)
+        fitted = load_fitted(ctx, model, target, reading)
+        table, new = read_new(files[-1], fitted._columns, reading, output)
     else:
         training = read_training(files[0], str(target), reading, output)
-        columns = training.columns
-        table, new = read_new(files[-1], columns, reading, output)  # before the fit, which may be slow
+        table, new = read_new(files[-1], training.columns, reading, output)  # before the fit, which may be slow
         fitted = training.fit(choice, output)
+    columns = fitted._columns
     if not (levels or shares):
         levels = default_levels(fitted, output)
     with output.working(f"predicting {len(new.X)} rows", new.X.index):
@@ -116,7 +115,7 @@ def predict(
         if explain:
             explained = fitted.explain_interval(new.X, float(levels[-1]), y_variance=new.y_variance)
             words["why"] = explained.sentences(columns.rows)
-    from conformal_gp.validation import input_names  # after checks of the columns, as it imports much
+    from conformal_gp.validation import input_names  # imports scikit-learn: after mistakes in the tables
 
     names = input_names(fitted)
     words["beyond_training"] = ["; ".join(_first(names[beyond])) for beyond in fitted.beyond_training(new.X)]
@@ -149,8 +148,11 @@ def _check_files(files: list[str], model: str | None, target: str | None) -> Non
         raise ValueError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
 
 
-def load_fitted(ctx: typer.Context, path: str, target: str | None) -> Any:
-    """Load a model that fit saved; options for fitting would have no effect, and are refused."""
+def load_fitted(ctx: typer.Context, path: str, target: str | None, reading: Reading) -> Any:
+    """Load a model that fit saved, to read rows as the command line asks for.
+
+    Options for fitting would have no effect, and are refused.
+    """
     given = [name for name in _OF_FIT if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"]
     if given:
         option = given[0].replace("_", "-")
@@ -162,15 +164,13 @@ def load_fitted(ctx: typer.Context, path: str, target: str | None) -> Any:
         raise ValueError(f"{path} was not made by conformal-gp fit, but in Python; predict with it in Python.")
     if target not in (None, fitted._columns.target):
         raise ValueError(f"{path} predicts '{fitted._columns.target}', not '{target}'.")
+    known = fitted._columns.reading
+    missing = reading.missing
+    if missing == "error":
+        missing = known.missing
+    known = replace(known, missing=missing, na=[*known.na, *reading.na])
+    fitted._columns = replace(fitted._columns, reading=known)
     return fitted
-
-
-def also_missing(columns: Columns, reading: Reading) -> Columns:
-    """Return the columns of a saved model with what the command line adds about missing values."""
-    missing = columns.reading.missing
-    if reading.missing != "error":
-        missing = reading.missing
-    return replace(columns, reading=replace(columns.reading, missing=missing, na=[*columns.reading.na, *reading.na]))
 
 
 def _predictions(model: Any, new: Inputs, levels: list[Fraction], shares: list[Fraction]) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -68,10 +68,11 @@ def read_table(
     if kind == "parquet":
         return _checked(Table(name, _opened(name, content, kind, _parquet), given))
     if kind == "excel":
-        sheets = _opened(name, content, kind, _sheets)
+        as_it_is: dict[str, Any] = {"header": None, "dtype": object, "na_values": [""], "keep_default_na": False}
+        sheets = _opened(name, content, kind, lambda file: pd.read_excel(file, sheet_name=None, **as_it_is))
         rows = _rows_of_sheet(_chosen_sheet(name, sheets, reading.sheet, new))
-        found = find_header(name, rows, expected, reading.header_row)
-        frame = _framed(name, rows[found.place :], found)
+        place, units = find_header(name, rows, expected, reading.header_row)
+        frame = _framed(name, rows[place:], units)
         return _checked(Table(name, frame.infer_objects(), given))
     like = like or Format()
     text, encoding = _decoded(name, content, reading.encoding, like.encoding)
@@ -109,9 +110,9 @@ def _from_text(
     separator = form.separator or _separator(lines, likely, expected)
     form = form._replace(separator=separator)
     top = _loosely(lines[: MOST_TITLES + ROWS_BELOW + (header_row or 0)], separator)
-    found = find_header(name, top, expected, header_row)
-    start = top[found.place][0]
-    frame = _framed(name, _rows(name, lines, separator, start - 1), found)
+    place, units = find_header(name, top, expected, header_row)
+    start = top[place][0]
+    frame = _framed(name, _rows(name, lines, separator, start - 1), units)
     if form.decimal is None:
         form = form._replace(decimal=_shown_decimal(name, frame, form))
     if all(form.number(cell) is not None for cell in frame):
@@ -119,10 +120,10 @@ def _from_text(
     return _checked(Table(name, frame, form))
 
 
-def _framed(name: str, rows: Sequence[Row], found: Header) -> pd.DataFrame:
+def _framed(name: str, rows: Sequence[Row], units: bool) -> pd.DataFrame:
     """Put rows from the header on into a frame, whose index are their numbers; units are noted."""
     (_, names), *below = rows
-    if found.units:
+    if units:
         text = [cell for cell in below[0][1] if isinstance(cell, str) and cell.strip()]
         said = f"row {below[0][0]} of {name} has units and is skipped: {listed(text, SHOWN_UNITS)}"
         warnings.warn(said, stacklevel=4)
@@ -171,9 +172,6 @@ def _checked(table: Table) -> Table:
     return table._replace(frame=frame.loc[:, named | used])
 
 
-# Workbooks, and Parquet
-
-
 def _opened(name: str, content: bytes, kind: str, read: Callable[[io.BytesIO], Any]) -> Any:
     """Read a file of a kind whose cells have types."""
     need_extra(name, kind)
@@ -189,10 +187,6 @@ def _parquet(file: io.BytesIO) -> pd.DataFrame:
         frame = frame.reset_index()
     frame.columns = [str(column).strip() for column in frame.columns]
     return frame.set_axis(range(1, len(frame) + 1))
-
-
-def _sheets(file: io.BytesIO) -> dict[str, pd.DataFrame]:
-    return pd.read_excel(file, sheet_name=None, header=None, dtype=object, na_values=[""], keep_default_na=False)
 
 
 def _chosen_sheet(name: str, sheets: dict[str, pd.DataFrame], asked: Sequence[str], new: bool) -> pd.DataFrame:
@@ -220,9 +214,6 @@ def _rows_of_sheet(sheet: pd.DataFrame) -> list[Row]:
     cells = sheet.map(lambda cell: None if isinstance(cell, str) and not cell.strip() else cell)
     cells = cells.dropna(how="all").dropna(axis=1, how="all")
     return [(int(row) + 1, values) for row, values in zip(cells.index, cells.to_numpy().tolist(), strict=True)]
-
-
-# Text
 
 
 def _decoded(name: str, content: bytes, encoding: str | None, likely: str | None) -> tuple[str, str]:
@@ -324,22 +315,16 @@ def _shown_decimal(name: str, frame: pd.DataFrame, form: Format) -> str | None:
     return None
 
 
-# The header
+def find_header(
+    name: str, rows: Sequence[Row], expected: Collection[str] = (), given: int | None = None
+) -> tuple[int, bool]:
+    """Find the place of the header, and whether the row below it has units.
 
-
-class Header(NamedTuple):
-    """Place of the header among the rows, and whether the row below it has units."""
-
-    place: int
-    units: bool
-
-
-def find_header(name: str, rows: Sequence[Row], expected: Collection[str] = (), given: int | None = None) -> Header:
-    """Find the header; ``expected`` are names that it should have, ``given`` is the number of its row in the file.
+    ``expected`` are names that it should have, ``given`` is the number of its row in the file.
 
     >>> rows = [["Report"], ["t", "y"], ["min", "mV"], ["0.5", "2.5"], ["1.0", "2.75"]]
     >>> find_header("lab.csv", [*enumerate(rows, 1)], given=2)
-    Header(place=1, units=True)
+    (1, True)
     """
     if not rows:
         raise ValueError(f"{name} has no rows below a header.")
@@ -357,7 +342,7 @@ def find_header(name: str, rows: Sequence[Row], expected: Collection[str] = (), 
             said = f"the header of {name} is row {numbers[place]}; what is above it is skipped"
             warnings.warn(said, stacklevel=4)
     below = cells[place + 1 :]
-    return Header(place, len(below) > 1 and _has_units(below[0], below[1:]))
+    return place, len(below) > 1 and _has_units(below[0], below[1:])
 
 
 def _texts(rows: Sequence[Row]) -> list[list[str]]:

@@ -1,17 +1,24 @@
-"""Predictions and intervals of every row, by models that were not fitted to it."""
+"""Predictions and intervals of every row, by models that were not fitted to it.
+
+Rows that are left out one by one are predicted from their replicates and from the rest of their batch. New rows may
+have neither. So rows with equal inputs are held out together, and so are whole batches, if they are given.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from itertools import product
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 from sklearn.base import clone
+from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length, column_or_1d
 from sklearn.utils.validation import has_fit_parameter
 
@@ -19,7 +26,6 @@ from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.design import Grid, columns_of
 from conformal_gp.evaluation.findings import Level, supported_levels
-from conformal_gp.evaluation.folds import make_folds, pure_error
 from conformal_gp.evaluation.held_out import HeldOut
 from conformal_gp.formatting import number
 from conformal_gp.groups import check_length, group_labels, without
@@ -109,43 +115,57 @@ def cross_validate_intervals(
     if isinstance(batches, str):
         X = without(X, batches)
     columns = {}
-    if _is_table(X):
+    if is_frame(X) or (np.ndim(X) == 2 and np.asarray(X).dtype.kind in "biuf"):
         columns = columns_of(X)
     splits, together = make_folds(cv, columns, target.size, random_state, groups_out)
-    rows = np.sort(np.concatenate([test for _, test in splits]))
+    rows = np.concatenate([test for _, test in splits])
+    order = np.argsort(rows)
+    rows = rows[order]
     first = next(iter(models))
     levels: list[Fraction] = []
     if confidence_level is not None:
         levels = read_levels(confidence_level)[0]
-    found = _Found(rows.size)
+    prediction: dict[str, list[Array]] = defaultdict(list)
+    intervals: dict[str, list[Array]] = defaultdict(list)
+    beyond: list[Mask] = []
+    p_values: list[Array] = []
     noise: list[float] = []
     for done, ((train, test), (name, model)) in enumerate(product(splits, models.items()), 1):
         fold = _Fold(model, X, target, known, train, test)
-        places = np.searchsorted(rows, test)
         ignored = ExtrapolationWarning if name == first else UserWarning
         with warnings.catch_warnings(action="ignore", category=ignored):
             fitted = fold.fit()
-            levels = levels or supported_levels(_calibration_rows(fitted))
-            found.put(name, places, fitted.predict(fold.new), fold.intervals(fitted, levels))
+            levels = levels or supported_levels(getattr(fitted, "_most_calibration", 0))
+            prediction[name].append(fitted.predict(fold.new))
+            intervals[name].append(fold.intervals(fitted, levels))
             if name == first:
-                found.put_of_first(places, fold, fitted)
+                n_calibration = getattr(fitted, "_most_calibration", 0)
+                beyond.append(fold.beyond(fitted))
+                p_values.append(fold.p_values(fitted))
                 noise.append(_noise(fitted))
                 if standard_gp is not None:
-                    found.put(standard_gp, places, *fold.standard(fitted, levels))
+                    mean, ends = fold.standard(fitted, levels)
+                    prediction[standard_gp].append(mean)
+                    intervals[standard_gp].append(ends)
         if progress is not None:
             progress(done, len(splits) * len(models))
+
+    def in_order(parts: list[NDArray[Any]]) -> NDArray[Any]:
+        """Rows of all folds in their order in the data."""
+        return np.concatenate(parts)[order]
+
     of_rows: dict[str, NDArray[Any]] = {name: known[name][rows] for name in ("groups", "censoring") if name in known}
     if groups_out is not None:
         of_rows["batches"] = np.asarray(groups_out)[rows].astype(str)
     return HeldOut(
         target[rows],
         levels,
-        found.prediction,
-        found.intervals,
-        beyond=found.beyond,
+        {name: in_order(parts) for name, parts in prediction.items()},
+        {name: in_order(parts) for name, parts in intervals.items()},
+        beyond=in_order(beyond),
         rows=rows,
-        n_calibration=0 if "groups" in known else found.n_calibration,  # it differs between groups
-        p_values=found.p_values,
+        n_calibration=0 if "groups" in known else n_calibration,  # it differs between groups
+        p_values=in_order(p_values),
         grid=Grid.find(columns),
         together=together,
         calibration="rows" if batches is None else "batches",
@@ -183,34 +203,6 @@ def _replicates(columns: Mapping[str, NDArray[Any]], y: Array, censoring: Indice
     return (
         f"{said}), the model's noise is {number(typical, 3)}; an interval is for a single new measurement, with noise."
     )
-
-
-class _Found:
-    """Predictions and intervals of held-out rows by methods, and what else is found of the first model."""
-
-    def __init__(self, n_rows: int):
-        self.prediction: dict[str, Array] = {}
-        self.intervals: dict[str, Array] = {}
-        self.beyond = np.zeros(n_rows, dtype=bool)
-        self.p_values = np.zeros(0)
-        self.n_calibration = 0
-
-    def put(self, name: str, places: Indices, prediction: Array, intervals: Array) -> None:
-        """Keep what a method predicts at some places among the rows."""
-        if name not in self.prediction:
-            self.prediction[name] = np.empty(self.beyond.size)
-            self.intervals[name] = np.empty((self.beyond.size, *intervals.shape[1:]))
-        self.prediction[name][places] = prediction
-        self.intervals[name][places] = intervals
-
-    def put_of_first(self, places: Indices, fold: _Fold, fitted: Any) -> None:
-        """Keep which rows are outside the training range, p-values and the number of calibration rows."""
-        self.n_calibration = _calibration_rows(fitted)
-        if hasattr(fitted, "beyond_training"):
-            self.beyond[places] = fitted.beyond_training(fold.new).any(axis=1)
-        if hasattr(fitted, "predict_p"):
-            self.p_values = np.resize(self.p_values, self.beyond.size)
-            self.p_values[places] = fold.p_values(fitted)
 
 
 class _Fold(NamedTuple):
@@ -253,8 +245,17 @@ class _Fold(NamedTuple):
             ends = limits.extend(ends)
         return mean, ends
 
+    def beyond(self, fitted: Any) -> Mask:
+        """Test rows outside the training range; none of a model that does not tell."""
+        if not hasattr(fitted, "beyond_training"):
+            return np.zeros(self.test.size, dtype=bool)
+        found: Mask = fitted.beyond_training(self.new).any(axis=1)
+        return found
+
     def p_values(self, fitted: Any) -> Array:
-        """P-values of the true values of the test rows; 1 in groups without calibration rows."""
+        """P-values of the true values of the test rows; 1 in groups without calibration rows, NaN if it has none."""
+        if not hasattr(fitted, "predict_p"):
+            return np.full(self.test.size, np.nan)
         seen = self._seen(fitted)
         rows = self.test[seen]
         p_values = np.ones(self.test.size)
@@ -307,16 +308,93 @@ def _known(
     return known
 
 
-def _is_table(X: Any) -> bool:
-    """Whether inputs are a table of numbers and categories."""
-    if is_frame(X):
-        return True
-    X = np.asarray(X)
-    return X.ndim == 2 and X.dtype.kind in "biuf"
+# Folds
 
 
-def _calibration_rows(fitted: Any) -> int:
-    """Number of calibration rows of a model of this package; 0 for others."""
-    if not hasattr(fitted, "guarantee_"):
-        return 0
-    return int(fitted._most_calibration)
+def make_folds(
+    cv: Any, columns: Mapping[str, NDArray[Any]], n_rows: int, random_state: int | None, groups_out: ArrayLike | None
+) -> tuple[list[tuple[Indices, Indices]], str]:
+    """Split rows by a number of folds or by a splitter of scikit-learn; each row is tested at most once.
+
+    With a number, rows with equal inputs are held out together. With ``groups_out`` whole groups are split, in order of
+    their first rows. A sentence says what is held out together; it is empty if nothing is.
+
+    Examples
+    --------
+    >>> doses = np.repeat([1.0, 2.0, 3.0], 2)
+    >>> splits, together = make_folds(3, {"dose": doses}, 6, 0, None)
+    >>> [test.tolist() for _, test in splits], together
+    ([[4, 5], [2, 3], [0, 1]], 'Rows with equal inputs are held out together: 3 distinct inputs in 6 rows.')
+    >>> [test.tolist() for _, test in make_folds(2, {"dose": doses}, 6, 0, ["a", "b", "b", "c", "c", "c"])[0]]
+    [[1, 2, 3, 4, 5], [0]]
+    """
+    is_number = isinstance(cv, Integral)
+    splitter = check_cv(cv)
+    together = ""
+    if groups_out is not None:
+        units = _numbered(_checked(groups_out, n_rows))
+        n_units = int(units.max()) + 1
+        together = f"Whole batches are held out together: {n_units} batches in {n_rows} rows."
+    else:
+        units = distinct_inputs(columns, n_rows)
+        n_units = int(units.max()) + 1
+        if not is_number:
+            units = np.arange(n_rows)
+            n_units = n_rows
+        elif n_units < n_rows:
+            together = f"Rows with equal inputs are held out together: {n_units} distinct inputs in {n_rows} rows."
+    if is_number:
+        n_folds = int(cv)
+        if n_units < n_rows:
+            n_folds = min(n_folds, n_units)
+        splitter = KFold(n_folds, shuffle=True, random_state=random_state)
+    splits = [
+        (np.flatnonzero(np.isin(units, train)), np.flatnonzero(np.isin(units, test)))
+        for train, test in splitter.split(np.zeros(n_units))
+    ]
+    rows = np.concatenate([test for _, test in splits])
+    if np.unique(rows).size < rows.size:
+        raise ValueError(f"cv must hold out every row at most once, and holds out some repeatedly: {cv!r}.")
+    return splits, together
+
+
+def distinct_inputs(columns: Mapping[str, NDArray[Any]], n_rows: int) -> Indices:
+    """Number of each row's inputs among the distinct ones, in order of their first rows.
+
+    >>> distinct_inputs({"dose": np.array([5.0, 1.0, 5.0]), "kind": np.array(["a", "a", "a"])}, 3)
+    array([0, 1, 0])
+    """
+    codes = [np.unique(values, return_inverse=True)[1] for values in columns.values()]
+    return _numbered(np.column_stack([np.zeros(n_rows, dtype=np.int64), *codes]))
+
+
+def pure_error(columns: Mapping[str, NDArray[Any]], y: Array) -> tuple[float, int]:
+    """Standard deviation of replicates about their means, and its degrees of freedom; 0 and 0 without replicates.
+
+    >>> pure_error({"dose": np.array([5.0, 1.0, 5.0])}, np.array([2.0, 9.0, 4.0]))
+    (1.4142135623730951, 1)
+    """
+    numbers = distinct_inputs(columns, y.size)
+    degrees = y.size - int(numbers.max()) - 1
+    if degrees == 0:
+        return 0.0, 0
+    means = np.bincount(numbers, y) / np.bincount(numbers)
+    return float(np.sqrt(((y - means[numbers]) ** 2).sum() / degrees)), degrees
+
+
+def _numbered(values: NDArray[Any]) -> Indices:
+    """Number rows of values, (n,) or (n, k), in order of their first appearance."""
+    _, first, inverse = np.unique(values, axis=0, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse.ravel()]
+
+
+def _checked(groups_out: Any, n_rows: int) -> NDArray[Any]:
+    """Labels of groups, one for each row, of at least two groups."""
+    labels = np.asarray(groups_out)
+    if labels.dtype.kind == "O":
+        labels = labels.astype(str)
+    if labels.shape != (n_rows,):
+        raise ValueError(f"groups_out must hold one label for each of the {n_rows} rows, got {labels.shape}.")
+    if (labels == labels[0]).all():
+        raise ValueError(f"groups_out must have at least two groups, got '{labels[0]}' alone.")
+    return labels

@@ -64,7 +64,7 @@ class HeldOut:
     groups: NDArray[Any] | None = None
     """Groups of the rows, (n,), if coverage is guaranteed within each."""
     p_values: Array = field(default_factory=lambda: np.zeros(0))
-    """Conformal p-values of the true values under the first method, (n,); empty if it has none."""
+    """Conformal p-values of the true values under the first method, (n,); NaN if it has none."""
     grid: Grid | None = None
     """The designed grid that the rows of the data are, if they are one."""
     together: str = ""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from conformal_gp import metrics
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation import chance_range
+from conformal_gp.formatting import CONFORMAL
 from conformal_gp.plotting.frame import LINES, MARKERS, Display, colour_of, ink, stacked, tint
 
 TWENTIETHS = tuple(percents / 100 for percents in range(50, 100, 5))
@@ -52,7 +53,7 @@ class CoverageDisplay(Display):
     ):
         self.levels = [float(level) for level in read_levels(np.ravel(confidence_level))[0]]
         if not isinstance(intervals, Mapping):
-            intervals = {"conformal": intervals}
+            intervals = {CONFORMAL: intervals}
         self.coverage = {k: metrics.coverage(y_true, stacked(ends, self.levels)) for k, ends in intervals.items()}
         self.n_rows = np.size(y_true)
         self.band = chance_range(self.levels, self.n_rows)
@@ -81,7 +82,7 @@ class CoverageDisplay(Display):
         """
         levels = np.ravel(np.asarray(confidence_level))
         if not isinstance(estimator, Mapping):
-            estimator = {"conformal": estimator}
+            estimator = {CONFORMAL: estimator}
         intervals = {name: model.predict_interval(X, levels) for name, model in estimator.items()}
         return cls.from_predictions(y, intervals, confidence_level=levels, ax=ax)
 

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from conformal_gp.arrays import Array
+from conformal_gp.formatting import STANDARD
 
 # The palette of Okabe and Ito (2008), told apart in the common kinds of colour blindness. Lines and markers differ too.
 BLUE, ORANGE, VERMILION, GREEN, PURPLE, SKY = "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
 # Conformal intervals are blue, those of the standard GP orange, rows that are not covered vermilion.
 COLOURS = (BLUE, GREEN, PURPLE, VERMILION)
-STANDARD = "standard GP"
 LINES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 

@@ -23,10 +23,10 @@ from conformal_gp import __version__
 from conformal_gp.drift import examine_order
 from conformal_gp.evaluation import Finding, HeldOut, Judgement, coverage_by_parts, cross_validate_intervals
 from conformal_gp.evaluation.cross_validation import Progress
-from conformal_gp.formatting import percent
+from conformal_gp.formatting import CONFORMAL, STANDARD, percent
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.report import words
-from conformal_gp.report.chart import CONFORMAL, LEVELS, STANDARD, as_json, chart_data, decimals, text
+from conformal_gp.report.chart import LEVELS, as_json, chart_data, decimals, text
 from conformal_gp.report.words import Notice
 
 ROWS_SHOWN = 200
@@ -255,7 +255,7 @@ def coverage_table(held_out: HeldOut) -> str:
             text(finding.median_width, digits),
             finding.judgement.value,
         )
-        for finding in held_out.findings(words.LEVELS)
+        for finding in held_out.findings(words.TABLED)
     ]
     head = ("level", "method", "coverage", "expected", "median width", "verdict")
     return table(head, rows, caption="Coverage and width")

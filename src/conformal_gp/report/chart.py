@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from conformal_gp.arrays import Array
 from conformal_gp.design import columns_of
 from conformal_gp.evaluation import HeldOut, chance_range
-from conformal_gp.formatting import number, percent
+from conformal_gp.formatting import CONFORMAL, STANDARD, number, percent
 from conformal_gp.metrics import coverage
 from conformal_gp.plotting.frame import limits_of
 
-CONFORMAL, STANDARD = "conformal", "standard GP"
 PERCENTS = tuple(range(50, 100))
 LEVELS = tuple(Fraction(percents, 100) for percents in PERCENTS)
 INPUTS_SHOWN, MOST_ROWS = 8, 200

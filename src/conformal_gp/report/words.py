@@ -11,11 +11,11 @@ import numpy as np
 from conformal_gp.arrays import Indices
 from conformal_gp.drift import Examined
 from conformal_gp.evaluation import Finding, HeldOut, Judgement, advice, coverage_by_parts
-from conformal_gp.formatting import percent
-from conformal_gp.report.chart import CONFORMAL, PERCENTS, decimals
+from conformal_gp.formatting import CONFORMAL, percent
+from conformal_gp.report.chart import PERCENTS, decimals
 from conformal_gp.report.chart import text as written
 
-LEVELS = tuple(Fraction(percents, 100) for percents in (50, 80, 90, 95, 99))
+TABLED = tuple(Fraction(percents, 100) for percents in (50, 80, 90, 95, 99))
 USUAL = Fraction(9, 10)
 MOST_NAMED = 5
 # How good a verdict is.
@@ -34,8 +34,8 @@ class Notice(NamedTuple):
 def shown_level(held_out: HeldOut) -> Fraction:
     """The highest level up to 90% at which most intervals are finite; the lowest if there is none."""
     finite = np.isfinite(held_out.intervals[CONFORMAL]).any(axis=1).mean(axis=0) > 0.5
-    candidates = [level for level in LEVELS if level <= USUAL and finite[held_out.levels.index(level)]]
-    return max(candidates, default=LEVELS[0])
+    candidates = [level for level in TABLED if level <= USUAL and finite[held_out.levels.index(level)]]
+    return max(candidates, default=TABLED[0])
 
 
 def verdict(finding: Finding, narrow: Sequence[Finding]) -> tuple[str, str]:
@@ -143,7 +143,7 @@ def notices(
     if drift is not None:
         found += [Notice("Drift", text.removeprefix("Drift, "), warns=drift.alarm) for text in drift.sentences]
     found += [Notice("Outlier", text, warns=True) for text in _outliers(held_out, labels, level)]
-    helps_most = advice(held_out.at([other for other in LEVELS if other >= level]), X, command=command)
+    helps_most = advice(held_out.at([other for other in TABLED if other >= level]), X, command=command)
     if helps_most:
         found.append(Notice("Advice", helps_most, warns=False))
     found += [
