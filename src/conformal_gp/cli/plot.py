@@ -135,11 +135,11 @@ class Picture(NamedTuple):
 
     def check_inputs(self, X: pd.DataFrame) -> None:
         """Refuse inputs that the table does not have, or a wrong number of them."""
-        from conformal_gp.cli.tables import did_you_mean
+        from conformal_gp.cli.tables import did_you_mean, listed
 
         for name in self.inputs:
             if name not in X:
-                known = f"one of {', '.join(X)}; got {name}.{did_you_mean(name, list(X))}"
+                known = f"one of {listed(X)}; got '{name}'.{did_you_mean(name, list(X))}"
                 raise ValueError(f"--input must be {known}")
         if self.inputs and len(self.inputs) != INPUTS.get(self.kind, 0):
             raise ValueError(f"--kind {self.kind} takes {INPUTS.get(self.kind, 0)} --input, got {len(self.inputs)}.")
