@@ -290,6 +290,16 @@ def test_a_column_of_known_noise_variances(command_line):
     )
 
 
+def test_new_rows_need_their_known_noise(command_line):
+    rng = np.random.default_rng(0)
+    rows = "\n".join(f"{a},{a + b},0.1" for a, b in rng.normal(size=(20, 2)).round(3))
+    noisy = command_line.write("noisy.csv", f"x,y,sd\n{rows}\n")
+    new = command_line.write("fresh.csv", "x\n0.5\n")
+    said = command_line.error("predict", noisy, new, "-t", "y", "--sd-column", "sd")
+    assert "noisy.csv has. An interval includes the noise of the new measurement, which has to be known" in said
+    assert "same value in every row" not in said
+
+
 def test_a_column_of_groups(command_line, train):
     frame = pd.read_csv(train).astype({"kind": "category"})
     frame[:7].drop(columns="y").to_csv("new.csv", index=False)

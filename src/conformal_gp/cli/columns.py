@@ -136,13 +136,12 @@ class Columns:
     def _warn(self, table: Table, named: list[str], codes: Sequence[str]) -> None:
         """Warn of what was done to the columns."""
         text = [name for name, categories in self.categories.items() if categories and name not in codes]
-        numbers = [
-            name for name, categories in self.categories.items() if not categories and name != self.reading.noise
-        ]
+        inputs = [name for name in self.categories if name != self.reading.noise]
+        numbers = [name for name in inputs if not self.categories[name]]
         identifiers = [name for name in numbers if hints.numbers_rows(table, name)]
         like_codes = [name for name in numbers if hints.like_codes(table, name)]
         replicates = [name for name in numbers if hints.like_codes(table, name, hints.LIKE_REPLICATES, 1)]
-        constant = [name for name in self.categories if table.frame[name].nunique() == 1]
+        constant = [name for name in inputs if table.frame[name].nunique() == 1]
         unnamed = [name for name in table.frame if not name]
         first = min(self.since.values(), default="")[:10]
         for names, what in (
@@ -258,6 +257,8 @@ class Columns:
         lacking = [name for name in names if name not in table.frame]
         if lacking:
             hint = did_you_mean(lacking[0], self.extra(table))
+            if lacking == [self.reading.noise]:
+                hint += " An interval includes the noise of the new measurement, which has to be known: add it."
             raise ValueError(f"{table.name} lacks {listed(lacking)}, which {self.source} has.{hint}")
 
     def _check_gaps(self, table: Table, X: pd.DataFrame, gaps: pd.DataFrame) -> None:

@@ -124,11 +124,11 @@ def _new_rows(source: str, columns: Columns, reading: Reading, output: Output) -
 
 def _check_inputs(kind: str, inputs: Sequence[str], X: pd.DataFrame) -> None:
     """Refuse inputs that the table does not have, or a wrong number of them."""
-    from conformal_gp.cli.tables import did_you_mean
+    from conformal_gp.cli.tables import did_you_mean, listed
 
     for name in inputs:
         if name not in X:
-            known = f"one of {', '.join(X)}; got {name}.{did_you_mean(name, list(X))}"
+            known = f"one of {listed(X)}; got '{name}'.{did_you_mean(name, list(X))}"
             raise ValueError(f"--input must be {known}")
     if inputs and len(inputs) != INPUTS.get(kind, 0):
         raise ValueError(f"--kind {kind} takes {INPUTS.get(kind, 0)} --input, got {len(inputs)}.")
