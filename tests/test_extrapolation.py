@@ -73,6 +73,18 @@ def test_fewer_than_one_in_a_hundred_exchangeable_rows_are_pointed_out(n_rows, n
     assert np.mean(shares) < (0.03 if kind == "cauchy" else 0.01)  # of tails without a mean three
 
 
+@pytest.mark.parametrize("kind", ["uniform", "normal"])
+@pytest.mark.parametrize("n_rows", [3, 5, 8, 12])
+def test_few_rows_tell_little_about_tails(n_rows, kind):
+    rng = np.random.default_rng(n_rows)
+    shares = []
+    for _ in range(300):
+        X = DRAWN[kind](rng, (n_rows, 3))
+        box = input_box(np.stack([X.min(axis=0), X.max(axis=0)]), X, n_rows)
+        shares.append(beyond(DRAWN[kind](rng, (100, 3)), box).any(axis=1).mean())
+    assert np.mean(shares) < 0.01
+
+
 @pytest.mark.parametrize(("n_rows", "distance"), [(50, 3.0), (200, 1.3), (5000, 1.3)])
 def test_rows_far_outside_are_pointed_out(n_rows, distance):
     """In units of half the range of uniform inputs."""
