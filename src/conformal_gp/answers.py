@@ -174,6 +174,7 @@ class Answers:
             found = self._hulls_of_sets(new, needed)
         else:
             found = self._bounds.clip(self._hulls(self.model, new, needed))
+        found = nested(found, needed.by_row(len(new.X)))
         # of levels that the calibration rows do not support: p-values of all targets are then large enough
         every = np.array(self.target.range)[:, None]
         found = np.where(needed.by_row(len(new.X))[:, None] < 0.0, every, found)
@@ -348,6 +349,22 @@ class Answers:
         total = model.calibration.size if weights is None else weights.sum()
         every = np.where(signed & (self.target.extended(y) < 0.0), total, 0.0)
         return np.where(outside, every, at_least), np.where(outside, every, greater)
+
+
+def nested(intervals: Array, least: Array) -> Array:
+    """Intervals of several levels, (m, 2, levels), each with those of levels that need more weight, ``least``.
+
+    A search on a grid may miss a piece of one level's set that it finds for another level, whose set is a part of it.
+
+    >>> nested(np.array([[[1.0, 0.0], [4.0, 3.0]]]), np.array([[3.0, 2.0]])).tolist()
+    [[[1.0, 0.0], [4.0, 4.0]]]
+    """
+    found = intervals.copy()
+    for level in range(least.shape[1]):
+        parts = least >= least[:, [level]]
+        found[:, 0, level] = np.where(parts, intervals[:, 0], np.inf).min(axis=1)
+        found[:, 1, level] = np.where(parts, intervals[:, 1], -np.inf).max(axis=1)
+    return found
 
 
 # Each of these is in closed form for lines, and a search for curves.

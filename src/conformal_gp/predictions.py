@@ -155,7 +155,8 @@ class Predictions:
         intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels), or frame
             Lower and upper ends; three-dimensional when a sequence of levels is given. Ends are infinite where the
             training rows cannot support the level, and equal where the region is empty. Joint intervals contain the
-            prediction, also where it is outside the region, as of targets that cannot be negative. A frame has the
+            prediction, also where it is outside the region, as of targets that cannot be negative, and those of lower
+            levels that are asked for with them. A frame has the
             columns "lower" and "upper", for each of several levels.
 
         Examples

@@ -240,3 +240,13 @@ def test_intervals_of_empty_sets_are_the_prediction():
     np.testing.assert_array_equal(high[empty, 0], prediction[empty])
     assert (np.diff(high, axis=1) >= 0.0).all()
     assert (np.diff(low, axis=1) <= 0.0).all()
+
+
+def test_intervals_of_several_levels_nest():
+    """Also where the search misses a piece of one level's set that it finds for another."""
+    X = [[0.386997, 0.010148], [1.0, 0.103101], [0.314861, 0.592186], [0.437509, 0.438766]]
+    model = ConformalGPRegressor().fit(X, [6.21684, 0.707742, 0.607439, 1.028067])
+    new = [[0.096338, 0.361082], [0.64252, -0.036722]]
+    ascending = model.predict_interval(new, [0.7, 0.1, 0.5, 0.3])[:, :, [1, 3, 2, 0]]
+    assert (np.diff(ascending[:, 0], axis=1) <= 0.0).all()
+    assert (np.diff(ascending[:, 1], axis=1) >= 0.0).all()
