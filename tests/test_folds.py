@@ -58,7 +58,7 @@ def test_whole_batches_are_held_out():
     assert alone.together == ""
     assert alone.findings()[0].coverage > 0.7
     assert together.findings()[0].coverage < 0.65
-    assert "too few rows to tell" in verdict(together.findings())[0]
+    assert "too few batches to tell" in verdict(together.findings())[0]
     for splitter in (3, TimeSeriesSplit(3)):
         for train, test in make_folds(splitter, {}, 120, 0, batch).splits:
             assert not set(batch[train]) & set(batch[test])

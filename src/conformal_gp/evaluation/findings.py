@@ -212,11 +212,14 @@ class Finding:
             for part in parts
             if (part.method, part.level, part.judgement) == (self.method, self.level, Judgement.TOO_NARROW)
         ]
+        judged = self.judgement.value
+        if self.n_batches:
+            judged = judged.replace("rows", "batches")
         if not narrow or self.judgement in (Judgement.TOO_NARROW, Judgement.INFINITE):
-            return self.judgement.value
+            return judged
         worst = min(narrow, key=lambda part: part.coverage)
         where = f"too narrow where {worst.among} (covered {percent(worst.coverage, 1)})"
-        return f"{self.judgement.value} overall, but {where}"
+        return f"{judged} overall, but {where}"
 
     def in_words(self, parts: Sequence[Finding] = ()) -> str:
         """Coverage, its expected range and the verdict."""
