@@ -292,7 +292,7 @@ class ExplainedIntervals(Predictions):
         --------
         >>> from conformal_gp import ConformalGPRegressor
         >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
-        >>> model.beyond_training([[2.3], [23.0]]).tolist()
+        >>> model.beyond_training([[2.3], [230.0]]).tolist()
         [[False], [True]]
         """
         return beyond(self._checked_inputs(X), self._input_box)

@@ -222,7 +222,7 @@ def test_skewed_targets_are_on_a_logarithmic_scale(browser, tmp_path):
 
 def test_on_paper_folded_parts_are_open_and_it_is_light(opened, tmp_path):
     shut = opened.run("document.querySelectorAll('details:not([open])').length")
-    assert shut == 5
+    assert shut == 4
     opened.run("window.dispatchEvent(new Event('beforeprint'))")
     assert opened.run("document.querySelectorAll('details:not([open])').length") == 0
     assert opened.run("document.getElementById('calibration').clientWidth") > 300
@@ -232,7 +232,7 @@ def test_on_paper_folded_parts_are_open_and_it_is_light(opened, tmp_path):
     assert opened.run("document.getElementById('level').offsetParent === null")
     opened.send("Emulation.setEmulatedMedia", media="")
     opened.run("window.dispatchEvent(new Event('afterprint'))")
-    assert opened.run("document.querySelectorAll('details:not([open])').length") == 5
+    assert opened.run("document.querySelectorAll('details:not([open])').length") == 4
 
 
 def test_light_and_dark(opened):

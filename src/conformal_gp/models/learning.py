@@ -35,8 +35,8 @@ from conformal_gp.gp.posterior import EXPLAINED, SMALLEST_CONDITION, Posterior, 
 from conformal_gp.models.settings import Settings, explained, given_transform
 from conformal_gp.rows import Rows
 from conformal_gp.targets.difficulty import Difficulty, LeftOut, Spread
-from conformal_gp.targets.target import Bounds
-from conformal_gp.targets.transformation import BoxCox, InUnits, Transformation, YeoJohnson, extreme_unit, transformed
+from conformal_gp.targets.target import Bounds, extreme_unit
+from conformal_gp.targets.transformation import BoxCox, InUnits, Transformation, YeoJohnson, transformed
 from conformal_gp.threads import slices
 
 # Relative change of the likelihood at which a search stops: closer to the optimum, intervals of tuning rows' models are

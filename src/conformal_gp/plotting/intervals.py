@@ -117,7 +117,7 @@ class IntervalDisplay(Display):
         >>> from conformal_gp import ConformalGPRegressor
         >>> from conformal_gp.plotting import IntervalDisplay
         >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
-        >>> IntervalDisplay.from_estimator(model, [[0.9], [50.0]], confidence_level=0.5).extrapolated
+        >>> IntervalDisplay.from_estimator(model, [[0.9], [500.0]], confidence_level=0.5).extrapolated
         array([False,  True])
         """
         level = float(read_level(confidence_level))
