@@ -385,49 +385,6 @@ class Target:
         return 0.5 * (self.backward(mean + deviation) - self.backward(mean - deviation))
 
 
-@dataclass(frozen=True)
-class InUnits(Transformation):
-    """A transformation, or none, of targets in a unit.
-
-    Examples
-    --------
-    >>> InUnits(None, 2.0**-600).forward(np.array([2.0**-599]))
-    array([2.])
-    """
-
-    inner: Transformation | None
-    unit: float
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """See Transformation."""
-        return "None" if self.inner is None else self.inner.name
-
-    @property
-    def accepts(self) -> str:  # type: ignore[override]
-        """See Transformation."""
-        return "any target" if self.inner is None else self.inner.accepts
-
-    @property
-    def _label(self) -> float:  # type: ignore[override]
-        return self.unit
-
-    def _inside(self, y: Array) -> Mask:
-        return np.isfinite(y) if self.inner is None else self.inner._inside(y / self.unit)
-
-    def _forward(self, y: Array) -> Array:
-        return y / self.unit if self.inner is None else self.inner._forward(y / self.unit)
-
-    def log_slope(self, y: Array) -> Array:
-        """See Transformation."""
-        return np.zeros(y.size) if self.inner is None else self.inner.log_slope(y / self.unit)
-
-    def backward(self, z: Array) -> Array:
-        """See Transformation."""
-        with np.errstate(over="ignore"):
-            return self.unit * (z if self.inner is None else self.inner.backward(z))
-
-
 def extreme_unit(y: Array) -> float:
     """Unit of targets, a power of two: 1, unless they are extremely large or small.
 
