@@ -34,8 +34,7 @@ import numpy as np
 from scipy.special import expit, log_ndtr, logsumexp
 from sklearn.utils import check_random_state, gen_batches
 
-from conformal_gp.arrays import Array
-from conformal_gp.arrays import Indices as RowNumbers
+from conformal_gp.arrays import Array, Indices
 from conformal_gp.threads import one_blas_thread
 from reproduction.comparators.adam import Adam
 from reproduction.comparators.latent_process import Moments, Posterior, Projection
@@ -74,7 +73,7 @@ class Parameters(NamedTuple):
         return np.concatenate([part.ravel() for part in (self.offset, self.mixing, *self.posterior)])
 
 
-class Indices(NamedTuple):
+class Rows(NamedTuple):
     """Base predictions in standard units, and the logarithms of the levels of their labels, all (n,)."""
 
     mean: Array
@@ -84,9 +83,9 @@ class Indices(NamedTuple):
     log_above: Array
     """ln(1 - t)."""
 
-    def take(self, index: RowNumbers) -> Indices:
+    def take(self, index: Indices) -> Rows:
         """Some of the rows."""
-        return Indices(*(column[index] for column in self))
+        return Rows(*(column[index] for column in self))
 
 
 def link(log_below: Array, log_above: Array, parameters: Array) -> Array:
@@ -127,7 +126,7 @@ def divergence(posterior: Posterior) -> float:
     return float(squares - log_determinant - posterior.spread.shape[0]) / 2
 
 
-def objective(parameters: Parameters, rows: Indices, draws: Array, weight: float = 1.0) -> tuple[float, Parameters]:
+def objective(parameters: Parameters, rows: Rows, draws: Array, weight: float = 1.0) -> tuple[float, Parameters]:
     """The objective, and its gradient.
 
     ``draws``, (n, 3, samples), are the standard normal draws from which f is sampled; ``weight`` is that of each row:
@@ -154,7 +153,7 @@ def samples(moments: Moments, draws: Array) -> Array:
     return moments.mean[:, :, None] + moments.factor @ draws
 
 
-def start(rows: Indices, n_inducing: int) -> Parameters:
+def start(rows: Rows, n_inducing: int) -> Parameters:
     """The start of training: the prior, and inducing rows spaced evenly over the means."""
     posterior = Posterior(
         log_length=np.zeros(1),
@@ -167,7 +166,7 @@ def start(rows: Indices, n_inducing: int) -> Parameters:
 
 
 def train(
-    parameters: Parameters, rows: Indices, n_samples: int, step_size: float, max_steps: int, rng: np.random.Generator
+    parameters: Parameters, rows: Rows, n_samples: int, step_size: float, max_steps: int, rng: np.random.Generator
 ) -> tuple[Parameters, int]:
     """Minimise the objective by Adam on small batches; returns the best parameters and the number of steps."""
     n_rows, n_inducing = rows.mean.size, parameters.posterior.means.size
@@ -261,7 +260,7 @@ class BetaRecalibration(SplitRegressor):
     def _calibrate(self, mean: Array, std: Array, y: Array) -> None:
         self._unit = float(y.mean()), float(y.std()) or 1.0
         residuals = (y - mean) / std
-        rows = Indices(*self._standardised(mean, std), log_ndtr(residuals), log_ndtr(-residuals))
+        rows = Rows(*self._standardised(mean, std), log_ndtr(residuals), log_ndtr(-residuals))
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         first = start(rows, self.n_inducing)
         with one_blas_thread():
