@@ -158,10 +158,7 @@ def test_failures_are_found():
 def test_the_page_of_the_replicates_study(tmp_path):
     drawn = replicates.one_draw("6 doses x 2", 1)
     assert drawn["rows"] == 12
-    assert len(drawn["width"]) == len(drawn["covered"]) == 3
-    found = [
-        {"design": name, "rows": 24, "width": [3.0, 2.0, 6.0], "covered": [0.9, 0.95, 0.92]}
-        for name in replicates.DESIGNS
-    ]
+    assert len(drawn["width"]) == len(drawn["covered"]) == 2
+    found = [{"design": name, "rows": 24, "width": [3.0, 2.0], "covered": [0.9, 0.95]} for name in replicates.DESIGNS]
     replicates.write(found, tmp_path)
-    assert "| 8 doses x 3 | 24 | 1 | 3.00 | 1.50 | 0.50 | 90.0% | 95.0% |" in (tmp_path / "replicates.md").read_text()
+    assert "| 8 doses x 3 | 24 | 1 | 3.00 | 1.50 | 90.0% | 95.0% |" in (tmp_path / "replicates.md").read_text()
