@@ -77,7 +77,7 @@ def write(found: list[dict], splits: int, seeds: int) -> None:
             cells.append(f"{np.median([task['seeds'][0] for task in ways[way]]):.2f}")
         lines.append(cells)
     means = [f"{rows} rows: {np.exp(np.mean(own)):.2f} ({len(own)} tables)" for rows, own in logs.items()]
-    heads = ["table", "rows", "score ratio", "coverage, default", "holdout", "seeds, default", "holdout"]
+    heads = ["table", "rows", "score ratio", "coverage, default", "holdout", "seeds, default", "seeds, holdout"]
     page = [
         "# Real tables of up to 500 training rows",
         "",
