@@ -1,14 +1,16 @@
 """Computer experiments: the default, the split and kriging of other libraries on test functions.
 
-``python -m reproduction.studies.simulators [--rows L ...] [--draws N] [--peers smt gpytorch]``. Each task is written as
-soon as it is done, so an interrupted run resumes. No constant of the package was chosen on these draws.
+``python -m reproduction.studies.simulators [--rows L ...] [--draws N] [--peers smt openturns]``. Each task is written
+as soon as it is done, so an interrupted run resumes. No constant of the package was chosen on these draws.
 """
 
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections import defaultdict
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -27,12 +29,11 @@ from reproduction.studies import common
 from reproduction.studies.functions import FUNCTIONS, draw
 
 FIRST_SEED = 5000
-ROWS = (20, 40, 80, 160)
+ROWS = (20, 40, 80, 160, 320)
 NOISES = (0.0, 0.01)
 LEVELS = (0.9, 0.95)
 N_TEST = 100
 OURS = ("default", "holdout")
-PEERS = ("kriging", "smt", "gpytorch")
 Cells = dict[tuple[int, float, str], list[dict]]
 """Results by number of rows, noise and method, of the same draws in the same order."""
 
@@ -64,6 +65,33 @@ def smt(X: Array, y: Array, X_new: Array) -> tuple[Array, Array]:
     noise = float(np.ravel(model.optimal_noise)[0] * np.ravel(model.optimal_par["sigma2"])[0])
     variance = np.maximum(model.predict_variances(X_new)[:, 0], 0.0) + noise
     return model.predict_values(X_new)[:, 0], np.sqrt(variance)
+
+
+def openturns(X: Array, y: Array, X_new: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of OpenTURNS' GaussianProcessRegression, its nugget estimated, from three starts."""
+    import openturns as library
+
+    d = X.shape[1]
+    shift, scale = y.mean(), y.std()
+    covariance = library.MaternModel([0.5] * d, [1.0], 2.5)
+    covariance.activateNuggetFactor(True)
+    trend = library.ConstantBasisFactory(d).build()
+    targets = library.Sample(((y - shift) / scale)[:, None])
+    fitter = library.GaussianProcessFitter(library.Sample(X), targets, covariance, trend)
+    fitter.setOptimizationBounds(library.Interval([1e-2] * d + [1e-8], [1e2] * d + [1.0]))
+    rng = np.random.default_rng(0)
+    starts = np.column_stack([rng.uniform(-1.0, 1.0, (3, d)), rng.uniform(-5.0, -1.0, 3)])
+    fitter.setOptimizationAlgorithm(library.MultiStart(library.TNC(), library.Sample(10.0**starts)))
+    fitter.run()
+    regression = library.GaussianProcessRegression(fitter.getResult())
+    regression.run()
+    result = regression.getResult()
+    mean = np.asarray(result.getMetaModel()(library.Sample(X_new)))[:, 0]
+    conditional = library.GaussianProcessConditionalCovariance(result)
+    variance = np.asarray(conditional.getConditionalMarginalVariance(library.Sample(X_new)))[:, 0]
+    found = result.getCovarianceModel()
+    noise = found.getNuggetFactor() * found.getAmplitude()[0] ** 2
+    return shift + scale * mean, scale * np.sqrt(np.maximum(variance, 0.0) + noise)
 
 
 def gpytorch(X: Array, y: Array, X_new: Array) -> tuple[Array, Array]:
@@ -105,23 +133,34 @@ def gpytorch(X: Array, y: Array, X_new: Array) -> tuple[Array, Array]:
     return shift + scale * found.mean.numpy(), scale * found.stddev.numpy()
 
 
+PEERS: dict[str, Callable[[Array, Array, Array], tuple[Array, Array]]] = {
+    "kriging": kriging,
+    "smt": smt,
+    "openturns": openturns,
+    "gpytorch": gpytorch,
+}
+
+
 def one_task(name: str, n_rows: int, noise: float, seed: int, method: str) -> dict:
-    """Error, coverage and interval scores of one method on one draw."""
+    """Error, coverage, interval scores and processor time of one method on one draw."""
     X, y = draw(name, n_rows, noise, seed)
     X_new, y_new = draw(name, N_TEST, noise, seed + 10**6)
+    start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if method in OURS:
             prediction, ends = ours(method, X, y, X_new)
         else:
-            prediction, deviation = {"kriging": kriging, "smt": smt, "gpytorch": gpytorch}[method](X, y, X_new)
+            prediction, deviation = PEERS[method](X, y, X_new)
             ends = gaussian_intervals(prediction, deviation, LEVELS)
+    seconds = time.process_time() - start
     labels = y_new[:, None]
     return {
         "key": [name, n_rows, noise, seed, method],
         "rmse": float(np.sqrt(np.mean((prediction - y_new) ** 2))),
         "covered": ((ends[:, 0] <= labels) & (labels <= ends[:, 1])).mean(axis=0).tolist(),
         "score": np.atleast_1d(interval_score(y_new, ends, LEVELS)).tolist(),
+        "seconds": seconds,
     }
 
 
@@ -146,6 +185,7 @@ def rows_of(cells: Cells) -> list[dict]:
             row[f"coverage {level:.0%}"] = float(np.mean([task["covered"][i] for task in tasks]))
         row["default's score over it"] = ratio(cells, n_rows, noise, method, "score")
         row["default's RMSE over it"] = ratio(cells, n_rows, noise, method, "rmse")
+        row["seconds"] = float(np.median([task["seconds"] for task in tasks]))
         found.append(row)
     return found
 
@@ -154,22 +194,25 @@ def write(cells: Cells, out: Path) -> None:
     """Table and page."""
     rows = rows_of(cells)
     common.write_csv(out / "simulators.csv", rows)
-    heads = ["rows", "noise", "method", "coverage 90%", "95%", "score ratio", "RMSE ratio"]
+    heads = ["rows", "noise", "method", "coverage 90%", "95%", "score ratio", "RMSE ratio", "seconds"]
     table = [
         [row["rows"], f"{row['noise']:g}", row["method"]]
         + [f"{row[f'coverage {level:.0%}']:.1%}" for level in LEVELS]
         + [f"{row[k]:.2f}" for k in ("default's score over it", "default's RMSE over it")]
+        + [f"{row['seconds']:.1f}"]
         for row in rows
     ]
     draws = min(row["draws"] for row in rows) // len(FUNCTIONS)
+    peers = [name for name in PEERS if any(row["method"] == name for row in rows)]
     lines = [
         "# Test functions of computer experiments",
         "",
-        f"`python -m reproduction.studies.simulators --draws {draws}`: {len(FUNCTIONS)} functions, uniform inputs,",
-        f"{N_TEST} test rows a draw; noise is relative to the function's standard deviation. Ratios are geometric",
-        "means over draws: mean interval score at 90%, and root mean square error, of the default over each method",
-        "(below 1 the default is better). Kriging is scikit-learn's GaussianProcessRegressor with a length scale for",
-        "each input.",
+        f"`python -m reproduction.studies.simulators --draws {draws} --peers {' '.join(peers)}`:",
+        f"{len(FUNCTIONS)} functions, uniform inputs, {N_TEST} test rows a draw; noise is relative to the function's",
+        "standard deviation. Ratios are geometric means over draws: mean interval score at 90%, and root mean square",
+        "error, of the default over each method (below 1 the default is better). Seconds are the processor's, for a",
+        "fit and the predictions, medians over draws. Kriging is scikit-learn's GaussianProcessRegressor with a",
+        "length scale for each input.",
         "",
         *common.markdown(heads, table),
     ]
@@ -180,7 +223,7 @@ def main() -> None:
     """Run what is missing, then write the page."""
     parser = common.options("simulators", __doc__, draws=(4, "draws of each kind of data"))
     parser.add_argument("--rows", type=int, nargs="+", choices=ROWS, default=ROWS, help="training rows")
-    parser.add_argument("--peers", nargs="*", choices=PEERS, default=["kriging"], help="other libraries")
+    parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=["kriging"], help="other libraries")
     given = parser.parse_args()
     methods = [*OURS, *given.peers]
     seeds = range(FIRST_SEED, FIRST_SEED + given.draws)

@@ -76,12 +76,12 @@ def test_the_page_of_the_simulators_study(tmp_path):
     assert len(task["covered"]) == len(task["score"]) == 2
     cells = {}
     for method, score in (("default", 3.0), ("holdout", 4.0), ("kriging", 6.0)):
-        found = {"covered": [0.9, 0.95], "score": [score] * 2, "rmse": score}
+        found = {"covered": [0.9, 0.95], "score": [score] * 2, "rmse": score, "seconds": 0.25}
         cells[20, 0.0, method] = [found] * len(FUNCTIONS)
     simulators.write(cells, tmp_path)
     text = (tmp_path / "simulators.md").read_text()
-    assert "| 20 | 0 | kriging | 90.0% | 95.0% | 0.50 | 0.50 |" in text
-    assert "--draws 1" in text
+    assert "| 20 | 0 | kriging | 90.0% | 95.0% | 0.50 | 0.50 | 0.2 |" in text
+    assert "--draws 1 --peers kriging`" in text
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
