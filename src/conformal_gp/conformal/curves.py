@@ -1,4 +1,4 @@
-r"""Scores as functions of the candidate label, averaged over draws with weights that depend on the label.
+r"""Scores as functions of the candidate value, averaged over draws with weights that depend on it.
 
 They are :math:`|e_i|` of equation (4) of docs/theory_averaging.md, or :math:`e_i` itself for signed scores. With one
 draw that is the score of :mod:`conformal_gp.conformal.lines` with :math:`\gamma = 2`, up to a common factor.

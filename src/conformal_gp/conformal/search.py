@@ -1,4 +1,4 @@
-r"""Regions of scores that are curves in the label: searched, where those of lines are in closed form.
+r"""Regions of scores that are curves in the candidate value: searched, where those of lines are in closed form.
 
 A label y is in the region if calibration rows of more weight than needed score at least as high as the test row: if
 :math:`f(y) \ge 0`, where f is the weighted quantile of the calibration rows' scores less the test row's own. Labels are

@@ -1,4 +1,4 @@
-"""The Gaussian process averaged over its hyperparameters: scores of its calibration rows are curves in the label."""
+"""The Gaussian process averaged over its hyperparameters: scores are curves in the candidate value."""
 
 from __future__ import annotations
 
