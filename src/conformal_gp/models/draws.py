@@ -49,7 +49,7 @@ MONTE_CARLO_ERROR = 1
 CHAIN_GUARANTEE = (
     "Valid up to Monte Carlo error: hyperparameters are averaged over {n_draws} draws of a Markov chain, with weights "
     "of the training rows and the new row together, and all rows are calibration rows. In simulations mean coverage "
-    f"at 90 and 95% was within {MONTE_CARLO_ERROR} percentage point of these. {PROMISE}"
+    f"at 90 and 95% was within {MONTE_CARLO_ERROR} percentage point of these, with 15 to 200 rows. {PROMISE}"
 )
 PRIOR_GUARANTEE = (
     "Valid: hyperparameters are averaged over {n_draws} draws from their prior, with weights of the training rows and "
