@@ -250,3 +250,15 @@ def test_intervals_of_several_levels_nest():
     ascending = model.predict_interval(new, [0.7, 0.1, 0.5, 0.3])[:, :, [1, 3, 2, 0]]
     assert (np.diff(ascending[:, 0], axis=1) <= 0.0).all()
     assert (np.diff(ascending[:, 1], axis=1) >= 0.0).all()
+
+
+def test_the_target_0_is_in_intervals_that_begin_there():
+    name = "nn"
+    rng = np.random.default_rng([1, sum(map(ord, name + "two_zeros"))])
+    X, y = bags.two_zeros(rng, 13)
+    model = ConformalGPRegressor(name).fit(X[:12], y[:12])
+    levels = [0.5, 0.8, 0.9]
+    intervals = model.predict_interval(X[12:], levels)[0]
+    assert model.predict_p(X[12:], [0.0])[0] > 0.5
+    np.testing.assert_array_equal(intervals[0], 0.0)
+    assert all(model.predict_set(X[12:], level)[0][0, 0] == 0.0 for level in levels)

@@ -176,8 +176,16 @@ class Curves:
         """Labels at positions (m, G), as targets are given; none is below the least that can be in a region."""
         found = np.where(np.isinf(positions), positions, self._unbounded(positions))
         if self._draws.exponent is None and self._signs is not None and np.isfinite(self.lowest).all():
-            found = np.maximum(found, self._signs.zero)
+            found = np.maximum(self._at_zero(found), self._signs.zero)
         return found
+
+    def _at_zero(self, labels: Array) -> Array:
+        """Labels, of which those that are 0 up to rounding are 0: a position is a label up to rounding."""
+        if self._signs is None:
+            return labels
+        with np.errstate(invalid="ignore"):
+            is_zero = np.abs(labels - self._signs.zero) <= ROUNDING * self._scale[:, None]
+        return np.where(is_zero, self._signs.zero, labels)
 
     def _unbounded(self, positions: Array) -> Array:
         found = self._centre[:, None] + self._scale[:, None] * positions
@@ -229,10 +237,8 @@ class Curves:
     def scores(self, positions: Array) -> tuple[Array, Array]:
         """Signed scores of the calibration rows, (m, G, n), and of the test rows, (m, G), at positions (m, G)."""
         labels = self._unbounded(positions)
-        if self._signs is not None and self._draws.exponent is None:
-            # a position is a label up to rounding: the label 0 must not be taken for a negative one
-            at_zero = np.abs(labels - self._signs.zero) <= ROUNDING * self._scale[:, None]
-            labels = np.where(at_zero, self._signs.zero, labels)
+        if self._draws.exponent is None:  # the label 0 must not be taken for a negative one
+            labels = self._at_zero(labels)
         return self.scores_of_labels(labels)
 
     def scores_of_labels(self, labels: Array) -> tuple[Array, Array]:

@@ -373,6 +373,7 @@ class Target:
 
     def _rounded(self, ends: Array, towards: float) -> Array:
         z = self.origin + self.unit * ends
+        z = np.where(ends == -self.origin / self.unit, 0.0, z)  # 0 has many floating-point numbers near it
         with np.errstate(invalid="ignore"):
             again = (z - self.origin) / self.unit
         outside = again < ends if towards > 0.0 else again > ends
