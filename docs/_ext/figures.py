@@ -139,8 +139,9 @@ def kriging_in_short() -> str:
     scores = [float(row["default's score over it"]) for row in kriging]
     theirs = [float(row["coverage 90%"]) for row in kriging]
     ours = [float(row["coverage 90%"]) for row in rows if row["method"] == "default"]
+    runs = [int(row["rows"]) for row in kriging]
     return sentence(
-        f"- **Simulators.** On nine test functions with 20 to 160 runs, the interval score is {min(scores):.2f} to "
+        f"- **Simulators.** On nine test functions with {min(runs)} to {max(runs)} runs, the interval score is {min(scores):.2f} to "
         f"{max(scores):.2f} of "
         "that of scikit-learn's kriging (smaller is better). Kriging's 90% intervals cover "
         f"{percent(min(theirs), max(theirs))}, "
