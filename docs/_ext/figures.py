@@ -141,8 +141,8 @@ def kriging_in_short() -> str:
     ours = [float(row["coverage 90%"]) for row in rows if row["method"] == "default"]
     runs = [int(row["rows"]) for row in kriging]
     return sentence(
-        f"- **Simulators.** On nine test functions with {min(runs)} to {max(runs)} runs, the interval score is {min(scores):.2f} to "
-        f"{max(scores):.2f} of "
+        f"- **Simulators.** On nine test functions with {min(runs)} to {max(runs)} runs, the interval score is "
+        f"{min(scores):.2f} to {max(scores):.2f} of "
         "that of scikit-learn's kriging (smaller is better). Kriging's 90% intervals cover "
         f"{percent(min(theirs), max(theirs))}, "
         f"ours {percent(min(ours), max(ours))} (`python -m reproduction.studies.simulators`)."
