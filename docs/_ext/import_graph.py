@@ -117,14 +117,10 @@ def _purpose(name: str) -> str:
     return docstring.split("\n")[0]
 
 
-def table(parts: Graph) -> str:
+def table() -> str:
     """One line for each part, top layer first."""
-    lines = ["| layer | package or module | what it is | imports from |", "|---|---|---|---|"]
-    for title, names in reversed(LAYERS):
-        for name in names:
-            wanted = ", ".join(f"`{_label(other)}`" for other in sorted(parts[name])) or "none"
-            lines.append(f"| {title} | `{_label(name)}` | {_purpose(name)} | {wanted} |")
-            title = ""
+    lines = ["| package or module | what it is |", "|---|---|"]
+    lines += [f"| `{_label(name)}` | {_purpose(name)} |" for _, names in reversed(LAYERS) for name in names]
     return "\n".join(lines)
 
 
@@ -165,17 +161,17 @@ def picture(parts: Graph) -> str:
     return "\n".join([*drawn, "</svg>", ""])
 
 
-def page(text: str, parts: Graph) -> str:
+def page(text: str) -> str:
     """The page with its table up to date."""
     before, rest = text.split(START)
     _, after = rest.split(END)
-    return f"{before}{START}\n\n{table(parts)}\n\n{END}{after}"
+    return f"{before}{START}\n\n{table()}\n\n{END}{after}"
 
 
 def main() -> None:
     """Write the page's table and its picture."""
     parts = part_graph(imports())
-    PAGE.write_text(page(PAGE.read_text(), parts))
+    PAGE.write_text(page(PAGE.read_text()))
     PICTURE.write_text(picture(parts))
 
 

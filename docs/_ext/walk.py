@@ -70,16 +70,18 @@ def files_used(size: int, kind: str) -> list[str]:
 
 
 def table() -> str:
-    """One line for each file, in the order of the first walk, then of the others."""
-    used = {f"{size:,}, {kind}": files_used(size, kind) for size, kind in WALKS}
-    order = list(dict.fromkeys(file for files in used.values() for file in files))
-    lines = [f"| file | what it is | {' | '.join(used)} |", "|---|---|" + ":-:|" * len(used)]
-    for file in order:
+    """One line for each file, in the order in which they are first used with few and with many rows."""
+    used = {walk: files_used(*walk) for walk in WALKS}
+    few = [files for (size, _), files in used.items() if size <= 500]
+    many = [files for (size, _), files in used.items() if size > 500]
+    columns = [{file for files in walks for file in files} for walks in (few, many)]
+    lines = ["| file | what it is | up to 500 rows | more |", "|---|---|:-:|:-:|"]
+    for file in dict.fromkeys(file for files in used.values() for file in files):
         docstring = ast.get_docstring(ast.parse((PACKAGE / file).read_text())) or ""
-        marks = " | ".join("•" if file in files else "" for files in used.values())
+        marks = " | ".join("•" if file in column else "" for column in columns)
         lines.append(f"| `{file}` | {docstring.splitlines()[0]} | {marks} |")
-    counts = " | ".join(str(len(files)) for files in used.values())
-    return "\n".join([*lines, f"| **files** | | {counts} |"])
+    counts = " | ".join(str(max(map(len, walks))) for walks in (few, many))
+    return "\n".join([*lines, f"| **files, at most** | | {counts} |"])
 
 
 def page(text: str) -> str:
