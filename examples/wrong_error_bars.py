@@ -16,7 +16,7 @@ import numpy as np
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.datasets import load_cpu
 from conformal_gp.evaluation import cross_validate_intervals, verdict
-from conformal_gp.metrics import mean_width, miscoverage
+from conformal_gp.metrics import coverage, mean_width
 from conformal_gp.plotting import CoverageDisplay, IntervalDisplay
 
 X, y = load_cpu(return_X_y=True)
@@ -38,7 +38,8 @@ CoverageDisplay.from_predictions(y, intervals, confidence_level=levels)
 
 for place in np.searchsorted(levels, (0.5, 0.9, 0.95)):
     for name, ends in intervals.items():
-        missed, width = miscoverage(y, ends)[place], mean_width(ends)[place]
+        missed = 1 - coverage(y, ends)[place]
+        width = mean_width(ends)[place]
         print(f"{levels[place]:.0%}  {name:13}  {missed:5.1%} missed, mean width {width:5.1f}")
 
 # %%

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from conformal_gp.metrics import coverage, interval_score, mean_width, miscoverage
+from conformal_gp.metrics import coverage, interval_score, mean_width
 
 ENDS = np.array([[0.0, 1.0], [-np.inf, 2.0], [3.0, 5.0], [0.0, 0.0]])
 Y = np.array([0.0, 2.5, 4.0, 0.0])
@@ -11,7 +11,6 @@ Y = np.array([0.0, 2.5, 4.0, 0.0])
 
 def test_ends_belong_to_the_interval() -> None:
     assert coverage(Y, ENDS) == 0.75
-    assert miscoverage(Y, ENDS) == 0.25
 
 
 def test_one_infinite_interval_makes_the_mean_infinite() -> None:

@@ -16,11 +16,11 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, KFold, RandomizedSearchCV, cross_validate
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from cases import fixed_model, make_data
 from conformal_gp import pipeline
-from conformal_gp.metrics import coverage, coverage_scorer, interval_score, interval_scorer, mean_width, width_scorer
+from conformal_gp.metrics import interval_score, interval_scorer
 
 X, Y = make_data(1, 40)
 NEW, LABELS = make_data(2, 7)
@@ -38,19 +38,11 @@ def mapped_target(regressor, function, inverse):
     return TransformedTargetRegressor(regressor, func=function, inverse_func=inverse)
 
 
-def answers(model, new=NEW, labels=LABELS):
-    """All answers of a model by way of the functions, as a flat list of arrays."""
+def intervals(model, new=NEW):
+    """Intervals at one level and at two."""
     return [
         pipeline.predict_interval(model, new, 0.8),
         pipeline.predict_interval(model, new, [0.5, 0.8], tails="equal"),
-        *pipeline.predict_set(model, new, 0.8),
-        pipeline.predict_p(model, new, labels),
-        pipeline.predict_quantiles(model, new, [0.2, 0.5, 0.9]),
-        pipeline.predict_quantiles(model, new, 0.9),
-        pipeline.predict_bound(model, new, 0.8),
-        pipeline.predict_bound(model, new, [0.6, 0.8], side="lower"),
-        pipeline.predict_cdf(model, new, labels),
-        pipeline.predict_distribution(model, new).steps,
     ]
 
 
@@ -80,7 +72,7 @@ WRAPPED = {
 
 
 @pytest.mark.parametrize("name", WRAPPED)
-def test_answers_are_those_of_the_regressor_inside(name):
+def test_intervals_are_those_of_the_regressor_inside(name):
     model, plain = WRAPPED[name]
     if name != "frozen":
         with pytest.raises(NotFittedError):
@@ -88,19 +80,17 @@ def test_answers_are_those_of_the_regressor_inside(name):
     inputs = NEW if plain is PLAIN else half(NEW)
     model = clone(model).fit(X, Y)
     np.testing.assert_array_equal(model.predict(NEW), plain.predict(inputs))
-    assert_same(answers(model), answers(plain, inputs))
+    assert_same(intervals(model), intervals(plain, inputs))
 
 
 # Maps of the target
 
 
 @pytest.mark.parametrize(("regressor", "plain"), [(fixed_model(), PLAIN), (HALVING, HALVED)])
-def test_labels_are_mapped_back(regressor, plain):
+def test_intervals_are_mapped_back(regressor, plain):
     model = mapped_target(regressor, np.log, np.exp).fit(X, np.exp(Y))
-    found, expected = answers(model, labels=np.exp(LABELS)), answers(plain, NEW if plain is PLAIN else half(NEW))
-    probabilities = (2 + len(NEW), len(found) - 2)
-    images = [values if i in probabilities else np.exp(values) for i, values in enumerate(expected)]
-    assert_same(found, images, rtol=1e-9)
+    expected = intervals(plain, NEW if plain is PLAIN else half(NEW))
+    assert_same(intervals(model), [np.exp(ends) for ends in expected], rtol=1e-9)
 
 
 @pytest.mark.parametrize("rows", [7, 1])
@@ -108,8 +98,7 @@ def test_a_decreasing_map_swaps_ends(rows):
     """1 - y has the same process as y if the mean function has a constant."""
     model = mapped_target(fixed_model(mean="constant"), lambda y: 1.0 - y, lambda z: 1.0 - z).fit(X, Y)
     plain = fixed_model(mean="constant").fit(X, Y)
-    new, labels = NEW[:rows], LABELS[:rows]
-    assert_same(answers(model, new, labels), answers(plain, new, labels), rtol=1e-7, atol=1e-9)
+    assert_same(intervals(model, NEW[:rows]), intervals(plain, NEW[:rows]), rtol=1e-7, atol=1e-9)
 
 
 def test_maps_are_chained():
@@ -118,9 +107,6 @@ def test_maps_are_chained():
     model = mapped_target(inner, reciprocal, reciprocal).fit(X, np.exp(-Y))
     ends = pipeline.predict_interval(model, NEW, 0.8)
     np.testing.assert_allclose(ends, np.exp(-PLAIN.predict_interval(NEW, 0.8)[:, ::-1]))
-    bounds = pipeline.predict_bound(model, NEW, 0.8)
-    np.testing.assert_allclose(bounds, np.exp(-PLAIN.predict_bound(NEW, 0.8, side="lower")))
-    np.testing.assert_allclose(pipeline.predict_p(model, NEW, np.exp(-LABELS)), PLAIN.predict_p(NEW, LABELS))
 
 
 @pytest.mark.parametrize("maps", [(np.log, np.exp), (np.negative, np.negative)])
@@ -128,8 +114,6 @@ def test_infinite_ends_stay_infinite(maps):
     model = mapped_target(fixed_model(), *maps).fit(X, np.exp(Y))
     with pytest.warns(UserWarning, match="infinite"):
         np.testing.assert_array_equal(pipeline.predict_interval(model, NEW[:1], 0.99), [[-np.inf, np.inf]])
-    with pytest.warns(UserWarning, match="infinite"):
-        assert pipeline.predict_bound(model, NEW[:1], 0.99) == np.inf
 
 
 def test_a_map_that_is_not_monotone_is_an_error():
@@ -138,16 +122,12 @@ def test_a_map_that_is_not_monotone_is_an_error():
         mapped_target(fixed_model(), np.sqrt, np.square).fit(X, small),
         mapped_target(fixed_model(), reciprocal, reciprocal).fit(X, reciprocal(Y)),  # has a pole
     ):
-        with pytest.raises(ValueError, match=r"map \(FunctionTransformer\) must be monotone"):
+        with pytest.raises(ValueError, match=r"transformation \(FunctionTransformer\) must be monotone"):
             pipeline.predict_interval(model, NEW, 0.8)
     kept = mapped_target(fixed_model(), np.sqrt, lambda z: np.maximum(z, 0.0) ** 2).fit(X, small)
     ends = pipeline.predict_interval(kept, NEW, 0.8)
     assert (ends[:, 0] >= 0.0).all()
     assert (ends[:, 0] == 0.0).any()
-    learnt = TransformedTargetRegressor(fixed_model(), transformer=QuantileTransformer(n_quantiles=20)).fit(X, Y)
-    for model, label in ((kept, -4.0), (learnt, 100.0)):
-        with pytest.raises(ValueError, match=rf"y holds {label}, .*Transformer\) does not map forth and back"):
-            pipeline.predict_p(model, NEW[:1], [label])
 
 
 def test_models_without_intervals_are_refused():
@@ -156,8 +136,8 @@ def test_models_without_intervals_are_refused():
         (make_pipeline(StandardScaler(), LinearRegression()), "LinearRegression"),
         (BaggingRegressor(fixed_model(), n_estimators=2), "BaggingRegressor"),
     ):
-        with pytest.raises(ValueError, match=f"model must be a regressor with predict_set, .* {name} is none"):
-            pipeline.predict_set(model.fit(X, Y), NEW)
+        with pytest.raises(ValueError, match=f"model must be a regressor with predict_interval, .* {name} is none"):
+            pipeline.predict_interval(model.fit(X, Y), NEW)
     search = GridSearchCV(fixed_model(), GRID, cv=2, refit=False).fit(X, Y)
     with pytest.raises(ValueError, match="refit=False"):
         pipeline.predict_interval(search, NEW)
@@ -166,30 +146,25 @@ def test_models_without_intervals_are_refused():
 # Scorers
 
 
-def test_scorers_are_the_measures():
+def test_the_scorer_is_minus_the_score():
     ends = PLAIN.predict_interval(NEW, 0.8)
     assert interval_scorer(0.8)(PLAIN, NEW, LABELS) == -interval_score(LABELS, ends, 0.8)
-    assert coverage_scorer(0.8)(PLAIN, NEW, LABELS) == coverage(LABELS, ends)
-    assert width_scorer(0.8)(PLAIN, NEW, LABELS) == -mean_width(ends)
     assert pickle.loads(pickle.dumps(interval_scorer())) == interval_scorer(0.9)
     with pytest.raises(ValueError, match="confidence_level must lie strictly between 0 and 1, got 90"):
         interval_scorer(90)
 
 
-def test_searches_and_cross_validation_take_scorers_and_known_noise():
+def test_searches_and_cross_validation_take_the_scorer_and_known_noise():
     noise, folds = np.tile([0.01, 0.5], 30)[: Y.size], KFold(3)
-    scoring = {"score": interval_scorer(0.8), "coverage": coverage_scorer(0.8), "width": width_scorer(0.8)}
     grid = {"conformalgpregressor__noise_variance": [0.1, 100.0]}
     with config_context(enable_metadata_routing=True):
         pipe = make_pipeline(FunctionTransformer(half), fixed_model().set_fit_request(y_variance=True))
-        found = cross_validate(pipe, X, Y, scoring=scoring, cv=folds, params={"y_variance": noise})
+        found = cross_validate(pipe, X, Y, scoring=interval_scorer(0.8), cv=folds, params={"y_variance": noise})
         search = GridSearchCV(pipe, grid, scoring=interval_scorer(0.8), cv=folds).fit(X, Y, y_variance=noise)
     for place, (train, test) in enumerate(folds.split(X)):
         model = fixed_model().fit(half(X[train]), Y[train], y_variance=noise[train])
         ends = model.predict_interval(half(X[test]), 0.8, y_variance=noise[test])
         np.testing.assert_allclose(found["test_score"][place], -interval_score(Y[test], ends, 0.8))
-        np.testing.assert_allclose(found["test_coverage"][place], coverage(Y[test], ends))
-        np.testing.assert_allclose(found["test_width"][place], -mean_width(ends))
     assert search.best_params_ == {"conformalgpregressor__noise_variance": 0.1}
     np.testing.assert_allclose(search.best_score_, found["test_score"].mean())
 
@@ -260,9 +235,3 @@ def test_several_outputs():
     for j in range(2):
         alone = make_pipeline(StandardScaler(), one).fit(X, Y[:, j])
         np.testing.assert_array_equal(intervals[:, j], pipeline.predict_interval(alone, new, [0.8, 0.9]))
-        for options in ({}, {"y": Y[:4]}):
-            arguments = () if options else (Y[:4],)
-            p = pipeline.predict_p(both, new, *arguments, **options)
-            np.testing.assert_array_equal(p[:, j], pipeline.predict_p(alone, new, Y[:4, j]))
-        sets = pipeline.predict_set(both, new, 0.8)
-        np.testing.assert_array_equal(sets[j][0], pipeline.predict_set(alone, new, 0.8)[0])

@@ -1,4 +1,4 @@
-"""Measures of prediction intervals, coverage, width and a score of both, and scorers made of them."""
+"""Measures of prediction intervals: coverage, width, and a score of both with its scorer."""
 
 from __future__ import annotations
 
@@ -14,15 +14,7 @@ from conformal_gp.arrays import Array
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.pipeline import predict_interval
 
-__all__ = [
-    "coverage",
-    "coverage_scorer",
-    "interval_score",
-    "interval_scorer",
-    "mean_width",
-    "miscoverage",
-    "width_scorer",
-]
+__all__ = ["coverage", "interval_score", "interval_scorer", "mean_width"]
 
 
 def coverage(y_true: ArrayLike, intervals: ArrayLike) -> Any:
@@ -48,18 +40,6 @@ def coverage(y_true: ArrayLike, intervals: ArrayLike) -> Any:
     """
     y, ends = _checked(y_true, intervals)
     return np.mean((y >= ends[:, 0]) & (y <= ends[:, 1]), axis=0)
-
-
-def miscoverage(y_true: ArrayLike, intervals: ArrayLike) -> Any:
-    """Share of targets outside their intervals: 1 - :func:`coverage`.
-
-    Examples
-    --------
-    >>> from conformal_gp.metrics import miscoverage
-    >>> float(miscoverage([0.0, 1.0, 2.0, 3.0], [[-1, 0], [0, 2], [0, 1], [3, 5]]))
-    0.25
-    """
-    return 1.0 - coverage(y_true, intervals)
 
 
 def mean_width(intervals: ArrayLike) -> Any:
@@ -100,34 +80,36 @@ def interval_score(y_true: ArrayLike, intervals: ArrayLike, confidence_level: fl
     """
     y, ends = _checked(y_true, intervals)
     delta = np.array([float(1 - read_level(level)) for level in np.ravel(confidence_level)])
-    if delta.size != (1 if ends.ndim == 2 else ends.shape[2]):
+    if delta.size != np.prod(ends.shape[2:]):
         raise ValueError(f"confidence_level must have one level for each of intervals', got {confidence_level!r}.")
     missed = np.maximum(ends[:, 0] - y, 0.0) + np.maximum(y - ends[:, 1], 0.0)
-    return np.mean(ends[:, 1] - ends[:, 0] + 2.0 / (delta if ends.ndim == 3 else delta[0]) * missed, axis=0)
+    if ends.ndim == 2:
+        delta = delta[0]
+    return np.mean(ends[:, 1] - ends[:, 0] + 2.0 / delta * missed, axis=0)
 
 
 def _checked(y_true: ArrayLike, intervals: ArrayLike) -> tuple[Array, Array]:
     """Targets and interval ends as arrays; targets (n,), or (n, 1) where there are several levels."""
-    y, ends = np.asarray(y_true, dtype=np.float64), np.asarray(intervals, dtype=np.float64)
+    y = np.asarray(y_true, dtype=np.float64)
+    ends = np.asarray(intervals, dtype=np.float64)
     if ends.ndim not in (2, 3) or ends.shape[1] != 2:
         raise ValueError(f"intervals must have shape (n, 2) or (n, 2, levels), got {ends.shape}.")
     if y.shape != (ends.shape[0],):
         raise ValueError(f"y_true must have one target for each of the {ends.shape[0]} intervals, got shape {y.shape}.")
-    return (y if ends.ndim == 2 else y[:, None]), ends
+    if ends.ndim == 3:
+        y = y[:, None]
+    return y, ends
 
 
 @dataclass(frozen=True)
-class _Scorer:
-    """A measure of intervals as scikit-learn calls it: ``scorer(model, X, y)``, greater is better."""
+class _IntervalScorer:
+    """The score as scikit-learn calls it: ``scorer(model, X, y)``."""
 
-    measure: str
     confidence_level: float
 
     def __call__(self, model: Any, X: Any, y: ArrayLike, y_variance: ArrayLike | None = None) -> float:
         ends = predict_interval(model, X, self.confidence_level, y_variance=y_variance)
-        if self.measure == "coverage":
-            return float(coverage(y, ends))
-        return -float(mean_width(ends) if self.measure == "width" else interval_score(y, ends, self.confidence_level))
+        return -float(interval_score(y, ends, self.confidence_level))
 
     def get_metadata_routing(self) -> MetadataRequest:
         """Requests of scikit-learn's metadata routing: noise variances of the scored rows, where they are given."""
@@ -167,33 +149,4 @@ def interval_scorer(confidence_level: float = 0.9) -> Callable[..., float]:
     >>> search.fit(X, y).best_params_
     {'noise_variance': 0.01}
     """
-    return _Scorer("score", float(read_level(confidence_level)))
-
-
-def coverage_scorer(confidence_level: float = 0.9) -> Callable[..., float]:
-    """A scorer like :func:`interval_scorer`: :func:`coverage`. To be looked at, not searched by: wide intervals cover.
-
-    Examples
-    --------
-    >>> from conformal_gp import ConformalGPRegressor
-    >>> from conformal_gp.metrics import coverage_scorer
-    >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
-    >>> coverage_scorer(0.5)(model, [[0.5], [1.5]], [0.5, 9.0])
-    0.5
-    """
-    return _Scorer("coverage", float(read_level(confidence_level)))
-
-
-def width_scorer(confidence_level: float = 0.9) -> Callable[..., float]:
-    """A scorer like :func:`interval_scorer`: minus the :func:`mean_width`.
-
-    Examples
-    --------
-    >>> from conformal_gp import ConformalGPRegressor
-    >>> from conformal_gp.metrics import width_scorer
-    >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1, mean="zero", scale_inputs=False)
-    >>> model = model.fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.0])
-    >>> round(width_scorer(0.5)(model, [[1.0]], [0.8]), 2)
-    -0.71
-    """
-    return _Scorer("width", float(read_level(confidence_level)))
+    return _IntervalScorer(float(read_level(confidence_level)))
