@@ -185,6 +185,14 @@ def test_nasty_bags(name, seed):
         bags.check(X, y, found, name, first)
 
 
+@pytest.mark.parametrize(("name", "seed"), [("unscaled", 3), ("se", 91), ("no transformation", 64)])
+def test_a_far_out_input_of_averaged_models_rounds_no_other_row_away(name, seed):
+    """The linear term has a variance of 1e16 there, beside noise of less than 1."""
+    rng = np.random.default_rng([seed, sum(map(ord, name))])
+    X, y = bags.nasty(rng, int(rng.integers(5, 12)))
+    bags.check(X, y, bags.in_turn(X, y, bags.MODELS[name]), name)
+
+
 @pytest.mark.parametrize("seed", [27, 102])
 def test_a_row_that_alone_determines_a_coefficient_by_little_is_seen_as_such(seed):
     """What tells it from the other rows is 1e-4 of an input, so rounding is 1e4 times as large beside it."""

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -216,3 +217,23 @@ def test_joint_covariance():
     assert np.allclose(np.diagonal(joint), scale * prediction.variance[1])
     assert np.allclose(mean, prediction.mean[1])
     assert np.linalg.eigvalsh(joint).min() > 0.0
+
+
+def test_far_out_inputs_leave_other_rows_their_digits():
+    """Two rows that are equal but for their noise, far out: against 50-digit arithmetic."""
+    X, y = data(8)
+    X[-2:, 0] = 2.0**27
+    X[-2:, 1] = 0.5
+    target = target_of(X, y, fixed_noise=1e-3)
+    theta = np.array([[0.1, 0.3, 0.0]])
+    mixture = Mixture(target.prior, target.rows, theta)
+    with mpmath.workdps(50):
+        A = mpmath.matrix(covariance(X, np.exp(theta[0, :2]), -np.inf, np.inf, 0.0).tolist()) + 1e-3 * mpmath.eye(8)
+        Z = mpmath.matrix((X / np.exp(theta[0, :2])).tolist())
+        C = (A + Z * Z.T) ** -1
+        H = mpmath.ones(8, 1)
+        P = C - C * H * (H.T * C * H) ** -1 * H.T * C
+        alpha = np.array((P * mpmath.matrix(y.tolist())).tolist(), dtype=float).ravel()
+        diagonal = np.array([P[i, i] for i in range(8)], dtype=float)
+    np.testing.assert_allclose(mixture.alpha[0], alpha, rtol=1e-6)
+    np.testing.assert_allclose(mixture.diagonal[0], diagonal, rtol=1e-6)

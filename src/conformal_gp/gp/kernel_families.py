@@ -173,6 +173,11 @@ class StationaryFamily:
             K += slopes @ self._summed(products.reshape(-1, new.shape[1]))
         return K.reshape(len(theta), len(self.X), len(new)), 1.0 + slopes @ self._summed(centred**2)
 
+    def slope_basis(self, theta: Array, linear: Array, X: Array) -> Array:
+        """Inputs, (m, d), times the prior standard deviations of their slopes in the linear term, (C, m, d)."""
+        deviations = np.sqrt(self._slopes(theta, linear))[:, self._groups]
+        return deviations[:, None] * (X - self._origin)
+
     def kernel(self, theta: Array, linear: float) -> Kernel:
         """The scikit-learn kernel of one hyperparameter vector.
 
@@ -247,6 +252,10 @@ class AnyFamily:
         centred = new - self._origin
         K = K + linear[:, None, None] * (self._centred @ centred.T)
         return K, variances + linear[:, None] * (centred**2).sum(axis=1)
+
+    def slope_basis(self, theta: Array, linear: Array, X: Array) -> Array:
+        """See StationaryFamily."""
+        return np.sqrt(linear)[:, None, None] * (X - self._origin)
 
     def kernel(self, theta: Array, linear: float) -> Kernel:
         """See StationaryFamily."""
