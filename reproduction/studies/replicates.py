@@ -1,4 +1,4 @@
-"""Replicates and designs with centre points: widths of the default beside those of as many distinct rows.
+"""Replicates and designs with centre points: widths beside those of as many distinct rows, ours and the standard GP's.
 
 ``python -m reproduction.studies.replicates [--draws N]``. Every draw is written as soon as it is done, so an
 interrupted run resumes. The target is a smooth function with noise of a tenth of its range, and test rows are uniform.
@@ -16,8 +16,10 @@ from threadpoolctl import threadpool_limits
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.arrays import Array
 from conformal_gp.metrics import coverage
+from reproduction.comparators import gaussian_intervals
 from reproduction.experiments.runner import finished, run
 from reproduction.studies import common
+from reproduction.studies.simulators import kriging
 
 LEVEL = 0.9
 N_TEST = 100
@@ -70,21 +72,24 @@ def _target(X: Array, rng: np.random.Generator) -> Array:
 
 
 def one_draw(name: str, seed: int) -> dict:
-    """Median widths and coverage with a design, and with as many distinct rows."""
+    """Median widths and coverage of the default and of the standard GP, by a design and by as many distinct rows."""
     rng = np.random.default_rng([seed, list(DESIGNS).index(name)])
     replicated = DESIGNS[name](rng)
     n, d = replicated.shape
     X_test = rng.uniform(size=(N_TEST, d))
     y_test = _target(X_test, rng)
-    found: dict = {"design": name, "rows": n, "width": [], "covered": []}
+    found: dict = {"design": name, "rows": n, "width": [], "covered": [], "standard width": [], "standard covered": []}
     for X in (replicated, rng.uniform(size=(n, d))):
         y = _target(X, rng)
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = ConformalGPRegressor(random_state=seed, n_jobs=1).fit(X, y)
             ends = model.predict_interval(X_test, LEVEL)
+            standard = gaussian_intervals(*kriging(X, y, X_test), [LEVEL])[:, :, 0]
         found["width"].append(float(np.median(ends[:, 1] - ends[:, 0])))
         found["covered"].append(float(coverage(y_test, ends)))
+        found["standard width"].append(float(np.median(standard[:, 1] - standard[:, 0])))
+        found["standard covered"].append(float(coverage(y_test, standard)))
     return found
 
 
@@ -94,18 +99,32 @@ def write(found: list[dict], out: Path) -> None:
     for name in DESIGNS:
         own = [draw for draw in found if draw["design"] == name]
         width = np.array([draw["width"] for draw in own])
-        covered = np.array([draw["covered"] for draw in own])
-        ratio = np.median(width[:, 0] / width[:, 1])
-        shares = covered[:, :2].mean(axis=0)
-        cells = [f"{np.median(width[:, 0]):.2f}", f"{ratio:.2f}", *(f"{share:.1%}" for share in shares)]
-        rows.append([name, own[0]["rows"], len(own), *cells])
-    heads = ["design", "rows", "draws", "width", "over distinct rows", "coverage", "by distinct rows"]
+        standard = np.array([draw["standard width"] for draw in own])
+        covered = np.mean([draw["covered"] for draw in own], axis=0)
+        standard_covered = np.mean([draw["standard covered"] for draw in own], axis=0)
+        rows.append(
+            [
+                name,
+                own[0]["rows"],
+                f"{np.median(width[:, 0]):.2f}",
+                f"{np.median(width[:, 0] / width[:, 1]):.2f}",
+                f"{covered[0]:.1%}",
+                f"{covered[1]:.1%}",
+                f"{np.median(standard[:, 0] / standard[:, 1]):.2f}",
+                f"{standard_covered[0]:.1%}",
+                f"{standard_covered[1]:.1%}",
+            ]
+        )
+    heads = ["design", "rows", "width", "over distinct rows", "coverage", "by distinct rows"]
+    heads += ["standard GP: over distinct rows", "coverage", "by distinct rows"]
+    n_draws = len(found) // len(DESIGNS)
     lines = [
         "# Replicates and designs with centre points",
         "",
-        f"`python -m reproduction.studies.replicates --draws {max(row[2] for row in rows)}`: median width of 90%",
+        f"`python -m reproduction.studies.replicates --draws {n_draws}`: median width of 90%",
         "intervals of the default at new inputs, and its ratio to that of as many distinct uniform rows; medians over",
-        f"draws. Coverage is that of new observations at {N_TEST} uniform inputs a draw. Uniform inputs are not",
+        f"{n_draws} draws. The same ratio of scikit-learn's GP is what replicates cost a model that is not calibrated.",
+        f"Coverage is that of new observations at {N_TEST} uniform inputs a draw. Uniform inputs are not",
         "exchangeable with the levels of a design, and `guarantee_` says so of a grid.",
         "",
         *common.markdown(heads, rows),
