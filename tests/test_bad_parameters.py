@@ -215,12 +215,12 @@ def test_what_a_fit_leaves_can_be_changed_without_harm(name):
 
 
 def test_arguments_of_the_low_rank_model():
-    with pytest.raises(ValueError, match=re.escape("low_rank has masked entries (1)")):
+    with pytest.raises(ValueError, match=re.escape("low_rank does not hold inducing inputs: X has masked entries (1)")):
         ConformalGPRegressor(low_rank=np.ma.masked_equal(X, X[3, 1])).fit(X, Y)
     for wrong, message in (
         ([[1.0]], "low_rank does not hold inducing inputs: X has 1 features"),
-        ([["a", "b"]], "low_rank does not hold inducing inputs: could not convert"),
-        ([[1.0, np.nan]], "low_rank contains NaN in row 0, column 1"),
+        ([["a", "b"]], "low_rank does not hold inducing inputs: X holds 'a' in row 0, column 0; inputs must be"),
+        ([[1.0, np.nan]], r"low_rank does not hold inducing inputs: X has no value \(NaN\) in row 0, column 1"),
     ):
         with pytest.raises(ValueError, match=message):
             ConformalGPRegressor(low_rank=wrong).fit(X, Y)

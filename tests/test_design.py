@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import qmc
 
 from conformal_gp import ConformalGPRegressor, datasets
-from conformal_gp.design import Grid, columns_of
+from conformal_gp.extrapolation import Grid, columns_of
 from conformal_gp.metrics import coverage
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
 
 from cases import fixed_model
-from conformal_gp.design import Grid
 from conformal_gp.evaluation import (
     Finding,
     HeldOut,
@@ -25,6 +24,7 @@ from conformal_gp.evaluation import (
 )
 from conformal_gp.evaluation.findings import one_set_range
 from conformal_gp.evaluation.held_out import bought
+from conformal_gp.extrapolation import Grid
 
 LEVEL = Fraction(9, 10)
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from conformal_gp import ConformalGPRegressor, ExtrapolationWarning
-from conformal_gp.validation import beyond, input_box
+from conformal_gp.extrapolation import beyond, input_box
 
 FRAME = pd.DataFrame({"a": np.linspace(0, 10, 30), "b": np.arange(30) % 4 * 1.0, "same": 2.0})
 LABELS = np.sin(FRAME["a"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.validation import ExtrapolationWarning
+from conformal_gp.extrapolation import ExtrapolationWarning
 
 MODELS = {
     "fixed": {"kernel": "se", "mean": "linear", "tuning": "fixed", "noise_variance": 0.1, "scale_inputs": False},

@@ -161,7 +161,7 @@ def test_groups_of_any_kind():
         ({"X": None}, "Expected 2D array"),
         ({"X": [np.nan]}, "Expected 2D array"),
         ({"X": [[0.0, 1.0]]}, "X has 2 features, but .* is expecting 1"),
-        ({"X": [["0.5"]]}, "X holds text in row 0, column 0"),
+        ({"X": [["0.5"]]}, "X holds '0.5' in row 0, column 0; inputs must be numbers"),
         ({"bounds": ("0", "3")}, "bounds must be a pair"),
         ({"groups": ["a"]}, "groups was given, but fit was called without groups"),
         ({"groups": ["a", "b"]}, "groups must hold one label for each of the 1 rows, got 2"),

@@ -21,8 +21,9 @@ START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 # below it.
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Types", ("arrays",)),
+    ("Columns of frames", ("encoding",)),
     ("Ground", ("threads", "validation", "files", "formatting")),
-    ("Target, data sets, columns", ("targets", "datasets", "design", "encoding")),
+    ("Target, data sets, training range", ("targets", "datasets", "extrapolation")),
     ("Rows", ("rows",)),
     ("Mathematics", ("gp", "conformal")),
     ("Pipelines, Dask", ("pipeline", "dask_rows")),

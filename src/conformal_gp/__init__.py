@@ -4,14 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from conformal_gp.extrapolation import ExtrapolationWarning
     from conformal_gp.gp.kernels import NeuralNetwork
     from conformal_gp.regressor import ConformalGPRegressor
-    from conformal_gp.validation import ExtrapolationWarning
 
 __all__ = ["ConformalGPRegressor", "ExtrapolationWarning", "NeuralNetwork"]
 __version__ = "0.3.0"
 
-_MODULES = dict(zip(__all__, ("regressor", "validation", "gp.kernels"), strict=True))
+_MODULES = dict(zip(__all__, ("regressor", "extrapolation", "gp.kernels"), strict=True))
 
 
 def __getattr__(name: str) -> Any:

@@ -9,17 +9,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from contextlib import nullcontext
-from copy import copy
 from functools import reduce
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.rows import BLOCK_ROWS, BlockFunction, Rows, RowTaker
 from conformal_gp.threads import one_blas_thread, slices
-from conformal_gp.validation import check_finite, check_inputs, check_known_noise, check_labels
+from conformal_gp.validation import check_finite, check_known_noise, check_labels, learn_inputs
 
 try:
     from dask import array
@@ -33,28 +31,41 @@ except ImportError as error:
 FAN_IN = 8
 
 
-def dask_rows(estimator: BaseEstimator, X: Any, y: Any, y_variance: Any, verbose: bool) -> DaskRows:
+def dask_rows(estimator: Any, X: Any, y: Any, y_variance: Any, verbose: bool) -> DaskRows:
     """Rows of Dask collections, checked as far as that can be done without reading them all.
 
-    The estimator learns the number and names of the inputs. Labels and known noise variances may also be in
-    memory.
+    The estimator learns the number and names of the inputs. Targets and known noise variances may also be in memory.
     """
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional, one row for each sample, got shape {X.shape}.")
     names = np.asarray(X.columns) if hasattr(X, "columns") else None
-    if names is not None:
-        check_inputs(estimator, X.head(2, npartitions=-1), reset=True, y=y)
+    head = X.head(2, npartitions=-1) if hasattr(X, "head") else None
     inputs = _sized(X)
     if inputs.shape[0] == 0:
         raise ValueError("X has no rows (n_samples=0).")
-    if names is None:
-        check_inputs(estimator, inputs[:2].compute(), reset=True, y=y)
+    learn_inputs(estimator, inputs[:2].compute() if head is None else head, y)
+    if estimator._encoding is not None:
+        raise ValueError("X has columns of categories, which a Dask collection may not have: encode them first.")
     inputs = inputs.rechunk({0: tuple(length for length in inputs.chunks[0] if length), 1: -1})
-    columns = [_column("y", y, inputs)]
+    columns = [_checked("X", inputs, names), _checked("y", _column("y", y, inputs))]
     if y_variance is not None:
-        columns.append(_column("y_variance", y_variance, inputs))
-    chunks = [inputs.to_delayed().ravel(), *(column.to_delayed() for column in columns)]
-    return DaskRows(chunks, inputs.chunks[0], names, verbose)
+        columns.append(_checked("y_variance", _column("y_variance", y_variance, inputs)))
+    return DaskRows(columns, verbose)
+
+
+def _checked(name: str, collection: Any, names: Any = None) -> Any:
+    """The same numbers in double precision, which are checked whenever they are computed."""
+    nothing = np.empty((0,) * collection.ndim)
+    return collection.map_blocks(_check, name, names, dtype=np.float64, meta=nothing)
+
+
+def _check(values: Any, name: str, names: Any, block_info: Any = None) -> Array:
+    first_row = block_info[0]["array-location"][0][0]
+    if name == "y_variance":
+        return check_known_noise(values, values, first_row)
+    numbers = np.asarray(values, dtype=np.float64)
+    check_finite(name, numbers, names, first_row)
+    return numbers
 
 
 def _sized(collection: Any) -> Any:
@@ -65,7 +76,7 @@ def _sized(collection: Any) -> Any:
 
 
 def _column(name: str, y: Any, X: Any) -> Any:
-    """Labels, or another number for each row, in chunks that match those of the inputs."""
+    """Targets, or another number for each row, in chunks that match those of the inputs."""
     n_rows = X.shape[0]
     if not hasattr(y, "__dask_graph__"):
         nothing = np.empty((n_rows, 0))
@@ -82,42 +93,31 @@ def _column(name: str, y: Any, X: Any) -> Any:
 
 
 class DaskRows:
-    """Rows in chunks of inputs, labels and known noise variances, if any, that Dask computes."""
+    """Rows in Dask arrays of inputs, targets and known noise variances, if any, with the same chunks of rows."""
 
-    def __init__(self, chunks: list[Any], lengths: tuple[int, ...], names: Any, verbose: bool):
-        self.n_rows = sum(lengths)
+    def __init__(self, columns: list[Any], verbose: bool):
+        self.n_rows = columns[0].shape[0]
+        self._columns = columns
         self._verbose = verbose
-        self._first = np.concatenate([[0], np.cumsum(lengths)])
-        first = self._first[:-1].tolist()
-        self._chunks = [delayed(_read)(start, names, *parts) for start, *parts in zip(first, *chunks, strict=True)]
 
     def total(self, function: BlockFunction[Any], label: str) -> Any:
         """See RowSource; partial sums are added up in a tree."""
-        parts = self._tasks(_total, function)
+        parts = self._tasks(function, _added)
         while len(parts) > 1:
-            parts = [delayed(_add)(*parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+            parts = [delayed(_added)(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
         return self._compute(parts)[0]
 
     def each(self, function: BlockFunction[Array], label: str) -> Array:
         """See RowSource."""
-        return np.concatenate(self._compute(self._tasks(_each, function)), axis=-1)
+        return _joined(self._compute(self._tasks(function, _joined)))
 
     def take(self, numbers: Indices) -> tuple[Rows, Array]:
         """See RowSource; only the chunks that hold some of the rows are computed."""
         order = np.argsort(numbers, kind="stable")
-        edges = np.searchsorted(numbers[order], self._first)
-        parts = [
-            delayed(_take)(chunk, numbers[order[start:stop]] - first)
-            for chunk, first, start, stop in zip(self._chunks, self._first, edges, edges[1:], strict=False)
-            if stop > start
-        ]
-        chunks = self._compute(parts)
+        found = self._compute([column[numbers[order]] for column in self._columns])
         back = np.argsort(order, kind="stable")
-        X = np.concatenate([rows.X for rows, _ in chunks])[back]
-        y = np.concatenate([own for _, own in chunks])[back]
-        if chunks[0][0].y_variance is None:
-            return Rows(X), y
-        return Rows(X, np.concatenate([rows.y_variance for rows, _ in chunks])[back]), y
+        X, y, *y_variance = (values[back] for values in found)
+        return Rows(X, *y_variance), y
 
     def gather(self, numbers: Indices) -> RowTaker:
         """See RowSource."""
@@ -131,13 +131,13 @@ class DaskRows:
 
     def with_targets(self, function: Callable[[Array], Array]) -> DaskRows:
         """See RowSource."""
-        both = copy(self)
-        both._chunks = self._tasks(_transformed, function)
-        return both
+        X, y, *y_variance = self._columns
+        return DaskRows([X, y.map_blocks(function, dtype=np.float64, meta=np.empty(0)), *y_variance], self._verbose)
 
-    def _tasks(self, kind: Any, function: Callable[..., Any]) -> list[Any]:
+    def _tasks(self, function: BlockFunction[Any], join: Callable[[list[Any]], Any]) -> list[Any]:
         shared = delayed(function, pure=False, traverse=False)
-        return [delayed(kind)(shared, chunk) for chunk in self._chunks]
+        chunks = [column.to_delayed().ravel() for column in self._columns]
+        return [delayed(_blocks)(shared, join, *parts) for parts in zip(*chunks, strict=True)]
 
     def _compute(self, tasks: list[Any]) -> list[Any]:
         """Results of tasks: by the cluster whose client is active, or else by Dask's own schedulers."""
@@ -145,35 +145,18 @@ class DaskRows:
             return list(compute(*tasks))
 
 
-def _read(first_row: int, names: Any, X: Any, y: Any, noise: Any = None) -> tuple[Rows, Array]:
-    """A chunk as arrays, checked."""
-    inputs, labels = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    check_finite("X", inputs, names, first_row)
-    check_finite("y", labels, first_row=first_row)
-    return Rows(inputs, None if noise is None else check_known_noise(noise, inputs, first_row)), labels
-
-
-def _blocks(function: BlockFunction[Any], chunk: tuple[Rows, Array]) -> list[Any]:
-    rows, y = chunk
+def _blocks(
+    function: BlockFunction[Any], join: Callable[[list[Any]], Any], X: Array, y: Array, y_variance: Array | None = None
+) -> Any:
+    """Results of the blocks of a chunk, joined."""
+    rows = Rows(X, y_variance)
     with one_blas_thread():
-        return [function(rows.take(block), y[block]) for block in slices(y.size, BLOCK_ROWS)]
+        return join([function(rows.take(block), y[block]) for block in slices(y.size, BLOCK_ROWS)])
 
 
-def _total(function: BlockFunction[Any], chunk: tuple[Rows, Array]) -> Any:
-    return _add(*_blocks(function, chunk))
-
-
-def _each(function: BlockFunction[Array], chunk: tuple[Rows, Array]) -> Array:
-    return np.concatenate(_blocks(function, chunk), axis=-1)
-
-
-def _add(*parts: Any) -> Any:
+def _added(parts: list[Any]) -> Any:
     return reduce(operator.add, parts)
 
 
-def _transformed(function: Callable[[Array], Array], chunk: tuple[Rows, Array]) -> tuple[Rows, Array]:
-    return chunk[0], function(chunk[1])
-
-
-def _take(chunk: tuple[Rows, Array], places: Indices) -> tuple[Rows, Array]:
-    return chunk[0].take(places), chunk[1][places]
+def _joined(parts: list[Array]) -> Array:
+    return np.concatenate(parts, axis=-1)

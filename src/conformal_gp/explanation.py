@@ -37,13 +37,13 @@ from conformal_gp.calibration import GroupsLike, Part, RatioLike, effective_rows
 from conformal_gp.conformal import lines, search
 from conformal_gp.conformal.curves import Curves
 from conformal_gp.conformal.levels import Needed, rank, read_one_level, rows_needed
+from conformal_gp.extrapolation import beyond
 from conformal_gp.gp.covariance import covariance, shared_variance
 from conformal_gp.gp.inputs import NewInputs
 from conformal_gp.predictions import Predictions
 from conformal_gp.rows import Rows
 from conformal_gp.targets.target import Target
 from conformal_gp.threads import slices
-from conformal_gp.validation import beyond
 
 if TYPE_CHECKING:
     import pandas as pd

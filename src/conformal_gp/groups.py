@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 
 from conformal_gp.arrays import Indices
 from conformal_gp.conformal.levels import read_levels, rows_needed
+from conformal_gp.encoding import holds_categories, holds_numbers
 from conformal_gp.formatting import percent
 from conformal_gp.models.settings import Settings
 from conformal_gp.models.tuned import NO_ROWS
@@ -28,7 +29,6 @@ from conformal_gp.models.tuning_rows import (
 )
 from conformal_gp.rows import ArrayRows, RowSource
 from conformal_gp.targets.target import check_censoring
-from conformal_gp.validation import holds_categories, holds_numbers
 
 USUAL_LEVELS = read_levels([0.8, 0.9, 0.95])[0]
 

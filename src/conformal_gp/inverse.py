@@ -20,17 +20,10 @@ from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.calibration import GroupsLike, RatioLike, TestRows, check_ratios, compared, split_ratio
 from conformal_gp.conformal.levels import read_one_level
 from conformal_gp.conformal.lines import union
+from conformal_gp.extrapolation import beyond, warn_beyond
 from conformal_gp.groups import check_length, group_labels
 from conformal_gp.predictions import Predictions
-from conformal_gp.validation import (
-    beyond,
-    check_known_noise,
-    check_labels,
-    converted,
-    is_frame,
-    real_numbers,
-    warn_beyond,
-)
+from conformal_gp.validation import check_known_noise, check_labels, check_types, is_frame, real_numbers
 
 # Values of the input at which p-values are computed first, at equal distances.
 GRID = 201
@@ -105,8 +98,8 @@ class InversePredictions(Predictions):
         level = read_one_level(confidence_level, "predict_input")
         low, high = _check_bounds(bounds)
         if not is_frame(X):
-            given = X
-            X = converted(given, lambda: check_array(given, dtype=np.float64, ensure_all_finite=False))
+            check_types(X)
+            X = check_array(X, dtype=np.float64, ensure_all_finite=False)
             _check_n_features(self, X, reset=False)
         column = _column_number(self, X, feature)
         observed = check_labels(y, X)

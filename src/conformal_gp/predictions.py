@@ -14,20 +14,15 @@ from conformal_gp.answers import Answers
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.calibration import GroupsLike, RatioLike, TestRows, compared
 from conformal_gp.conformal.levels import read_levels, read_one_level
-from conformal_gp.design import Grid, columns_of_inputs
-from conformal_gp.encoding import NO_GAPS, Encoding, encoded_inputs, interval_frame
+from conformal_gp.encoding import Encoding, interval_frame
+from conformal_gp.extrapolation import Grid, input_box, warn_beyond
 from conformal_gp.groups import Batches, Groups
 from conformal_gp.models.tuned import Fitted, Tuned, fitted
 from conformal_gp.rows import ArrayRows, Rows, RowSource
 from conformal_gp.targets.target import Bounds
 from conformal_gp.targets.transformation import Logarithms
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.validation import (
-    check_known_noise,
-    check_labels,
-    input_box,
-    warn_beyond,
-)
+from conformal_gp.validation import NO_GAPS, check_known_noise, check_labels, read_inputs
 
 
 class Predictions:
@@ -287,7 +282,7 @@ class Predictions:
         self._input_box = input_box(self.input_range_, X, source.n_rows)
         self._grid = None
         if X is not None:
-            self._grid = Grid.of_runs(self._design_columns(X))
+            self._grid = Grid.find(self._design_columns(X), most_repeated=1)
         self._set_answers(made.answers)
         self.kernel_ = clone(made.kernel)
         self.noise_variance_ = made.noise_variance
@@ -362,7 +357,7 @@ class Predictions:
             X = self._batches.inputs(X)
         if hasattr(X, "__dask_graph__"):
             X = X.compute()
-        return encoded_inputs(self, X, reset=False)
+        return read_inputs(self, X)
 
     def _checked_test_rows(
         self, X: Any, y_variance: Any = None, needs_variance: bool = True, stacklevel: int = 3
@@ -377,7 +372,9 @@ class Predictions:
     def _design_columns(self, X: Array) -> dict[str, NDArray[Any]]:
         """Split inputs into the columns that they come from."""
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        return columns_of_inputs(X, names, self._encoding)
+        if self._encoding is not None:
+            return self._encoding.columns(X, names)
+        return {str(name): column for name, column in zip(names, X.T, strict=False)}  # without indicators
 
     def _checked_rows(self, X: Any, y_variance: Any, needs_variance: bool = True) -> Rows:
         """Rows like the training rows."""

@@ -372,7 +372,7 @@ def _tuned(settings: Settings, source: RowSource, random_state: Any) -> Tuned:
     if settings.tuning == "integrated" and random_state is None:
         random_state = 0  # without a seed, draws of a chain are the same at every fit
     rng = check_random_state(random_state)
-    if settings.inducing is not False:
+    if settings.low_rank:
         return low_rank(settings, source, rng)
     if not isinstance(source, ArrayRows):
         raise ValueError("low_rank must not be False for a Dask collection.")

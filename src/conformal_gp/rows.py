@@ -7,17 +7,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from copy import copy
-from functools import partial, reduce
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.encoding import learn_gaps, with_indicators
 from conformal_gp.threads import map_threads, n_threads, slices
-from conformal_gp.validation import check_finite
+from conformal_gp.validation import NO_GAPS, check_numbers, learn_gaps, with_indicators
 
 Result = TypeVar("Result")
 # Rows that are read, and worked on by a thread, at a time: memory is in proportion.
@@ -80,7 +79,9 @@ def stage(name: str, shown: bool) -> Iterator[None]:
 class RowSource(Protocol):
     """All training rows, wherever they are."""
 
-    n_rows: int
+    @property
+    def n_rows(self) -> int:
+        """Their number."""
 
     def take(self, numbers: Indices) -> tuple[Rows, Array]:
         """Inputs and targets of rows by their numbers."""
@@ -98,56 +99,55 @@ class RowSource(Protocol):
         """The same rows, their targets transformed; the function can be pickled for a cluster."""
 
 
+@dataclass(frozen=True, eq=False)
 class ArrayRows:
-    """Rows in memory, or in a memory map that is read, and checked, a block at a time."""
+    """Rows in memory, or in a memory map that is read a block at a time."""
 
-    def __init__(
-        self,
-        X: NDArray[Any],
-        y: Array,
-        y_variance: Array | None,
-        n_jobs: int | None,
-        verbose: bool = False,
-        names: Any = None,
-        gaps: Indices | None = None,
-    ):
-        self.n_rows = y.size
-        self.in_memory = not isinstance(X, np.memmap)  # joblib may load the rows of a model as a memory map
-        self.y = y
-        self._X = X
-        self._y_variance = y_variance
-        self._n_jobs = n_jobs
-        self._verbose = verbose
-        self._names = names
-        self._gaps = gaps
+    X: NDArray[Any]
+    y: Array
+    y_variance: Array | None = None
+    n_jobs: int | None = None
+    verbose: bool = False
+    gaps: Indices = field(default_factory=lambda: NO_GAPS)
+    """Inputs of a memory map that have an indicator of missing values."""
+    in_memory: bool = True  # joblib may load the rows of a model as a memory map
 
-    def _map(self, function: BlockFunction[Result], label: str) -> Iterator[Result]:
-        """Results of blocks in order, with a line on the standard error stream that counts them."""
-        blocks = slices(self.n_rows, BLOCK_ROWS)
-        start = time.monotonic()
-        # four blocks a thread at a time: results of all blocks may not fit into memory
-        for some in slices(len(blocks), 4 * n_threads(self._n_jobs)):
-            yield from map_threads(partial(self._apply, function), blocks[some], self._n_jobs)
-            if self._verbose:
-                line = f"\r{label}: {some.stop} of {len(blocks)} blocks of rows, {time.monotonic() - start:.0f} s"
-                print(line, end="\n" if some.stop == len(blocks) else "", file=sys.stderr, flush=True)
+    @property
+    def n_rows(self) -> int:
+        """See RowSource."""
+        return self.y.size
 
-    def _apply(self, function: BlockFunction[Result], block: slice) -> Result:
-        return function(self._taken(block, block.start), self.y[block])
+    @property
+    def rows(self) -> Rows:
+        """Inputs and known noise of all rows."""
+        return self.take(slice(None))[0]
 
-    def _taken(self, rows: slice | Indices, first_row: int = 0) -> Rows:
-        X = np.asarray(self._X[rows], dtype=np.float64)
+    def take(self, numbers: Indices | slice) -> tuple[Rows, Array]:
+        """See RowSource."""
+        X = np.asarray(self.X[numbers], dtype=np.float64)
         if not self.in_memory:
-            X = self._checked(X, first_row)
-        return Rows(X, None if self._y_variance is None else self._y_variance[rows])
+            X = with_indicators(X, self.gaps)
+        if self.y_variance is None:
+            return Rows(X), self.y[numbers]
+        return Rows(X, self.y_variance[numbers]), self.y[numbers]
 
-    def _checked(self, X: Array, first_row: int) -> Array:
-        """Rows of a memory map; ``gaps`` are None if no values may be missing."""
-        if self._gaps is None:
-            check_finite("X", X, self._names, first_row=first_row)
-            return X
-        check_finite("X", np.where(np.isnan(X), 0.0, X), self._names, first_row=first_row)
-        return with_indicators(X, self._gaps, str)
+    def gather(self, numbers: Indices) -> RowTaker:
+        """See RowSource: they are in memory already, or the system keeps what was read."""
+        return self.take
+
+    def with_targets(self, function: Callable[[Array], Array]) -> ArrayRows:
+        """See RowSource."""
+        return replace(self, y=function(self.y))
+
+    def some(self, numbers: Indices) -> ArrayRows:
+        """Some of these rows, which are in memory."""
+        rows, y = self.take(numbers)
+        return replace(self, X=rows.X, y=y, y_variance=rows.y_variance)
+
+    def extended(self, new: Rows, y: Array) -> ArrayRows:
+        """These rows, which are in memory, and others after them."""
+        X, y_variance = Rows(self.X, self.y_variance).extended(new)
+        return replace(self, X=X, y=np.append(self.y, y), y_variance=y_variance)
 
     def total(self, function: BlockFunction[Any], label: str) -> Any:
         """See RowSource; blocks are added in order, so that the number of threads does not matter."""
@@ -157,54 +157,31 @@ class ArrayRows:
         """See RowSource."""
         return np.concatenate(list(self._map(function, label)), axis=-1)
 
-    def take(self, numbers: Indices) -> tuple[Rows, Array]:
-        """See RowSource."""
-        return self._taken(numbers), self.y[numbers]
-
-    def some(self, numbers: Indices) -> ArrayRows:
-        """Some of these rows, in memory."""
-        fewer = copy(self)
-        fewer._X, fewer._y_variance = self._taken(numbers)
-        fewer.y = self.y[numbers]
-        fewer.n_rows = numbers.size
-        return fewer
-
-    @property
-    def rows(self) -> Rows:
-        """Inputs and known noise of all rows."""
-        return self._taken(slice(None))
-
-    def extended(self, new: Rows, y: Array) -> ArrayRows:
-        """These rows and others after them, in memory."""
-        both = copy(self)
-        both._X, both._y_variance = Rows(self._X, self._y_variance).extended(new)
-        both.y = np.append(self.y, y)
-        both.n_rows = both.y.size
-        return both
-
-    def gather(self, numbers: Indices) -> RowTaker:
-        """See RowSource: they are in memory already."""
-        return self.take
-
-    def with_targets(self, function: Callable[[Array], Array]) -> ArrayRows:
-        """See RowSource."""
-        both = copy(self)
-        both.y = function(self.y)
-        return both
-
-
-def mapped_gaps(X: NDArray[Any]) -> Indices:
-    """Inputs that are missing in some rows of a memory map, which is read a block at a time."""
-    some = np.zeros(X.shape[1], dtype=bool)
-    every = np.ones(X.shape[1], dtype=bool)
-    for block in slices(len(X), BLOCK_ROWS):
-        missing = np.isnan(np.asarray(X[block], dtype=np.float64))
-        some |= missing.any(axis=0)
-        every &= missing.all(axis=0)
-    # two rows that lack what some rows lack, and what all do
-    return learn_gaps(np.where([some, every], np.nan, 0.0), "column {}".format)
+    def _map(self, function: BlockFunction[Result], label: str) -> Iterator[Result]:
+        """Results of blocks in order, with a line on the standard error stream that counts them."""
+        blocks = slices(self.n_rows, BLOCK_ROWS)
+        start = time.monotonic()
+        # four blocks a thread at a time: results of all blocks may not fit into memory
+        for some in slices(len(blocks), 4 * n_threads(self.n_jobs)):
+            yield from map_threads(lambda block: function(*self.take(block)), blocks[some], self.n_jobs)
+            if self.verbose:
+                line = f"\r{label}: {some.stop} of {len(blocks)} blocks of rows, {time.monotonic() - start:.0f} s"
+                print(line, end="\n" if some.stop == len(blocks) else "", file=sys.stderr, flush=True)
 
 
 def extremes(rows: Rows, y: Array) -> Array:
     """Least and greatest value of each input that is not missing, (2, d, 1)."""
     return np.stack([np.fmin.reduce(rows.X), np.fmax.reduce(rows.X)])[:, :, None]
+
+
+def check_map(estimator: Any, X: NDArray[Any]) -> None:
+    """Check values of a memory map a block at a time; the estimator learns where some are missing."""
+    missing = estimator.missing == "auto"
+    some = np.zeros(X.shape[1], dtype=bool)
+    every = np.ones(X.shape[1], dtype=bool)
+    for block in slices(len(X), BLOCK_ROWS):
+        values = np.asarray(X[block], dtype=np.float64)
+        check_numbers("X", values, None, missing, block.start)
+        some |= np.isnan(values).any(axis=0)
+        every &= np.isnan(values).all(axis=0)
+    learn_gaps(estimator, some, every)

@@ -15,9 +15,9 @@ def settings(**options):
 
 
 def test_the_automatic_method():
-    assert automatic(settings(), ROWS_FOR_INTEGRATED) == "integrated"
-    assert automatic(settings(), ROWS_FOR_INTEGRATED + 1) == "holdout"
-    assert automatic(settings(tuning_rows=5), 20) == "holdout"
+    assert automatic(settings(), ROWS_FOR_INTEGRATED).tuning == "integrated"
+    assert automatic(settings(), ROWS_FOR_INTEGRATED + 1).tuning == "holdout"
+    assert automatic(settings(tuning_rows=5), 20).tuning == "holdout"
 
 
 @pytest.mark.parametrize("n_rows", [40, 61, 150, 400, 999, 5000])

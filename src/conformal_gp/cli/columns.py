@@ -34,7 +34,7 @@ from conformal_gp.cli.tables import (
 )
 
 if TYPE_CHECKING:
-    from conformal_gp.design import Grid
+    from conformal_gp.extrapolation import Grid
 
 # "12.5 mg/L", "12.5 ± 0.3" or "12.5*"
 _NUMBER_AND_MORE = re.compile(r"([+-]?\d+([.,]\d+)?)\s*[^\d\s.,:/_-].*")

@@ -229,7 +229,7 @@ def _exclusions(columns: Columns, table: Table, new: Inputs, beyond: list[str]) 
     """State in sentences to which rows the guarantee does not apply, and why."""
     import numpy as np
 
-    from conformal_gp.design import columns_of
+    from conformal_gp.extrapolation import columns_of
 
     rows = new.X.index
     excluded: dict[str, Any] = {

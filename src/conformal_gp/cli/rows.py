@@ -107,7 +107,7 @@ def read_training(source: str, target: str, reading: Reading, output: Output, by
     else:
         rows = rows.drop(columns="censoring")
 
-    from conformal_gp.design import Grid, columns_of  # imports scikit-learn: after mistakes in the table
+    from conformal_gp.extrapolation import Grid, columns_of  # imports scikit-learn: after mistakes in the table
 
     X = X.assign(**{name: cells.cat.remove_unused_categories() for name, cells in X.select_dtypes("category").items()})
     used: dict[str, list[str] | None] = {

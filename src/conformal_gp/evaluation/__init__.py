@@ -10,7 +10,7 @@ The verdict (:class:`Judgement`) compares the coverage with the central 95% and 
 - "too narrow", "too wide": below, or above, the 99% range;
 - "infinite": no interval is finite;
 - "unknown between the levels": not below the 99% range, but rows are runs of a designed grid
-  (:mod:`conformal_gp.design`), which do not tell the coverage between its levels.
+  (:mod:`conformal_gp.extrapolation`), which do not tell the coverage between its levels.
 
 If overall coverage is within its range but a fifth of the rows, by prediction or by an input, is covered significantly
 too little, the verdict names these rows. Valid intervals are called too narrow in at most 1 of 200 cases. Folds share

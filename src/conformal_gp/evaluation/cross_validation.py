@@ -24,13 +24,13 @@ from sklearn.utils.validation import has_fit_parameter
 
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.conformal.levels import read_levels
-from conformal_gp.design import Grid, columns_of
 from conformal_gp.evaluation.findings import Level, supported_levels
 from conformal_gp.evaluation.held_out import HeldOut
+from conformal_gp.extrapolation import ExtrapolationWarning, Grid, columns_of
 from conformal_gp.formatting import number
 from conformal_gp.groups import check_length, group_labels, without
 from conformal_gp.targets.target import check_censoring
-from conformal_gp.validation import ExtrapolationWarning, is_frame
+from conformal_gp.validation import is_frame
 
 Progress = Callable[[int, int], None]
 # What may be known of rows in addition to inputs and target, by the methods that take it.

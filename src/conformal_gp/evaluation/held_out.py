@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.conformal.levels import read_levels, rows_needed
-from conformal_gp.design import Grid
 from conformal_gp.evaluation.findings import USUAL, Finding, Judgement, Level, one_set_range
+from conformal_gp.extrapolation import Grid
 from conformal_gp.formatting import number, percent
 
 # Differences of coverage of less than this many standard errors may be chance.

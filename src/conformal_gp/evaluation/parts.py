@@ -16,8 +16,8 @@ from scipy.stats import binomtest
 
 from conformal_gp.arrays import Mask
 from conformal_gp.conformal.levels import read_level, rows_needed
-from conformal_gp.design import columns_of
 from conformal_gp.evaluation.findings import EXPECTED_MISSES, USUAL, Finding, Judgement, Level
+from conformal_gp.extrapolation import columns_of
 from conformal_gp.formatting import number, percent
 
 N_PARTS = 5

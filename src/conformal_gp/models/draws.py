@@ -153,7 +153,7 @@ def _units(given: Target, y: Array, positive: bool, centred: bool) -> Target:
 
 def _kernel(settings: Settings, X: Array) -> tuple[Kernel, Indices | None]:
     """The kernel without an amplitude, and the groups of inputs that share a length scale; None for other kernels."""
-    given = settings.only_kernel("integrated")
+    given = settings.kernels[0]
     kernel = settings.kernel(given, X.shape[1])
     if not is_stationary_name(given):
         return kernel, None

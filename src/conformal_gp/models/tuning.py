@@ -69,7 +69,7 @@ def fixed_guarantee(n_tuning: int) -> str:
 
 def fixed(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) -> Tuned:
     """Kernel and noise as given; only the scaling comes from the rows, or from tuning rows where these are given."""
-    given = settings.only_kernel("fixed")
+    given = settings.kernels[0]
     if settings.noise_variance is None:
         raise ValueError(
             "noise_variance must be a number with tuning='fixed', got None (0 if the kernel has its own noise)."

@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing
 
 from conformal_gp.arrays import Array, Mask
 from conformal_gp.conformal.levels import read_level, read_levels
-from conformal_gp.design import columns_of
+from conformal_gp.extrapolation import columns_of
 from conformal_gp.formatting import percent
 from conformal_gp.plotting.frame import Display, accent, arrowheads, ink, limits_of, stacked, tint, vector
 from conformal_gp.validation import is_frame

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformal_gp.arrays import Array
-from conformal_gp.design import columns_of
 from conformal_gp.evaluation import HeldOut, chance_range
+from conformal_gp.extrapolation import columns_of
 from conformal_gp.formatting import CONFORMAL, STANDARD, number, percent
 from conformal_gp.metrics import coverage
 from conformal_gp.plotting.frame import limits_of
