@@ -1,7 +1,7 @@
-"""The import graph of the package: read from its source, drawn in layers, written into ``docs/architecture.md``.
+"""The import graph of the package: read from its source and drawn in layers for ``docs/architecture.md``.
 
-``python docs/_ext/import_graph.py`` brings the page and its picture up to date; ``tests/test_architecture.py`` checks
-that they are, and that imports only go down.
+``python docs/_ext/import_graph.py`` brings the picture up to date; ``tests/test_architecture.py`` checks that it is,
+and that imports only go down.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "conformal_gp"
 PAGE = ROOT / "docs" / "architecture.md"
 PICTURE = ROOT / "docs" / "figures" / "imports.svg"
-START, END = "<!-- import graph: start -->", "<!-- import graph: end -->"
 
 # Parts of the package from the ground up: a package, or a module beside the packages. Each imports only from the layers
 # below it.
@@ -110,21 +109,6 @@ def _label(name: str) -> str:
     return f"{name}/" if (PACKAGE / name).is_dir() else f"{name}.py"
 
 
-def _purpose(name: str) -> str:
-    """First sentence of a part's docstring."""
-    path = PACKAGE if name == "conformal_gp" else PACKAGE / name
-    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
-    return docstring.split("\n")[0]
-
-
-def table() -> str:
-    """One line for each part, top layer first."""
-    lines = ["| package or module | what it is |", "|---|---|"]
-    lines += [f"| `{_label(name)}` | {_purpose(name)} |" for _, names in reversed(LAYERS) for name in names]
-    return "\n".join(lines)
-
-
 def picture(parts: Graph) -> str:
     """The parts as boxes in their layers, with arrows to what they import; implied arrows are left out."""
     width, height, row, left, wide = 92, 26, 62, 160, 900
@@ -162,18 +146,9 @@ def picture(parts: Graph) -> str:
     return "\n".join([*drawn, "</svg>", ""])
 
 
-def page(text: str) -> str:
-    """The page with its table up to date."""
-    before, rest = text.split(START)
-    _, after = rest.split(END)
-    return f"{before}{START}\n\n{table()}\n\n{END}{after}"
-
-
 def main() -> None:
-    """Write the page's table and its picture."""
-    parts = part_graph(imports())
-    PAGE.write_text(page(PAGE.read_text()))
-    PICTURE.write_text(picture(parts))
+    """Write the picture."""
+    PICTURE.write_text(picture(part_graph(imports())))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ The picture of standard GPs on the start page is that of ``examples/standard_gps
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -16,8 +17,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.model_selection import train_test_split
 
 from conformal_gp import ConformalGPRegressor
+from conformal_gp.datasets import load_auto_mpg
+from conformal_gp.plotting import IntervalDisplay
 
 FOLDER = Path(__file__).parent
 CONFORMAL, MISS, MIDDLE = "#0072B2", "#D55E00", "#888888"
@@ -49,7 +53,7 @@ def theme(ink: str) -> dict:
 
 def save(figure: plt.Figure, name: str) -> None:
     """Write a picture beside this file, without the date."""
-    figure.savefig(FOLDER / name, metadata={"Date": None})
+    figure.savefig(FOLDER / name, dpi=150, metadata={"Date": None} if name.endswith(".svg") else None)
     plt.close(figure)
 
 
@@ -183,11 +187,49 @@ def cards() -> None:
     save(figure, "card-troubleshooting.svg")
 
 
+def quick_start(model: ConformalGPRegressor, X: Any, y: np.ndarray, name: str) -> None:
+    """The picture that the quick start makes."""
+    figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+    ax.set_facecolor("black" if "dark" in name else "white")  # colours of the display depend on it
+    IntervalDisplay.from_estimator(model, X, y, confidence_level=0.9, target_name="miles per gallon", ax=ax)
+    save(figure, name)
+
+
+def difficulty(models: dict[str, ConformalGPRegressor], rows: np.ndarray, ink: str, band: str, name: str) -> None:
+    """Bands of one width, and of widths that follow the noise."""
+    figure, axes = plt.subplots(1, 2, figsize=(7, 3), sharey=True, layout="constrained")
+    grid = np.linspace(-2, 2, 200)[:, None]
+    for ax, (title, model) in zip(axes, models.items(), strict=True):
+        low, high = model.predict_interval(grid, 0.9).T
+        ax.plot(*rows, ".", color=MIDDLE, markersize=2)
+        ax.fill_between(grid[:, 0], low, high, color=band, alpha=0.3, linewidth=0)
+        ax.plot(grid[:, 0], model.predict(grid), color=ink, linewidth=1)
+        ax.set_title(title, loc="left", fontsize=11)
+        ax.set_xlabel("input")
+    axes[0].set_ylabel("target")
+    save(figure, name)
+
+
+def noisy_rows(number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows whose noise grows with the input, as on the page on adaptive intervals."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, number)
+    return x, np.sin(2 * x) + 0.3 * np.exp(0.8 * x) * rng.standard_normal(number)
+
+
 def main() -> None:
     """Draw all of them."""
+    rows = noisy_rows(800)
+    one_width = ConformalGPRegressor(difficulty=None, random_state=0).fit(rows[0][:, None], rows[1])
+    adapted = ConformalGPRegressor(random_state=0).fit(rows[0][:, None], rows[1])
+    models = {"difficulty=None": one_width, 'difficulty="auto"': adapted}
+    cars = train_test_split(*load_auto_mpg(return_X_y=True, as_frame=True), train_size=300, random_state=0)
+    model = ConformalGPRegressor(random_state=0).fit(cars[0], cars[2])
     for suffix, (ink, remains) in COLOURS.items():
         with plt.rc_context(theme(ink)):
             full_conformal(ink, remains, f"full-conformal{suffix}.svg")
+            quick_start(model, cars[1], cars[3], f"intervals{suffix}.png")
+            difficulty(models, rows, ink, remains, f"difficulty{suffix}.png")
     with plt.rc_context(theme(MIDDLE)):
         cards()
 

@@ -1,7 +1,7 @@
 """Groups and batches of the training rows.
 
 Within groups, coverage is guaranteed by calibration rows of the test row's own group. For rows of new *batches*, one
-row drawn at random from each batch that is not tuned on is a calibration row (docs/theory_groups.md has the proofs).
+row drawn at random from each batch that is not tuned on is a calibration row (docs/theory.md has the proofs).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def name(path: Path) -> str:
 
 def without_code(text: str) -> str:
     """The page without blocks of code, formulas, comments, addresses of links, and words in code quotes."""
-    text = re.sub(r"<!-- (walk|import graph): start -->.*?end -->", "", text, flags=re.DOTALL)  # docstrings of the code
+    text = re.sub(r"<!-- walk: start -->.*?end -->", "", text, flags=re.DOTALL)  # docstrings of the code
     text = FENCE.sub("\n\n", text)
     text = re.sub(r"^(?: {4}\S.*\n)+", "\n", text, flags=re.MULTILINE)
     text = re.sub(r"<!--.*?-->|</?[a-z][^>]*>", " ", text, flags=re.DOTALL)

@@ -11,7 +11,7 @@ candidate where this holds, and the region is where rows of more weight do than 
 so each side of 0 is walked outwards: where all |q| < 1 ends are selected, otherwise the points at which rows leave and
 return are sorted and swept (docs/theory.md, "From lines to regions"). One-sided bounds compare the *signed* score
 :math:`p_i + q_i t` with the test row's own, t: the *upper region* of rank k holds the values that at least k rows score
-at least as high as, and the upper bound is its supremum (docs/theory_distributions.md). Lower regions are upper regions
+at least as high as, and the upper bound is its supremum (docs/theory.md). Lower regions are upper regions
 of the values with their signs changed.
 
 Scores tie that differ by

@@ -2,7 +2,7 @@
 
 With many rows the starts are followed on some of them, which costs little, and the best goes on with all rows, for some
 steps. With many inputs a step is expensive, so their number is limited, and inputs that are the categories of one
-variable share a length scale. The priors are for tuning rows, which may be few (docs/theory_tuning.md, "The split").
+variable share a length scale. The priors are for tuning rows, which may be few (docs/theory.md, "Tuning rows").
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Difficulty: location and scale of the residuals of the GP, learnt from tuning rows.
 
 It is a regression of standardised leave-one-out residuals e on inputs and prediction, and scores are then
-:math:`|e - c(x)| / g(x)` (docs/theory_tuning.md, "Transformations and difficulty").
+:math:`|e - c(x)| / g(x)` (docs/theory.md, "What else may be learnt").
 """
 
 from __future__ import annotations

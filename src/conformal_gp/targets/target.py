@@ -2,7 +2,7 @@
 
 On the way in, targets are transformed, less an origin and in a unit. On the way out, predictions, ends of prediction
 sets and samples pass the same door, so that all of them agree. Bounds that tuning rows suggest may be wrong, so they
-follow a rule that treats all rows of the augmented set alike (docs/theory_tuning.md, "Known noise and bounds"). With
+follow a rule that treats all rows of the augmented set alike (docs/theory.md, "What else may be learnt"). With
 limits of detection the model is fitted to recorded values, and its answers are extended to true values (docs/theory.md,
 proposition 4). Below the smallest lower limit nothing was observed, so a set that has values there reaches up to it.
 """
