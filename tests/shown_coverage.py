@@ -54,7 +54,6 @@ SHOWN = {
     "docs/start.md": Shown(r"^\d+%: ([\d.]+)% covered", 79, 92, (0.8, 0.9, 0.95)),
     "docs/cli.md": Shown(r"^\d+% intervals covered ([\d.]+)%", 79, 352, (0.9, 0.95)),
     "docs/groups.md": Shown(r"^by group: lab (\d+)%, field (\d+)%", 59, 1200, (0.9, 0.9)),
-    "docs/exchangeability.md": Shown(r"^shuffled: (\d+)% covered", 39, 50, (0.9,), draws=20),
     "examples/difficulty.py": Shown(r"^difficulty\S+ +([\d.]+)% covered", 179, 4000, (0.9, 0.9)),
     "examples/first_intervals.py": Shown(r"^level \d+%: ([\d.]+)% of", 79, 92, (0.8, 0.9, 0.95)),
     "examples/groups.py": Shown(

@@ -189,8 +189,8 @@ def cards() -> None:
 
 def quick_start(model: ConformalGPRegressor, X: Any, y: np.ndarray, name: str) -> None:
     """The picture that the quick start makes."""
+    plt.rcParams["axes.facecolor"] = "black" if "dark" in name else "white"  # the display's colours depend on it
     figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-    ax.set_facecolor("black" if "dark" in name else "white")  # colours of the display depend on it
     IntervalDisplay.from_estimator(model, X, y, confidence_level=0.9, target_name="miles per gallon", ax=ax)
     save(figure, name)
 
@@ -228,8 +228,8 @@ def main() -> None:
     for suffix, (ink, remains) in COLOURS.items():
         with plt.rc_context(theme(ink)):
             full_conformal(ink, remains, f"full-conformal{suffix}.svg")
-            quick_start(model, cars[1], cars[3], f"intervals{suffix}.png")
             difficulty(models, rows, ink, remains, f"difficulty{suffix}.png")
+            quick_start(model, cars[1], cars[3], f"intervals{suffix}.png")
     with plt.rc_context(theme(MIDDLE)):
         cards()
 
