@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+from contextlib import redirect_stdout
+from unittest.mock import patch
+
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
-from typer.testing import CliRunner
 
-from conformal_gp.cli.app import app as commands
+from conformal_gp.cli import run
 
 
 class CommandHelp(Directive):
@@ -17,10 +20,10 @@ class CommandHelp(Directive):
 
     def run(self) -> list[nodes.Node]:
         """Ask the command."""
-        result = CliRunner().invoke(commands, [*self.arguments, "--help-all"], env={"COLUMNS": "88"})
-        if result.exit_code:
-            raise self.error(f"conformal-gp {' '.join(self.arguments)} --help-all failed: {result.output}")
-        text = "\n".join(line.rstrip() for line in result.output.strip("\n").splitlines())
+        with patch.dict("os.environ", COLUMNS="88"), redirect_stdout(io.StringIO()) as printed:
+            if run([*self.arguments, "--help-all"]):
+                raise self.error(f"there is no command {' '.join(self.arguments)}")
+        text = printed.getvalue().strip("\n")
         return [nodes.literal_block(text, text, language="text")]
 
 

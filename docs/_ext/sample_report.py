@@ -7,9 +7,8 @@ from contextlib import chdir
 from pathlib import Path
 
 from sphinx.application import Sphinx
-from typer.testing import CliRunner
 
-from conformal_gp.cli.app import app as commands
+from conformal_gp.cli import run
 
 
 def write(app: Sphinx, exception: Exception | None) -> None:
@@ -22,9 +21,8 @@ def write(app: Sphinx, exception: Exception | None) -> None:
             ["demo", "--folder", "."],
             ["report", "cars.csv", "--target", "mpg", "--folds", "5", "-q", "-o", "report.html"],
         ):
-            result = CliRunner().invoke(commands, command)
-            if result.exit_code:
-                raise RuntimeError(f"conformal-gp {' '.join(command)} failed: {result.output}")
+            if run(command):
+                raise RuntimeError(f"conformal-gp {' '.join(command)} failed")
         out.write_bytes(Path("report.html").read_bytes())
 
 

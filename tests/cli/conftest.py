@@ -1,12 +1,16 @@
 """A command line, and tables for it."""
 
+import io
 import json
+import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-pytest.importorskip("typer", reason="the command line is an extra: pip install '.[cli]'")
+pytest.importorskip("pandas", reason="the command line is an extra: pip install '.[cli]'")
 
 
 def rows(n, *, with_target=True, seed=0):
@@ -27,13 +31,19 @@ class CommandLine:
     def __init__(self, folder: Path):
         self.folder = folder
 
-    def __call__(self, *arguments, stdin=None, code=0):
-        from typer.testing import CliRunner
+    def __call__(self, *arguments, stdin=b"", code=0):
+        from conformal_gp.cli import run
 
-        from conformal_gp.cli.app import app
-
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
-        assert result.exit_code == code, f"exit code {result.exit_code}\n{result.stdout}\n{result.stderr}"
+        given = stdin if isinstance(stdin, bytes) else stdin.encode()
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            redirect_stdout(io.StringIO()) as stdout,
+            redirect_stderr(io.StringIO()) as stderr,
+        ):
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+            ended = run([str(argument) for argument in arguments])
+        result = SimpleNamespace(stdout=stdout.getvalue(), stderr=stderr.getvalue())
+        assert ended == code, f"exit code {ended}\n{result.stdout}\n{result.stderr}"
         assert "Traceback" not in result.stdout + result.stderr
         return result
 

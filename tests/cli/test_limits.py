@@ -9,9 +9,10 @@ import pytest
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.cli.columns import Columns
-from conformal_gp.cli.options import Reading
+from conformal_gp.cli.options import parse
 from conformal_gp.cli.predict import _limits
 from conformal_gp.cli.reading import read_table
+from conformal_gp.cli.tables import Format, Table
 from conformal_gp.targets.target import Limits
 
 NEW = "depth\n0.1\n1.4\n2.9\n"
@@ -52,7 +53,7 @@ def test_predictions_are_those_of_the_regressor(command_line, mark):
         assert row["upper_80"] == pytest.approx(high, rel=0.02)
         assert row["upper_80"] >= high
         assert row["lower_80"] == (pytest.approx(low, abs=0.01) if np.isfinite(low) else None)
-        assert row["limit_80"] == ("" if np.isfinite(low) else f"<{max(row['upper_80'], 0.08):.12g}")
+        assert row["limit_80"] == ("" if np.isfinite(low) else f"<{max(row['upper_80'], 0.08):.12g}".replace(".", ","))
         assert row["limit_99"] == ""  # which so few rows do not support
     assert "lower limits of detection of new rows are at most 0.08" in found["guarantee"]
     assert f"{np.count_nonzero(codes)} of 40 values of conc are limits of detection" in " ".join(found["notices"])
@@ -61,9 +62,10 @@ def test_predictions_are_those_of_the_regressor(command_line, mark):
 def test_bounds_that_round_to_a_limit_do_not_reach_it():
     limits = Limits(low=0.05, high=1.2)
     model = SimpleNamespace(_tuned=SimpleNamespace(target=SimpleNamespace(limits=limits)))
+    wells = Table("wells.csv", pd.DataFrame(), Format(decimal=","))
     exact = pd.DataFrame({"lower_90": [0.0508, -np.inf, 0.3, -np.inf], "upper_90": [0.4, 0.4561, np.inf, np.inf]})
     found = exact.replace({0.0508: 0.05, 0.4561: 0.457})
-    assert _limits(model, exact, found, [Fraction(9, 10)]) == {"limit_90": ["", "<0.457", ">0.3", ""]}
+    assert _limits(model, wells, exact, found, [Fraction(9, 10)]) == {"limit_90": ["", "<0,457", ">0,3", ""]}
 
 
 def test_output_and_upper_limits(command_line, table):
@@ -113,13 +115,14 @@ def test_workbooks(command_line):
     frame = pd.DataFrame({"depth": np.arange(6.0), "conc": [recorded[0], "<0,02", "< 0.02", 0.5, ">1,234", 7]})
     path = command_line.folder / "wells.xlsx"
     frame.to_excel(path, index=False)
-    table = read_table(str(path), Reading())
+    options = parse("evaluate", [str(path), "-t", "conc"])
+    table = read_table(str(path), options)
     with pytest.raises(ValueError, match="'>1,234' is not a number"):
-        Columns.learn(table, "conc").targets(table)
+        Columns.learn(table, "conc", options).targets(table)
     frame.loc[4, "conc"] = ">12,5"
     frame.to_excel(path, index=False)
-    table = read_table(str(path), Reading())
-    found = Columns.learn(table, "conc").targets(table)
+    table = read_table(str(path), options)
+    found = Columns.learn(table, "conc", options).targets(table)
     assert found["y"].tolist()[1:] == [0.02, 0.02, 0.5, 12.5, 7.0]
     assert found["censoring"].tolist() == [0, -1, -1, 0, 1, 0]
 

@@ -166,8 +166,8 @@ def test_the_page_counts_batches(command_line, batches):
 
 def test_batches_are_held_out_in_folds_however_many_rows(command_line, batches, monkeypatch):
     monkeypatch.setattr("conformal_gp.cli.evaluate.ROWS_FOR_ALL_FOLDS", 50)
-    training = SimpleNamespace(y=np.zeros(120), reading=SimpleNamespace(batch="lot"))
-    assert held_out_by(None, training, 0, None) == 10
+    training = SimpleNamespace(y=np.zeros(120), options=SimpleNamespace(batch="lot", folds=None))
+    assert held_out_by(training, None) == 10
 
 
 def test_few_batches_do_not_pretend(command_line, batches):

@@ -72,14 +72,12 @@ def test_digits_follow_the_width_of_the_interval(command_line, form):
 
 
 def test_infinite_bounds_and_points_are_written(command_line):
-    from fractions import Fraction
-
-    from conformal_gp.cli.writing import rounded
+    from conformal_gp.cli.output import rounded
 
     exact = pd.DataFrame(
         {"mean": [1.23456, 2.0, 0.1], "lower_90": [-np.inf, 2.0, -np.inf], "upper_90": [7.6543, 2.0, np.inf]}
     )
-    assert rounded(exact, [Fraction(9, 10)]).to_numpy().tolist() == [
+    assert rounded(exact).to_numpy().tolist() == [
         [1.2, -np.inf, 7.7],
         [2.0, 2.0, 2.0],
         [0.1, -np.inf, np.inf],
@@ -121,14 +119,14 @@ def test_default_levels_are_those_that_the_rows_support(command_line, train, new
 
 
 def test_ways_to_write_levels(command_line, train, new):
-    levels = ("--confidence", "0.9", "95%", "80", "-c", "99%,50 %")
+    levels = ("--confidence", "0.9", "95%", "80", "-c", "99%", "50%")
     assert command_line.json("predict", train, new, "-t", "y", *FAST, *levels)["levels"] == [0.5, 0.8, 0.9, 0.95, 0.99]
 
 
 @pytest.mark.parametrize(
     ("level", "word"),
     [
-        ("0.05", "asks for intervals that cover 5% of rows, and takes levels from 50% on; did you mean 95%?"),
+        ("0.05", "asks for intervals that cover 5% of rows, and levels are from 50% on; did you mean 95%?"),
         ("5", "did you mean 95%?"),
         ("0.1%", "did you mean 99.9%?"),
         *(

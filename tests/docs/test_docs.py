@@ -56,7 +56,7 @@ def test_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.slow
 @pytest.mark.parametrize("page", pages_with("shell"))
 def test_shell_of_a_page_runs(page: Path, tmp_path: Path):
-    pytest.importorskip("typer", reason="the command line needs the extra cli")
+    pytest.importorskip("pandas", reason="the command line needs the extra cli")
     for block, printed in shell_outputs(page, tmp_path):
         if block.output is not None:
             assert_alike(printed, block.output)

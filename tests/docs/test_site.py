@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 WRITTEN_BY_THE_BUILD = shutil.ignore_patterns("gallery", "api", "__pycache__")
 
-for package in ("sphinx", "furo", "myst_parser", "sphinx_gallery", "latex2mathml", "typer"):
+for package in ("sphinx", "furo", "myst_parser", "sphinx_gallery", "latex2mathml", "pandas"):
     pytest.importorskip(package, reason="the site needs the extra docs; `make docs` builds it with its examples")
 
 

@@ -1,23 +1,80 @@
 """The command ``conformal-gp``: intervals with guaranteed coverage for a table in a file, without Python.
 
 Exit codes: 0 success; 1 a fault in the program; 2 a mistake in the command, a file or the data; 130 stopped by the
-keyboard, 143 by SIGTERM. What takes time to import is imported where it is used: help and mistakes come at once.
+keyboard, 143 by SIGTERM. The module of a command is imported when the command is: help and mistakes come at once.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
 import signal
 import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+
+import conformal_gp
+from conformal_gp.cli.options import COMMANDS, IN_FULL, overview, parse
 
 
 def main() -> None:
-    """Run the command; if its extra is not installed, say which one it needs."""
+    """Run the command line that the process was started with, and exit."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, which leaves no file half-written
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line; mistakes of a user lead to a message, never to a traceback. Return the exit code.
+
+    >>> run(["--version"])
+    conformal-gp ...
+    0
+    """
+    name, *rest = arguments or ["--help"]
+    if name == "--version":
+        print(f"conformal-gp {conformal_gp.__version__}")
+        return 0
+    if name in ("-h", "--help", IN_FULL):
+        print(overview())
+        return 0
+    if name not in COMMANDS:
+        print(f"error: there is no command {name!r}; commands are {', '.join(COMMANDS)}.", file=sys.stderr)
+        return 2
+    if not rest and COMMANDS[name].tables:
+        rest = ["--help"]
     try:
-        from conformal_gp.cli.app import app
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("conformal_gp"):
-            raise
-        print(f"conformal-gp needs {error.name}: pip install '.[cli]' in a clone of conformal-gp", file=sys.stderr)
-        sys.exit(2)
-    app(prog_name="conformal-gp")
+        options = parse(name, rest)
+    except SystemExit as ended:  # after help, or a mistake in the command
+        return int(ended.code or 0)
+    options.command = shlex.join(["conformal-gp", *arguments])
+    message, code = "", 2
+    try:
+        getattr(import_module(f"conformal_gp.cli.{COMMANDS[name].module}"), name)(options)
+        return 0
+    except BrokenPipeError:  # the reader of our output has stopped
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the interpreter flushes it when it ends)
+        return 0
+    except KeyboardInterrupt:
+        message, code = "stopped; no output was left half-written.", 130
+    except ImportError as error:
+        message = str(error)
+        if error.name is not None:  # errors that we raise have no module name, and their messages name the extra
+            message = f"this needs {error.name}: pip install '.[cli]' in a clone of conformal-gp"
+    except MemoryError as error:
+        message = f"there is not enough memory for this many rows ({error})."
+    except (ValueError, OSError) as error:
+        message = str(error)
+        if isinstance(error, OSError) and error.filename is not None:
+            message = f"{error.filename}: {error.strerror}."
+    except Exception as error:
+        what = f"a fault in conformal-gp, not in your data: {type(error).__name__}: {error}"
+        message = f"{what}. Please report it with what CONFORMAL_GP_DEBUG=1 conformal-gp ... prints."
+        code = 1
+    if os.environ.get("CONFORMAL_GP_DEBUG"):
+        traceback.print_exc()
+    print(f"error: {message}", file=sys.stderr)
+    if getattr(options, "json", False):
+        print(json.dumps({"error": message}))
+    return code

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from fractions import Fraction
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import typer
+import numpy as np
+import pandas as pd
 
-from conformal_gp.cli import options
-from conformal_gp.cli.options import Model, Reading, default_levels, parse_levels
-from conformal_gp.cli.output import Output
+from conformal_gp.arrays import Array
+from conformal_gp.cli.output import Output, bounds_of, outward, rounded, row_documents, write_table
 from conformal_gp.cli.plot import check_picture, plots, save_picture
-from conformal_gp.cli.rows import Training, read_new, read_training, row_documents
+from conformal_gp.cli.rows import Training, default_levels, read_new, read_training
+from conformal_gp.cli.tables import did_you_mean, listed
+from conformal_gp.files import check_output
 from conformal_gp.formatting import percent
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from conformal_gp.arrays import Array
-
-# Standards that span so large a factor are serial dilutions.
-DILUTED = 30.0
+DILUTED = 30.0  # standards that span so large a factor are serial dilutions
 MOST_TICKS = 12
 MOST_DRAWN = 20
 
@@ -39,62 +35,33 @@ class Curve(NamedTuple):
 
     def scaled(self, values: Any) -> Any:
         """Values of the target as the curve has them."""
-        import numpy as np
-
         if self.log:
             return np.log(np.asarray(values, dtype=np.float64) + self.shift)
         return values
 
     def unscaled(self, values: Array) -> Array:
         """The opposite; within bounds, which a logarithm rounds."""
-        import numpy as np
-
-        if self.log:
-            found = np.clip(np.exp(values) - self.shift, *self.bounds)
-            for bound in self.bounds:
-                found = np.where(np.isclose(found, bound, rtol=1e-9, atol=0.0), bound, found)
-            return found
-        return values
+        if not self.log:
+            return values
+        found = np.exp(values) - self.shift
+        for bound in self.bounds:
+            found = np.where(np.isclose(found, bound, rtol=1e-9, atol=0.0), bound, found)
+        return np.clip(found, *self.bounds)
 
 
-def calibrate(
-    train: Annotated[str, typer.Argument(metavar="TRAIN")],
-    new: Annotated[str, typer.Argument(metavar="NEW")],
-    signal: Annotated[str, typer.Option("--signal", "-s", metavar="COL", help="Column of the measured signal.")],
-    target: Annotated[str, typer.Option("--target", "-t", metavar="COL", help="Column of TRAIN to find for NEW.")],
-    out: options.Out = "-",
-    confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
-    log: Annotated[bool, typer.Option("--log", help="Fit over the target's logarithm, as for dilutions.")] = False,
-    picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Picture of curve and unknowns: .png, .svg or .pdf.")
-    ] = None,
-    *,
-    reading: Reading,
-    choice: Model,
-    quiet: options.Quiet = False,
-    as_json: options.Json = False,
-) -> None:
-    """Find the unknown target of NEW from its signal, by standards.
-
-    conformal-gp calibrate standards.csv new.csv --signal density --target conc
-    conformal-gp calibrate known.csv new.csv -s od -t conc --log --picture p.svg
-
-    TRAIN has the standards: known targets, and their signals. The curve is signal on target. Intervals contain the
-    unknown value with the stated probability if the new row is like the standards. New columns are COL_estimate,
-    COL_lower_95 and COL_upper_95; COL_set_95 has the parts of a set that is not one interval, and says where it is
-    empty or reaches the ends of the standards.
-    """
-    from conformal_gp.cli.writing import bounds_of, rounded, write_table
-    from conformal_gp.files import check_output
-
-    output = Output(quiet=quiet)
-    levels = parse_levels(confidence)
-    if picture is not None:
-        check_picture(picture, "--picture")
-    check_output(out, [train, new])
-    curve = _curve(read_training(train, signal, reading, output), target, log, output)
+def calibrate(options: Namespace) -> None:
+    """Find the target of rows from their signal."""
+    output = Output(quiet=options.quiet)
+    target = options.target
+    signal = options.signal
+    train, new = options.tables
+    levels = sorted({*options.confidence})
+    if options.picture is not None:
+        check_picture(options.picture, "--picture")
+    check_output(options.out, [train, new])
+    curve = _curve(read_training(train, signal, options, output), output)
     columns = curve.training.columns
-    table, rows = read_new(new, columns, reading, output, unknown=target)
+    table, rows = read_new(new, columns, options, output, unknown=target)
     known = columns.targets(table)["y"][rows.X.index]
     present = known.notna().to_numpy()
     if not present.any():
@@ -104,23 +71,24 @@ def calibrate(
     y_variance = rows.y_variance
     if y_variance is not None:
         y_variance = y_variance[present]
-    model = curve.training.fit(choice, output)
+    model = curve.training.fit(output)
     levels = levels or default_levels(model, output)
     with output.working(f"finding {target} of {signals.size} rows"):
         found, sets = _found(model, curve, signals, X, y_variance, levels)
-    if picture is not None:
-        save_picture(_drawn(model, curve, signal, levels[-1], X, signals, sets[-1]), picture, output)
-    for level, parts in zip(levels, sets, strict=True):
-        found[f"set_{percent(level)[:-1]}"] = [_words(pieces, curve.bounds) for pieces in parts]
+    if options.picture is not None:
+        figure = _drawn(model, curve, signal, levels[-1], X, signals, sets[-1])
+        save_picture(figure, options.picture, output)
     ends = [name for level in levels for name in bounds_of(level)]
-    shown = rounded(found, levels)
+    shown = rounded(found)
     shown[ends] = shown[ends].clip(*curve.bounds)  # which rounding would pass
     shown = shown.rename(columns={"mean": "estimate"})
+    for level, parts in zip(levels, sets, strict=True):
+        shown[f"set_{percent(level)[:-1]}"] = [_words(pieces, curve.bounds) for pieces in parts]
     said = f"If a new row is exchangeable with the standards, a set contains its {target} with at least its level."
-    if out != "-" or not as_json:
-        write_table(table, shown, f"{target}_", out)
+    if options.out != "-" or not options.json:
+        write_table(table, shown, f"{target}_", options.out)
         output.info(f"{target} of {len(X)} rows found from {signal}, by {curve.training.y.size} standards.", said)
-    if as_json:
+    if options.json:
         output.document(
             {
                 "target": target,
@@ -134,10 +102,10 @@ def calibrate(
         )
 
 
-def _curve(training: Training, target: str, log: bool, output: Output) -> Curve:
+def _curve(training: Training, output: Output) -> Curve:
     """Check the column to find, and put it on its scale."""
-    from conformal_gp.cli.tables import did_you_mean, listed
-
+    target = training.options.target
+    log = training.options.log
     numbers = [name for name in training.X if training.columns.categories[name] is None]
     if target not in numbers:
         known = f"one of {listed(numbers)}; got '{target}'.{did_you_mean(target, numbers)}"
@@ -165,11 +133,6 @@ def _found(
     model: Any, curve: Curve, signals: Array, X: pd.DataFrame, y_variance: Array | None, levels: list[Fraction]
 ) -> tuple[pd.DataFrame, list[list[Array]]]:
     """Find estimates and hulls of the unknown values, and their sets by level; empty sets have no hull."""
-    import numpy as np
-    import pandas as pd
-
-    from conformal_gp.cli.writing import bounds_of
-
     found = pd.DataFrame(index=X.index)
     sets = []
     for level in levels:
@@ -185,8 +148,6 @@ def _found(
 
 def _words(pieces: Array, bounds: tuple[float, float]) -> str:
     """Describe a set that is not one interval inside the range of the standards; else nothing."""
-    from conformal_gp.cli.writing import outward
-
     if not len(pieces):
         return "no value agrees"
     said = []
@@ -207,9 +168,6 @@ def _drawn(
 
     The curve is that of the first unknown's other inputs; unknowns that have others are on another curve, and fade.
     """
-    import numpy as np
-    import pandas as pd
-
     known = curve.training.X
     first = X.iloc[[0]].assign(**{curve.target: known[curve.target].iloc[0]})
     display = plots().PredictionBandDisplay.from_estimator(
@@ -249,8 +207,6 @@ def _apart(ticks: Array) -> Array:
     >>> _apart(np.array([0.0, 10.0, 10.1, 20.0]))
     array([ 0., 10., 20.])
     """
-    import numpy as np
-
     kept = [ticks[0]]
     for tick in ticks[1:]:
         if tick - kept[-1] > np.ptp(ticks) / MOST_TICKS:

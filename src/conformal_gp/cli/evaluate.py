@@ -1,17 +1,20 @@
-"""``conformal-gp evaluate``: coverage and width of intervals on a table."""
+"""``conformal-gp evaluate`` and ``conformal-gp report``: coverage and width of intervals on a table."""
 
 from __future__ import annotations
 
+import sys
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
+import numpy as np
+import pandas as pd
 
-from conformal_gp.cli import options
-from conformal_gp.cli.options import Model, Reading, more_rows, parse_levels
-from conformal_gp.cli.output import Output
-from conformal_gp.cli.rows import Training, read_training
+from conformal_gp.cli.hints import like_standards
+from conformal_gp.cli.output import Output, row_documents
+from conformal_gp.cli.rows import Training, more_rows, read_training
+from conformal_gp.files import check_output, write_bytes
 from conformal_gp.formatting import CONFORMAL, STANDARD, number, percent
 
 if TYPE_CHECKING:
@@ -25,65 +28,77 @@ PERIODS = 5  # of --by-time
 ROWS_FOR_ALL_FOLDS, HELD_OUT_ROWS = 1000, 2000
 
 
-def evaluate(
-    data: options.Data,
-    target: options.Target,
-    confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
-    by: Annotated[str | None, typer.Option(metavar="COL", help="Hold out whole batches: rows that share COL.")] = None,
-    by_time: Annotated[bool, typer.Option("--by-time", help="Predict later rows from earlier ones.")] = False,
-    ordered: options.Ordered = False,
-    outliers: Annotated[bool, typer.Option("--outliers", help="List the rows that are least expected.")] = False,
-    details: Annotated[bool, typer.Option("--details", help="Compare methods in a table.")] = False,
-    folds: options.Folds = None,
-    *,
-    reading: Reading,
-    choice: Model,
-    quiet: options.Quiet = False,
-    as_json: options.Json = False,
-) -> None:
-    """Cross-validate intervals on DATA: their coverage and width.
-
-    conformal-gp evaluate cars.csv --target mpg
-    conformal-gp evaluate assay.xlsx --target conc --by plate --details
-
-    The coverage of held-out rows is compared with its expected range, and the intervals with those of the same Gaussian
-    process without conformal prediction (standard GP). Rows with equal inputs (replicates) are held out together.
-    """
-    output = Output(quiet=quiet)
-    levels: Any = parse_levels(confidence)
-    if by_time and by is not None:
+def evaluate(options: Namespace) -> None:
+    """Cross-validate intervals, and print what was found."""
+    output = Output(quiet=options.quiet)
+    if options.by_time and options.by is not None:
         raise ValueError("give --by COL or --by-time, not both.")
-    training = read_training(data, target, reading, output, by)
-    from sklearn.model_selection import KFold, TimeSeriesSplit
-
-    from conformal_gp.cli.hints import like_standards
+    training = read_training(options.tables[0], options.target, options, output, options.by)
+    from sklearn.model_selection import KFold, TimeSeriesSplit  # takes time to import: after mistakes in the table
 
     n_rows = training.y.size
-    output.notice(like_standards(training.X, training.y, target))
-    if by_time or ordered:
+    output.notice(like_standards(training.X, training.y, options.target))
+    if options.by_time or options.ordered:
         training = training.sorted_by_date(output)
+    levels: Any = sorted({*options.confidence})
     asked: dict[str, Any] = {}
-    if by is not None:
-        asked |= {"groups_out": training.known("batch")}
-    if by_time:
-        asked |= {"cv": TimeSeriesSplit(min(folds or PERIODS, n_rows - 1))}
-    held_out = cross_validated(training, choice, folds, output, levels or None, **asked)
+    if options.by is not None:
+        asked["groups_out"] = training.known("batch")
+    if options.by_time:
+        asked["cv"] = TimeSeriesSplit(min(options.folds or PERIODS, n_rows - 1))
+    held_out = cross_validated(training, output, levels or None, **asked)
     if not levels:
-        share = 1 - 1 / (folds or 10)
-        output.notice(more_rows(held_out.levels, choice.tuning == "holdout", share, training.reading.batch is not None))
+        share = 1 - 1 / (options.folds or 10)
+        output.notice(more_rows(held_out.levels, options.tuning == "holdout", share, options.batch is not None))
     at_random = None
-    if by is not None or by_time:
-        cv = KFold(min(10, n_rows), shuffle=True, random_state=choice.seed)
-        at_random = cross_validated(training, choice, None, output, held_out.levels, cv=cv)
-    found = Evaluation(training, held_out, at_random, by)
-    if ordered:
-        found = found._replace(drift=_drift(training, choice, held_out, output))
-    if outliers:
+    if asked:
+        cv = KFold(min(10, n_rows), shuffle=True, random_state=options.seed)
+        at_random = cross_validated(training, output, held_out.levels, cv=cv)
+    found = Evaluation(training, held_out, at_random)
+    if options.ordered:
+        found = found._replace(drift=_drift(training, held_out, output))
+    if options.outliers:
         found = found._replace(outliers=_outliers(held_out, training))
-    if as_json:
-        output.document(found.document(target))
+    if options.json:
+        output.document(found.document())
     else:
-        output.result(*found.lines(target, details))
+        output.result(*found.lines())
+
+
+def report(options: Namespace) -> None:
+    """Write a page about a table."""
+    check_output(options.out, options.tables)
+    output = Output(quiet=options.quiet)
+    training = read_training(options.tables[0], options.target, options, output)
+    if options.ordered:
+        training = training.sorted_by_date(output)
+    from conformal_gp.report import Origin, build_report
+
+    cv = held_out_by(training, output)
+    origin = Origin(
+        file=training.columns.source,
+        notes=output.notices,
+        command=options.command,
+        rows=training.known("label"),
+    )
+    with output.working("cross-validating", folds=True) as progress:
+        page = build_report(
+            training.X,
+            training.y,
+            target_name=options.target,
+            model=training.regressor(),
+            cv=cv,
+            ordered=options.ordered,
+            origin=origin,
+            random_state=options.seed,
+            progress=progress,
+            **training.of_rows(),
+        )
+    if options.out == "-":
+        sys.stdout.write(page)
+    else:
+        write_bytes(options.out, page.encode())
+        output.info(f"Page: {options.out}")
 
 
 class Evaluation(NamedTuple):
@@ -93,7 +108,6 @@ class Evaluation(NamedTuple):
     held_out: HeldOut
     random_folds: HeldOut | None = None
     """The same rows held out at random, for comparison with whole batches or later rows."""
-    by: str | None = None
     drift: Sequence[str] = ()
     outliers: Sequence[dict[str, Any]] = ()
 
@@ -126,7 +140,10 @@ class Evaluation(NamedTuple):
 
         sentences = [*self.held_out.conditions().values()]
         if self.random_folds is not None:
-            sentences.insert(0, in_comparison(self.held_out, self.random_folds, self.by, self.training.known("batch")))
+            sentences.insert(
+                0,
+                in_comparison(self.held_out, self.random_folds, self.training.options.by, self.training.known("batch")),
+            )
         sentences += self.drift
         helps_most = advice(self.held_out, self.training.X.iloc[self.held_out.rows], command=True)
         if helps_most:
@@ -135,9 +152,11 @@ class Evaluation(NamedTuple):
             sentences += filter(None, [self.held_out.one_set(), self.held_out.error()])
         return [*sentences, bought(self.held_out, CONFORMAL, STANDARD)]
 
-    def lines(self, target: str, details: bool) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """What people read: one line a level first, one sentence on the guarantee last."""
         found = self.findings()
+        target = self.training.columns.target
+        details = self.training.options.details
         yield f"{target}: {self.held_out.y.size} of {self.training.y.size} rows held out"
         yield from self.verdicts()
         if details:
@@ -145,16 +164,16 @@ class Evaluation(NamedTuple):
             if self.random_folds is not None:
                 yield _table("For comparison: the same rows held out at random", found["random_folds"], "method")
         if found["groups"]:
-            yield _table(f"By {self.training.reading.groups}, corrected for the number of groups", found["groups"])
+            yield _table(f"By {self.training.options.groups}, corrected for the number of groups", found["groups"])
         if self.outliers:
             yield _laid_out(f"Rows whose {target} is least expected, by p-value", [*map(_with_limit, self.outliers)])
         yield from self.sentences(details)
 
-    def document(self, target: str) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         """The same for programs."""
         held_out = self.held_out
         return {
-            "target": target,
+            "target": self.training.columns.target,
             "rows": self.training.y.size,
             "held_out": held_out.y.size,
             "inputs": list(self.training.X),
@@ -165,60 +184,54 @@ class Evaluation(NamedTuple):
         }
 
 
-def cross_validated(
-    training: Training, choice: Model, folds: int | None, output: Output, levels: Any = None, **asked: Any
-) -> HeldOut:
+def cross_validated(training: Training, output: Output, levels: Any = None, **asked: Any) -> HeldOut:
     """Cross-validate the conformal intervals and those of the standard GP."""
     from conformal_gp.evaluation import cross_validate_intervals
 
     if "cv" not in asked:
-        asked["cv"] = held_out_by(folds, training, choice.seed, output, whole="groups_out" in asked)
-    asked |= {"random_state": choice.seed, "standard_gp": STANDARD, **training.of_rows()}
-    model = choice.regressor(training.y)
+        asked["cv"] = held_out_by(training, output, whole="groups_out" in asked)
+    asked |= {"random_state": training.options.seed, "standard_gp": STANDARD, **training.of_rows()}
+    models = {CONFORMAL: training.regressor()}
     with output.working("cross-validating", folds=True) as progress:
-        return cross_validate_intervals({CONFORMAL: model}, training.X, training.y, levels, progress=progress, **asked)
+        return cross_validate_intervals(models, training.X, training.y, levels, progress=progress, **asked)
 
 
-def held_out_by(folds: int | None, training: Training, seed: int, output: Output, whole: bool = False) -> Any:
+def held_out_by(training: Training, output: Output, whole: bool = False) -> Any:
     """Choose how rows are held out: in folds, or, without --folds and with many rows, some of them once.
 
     Batches are held out in folds, if ``whole`` ones are held out, as with --batch.
     """
     n_rows = training.y.size
-    whole = whole or training.reading.batch is not None
+    folds = training.options.folds
+    whole = whole or training.options.batch is not None
     if folds is not None or whole or n_rows <= ROWS_FOR_ALL_FOLDS:
         return min(folds or 10, n_rows)
     from sklearn.model_selection import ShuffleSplit
 
     size = min(n_rows // 3, HELD_OUT_ROWS)
     output.notice(f"{size:,} of {n_rows:,} rows are held out, once; --folds K holds out every row and takes more time")
-    return ShuffleSplit(1, test_size=size, random_state=seed)
+    return ShuffleSplit(1, test_size=size, random_state=training.options.seed)
 
 
-def _drift(training: Training, choice: Model, held_out: HeldOut, output: Output) -> list[str]:
+def _drift(training: Training, held_out: HeldOut, output: Output) -> list[str]:
     """Test whether rows are exchangeable in their order."""
     from conformal_gp.drift import examine_order
 
     with output.working("testing for drift", folds=True):
         return examine_order(
-            choice.regressor(training.y),
+            training.regressor(),
             training.X,
             training.y,
             held_out.y - held_out.prediction[CONFORMAL],
             held_out.rows,
             y_variance=training.known("y_variance"),
             labels=training.known("label"),
-            random_state=choice.seed,
+            random_state=training.options.seed,
         ).sentences
 
 
 def _outliers(held_out: HeldOut, training: Training) -> list[dict[str, Any]]:
     """Held-out rows of the smallest p-values; of equal ones, those farthest from the prediction first."""
-    import numpy as np
-    import pandas as pd
-
-    from conformal_gp.cli.rows import row_documents
-
     prediction = held_out.prediction[CONFORMAL]
     lower, upper = held_out.intervals[CONFORMAL][:, :, 0].T
     values = {"observed": held_out.y, "predicted": prediction, "lower": lower, "upper": upper}
@@ -267,7 +280,5 @@ def _table(title: str, findings: Sequence[Finding], of: str = "rows") -> str:
 
 def _laid_out(title: str, rows: Sequence[dict[str, Any]]) -> str:
     """Lay out rows in columns under a title."""
-    import pandas as pd
-
     table = pd.DataFrame(rows).to_string(index=False, float_format=lambda value: number(value, 6))
     return f"{title}\n{table}\n".lstrip()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from shlex import quote
 
 import numpy as np
 import pandas as pd
 
 from conformal_gp.arrays import Array
-from conformal_gp.cli.tables import LIKE_NUMBER, Table
+from conformal_gp.cli.tables import Table
 
 FEWEST_NUMBERED = 10  # rows in which whole numbers that are all different look like row numbers
 MOST_CODES = 50
@@ -37,25 +37,19 @@ _NOT_DETECTED = re.compile(
 )
 
 
-def is_text(table: Table, name: str, present: pd.Series) -> bool:
-    """Return whether a column is text rather than numbers."""
-    return not (table.is_numeric(name) or most(present, LIKE_NUMBER))
-
-
 def most(cells: pd.Series, pattern: re.Pattern[str]) -> bool:
-    """Return whether more than half of the cells that are not empty match."""
-    return 2 * sum(pattern.fullmatch(cell) is not None for cell in cells) > (cells != "").sum()
+    """Return whether more than half of the cells match."""
+    return 2 * sum(pattern.fullmatch(cell) is not None for cell in cells) > len(cells)
 
 
-def names_rows(table: Table, name: str, marks: Sequence[str]) -> bool:
-    """Return whether a column is text that differs in more than four rows of five, as names do.
+def names_rows(name: str, present: pd.Series) -> bool:
+    """Return whether text differs in more than four rows of five, as names do.
 
     If the column is called sample, name or the like, one of five is enough: samples may have replicates.
     """
-    present = table.texts(name, marks).loc[lambda cells: cells != ""]
-    if not is_text(table, name, present):
-        return False
-    share = 0.2 if like_names(name) else 0.8
+    share = 0.8
+    if like_names(name):
+        share = 0.2
     return present.nunique() > max(2, share * len(present))
 
 
@@ -77,17 +71,15 @@ def summaries(table: Table, name: str) -> list[str]:
 def numbers_rows(table: Table, name: str) -> bool:
     """Return whether a column looks like row numbers or identifiers: whole numbers, all different.
 
-    They must also be in order, follow each other without a gap, or have a name such as "id".
+    They must also follow each other without a gap, or have a name such as "id".
     """
-    whole = whole_numbers(table, name)
+    whole = _whole_numbers(table, name)
     if len(whole) < max(len(table.frame), FEWEST_NUMBERED) or len(set(whole)) < len(whole):
         return False
-    in_order = whole in (sorted(whole), sorted(whole, reverse=True))
-    return in_order or np.ptp(whole) == len(whole) - 1 or _LIKE_IDENTIFIER.search(name) is not None
+    return np.ptp(whole) == len(whole) - 1 or _LIKE_IDENTIFIER.search(name) is not None
 
 
-def whole_numbers(table: Table, name: str) -> list[float]:
-    """Return the cells of a column that are whole numbers."""
+def _whole_numbers(table: Table, name: str) -> list[float]:
     found = [table.format.number(cell) for cell in table.texts(name)]
     return [value for value in found if value is not None and value == round(value)]
 
@@ -96,25 +88,26 @@ def like_codes(table: Table, name: str, called: re.Pattern[str] = LIKE_CODES, fe
     """Return whether a column of numbers looks like codes: called lot, run or the like, and repeated whole numbers."""
     if called.search(name) is None:
         return False
-    whole = whole_numbers(table, name)
+    whole = _whole_numbers(table, name)
     return len(whole) == len(table.frame) and fewest <= len(set(whole)) <= min(MOST_CODES, len(whole) // 2)
 
 
-def check_noise_name(name: str, squared: bool) -> None:
+def check_noise_name(name: str, is_sd: bool) -> None:
     """Refuse standard deviations as variances, and the other way round, by what the column is called.
 
-    >>> check_noise_name("variance", squared=False)
-    >>> check_noise_name("SD", squared=False)
+    >>> check_noise_name("variance", is_sd=False)
+    >>> check_noise_name("SD", is_sd=False)
     Traceback (most recent call last):
     ...
     ValueError: --noise-column takes variances, and 'SD' is called as standard deviations are: give --sd-column ...
     """
-    if not squared and _LIKE_SD.search(name) and not _LIKE_VARIANCE.search(name):
+    like_variance = _LIKE_VARIANCE.search(name) is not None
+    if not is_sd and _LIKE_SD.search(name) and not like_variance:
         raise ValueError(
             f"--noise-column takes variances, and '{name}' is called as standard deviations are: give --sd-column "
             f"'{name}'; if it does hold variances, rename it, say to 'variance'."
         )
-    if squared and _LIKE_VARIANCE.search(name):
+    if is_sd and like_variance:
         raise ValueError(
             f"--sd-column takes standard deviations, and '{name}' is called as variances are: give --noise-column "
             f"'{name}'; if it does hold standard deviations, rename it, say to 'sd'."
@@ -141,6 +134,7 @@ def like_standards(X: pd.DataFrame, y: Array, target: str) -> str:
         if X[name].nunique() > 2 * n_levels and abs(spearmanr(X[name], y).statistic) > LIKE_RESPONSE:
             return (
                 f"{n_levels} distinct values of {target}: are these standards? Then conformal-gp calibrate TRAIN NEW "
-                f"--signal {name} --target {target} finds unknown values by the curve of {name} on {target}"
+                f"--signal {quote(name)} --target {quote(target)} finds unknown values by the curve of {name} on "
+                f"{target}"
             )
     return ""

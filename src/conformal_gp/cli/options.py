@@ -1,256 +1,312 @@
-"""Options that several commands share: dataclasses whose fields become parameters of the commands, and levels."""
+"""Commands, their options and their help, as ``argparse`` parses and prints them."""
 
 from __future__ import annotations
 
-import inspect
+import argparse
 import math
-import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+import shutil
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import partial, wraps
-from itertools import count
-from typing import Annotated, Any, Literal, get_type_hints
-
-import typer
+from functools import partial
+from textwrap import fill, indent
+from typing import Any, NamedTuple
 
 from conformal_gp.formatting import percent
 
 LOWEST = Fraction(1, 2)  # a lower level is more likely a mistake: 5% where 95% is meant
-_SEVERAL_LEVELS = ("--confidence", "--quantiles")
-# Short, so that no fraction has a denominator of millions of digits.
-_LEVEL = re.compile(r"\d{1,3}(\.\d{0,12})?|\.\d{1,12}")
-
-ADVANCED = "Advanced"
-"""Panel of the options that ``--help`` only names; ``--help-all`` describes them too."""
-_common = partial(typer.Option, show_default=False)
-advanced = partial(typer.Option, rich_help_panel=ADVANCED)
-found = partial(advanced, show_default=False)
-
-Data = Annotated[str, typer.Argument(metavar="DATA")]
-Target = Annotated[str, _common("--target", "-t", metavar="COL", help="Column to predict.")]
-Out = Annotated[str, _common("--out", "-o", metavar="FILE", help="NEW with results added.  [default: - (stdout)]")]
-_FITTED = "A model that fit saved, instead of a training set."
-Fitted = Annotated[str | None, _common("--model", "-m", metavar="FILE", help=_FITTED)]
-_LEVELS = "Levels, as 90% 95%.  [default: those of 90, 95 and 99% that the rows support]"
-Confidence = Annotated[list[str], _common("--confidence", "-c", metavar="LEVEL...", help=_LEVELS)]
-_QUANTILES = "Quantiles, as 5% 50% 95%."
-Quantiles = Annotated[list[str], _common("--quantiles", metavar="SHARE...", help=_QUANTILES)]
-_FOLDS = "Number of folds.  [default: 10; above 1000 rows a third is held out, once]"
-Folds = Annotated[int | None, found(min=2, metavar="K", help=_FOLDS)]
-Ordered = Annotated[bool, _common("--ordered", help="Rows are in order of time: test for drift.")]
-Quiet = Annotated[bool, _common("--quiet", "-q", help="Print results, warnings and errors only.")]
-Json = Annotated[bool, _common("--json", help="Print the result as JSON.")]
+IN_FULL = "--help-all"
+WIDEST = 100  # columns of help
+NAMED = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
 
 
-@dataclass(frozen=True)
-class Reading:
-    """Options for reading tables."""
+def level(text: str) -> Fraction:
+    """Read a share, or a number in percent: 95 means 95%.
 
-    drop: Annotated[list[str], _common(metavar="COL,...", help="Columns to leave out.")] = field(default_factory=list)
-    categories: Annotated[
-        list[str], found(metavar="COL,...", help="Columns of numbers that are codes: lots, runs.")
-    ] = field(default_factory=list)
-    missing: Annotated[
-        Literal["error", "drop", "impute"],
-        typer.Option(metavar="HOW", help="If missing: error, drop, impute."),
-    ] = "error"
-    groups: Annotated[str | None, _common(metavar="COL", help="Guarantee coverage within each group of COL.")] = None
-    batch: Annotated[str | None, _common(metavar="COL", help="Column of batches, to predict rows of new ones.")] = None
-    na: Annotated[list[str], found(metavar="TEXT", help="Text that marks a missing value, in addition to NA etc.")] = (
-        field(default_factory=list)
-    )
-    dates: Annotated[
-        Literal["error", "elapsed"],
-        advanced(metavar="HOW", help="Columns of dates: error, elapsed (days since the first)."),
-    ] = "error"
-    noise_column: Annotated[str | None, found(metavar="COL", help="Column of known noise variances.")] = None
-    sd_column: Annotated[str | None, found(metavar="COL", help="Column of known standard deviations of the noise.")] = (
-        None
-    )
-    sheet: Annotated[list[str], found(metavar="NAME", help="Sheet of a workbook; a second --sheet is that of NEW.")] = (
-        field(default_factory=list)
-    )
-    header_row: Annotated[
-        int | None, found(min=1, metavar="N", help="Row of the file with the columns' names.  [default: found]")
-    ] = None
-    separator: Annotated[
-        str | None, found(metavar="CHAR", help="Separator, or comma, semicolon, tab, pipe, space.  [default: found]")
-    ] = None
-    decimal: Annotated[str | None, found(metavar="CHAR", help="Decimal mark, . or ,  [default: found]")] = None
-    thousands: Annotated[
-        str | None, found(metavar="CHAR", help="Mark between thousands: , . ' or space.  [default: none]")
-    ] = None
-    percent: Annotated[bool, found("--percent", help="Read cells like 12% as 12.")] = False
-    encoding: Annotated[str | None, found(metavar="NAME", help="Encoding, such as utf-8.  [default: found]")] = None
+    >>> level("0.95"), level("80%"), level("99.9")
+    (Fraction(19, 20), Fraction(4, 5), Fraction(999, 1000))
+    """
+    from conformal_gp.conformal.levels import read_level
 
-    @property
-    def noise(self) -> str | None:
-        """The column of the noise: of its variances, or of its standard deviations."""
-        return self.noise_column or self.sd_column
+    try:
+        share = float(text.removesuffix("%"))
+    except ValueError:
+        share = math.nan
+    if text.endswith("%") or share >= 2:
+        share /= 100
+    if not 0 < share < 1:
+        cure = "takes levels strictly between 0 and 1, such as 0.95 or 95%, and comes after tables"
+        raise argparse.ArgumentTypeError(f"{cure}; got '{text[:30]}'.")
+    return read_level(share)
 
 
-@dataclass(frozen=True)
-class Model:
-    """Options of the model; their defaults are the library's."""
-
-    kernel: Annotated[
-        Literal["se", "rbf", "rq", "nn", "matern32", "matern52"],
-        advanced(metavar="NAME", help="Covariance: se, rbf, rq, nn, matern32, matern52."),
-    ] = "matern52"
-    tuning: Annotated[
-        Literal["auto", "integrated", "holdout"],
-        advanced(metavar="HOW", help="Tuning of hyperparameters: auto, integrated, holdout (faster)."),
-    ] = "auto"
-    target_transform: Annotated[
-        Literal["auto", "none", "log", "sqrt", "box-cox", "yeo-johnson"],
-        advanced(metavar="NAME", help="Transformation of the target: auto, none, log, sqrt, box-cox, yeo-johnson."),
-    ] = "auto"
-    difficulty: Annotated[
-        Literal["auto", "none"], advanced(metavar="HOW", help="Adapt widths to how hard each row is: auto, none.")
-    ] = "auto"
-    lower_bound: Annotated[
-        float | None, found(metavar="NUMBER", help="Least possible target.  [default: as the data suggest]")
-    ] = None
-    upper_bound: Annotated[
-        float | None, found(metavar="NUMBER", help="Greatest possible target.  [default: as the data suggest]")
-    ] = None
-    seed: Annotated[int, advanced(min=0, metavar="N", help="Random seed.")] = 0
-    jobs: Annotated[int, advanced(metavar="N", help="Threads; -1 is all cores.")] = 1
-
-    def regressor(self, y: Any) -> Any:
-        """Make the unfitted model for a target."""
-        from conformal_gp import ConformalGPRegressor
-
-        low = self.lower_bound
-        high = self.upper_bound
-        if (low is not None and y.min() < low) or (high is not None and y.max() > high):
-            raise ValueError(
-                f"--lower-bound and --upper-bound must enclose the target, {y.min():g} to {y.max():g}; got {low} and "
-                f"{high}."
-            )
-        bounds: Any = (low, high)
-        if low is None and high is None:
-            bounds = "auto"
-        none_as_none = {"none": None}
-        return ConformalGPRegressor(
-            self.kernel,
-            tuning=self.tuning,
-            target_transform=none_as_none.get(self.target_transform, self.target_transform),
-            difficulty=none_as_none.get(self.difficulty, self.difficulty),
-            y_bounds=bounds,
-            random_state=self.seed,
-            n_jobs=self.jobs,
+def confidence(text: str) -> Fraction:
+    """Read a level of intervals."""
+    found = level(text)
+    if found < LOWEST:
+        raise argparse.ArgumentTypeError(
+            f"{text} asks for intervals that cover {percent(found)} of rows, and levels are from {percent(LOWEST)} on; "
+            f"did you mean {percent(1 - found)}?"
         )
+    return found
 
 
-def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace each parameter that is a dataclass of options by one parameter for each of its fields."""
-    hints = get_type_hints(command, include_extras=True)
-    signature = inspect.signature(command)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    parameters: list[inspect.Parameter] = []
-    for name, parameter in signature.parameters.items():
-        if name not in groups:
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name]))
-            continue
-        of_group = get_type_hints(groups[name], include_extras=True)
-        for option in fields(groups[name]):
-            default: Any = option.default
-            if option.default_factory is not MISSING:
-                default = option.default_factory()
-            annotated: dict[str, Any] = {"default": default, "annotation": of_group[option.name]}
-            parameters.append(inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, **annotated))
-
-    @wraps(command)
-    def called(**given: Any) -> None:
-        for name, group in groups.items():
-            given[name] = group(**{option.name: given.pop(option.name) for option in fields(group)})
-        command(**given)
-
-    called.__signature__ = signature.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
-    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return called
+def character(text: str) -> str:
+    """Read a character, or its name."""
+    found = NAMED.get(text, text)
+    if len(found) != 1 or found in '"\r\n':
+        raise argparse.ArgumentTypeError(f"takes one character, or {', '.join(NAMED)}; got {text!r}.")
+    return found
 
 
-def spread_levels(arguments: list[str]) -> list[str]:
-    """Repeat ``--confidence`` and ``--quantiles`` before each level, as the option parser needs it.
-
-    >>> spread_levels(["a.csv", "--confidence", "0.9", "95%", "-o", "b.csv"])
-    ['a.csv', '--confidence', '0.9', '--confidence', '95%', '-o', 'b.csv']
-    """
-    spread: list[str] = []
-    for argument in ["--confidence" if argument == "-c" else argument for argument in arguments]:
-        if len(spread) > 1 and spread[-2] in _SEVERAL_LEVELS and all(map(_is_level, (spread[-1], argument))):
-            spread.append(spread[-2])
-        spread.append(argument)
-    return spread
+def at_least(least: int, text: str) -> int:
+    """Read a whole number that is not too small."""
+    number = int(text)
+    if number < least:
+        raise argparse.ArgumentTypeError(f"takes at least {least}, got {number}.")
+    return number
 
 
-def _is_level(text: str) -> bool:
-    return _LEVEL.fullmatch(text.removesuffix("%").strip()) is not None
+def _value(metavar: str, said: str, **others: Any) -> dict[str, Any]:
+    return {"metavar": metavar, "help": said, **others}
 
 
-def parse_levels(texts: Iterable[str], option: str = "--confidence", lowest: Fraction = LOWEST) -> list[Fraction]:
-    """Read levels, as shares or in percent (95 means 95%), separated by commas; sorted.
-
-    >>> parse_levels(["0.95", "80%,95"])
-    [Fraction(4, 5), Fraction(19, 20)]
-    """
-    levels = set()
-    for text in (part.strip() for given in texts for part in given.split(",")):
-        level = Fraction(0)
-        if _is_level(text):
-            level = Fraction(text.removesuffix("%").strip())
-        if text.endswith("%") or level >= 2:
-            level /= 100
-        if not 0 < level < 1:
-            raise ValueError(f"{option} takes levels strictly between 0 and 1, such as 0.95 or 95%; got '{text[:30]}'.")
-        if level < lowest:
-            raise ValueError(
-                f"{option} {text} asks for intervals that cover {percent(level)} of rows, and takes levels from "
-                f"{percent(lowest)} on; did you mean {percent(1 - level)}?"
-            )
-        levels.add(level)
-    return sorted(levels)
+def _several(metavar: str, said: str, **others: Any) -> dict[str, Any]:
+    return {"metavar": metavar, "help": said, "action": "append", "default": [], **others}
 
 
-def default_levels(model: Any, output: Any) -> list[Fraction]:
-    """Return those of the usual levels that a fitted model supports; note what the others need."""
-    from conformal_gp.evaluation import supported_levels
-
-    levels = supported_levels(model._most_calibration)
-    output.notice(more_rows(levels, model.tuning_ == "holdout", batches=model._batches is not None))
-    return levels
+def _flag(said: str) -> dict[str, Any]:
+    return {"action": "store_true", "help": said}
 
 
-def more_rows(levels: Sequence[Fraction], split: bool, share: float = 1.0, batches: bool = False) -> str:
-    """Say how many rows, or batches, the usual levels need that are not among these; empty if all are.
+def _choice(said: str, *choices: str) -> dict[str, Any]:
+    """Describe an option with choices, of which the first is the default."""
+    return {"choices": choices, "default": choices[0], "help": said}
 
-    ``split`` is whether tuning rows are set aside, ``share`` the share of the rows that train.
-    """
-    from conformal_gp.evaluation.findings import USUAL
-    from conformal_gp.models.tuning_rows import batches_needed
 
-    needed: list[str] = []
-    for level in USUAL:
-        if level in levels:
-            continue
-        if batches:
-            what = f"{math.ceil(batches_needed(level) / share)} batches"
+_LEVELS = "Levels, as 90%% 95%%.  [default: those of 90, 95 and 99%% that the rows support]"
+COMMON = {
+    "--target": _value("COL", "Column to predict."),
+    "--signal": _value("COL", "Column of the measured signal."),
+    "--model": _value("FILE", "A model that fit saved, instead of TRAIN."),
+    "--out": _value("FILE", "NEW with results added.  [default: - (stdout)]", default="-"),
+    "--kind": _choice(
+        "What to draw; bands are along an input, width over two.", "intervals", "residuals", "band", "width"
+    ),
+    "--input": _several("COL", "Column of a band; twice for width.  [default: the first]"),
+    "--confidence": _several("LEVEL", _LEVELS, type=confidence, nargs="+", action="extend"),
+    "--quantiles": _several("SHARE", "Quantiles, as 5%% 50%% 95%%.", type=level, nargs="+", action="extend"),
+    "--log": _flag("Fit over the target's logarithm, as for dilutions."),
+    "--picture": _value("FILE", "Picture of curve and unknowns: .png, .svg or .pdf."),
+    "--by": _value("COL", "Hold out whole batches: rows that share COL."),
+    "--by-time": _flag("Predict later rows from earlier ones."),
+    "--ordered": _flag("Rows are in order of time: test for drift."),
+    "--outliers": _flag("List the rows that are least expected."),
+    "--explain": _flag("Explain the width of each interval."),
+    "--drop": _several("COL,...", "Columns to leave out."),
+    "--missing": _choice("Rows that lack a value.", "error", "drop", "impute"),
+    "--groups": _value("COL", "Guarantee coverage within each group of COL."),
+    "--batch": _value("COL", "Column of batches, to predict rows of new ones."),
+    "--folder": _value("DIR", "Folder for the tables.", default="conformal-gp-demo"),
+    "--details": _flag("Describe the model, or compare methods."),
+    "--quiet": _flag("Print results, warnings and errors only."),
+    "--json": _flag("Print the result as JSON."),
+}
+_FOLDS = "Number of folds.  [default: 10; above 1000 rows a third is held out, once]"
+_TRANSFORMATIONS = ("auto", "none", "log", "sqrt", "box-cox", "yeo-johnson")
+ADVANCED = {
+    "--folds": _value("K", _FOLDS, type=partial(at_least, 2)),
+    "--categories": _several("COL,...", "Columns of numbers that are codes: lots, runs."),
+    "--na": _several("TEXT", "Text that marks a missing value, in addition to NA etc."),
+    "--dates": _choice("Columns of dates; elapsed: days since the first.", "error", "elapsed"),
+    "--noise-column": _value("COL", "Column of known noise variances."),
+    "--sd-column": _value("COL", "Column of known standard deviations of the noise."),
+    "--sheet": _several("NAME", "Sheet of a workbook; a second --sheet is that of NEW."),
+    "--header-row": _value("N", "Row of the columns' names in the file.  [default: found]", type=partial(at_least, 1)),
+    "--separator": _value("CHAR", f"Separator, or {', '.join(NAMED)}.  [default: found]", type=character),
+    "--decimal": {"choices": (".", ","), "help": "Decimal mark.  [default: found]"},
+    "--thousands": _value("CHAR", "Mark between thousands: , . ' or space.  [default: none]", type=character),
+    "--percent": _flag("Read cells like 12%% as 12."),
+    "--encoding": _value("NAME", "Encoding, such as utf-8.  [default: found]"),
+    "--kernel": _choice("Covariance.", "matern52", "matern32", "se", "rbf", "rq", "nn"),
+    "--tuning": _choice("Tuning of hyperparameters; holdout is faster.", "auto", "integrated", "holdout"),
+    "--target-transform": _choice("Transformation of the target.", *_TRANSFORMATIONS),
+    "--difficulty": _choice("Adapt widths to how hard each row is.", "auto", "none"),
+    "--lower-bound": _value("NUMBER", "Least possible target.  [default: as the data suggest]", type=float),
+    "--upper-bound": _value("NUMBER", "Greatest possible target.  [default: as the data suggest]", type=float),
+    "--seed": _value("N", "Random seed.", type=partial(at_least, 0), default=0),
+    "--jobs": _value("N", "Threads; -1 is all cores.", type=int, default=1),
+}
+SHORT = {"--target": "-t", "--signal": "-s", "--model": "-m", "--out": "-o", "--confidence": "-c", "--quiet": "-q"}
+MODEL = [
+    "--kernel", "--tuning", "--target-transform", "--difficulty", "--lower-bound", "--upper-bound", "--seed", "--jobs",
+]  # fmt: skip
+OF_FIT = ["--dates", "--drop", "--categories", "--noise-column", "--sd-column", "--groups", "--batch", *MODEL]
+"""Options that a fitted model has its own values of."""
+TABLES = [
+    "--drop", "--missing", "--groups", "--batch", "--categories", "--na", "--dates", "--noise-column", "--sd-column",
+    "--sheet", "--header-row", "--separator", "--decimal", "--thousands", "--percent", "--encoding", *MODEL, "--quiet",
+]  # fmt: skip
+
+
+class Command(NamedTuple):
+    """A command: the module of its function, its tables, its help, and its options."""
+
+    module: str
+    tables: str
+    summary: str
+    examples: str
+    more: str
+    options: list[str]
+    required: dict[str, str] = {}  # noqa: RUF012 (never changed)
+    """Options that must be given, with their help."""
+
+
+COMMANDS = {
+    "predict": Command(
+        "predict",
+        "[TRAIN] NEW",
+        "Predict single new measurements with guaranteed intervals.",
+        "conformal-gp predict cars.csv new-cars.csv --target mpg -o predicted.csv\n"
+        "conformal-gp predict new-cars.csv --model cars.model --confidence 80% 95%",
+        "An interval is for one new measurement, its noise included, and guaranteed. Columns are matched by name, and "
+        "columns of text are categories. New columns are COL_mean, COL_lower_95, COL_upper_95 and so on, and "
+        "COL_quantile_5 with --quantiles; an infinite bound is written inf. COL_beyond_training names the inputs of a "
+        "row that lie outside the training range: the guarantee does not apply to such rows. With --explain, COL_why "
+        "explains the width at the highest level, and names the rows of TRAIN that determine it.\n\n"
+        "Targets like <0.02 or >500 are limits of detection. An interval that reaches the limit is open beyond it, "
+        'and COL_limit_95 writes it as "<0.05": at most 0.05, and perhaps not detectable.',
+        ["--target", "--model", "--out", "--confidence", "--quantiles", "--explain", *TABLES, "--details", "--json"],
+    ),
+    "fit": Command(
+        "predict",
+        "DATA",
+        "Fit a model to DATA and save it, for predict --model.",
+        "conformal-gp fit cars.csv --target mpg -o cars.model\nconformal-gp predict new-cars.csv --model cars.model",
+        "The file contains the training rows, readable by anyone who has it, and no code.",
+        TABLES,
+        {"--target": "Column to predict.", "--out": "File for the model."},
+    ),
+    "calibrate": Command(
+        "calibrate",
+        "TRAIN NEW",
+        "Find the unknown target of NEW from its signal, by standards.",
+        "conformal-gp calibrate standards.csv new.csv --signal density --target conc\n"
+        "conformal-gp calibrate known.csv new.csv -s od -t conc --log --picture p.svg",
+        "TRAIN has the standards: known targets, and their signals. The curve is signal on target. Intervals contain "
+        "the unknown value with the stated probability if the new row is like the standards. New columns are "
+        "COL_estimate, COL_lower_95 and COL_upper_95; COL_set_95 has the parts of a set that is not one interval, and "
+        "says where it is empty or reaches the ends of the standards.",
+        ["--out", "--confidence", "--log", "--picture", *TABLES, "--json"],
+        {"--signal": "Column of the measured signal.", "--target": "Column of TRAIN to find for NEW."},
+    ),
+    "evaluate": Command(
+        "evaluate",
+        "DATA",
+        "Cross-validate intervals on DATA: their coverage and width.",
+        "conformal-gp evaluate cars.csv --target mpg\n"
+        "conformal-gp evaluate assay.xlsx --target conc --by plate --details",
+        "The coverage of held-out rows is compared with its expected range, and the intervals with those of the same "
+        "Gaussian process without conformal prediction (standard GP). Rows with equal inputs (replicates) are held "
+        "out together.",
+        ["--confidence", "--by", "--by-time", "--ordered", "--outliers", "--details", "--folds", *TABLES, "--json"],
+        {"--target": "Column to predict."},
+    ),
+    "plot": Command(
+        "plot",
+        "[DATA] [NEW]",
+        "Draw intervals of new or held-out rows, or a model.",
+        "conformal-gp plot cars.csv new-cars.csv --target mpg -o intervals.png\n"
+        "conformal-gp plot cars.csv -t mpg --kind band --input weight -o band.png",
+        "Without NEW, intervals are of held-out rows, and residuals of rows that are left out one at a time. Rows "
+        "outside the training range are marked. With --model, the table has rows to predict, or the ranges of a band.",
+        ["--target", "--model", "--kind", "--input", "--confidence", "--folds", *TABLES],
+        {"--out": "The picture: .png, .svg or .pdf."},
+    ),
+    "report": Command(
+        "evaluate",
+        "DATA",
+        "Write a page about DATA: coverage, width, and what to look at.",
+        "conformal-gp report cars.csv --target mpg -o report.html\n"
+        "conformal-gp report runs.csv --target yield --ordered -o report.html",
+        "The page is one HTML file, which opens without a network, with a slider for the level.",
+        ["--ordered", "--folds", *TABLES],
+        {"--target": "Column to predict.", "--out": "The page, HTML; - is standard output."},
+    ),
+    "demo": Command(
+        "demo",
+        "",
+        "Write two tables of cars, and print commands to try on them.",
+        "conformal-gp demo\nconformal-gp demo --folder cars",
+        "",
+        ["--folder"],
+    ),
+}
+
+
+def parse(name: str, arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the arguments of a command; print its help, or a mistake in the command, and exit."""
+    options = _parser(name, IN_FULL in arguments).parse_intermixed_args(arguments)
+    given = {argument.partition("=")[0] for argument in arguments}
+    options.of_fit = [option for option in OF_FIT if option in given]
+    return options
+
+
+def _parser(name: str, in_full: bool) -> argparse.ArgumentParser:
+    command = COMMANDS[name]
+    width = min(shutil.get_terminal_size().columns, WIDEST) - 2
+    required = " ".join(f"{option} {COMMON[option]['metavar']}" for option in command.required)
+    parser = argparse.ArgumentParser(
+        prog=f"conformal-gp {name}",
+        usage=" ".join(f"conformal-gp {name} {command.tables} {required} [OPTIONS]".split()),
+        description=f"{command.summary}\n\nExamples:\n{indent(command.examples, '  ')}",
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=width, max_help_position=28),
+        add_help=False,
+        allow_abbrev=False,
+    )
+    if command.tables:
+        number: Any = {"[TRAIN] NEW": "+", "[DATA] [NEW]": "*"}.get(command.tables, len(command.tables.split()))
+        parser.add_argument("tables", nargs=number, metavar=tuple(command.tables.split()), help=argparse.SUPPRESS)
+    common = parser.add_argument_group("Options")
+    advanced = parser.add_argument_group("Advanced")
+    for option in [*command.required, *command.options]:
+        described = COMMON.get(option) or ADVANCED[option]
+        if option in command.required:
+            described = {"metavar": "FILE"} | described | {"required": True, "help": command.required[option]}
+        elif "[default" not in described["help"] and described.get("default") not in (None, []):
+            described = described | {"help": f"{described['help']}  [default: %(default)s]"}
+        flags = [*filter(None, [SHORT.get(option)]), option]
+        if option in COMMON:
+            common.add_argument(*flags, **described)
+        elif in_full:
+            advanced.add_argument(*flags, **described)
         else:
-            what = f"{math.ceil(_rows_for(level, split) / share)} rows"
-        needed.append(f"{percent(level)} intervals need {what} here")
-    return "; ".join(needed)
+            advanced.add_argument(*flags, **described | {"help": argparse.SUPPRESS})
+    common.add_argument("-h", "--help", IN_FULL, action="help", help="Print this, or all options, and exit.")
+    hidden = ", ".join(option for option in command.options if option in ADVANCED)
+    if in_full:
+        parser.epilog = "\n\n".join(fill(paragraph, width) for paragraph in command.more.split("\n\n"))
+    elif hidden:
+        said = fill(hidden, width - 2, break_on_hyphens=False)
+        parser.epilog = f"Advanced (described by {IN_FULL}):\n{indent(said, '  ')}"
+    return parser
 
 
-def _rows_for(level: Fraction, split: bool) -> int:
-    """Return the fewest training rows that leave enough calibration rows for a level."""
-    from conformal_gp.conformal.levels import rows_needed
-    from conformal_gp.models.settings import ROWS_FOR_INTEGRATED
-    from conformal_gp.models.tuning_rows import calibration_size
-
-    needed = rows_needed(level)
-    if not split and needed <= ROWS_FOR_INTEGRATED:
-        return needed
-    return next(n for n in count(needed) if calibration_size(n) >= needed)
+def overview() -> str:
+    """Return the help of the program."""
+    width = min(shutil.get_terminal_size().columns, WIDEST) - 2
+    about = (
+        "Prediction intervals with guaranteed coverage, for a table in a file; try it by conformal-gp demo.",
+        "Gaussian process regression with full conformal prediction: if new rows are exchangeable with the training "
+        "rows, a 95% interval contains the true value with probability at least 95%, even if the model is wrong.",
+        "Tables are CSV, TSV, Parquet or Excel; - is standard input.",
+    )
+    ends = "Exit codes: 0 success; 1 a fault in the program; 2 a mistake in the command, a file or the data."
+    commands = "\n".join(f"  {name:9}  {command.summary}" for name, command in COMMANDS.items())
+    return "\n\n".join(
+        [
+            "usage: conformal-gp COMMAND ...",
+            *(fill(paragraph, width) for paragraph in about),
+            f"Commands (conformal-gp COMMAND --help describes one):\n{commands}",
+            fill(ends, width),
+        ]
+    )

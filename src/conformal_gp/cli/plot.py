@@ -3,87 +3,55 @@
 from __future__ import annotations
 
 import io
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Any
 
-import typer
+import pandas as pd
 
-from conformal_gp.cli import options
+from conformal_gp.arrays import Array
+from conformal_gp.cli.columns import Columns
 from conformal_gp.cli.evaluate import cross_validated
-from conformal_gp.cli.options import Model, Reading, parse_levels
 from conformal_gp.cli.output import Output
-from conformal_gp.cli.predict import load_fitted
-from conformal_gp.cli.rows import read_new, read_training
+from conformal_gp.cli.rows import load_fitted, read_new, read_training
+from conformal_gp.cli.tables import did_you_mean, listed
+from conformal_gp.files import check_output, write_bytes
 from conformal_gp.formatting import CONFORMAL
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from conformal_gp.arrays import Array
-    from conformal_gp.cli.columns import Columns
-
-    Rows = tuple[pd.DataFrame, Array | None, Sequence[str] | None]
-    """Inputs, true values (NaN where there are none), and names, if a column has them."""
+Rows = tuple[pd.DataFrame, Array | None, Sequence[str] | None]
+"""Inputs, true values (NaN where there are none), and names, if a column has them."""
 
 FORMATS = (".png", ".svg", ".pdf")
 INPUTS = {"band": 1, "width": 2}
 """Number of inputs of the kinds that are along inputs."""
 
 
-def plot(
-    ctx: typer.Context,
-    files: Annotated[list[str] | None, typer.Argument(metavar="[DATA] [NEW]")] = None,
-    target: Annotated[str | None, typer.Option("--target", "-t", metavar="COL", help="Column to predict.")] = None,
-    model: options.Fitted = None,
-    *,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The picture: .png, .svg or .pdf.")],
-    kind: Annotated[
-        Literal["intervals", "residuals", "band", "width"],
-        typer.Option(metavar="KIND", help="intervals, residuals, band (along an input), width (over two)."),
-    ] = "intervals",
-    inputs: Annotated[
-        list[str],
-        typer.Option("--input", metavar="COL", help="Column of a band; twice for width.  [default: the first]"),
-    ] = [],  # noqa: B006 (typer copies it)
-    confidence: options.Confidence = [],  # noqa: B006
-    folds: options.Folds = None,
-    reading: Reading,
-    choice: Model,
-    quiet: options.Quiet = False,
-) -> None:
-    """Draw intervals of new or held-out rows, or a model.
-
-    conformal-gp plot cars.csv new-cars.csv --target mpg -o intervals.png
-    conformal-gp plot cars.csv -t mpg --kind band --input weight -o band.png
-
-    Without NEW, intervals are of held-out rows, and residuals of rows that are left out one at a time.
-    Rows outside the training range are marked. With --model, the table has rows to predict, or the ranges of a band.
-    """
-    from conformal_gp.files import check_output
-
-    output = Output(quiet=quiet)
-    files = files or []
-    levels: Any = [*map(float, parse_levels(confidence))]
-    check_picture(out, "--out")
-    _check_files(files, target, model, kind)
-    if reading.noise is not None:
+def plot(options: Namespace) -> None:
+    """Draw what a model predicts for rows, held-out rows if there are no others."""
+    output = Output(quiet=options.quiet)
+    files = options.tables
+    kind = options.kind
+    levels: Any = [*map(float, sorted({*options.confidence}))]
+    check_picture(options.out, "--out")
+    _check_files(options)
+    if options.noise_column or options.sd_column:
         raise ValueError("--noise-column and --sd-column are not for pictures; predict and report take them.")
-    check_output(out, [*files, *filter(None, [model])])
+    check_output(options.out, [*files, *filter(None, [options.model])])
     rows = None
-    if model is not None:
-        fitted = load_fitted(ctx, model, target, reading)
+    if options.model is not None:
+        fitted = load_fitted(options)
         if files:
-            rows = _new_rows(files[-1], fitted._columns, reading, output)
+            rows = _new_rows(files[-1], fitted._columns, options, output)
     else:
-        training = read_training(files[0], str(target), reading, output)
+        training = read_training(files[0], options.target, options, output)
         if len(files) == 2:
-            rows = _new_rows(files[1], training.columns, reading, output)
+            rows = _new_rows(files[1], training.columns, options, output)
         elif kind in INPUTS:
             rows = (training.X, training.y, None)
-            _check_inputs(kind, inputs, training.X)
+            _check_inputs(kind, options.input, training.X)
         if rows is None and kind == "intervals":
-            held_out = cross_validated(training, choice, folds, output, levels or None)
+            held_out = cross_validated(training, output, levels or None)
             display = plots().IntervalDisplay.from_predictions(
                 held_out.y,
                 held_out.prediction[CONFORMAL],
@@ -91,31 +59,32 @@ def plot(
                 names=training.rows["label"].iloc[held_out.rows],
                 extrapolated=held_out.beyond,
                 confidence_level=float(held_out.levels[0]),
-                target_name=target,
+                target_name=options.target,
             )
-            save_picture(display.figure_, out, output)
+            save_picture(display.figure_, options.out, output)
             return
-        fitted = training.fit(choice, output)
+        fitted = training.fit(output)
     with output.working("drawing"):
-        display = _drawn(kind, fitted, rows, inputs, levels)
-    save_picture(display.figure_, out, output)
+        display = _drawn(kind, fitted, rows, options.input, levels)
+    save_picture(display.figure_, options.out, output)
 
 
-def _check_files(files: Sequence[str], target: str | None, model: str | None, kind: str) -> None:
-    """Refuse a wrong number of tables."""
-    if model is None and (target is None or not 1 <= len(files) <= 2):
+def _check_files(options: Namespace) -> None:
+    n_files = len(options.tables)
+    along_inputs = options.kind in INPUTS
+    if options.model is None and (options.target is None or not 1 <= n_files <= 2):
         raise ValueError("give DATA and --target COL, and perhaps NEW; or --model FILE and a table.")
-    if model is None and len(files) == 2 and kind in INPUTS:
-        raise ValueError(f"--kind {kind} takes DATA alone.")
-    if model is not None and (len(files) > 1 or not (files or kind == "residuals")):
-        raise ValueError(f"--kind {kind} of --model FILE takes one table.")
+    if options.model is None and n_files == 2 and along_inputs:
+        raise ValueError(f"--kind {options.kind} takes DATA alone.")
+    if options.model is not None and (n_files > 1 or not (n_files or options.kind == "residuals")):
+        raise ValueError(f"--kind {options.kind} of --model FILE takes one table.")
 
 
-def _new_rows(source: str, columns: Columns, reading: Reading, output: Output) -> Rows:
+def _new_rows(source: str, columns: Columns, options: Namespace, output: Output) -> Rows:
     """Read rows to predict, with their true values if the table has the target."""
-    if columns.reading.noise is not None:
+    if columns.noise is not None:
         raise ValueError("the model has known noise, which pictures do not take; predict does.")
-    table, new = read_new(source, columns, reading, output)
+    table, new = read_new(source, columns, options, output)
     y = None
     if columns.target in table.frame:
         y = columns.targets(table)["y"][new.X.index].to_numpy()
@@ -124,8 +93,6 @@ def _new_rows(source: str, columns: Columns, reading: Reading, output: Output) -
 
 def _check_inputs(kind: str, inputs: Sequence[str], X: pd.DataFrame) -> None:
     """Refuse inputs that the table does not have, or a wrong number of them."""
-    from conformal_gp.cli.tables import did_you_mean, listed
-
     for name in inputs:
         if name not in X:
             known = f"one of {listed(X)}; got '{name}'.{did_you_mean(name, list(X))}"
@@ -155,9 +122,9 @@ def _drawn(kind: str, model: Any, rows: Rows | None, inputs: Sequence[str], leve
     return display.from_estimator(model, X, y, names=names, **described)
 
 
-def check_picture(path: Path, option: str) -> None:
+def check_picture(path: str, option: str) -> None:
     """Refuse a picture of a format that we do not write."""
-    if path.suffix.lower() not in FORMATS:
+    if Path(path).suffix.lower() not in FORMATS:
         raise ValueError(f"{option} must end in {', '.join(FORMATS)}; got {path}.")
 
 
@@ -171,11 +138,9 @@ def plots() -> Any:
     return plotting
 
 
-def save_picture(figure: Any, path: Path, output: Output) -> None:
+def save_picture(figure: Any, path: str, output: Output) -> None:
     """Write a picture, whole or not at all."""
-    from conformal_gp.files import write_bytes
-
     content = io.BytesIO()
-    figure.savefig(content, format=path.suffix.lower()[1:], dpi=150, bbox_inches="tight")
+    figure.savefig(content, format=Path(path).suffix.lower()[1:], dpi=150, bbox_inches="tight")
     write_bytes(path, content.getvalue())
     output.info(f"Picture: {path}")

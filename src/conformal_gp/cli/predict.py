@@ -3,116 +3,60 @@
 from __future__ import annotations
 
 import re
+from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-import typer
+import numpy as np
+import pandas as pd
 
-from conformal_gp.cli import options
-from conformal_gp.cli.options import Model, Reading, default_levels, parse_levels
-from conformal_gp.cli.output import Output
-from conformal_gp.cli.rows import read_new, read_training, row_documents
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from conformal_gp.cli.columns import Columns, Inputs
-    from conformal_gp.cli.tables import Table
-
-_OF_FIT = {"dates", "drop", "categories", "noise_column", "sd_column", "groups", "batch"}
-_OF_FIT |= {option.name for option in fields(Model)}
-
+from conformal_gp.cli.columns import Columns, Inputs
+from conformal_gp.cli.output import Output, bounds_of, rounded, row_documents, write_table
+from conformal_gp.cli.rows import default_levels, load_fitted, read_new, read_training
+from conformal_gp.cli.tables import Table, kind_of
+from conformal_gp.files import check_output
+from conformal_gp.formatting import number, percent
 
 MOST_NAMED = 5  # rows, or inputs
 
 
-def fit(
-    data: options.Data,
-    target: options.Target,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="File for the model.")],
-    *,
-    reading: Reading,
-    choice: Model,
-    quiet: options.Quiet = False,
-) -> None:
-    """Fit a model to DATA and save it, for predict --model.
-
-    conformal-gp fit cars.csv --target mpg -o cars.model
-    conformal-gp predict new-cars.csv --model cars.model
-
-    The file contains the training rows, readable by anyone who has it, and no code.
-    """
-    from conformal_gp.files import check_output
-
-    output = Output(quiet=quiet)
-    check_output(out, [data])
-    model = read_training(data, target, reading, output).fit(choice, output)
+def fit(options: Namespace) -> None:
+    """Fit a model to a table and save it."""
+    output = Output(quiet=options.quiet)
+    check_output(options.out, options.tables)
+    model = read_training(options.tables[0], options.target, options, output).fit(output)
     from conformal_gp.saving import save
 
-    save(model, out)
-    output.info(*_summary(model), f"Saved to {out}.")
+    save(model, options.out)
+    output.info(*_summary(model), f"Saved to {options.out}.")
 
 
-def predict(
-    ctx: typer.Context,
-    files: Annotated[list[str], typer.Argument(metavar="[TRAIN] NEW")],
-    target: Annotated[
-        str | None, typer.Option("--target", "-t", metavar="COL", help="Column of TRAIN to predict.")
-    ] = None,
-    model: options.Fitted = None,
-    out: options.Out = "-",
-    confidence: options.Confidence = [],  # noqa: B006 (typer copies it)
-    quantiles: options.Quantiles = [],  # noqa: B006
-    explain: Annotated[bool, typer.Option("--explain", help="Explain the width of each interval.")] = False,
-    *,
-    reading: Reading,
-    choice: Model,
-    details: Annotated[bool, typer.Option("--details", help="Describe the model: kernel and hyperparameters.")] = False,
-    quiet: options.Quiet = False,
-    as_json: options.Json = False,
-) -> None:
-    """Predict single new measurements with guaranteed intervals.
-
-    conformal-gp predict cars.csv new-cars.csv --target mpg -o predicted.csv
-    conformal-gp predict new-cars.csv --model cars.model --confidence 80% 95%
-
-    An interval is for one new measurement, its noise included, and guaranteed. Columns are matched by name, and columns
-    of text are categories. New columns are COL_mean, COL_lower_95, COL_upper_95 and so on, and COL_quantile_5 with
-    --quantiles; an infinite bound is written inf. COL_beyond_training names the inputs of a row that lie outside the
-    training range: the guarantee does not apply to such rows. With --explain, COL_why explains the width at the highest
-    level, and names the rows of TRAIN that determine it.
-
-    Targets like <0.02 or >500 are limits of detection. An interval that reaches the limit is open beyond it, and
-    COL_limit_95 writes it as "<0.05": at most 0.05, and perhaps not detectable.
-    """
-    from conformal_gp.cli.tables import kind_of
-    from conformal_gp.cli.writing import rounded, write_table
-    from conformal_gp.files import check_output
-
-    output = Output(quiet=quiet)
-    levels = parse_levels(confidence)
-    shares = parse_levels(quantiles, "--quantiles", lowest=Fraction(0))
-    _check_files(files, model, target)
-    if explain and shares and not levels:
+def predict(options: Namespace) -> None:
+    """Predict rows of a table by a model of another table, or a saved one."""
+    output = Output(quiet=options.quiet)
+    files = options.tables
+    levels = sorted({*options.confidence})
+    shares = sorted({*options.quantiles})
+    _check_files(files, options.model, options.target)
+    if options.explain and shares and not levels:
         raise ValueError("--explain is for intervals; with --quantiles give --confidence too.")
-    check_output(out, [*files, *filter(None, [model])])
-    kind = kind_of(out)
-    if model is not None:
-        fitted = load_fitted(ctx, model, target, reading)
-        table, new = read_new(files[-1], fitted._columns, reading, output)
+    check_output(options.out, [*files, *filter(None, [options.model])])
+    kind = kind_of(options.out)
+    if options.model is not None:
+        fitted = load_fitted(options)
+        table, new = read_new(files[-1], fitted._columns, options, output)
     else:
-        training = read_training(files[0], str(target), reading, output)
-        table, new = read_new(files[-1], training.columns, reading, output)  # before the fit, which may be slow
-        fitted = training.fit(choice, output)
+        training = read_training(files[0], options.target, options, output)
+        table, new = read_new(files[-1], training.columns, options, output)  # before the fit, which may be slow
+        fitted = training.fit(output)
     columns = fitted._columns
     if not (levels or shares):
         levels = default_levels(fitted, output)
     with output.working(f"predicting {len(new.X)} rows", new.X.index):
         exact = _predictions(fitted, new, levels, shares)
         words = {}
-        if explain:
+        if options.explain:
             explained = fitted.explain_interval(new.X, float(levels[-1]), y_variance=new.y_variance)
             words["why"] = explained.sentences(columns.rows)
     from conformal_gp.validation import input_names  # imports scikit-learn: after mistakes in the tables
@@ -122,23 +66,33 @@ def predict(
     exclusions = _exclusions(columns, table, new, words["beyond_training"])
     for exclusion in exclusions:
         output.warning(exclusion)
-    found = rounded(exact, levels, shares)
-    words = _limits(fitted, exact, found, levels) | words
-    if out != "-" or not as_json:
+    found = rounded(exact)
+    words = _limits(fitted, table, exact, found, levels) | words
+    if options.out != "-" or not options.json:
         added = found
         if kind == "parquet":
             added = exact
-        write_table(table, added.assign(**words), f"{columns.target}_", out)
+        write_table(table, added.assign(**words), f"{columns.target}_", options.out)
         described = [_in_short(fitted.guarantee_)]
-        if details:
+        if options.details:
             described = _summary(fitted)
         output.info(f"{len(new.X)} rows predicted.", *described, *_verdict(columns, table, exact, levels))
-    if as_json:  # last: a result, or an error, but not both
-        output.document(_document(fitted, table, levels, found.assign(**words), exclusions))
+    if options.json:  # last: a result, or an error, but not both
+        output.document(
+            {
+                "target": columns.target,
+                "levels": [*map(float, levels)],
+                "training_rows": fitted._source.n_rows,
+                "calibration_rows": fitted.n_calibration_,
+                "inputs": names,
+                "kernel": str(fitted.kernel_),
+                "guarantee": " ".join([fitted.guarantee_, *(f"{each[0].upper()}{each[1:]}" for each in exclusions)]),
+                "rows": row_documents(found.assign(**words), columns.names_of(table, found.index)),
+            }
+        )
 
 
 def _check_files(files: list[str], model: str | None, target: str | None) -> None:
-    """Refuse a wrong number of tables."""
     if files.count("-") > 1:
         raise ValueError("only one file can be read from standard input (-).")
     complete = len(files) == 1
@@ -148,37 +102,8 @@ def _check_files(files: list[str], model: str | None, target: str | None) -> Non
         raise ValueError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
 
 
-def load_fitted(ctx: typer.Context, path: str, target: str | None, reading: Reading) -> Any:
-    """Load a model that fit saved, to read rows as the command line asks for.
-
-    Options for fitting would have no effect, and are refused.
-    """
-    given = [name for name in _OF_FIT if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"]
-    if given:
-        option = given[0].replace("_", "-")
-        raise ValueError(f"--{option} is for fitting, and the model of --model is fitted; give it to conformal-gp fit.")
-    from conformal_gp.saving import load
-
-    fitted = load(path)
-    if not hasattr(fitted, "_columns"):
-        raise ValueError(f"{path} was not made by conformal-gp fit, but in Python; predict with it in Python.")
-    if target not in (None, fitted._columns.target):
-        raise ValueError(f"{path} predicts '{fitted._columns.target}', not '{target}'.")
-    known = fitted._columns.reading
-    missing = reading.missing
-    if missing == "error":
-        missing = known.missing
-    known = replace(known, missing=missing, na=[*known.na, *reading.na])
-    fitted._columns = replace(fitted._columns, reading=known)
-    return fitted
-
-
 def _predictions(model: Any, new: Inputs, levels: list[Fraction], shares: list[Fraction]) -> pd.DataFrame:
     """Predict means, bounds and quantiles of rows, numbered as in their table."""
-    import pandas as pd
-
-    from conformal_gp.cli.writing import bounds_of, quantile_of
-
     X = new.X
     found = pd.DataFrame({"mean": model.predict(X)}, index=X.index)
     if levels:
@@ -186,22 +111,18 @@ def _predictions(model: Any, new: Inputs, levels: list[Fraction], shares: list[F
         for i, level in enumerate(levels):
             found[bounds_of(level)] = intervals[:, :, i]
     if shares:
-        found[[*map(quantile_of, shares)]] = model.predict_quantiles(
-            X, [*map(float, shares)], y_variance=new.y_variance
-        )
+        quantiles = [f"quantile_{percent(share)[:-1]}" for share in shares]
+        found[quantiles] = model.predict_quantiles(X, [*map(float, shares)], y_variance=new.y_variance)
     return found
 
 
-def _limits(model: Any, exact: pd.DataFrame, found: pd.DataFrame, levels: list[Fraction]) -> dict[str, list[str]]:
+def _limits(
+    model: Any, table: Table, exact: pd.DataFrame, found: pd.DataFrame, levels: list[Fraction]
+) -> dict[str, list[str]]:
     """Write intervals that reach a limit of detection as laboratories do, "<0.02" or ">500", by column.
 
     ``exact`` has bounds before rounding, which may round to the limit and not reach it, and ``found`` those written.
     """
-    import numpy as np
-
-    from conformal_gp.cli.writing import bounds_of
-    from conformal_gp.formatting import number, percent
-
     limits = model._tuned.target.limits
     if limits is None:
         return {}
@@ -211,8 +132,8 @@ def _limits(model: Any, exact: pd.DataFrame, found: pd.DataFrame, levels: list[F
         lower, upper = exact[names].to_numpy().T
         below = (lower <= limits.low) & np.isfinite(upper)
         above = (upper >= limits.high) & np.isfinite(lower)
-        least = [f">{number(value, 12)}" for value in found[names[0]]]
-        most = [f"<{number(value, 12)}" for value in found[names[1]]]
+        least = [f">{table.format.written(number(value, 12))}" for value in found[names[0]]]
+        most = [f"<{table.format.written(number(value, 12))}" for value in found[names[1]]]
         words = np.select([below & above, below, above], ["", most, least], "")
         columns[f"limit_{percent(level)[:-1]}"] = words.tolist()
     return columns
@@ -227,8 +148,6 @@ def _first(labels: Sequence[str]) -> list[str]:
 
 def _exclusions(columns: Columns, table: Table, new: Inputs, beyond: list[str]) -> list[str]:
     """State in sentences to which rows the guarantee does not apply, and why."""
-    import numpy as np
-
     from conformal_gp.extrapolation import columns_of
 
     rows = new.X.index
@@ -266,7 +185,6 @@ def _summary(model: Any) -> list[str]:
 
 def _verdict(columns: Columns, table: Table, found: pd.DataFrame, levels: list[Fraction]) -> list[str]:
     """If every predicted row has a target: compare the coverage of the intervals with the expected range."""
-    from conformal_gp.cli.writing import bounds_of
     from conformal_gp.evaluation import Finding, verdict
 
     if columns.target not in table.frame:
@@ -275,21 +193,3 @@ def _verdict(columns: Columns, table: Table, found: pd.DataFrame, levels: list[F
     if y.isna().any() or not y.size:
         return []
     return verdict([Finding.of(table.name, level, y, found[bounds_of(level)]) for level in levels])
-
-
-def _document(
-    model: Any, table: Table, levels: list[Fraction], found: pd.DataFrame, exclusions: list[str]
-) -> dict[str, Any]:
-    """Return the result as JSON has it."""
-    from conformal_gp.validation import input_names
-
-    return {
-        "target": model._columns.target,
-        "levels": [*map(float, levels)],
-        "training_rows": model._source.n_rows,
-        "calibration_rows": model.n_calibration_,
-        "inputs": input_names(model),
-        "kernel": str(model.kernel_),
-        "guarantee": " ".join([model.guarantee_, *(f"{each[0].upper()}{each[1:]}" for each in exclusions)]),
-        "rows": row_documents(found, model._columns.names_of(table, found.index)),
-    }

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from conformal_gp.cli.options import Model, Reading
+import pandas as pd
+
+from conformal_gp.arrays import Array
+from conformal_gp.cli.columns import Columns, Inputs
 from conformal_gp.cli.output import Output
+from conformal_gp.cli.reading import read_table
+from conformal_gp.cli.tables import Table, did_you_mean, listed
+from conformal_gp.formatting import percent
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
-
-    from conformal_gp.arrays import Array
-    from conformal_gp.cli.columns import Columns, Inputs
-    from conformal_gp.cli.tables import Table
 
 FEWEST_ROWS = 3
 
@@ -28,16 +33,12 @@ class Training(NamedTuple):
     """The target "y" of each row, and its "label"; where there is one, its "name", "batch" and "moment" (the first
     column of dates), the known "y_variance", and the "censoring" of targets, -1 or 1 at a limit."""
     columns: Columns
+    options: Namespace
 
     @property
     def y(self) -> Array:
         """The target."""
         return self.rows["y"].to_numpy()
-
-    @property
-    def reading(self) -> Reading:
-        """The options that the rows were read by."""
-        return self.columns.reading
 
     def known(self, name: str) -> NDArray[Any] | None:
         """What is known of the rows; None if it is not known of this table."""
@@ -48,42 +49,64 @@ class Training(NamedTuple):
     def of_rows(self) -> dict[str, Any]:
         """Return noise variances, limits, batches and groups of the rows, as ``fit`` takes them."""
         known: dict[str, Any] = {name: self.known(name) for name in ("y_variance", "censoring")}
-        if self.reading.batch is not None:
+        if self.options.batch is not None:
             known["batches"] = self.known("batch")
-        if self.reading.groups is not None:
-            known["groups"] = self.X[self.reading.groups]
+        if self.options.groups is not None:
+            known["groups"] = self.X[self.options.groups]
         return known
 
     def sorted_by_date(self, output: Output) -> Training:
         """Return the rows in order of their dates; as they are if no column has dates."""
         if "moment" not in self.rows or self.rows["moment"].is_monotonic_increasing:
             return self
-        output.notice(f"rows are taken in order of '{next(iter(self.columns.dates))}'")
+        output.notice(f"rows are taken in order of '{next(iter(self.columns.since))}'")
         rows = self.rows.sort_values("moment", kind="stable")
         return self._replace(X=self.X.loc[rows.index], rows=rows)
 
-    def fit(self, choice: Model, output: Output) -> Any:
-        """Fit a model, which keeps what is needed to read new rows."""
-        known = self.of_rows() | {"groups": self.reading.groups}  # by name, so that new rows need not give them
+    def regressor(self) -> Any:
+        """Return the unfitted model that the options describe."""
+        from conformal_gp import ConformalGPRegressor
+
+        options = self.options
+        low = options.lower_bound
+        high = options.upper_bound
+        least = self.y.min()
+        most = self.y.max()
+        if (low is not None and least < low) or (high is not None and most > high):
+            raise ValueError(
+                f"--lower-bound and --upper-bound must enclose the target, {least:g} to {most:g}; got {low} and {high}."
+            )
+        bounds: Any = (low, high)
+        if low is None and high is None:
+            bounds = "auto"
+        none_as_none = {"none": None}
+        return ConformalGPRegressor(
+            options.kernel,
+            tuning=options.tuning,
+            target_transform=none_as_none.get(options.target_transform, options.target_transform),
+            difficulty=none_as_none.get(options.difficulty, options.difficulty),
+            y_bounds=bounds,
+            random_state=options.seed,
+            n_jobs=options.jobs,
+        )
+
+    def fit(self, output: Output) -> Any:
+        """Fit the model, which keeps what is needed to read new rows."""
+        known = self.of_rows() | {"groups": self.options.groups}  # by name, so that new rows need not give them
         with output.working(f"fitting to {self.y.size} rows", self.X.index):
-            model = choice.regressor(self.y).fit(self.X, self.y, **known)
+            model = self.regressor().fit(self.X, self.y, **known)
         model._columns = self.columns
         return model
 
 
-def read_training(source: str, target: str, reading: Reading, output: Output, by: str | None = None) -> Training:
+def read_training(source: str, target: str, options: Namespace, output: Output, by: str | None = None) -> Training:
     """Read training rows from a table, and note what was done to them; ``by`` is a column of batches, and no input."""
-    from conformal_gp.cli.columns import Columns
-    from conformal_gp.cli.reading import read_table
-
-    if by is not None and reading.batch is not None:
+    if by is not None and options.batch is not None:
         raise ValueError("give --by COL or --batch COL, not both: with --batch, whole batches are held out.")
-    by = by or reading.batch
+    by = by or options.batch
     with output.working("reading"):
-        table = read_table(source, reading, expected=[target])
-        if by is not None:
-            reading = replace(reading, drop=[*reading.drop, by])
-        columns = Columns.learn(table, target, reading)
+        table = read_table(source, options, expected=[target])
+        columns = Columns.learn(table, target, options, by)
         found = columns.inputs(table)
         rows = _rows(table, columns, found, by)
     present = rows["y"].notna()
@@ -95,8 +118,12 @@ def read_training(source: str, target: str, reading: Reading, output: Output, by
             f"{table.name} has {len(rows)} rows without missing values; at least {FEWEST_ROWS} are needed."
         )
     X = found.X.loc[rows.index]
-    _check_columns(table, X, rows, reading.groups, by)
+    if options.groups is not None and options.groups not in X:
+        known = f"{listed(X)}; got '{options.groups}'.{did_you_mean(options.groups, list(X))}"
+        raise ValueError(f"--groups must be an input of {table.name}, one of {known}")
     if by is not None:
+        if (rows["batch"] == "").any():
+            raise ValueError(f"{table.place(by, (rows['batch'] == '').idxmax())} has no value, and batches need one.")
         output.notice(f"'{by}' names batches and is no input: the model has not seen a new batch")
     n_limits = rows["censoring"].astype(bool).sum()
     if n_limits:
@@ -119,14 +146,14 @@ def read_training(source: str, target: str, reading: Reading, output: Output, by
         grid=Grid.find(columns_of(X)),
         rows=rows["label"].tolist(),
     )
-    return Training(X, rows, columns)
+    return Training(X, rows, columns, options)
 
 
 def _rows(table: Table, columns: Columns, found: Inputs, by: str | None) -> pd.DataFrame:
     """What is known of the rows that have inputs."""
     rows = columns.targets(table)
     absent = rows["y"].isna()
-    if absent.any() and columns.reading.missing == "error":
+    if absent.any() and columns.missing == "error":
         where = table.place(columns.target, absent.idxmax())
         raise ValueError(f"{where} has no value; --missing drop leaves out such rows, targets are not imputed.")
     rows = rows.loc[found.X.index]
@@ -137,37 +164,19 @@ def _rows(table: Table, columns: Columns, found: Inputs, by: str | None) -> pd.D
     if found.y_variance is not None:
         rows["y_variance"] = found.y_variance
     if by is not None:
-        rows["batch"] = table.texts(by, columns.reading.na)
-    if columns.dates:
-        rows["moment"] = columns.moments(table, next(iter(columns.dates)))
+        rows["batch"] = table.texts(by, columns.na)
+    if columns.since:
+        rows["moment"] = columns.moments(table, next(iter(columns.since)))
     return rows
 
 
-def _check_columns(table: Table, X: pd.DataFrame, rows: pd.DataFrame, groups: str | None, by: str | None) -> None:
-    """Refuse a column of groups that is no input, and batches without a name."""
-    from conformal_gp.cli.tables import did_you_mean, listed
-
-    if groups is not None and groups not in X:
-        known = f"{listed(X)}; got '{groups}'.{did_you_mean(groups, list(X))}"
-        raise ValueError(f"--groups must be an input of {table.name}, one of {known}")
-    if by is not None and (rows["batch"] == "").any():
-        raise ValueError(f"{table.place(by, (rows['batch'] == '').idxmax())} has no value, and batches need one.")
-
-
 def read_new(
-    source: str,
-    columns: Columns,
-    reading: Reading,
-    output: Output,
-    unknown: str | None = None,
+    source: str, columns: Columns, options: Namespace, output: Output, unknown: str | None = None
 ) -> tuple[Table, Inputs]:
     """Read new rows the way the training rows were: the table, and its inputs; of an ``unknown`` one any value."""
-    from conformal_gp.cli.reading import read_table
-    from conformal_gp.cli.tables import listed
-
     with output.working("reading"):
         expected = [name for name in columns.categories if name != unknown]
-        table = read_table(source, reading, columns.format, expected, new=True)
+        table = read_table(source, options, columns.format, expected, new=True)
         filled = table
         if unknown is not None:
             filled = table._replace(frame=table.frame.assign(**{unknown: 0.0}))
@@ -180,9 +189,65 @@ def read_new(
     return table, new
 
 
-def row_documents(found: pd.DataFrame, names: Iterable[str] | None) -> list[dict[str, Any]]:
-    """Return results of rows as JSON has them: with their numbers in the file, and their names if a column has them."""
-    described = found.copy()
-    if names is not None:
-        described.insert(0, "name", list(names))
-    return described.rename_axis("row").reset_index().to_dict("records")
+def load_fitted(options: Namespace) -> Any:
+    """Load a model that fit saved, to read rows as the options require.
+
+    Options for fitting would have no effect, and are refused.
+    """
+    path = options.model
+    if options.of_fit:
+        raise ValueError(f"{options.of_fit[0]} is for fitting, and the model of --model is fitted; give it to fit.")
+    from conformal_gp.saving import load
+
+    fitted = load(path)
+    if not hasattr(fitted, "_columns"):
+        raise ValueError(f"{path} was not made by conformal-gp fit, but in Python; predict with it in Python.")
+    columns = fitted._columns
+    if options.target not in (None, columns.target):
+        raise ValueError(f"{path} predicts '{columns.target}', not '{options.target}'.")
+    missing = columns.missing
+    if options.missing != "error":
+        missing = options.missing
+    fitted._columns = replace(columns, missing=missing, na=[*columns.na, *options.na])
+    return fitted
+
+
+def default_levels(model: Any, output: Output) -> list[Fraction]:
+    """Return those of the usual levels that a fitted model supports; note what the others need."""
+    from conformal_gp.evaluation import supported_levels
+
+    levels = supported_levels(model._most_calibration)
+    output.notice(more_rows(levels, model.tuning_ == "holdout", batches=model._batches is not None))
+    return levels
+
+
+def more_rows(levels: Sequence[Fraction], split: bool, share: float = 1.0, batches: bool = False) -> str:
+    """Say how many rows, or batches, the usual levels need that are not among these; empty if all are.
+
+    ``split`` is whether tuning rows are set aside, ``share`` the share of the rows that train.
+    """
+    from conformal_gp.evaluation.findings import USUAL
+    from conformal_gp.models.tuning_rows import batches_needed
+
+    needed: list[str] = []
+    for level in USUAL:
+        if level in levels:
+            continue
+        if batches:
+            what = f"{math.ceil(batches_needed(level) / share)} batches"
+        else:
+            what = f"{math.ceil(_rows_for(level, split) / share)} rows"
+        needed.append(f"{percent(level)} intervals need {what} here")
+    return "; ".join(needed)
+
+
+def _rows_for(level: Fraction, split: bool) -> int:
+    """Return the fewest training rows that leave enough calibration rows for a level."""
+    from conformal_gp.conformal.levels import rows_needed
+    from conformal_gp.models.settings import ROWS_FOR_INTEGRATED
+    from conformal_gp.models.tuning_rows import calibration_size
+
+    needed = rows_needed(level)
+    if not split and needed <= ROWS_FOR_INTEGRATED:
+        return needed
+    return next(n for n in count(needed) if calibration_size(n) >= needed)

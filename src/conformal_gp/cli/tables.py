@@ -1,7 +1,7 @@
-"""Tables as they were read, their cells as numbers or dates, and names in messages.
+"""Tables as they were read: cells as numbers, and names in messages.
 
-Cells of a text file are read as text and turned into numbers here, strictly: "1,234" is a number only if the comma is
-known to be the decimal mark, or the mark between thousands.
+Cells of a text file are turned into numbers strictly: "1,234" is a number only if the comma is known to be the decimal
+mark, or the mark between thousands.
 """
 
 from __future__ import annotations
@@ -17,33 +17,30 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 MISSING_MARKS = frozenset({"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "?"})
-ENDINGS = {".tsv": "tabs", ".tab": "tabs", ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel", ".xlsm": "excel"}
-ENDINGS |= dict.fromkeys(["", ".csv", ".txt", ".dat"], "text")
+KINDS = {".tsv": "tabs", ".tab": "tabs", ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel", ".xlsm": "excel"}
+KINDS |= dict.fromkeys(["", ".csv", ".txt", ".dat"], "text")
 SPACES = " \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}"
 MINUS = "\N{MINUS SIGN}"
 APOSTROPHES = "'\N{RIGHT SINGLE QUOTATION MARK}"
 LIKE_NUMBER = re.compile(rf"[$€£]?\s*[+\-{MINUS}]?\d[\d.,{APOSTROPHES}\s]*([eE][+-]?\d+)?\s*[%$€£]?")
+LIKE_DATE = re.compile(
+    r"(\d{4}([-/])\d{1,2}\2\d{1,2}|\d{1,2}([./-])\d{1,2}\3\d{2,4}|"
+    r"\d{1,2}([- ])[A-Za-z]{3,9}\4\d{2,4}|[A-Za-z]{3,9} \d{1,2}, \d{4})([T ]\d{1,2}:.*)?"
+)
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}([,.]\d{3})+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _LIMIT = re.compile(r"(<=|>=|[<>≤≥])\s*")
-DATE_FORMATS: tuple[str, ...] = ("ISO8601", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
-DATE_FORMATS += ("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%m-%d-%y")
-DATE_FORMATS += ("%d-%b-%Y", "%d %b %Y", "%d-%b-%y", "%d %b %y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y")
-_TIME = r"([T ]\d{1,2}:.*)?"
-_DIGITS = r"\d{4}([-/])\d{1,2}\2\d{1,2}|\d{1,2}([./-])\d{1,2}\3\d{2,4}"
-_WORDS = r"\d{1,2}([- ])[A-Za-z]{3,9}\4\d{2,4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
-LIKE_DATE = re.compile(f"({_DIGITS}|{_WORDS}){_TIME}")
 
 
 class Format(NamedTuple):
-    """How a table is written, as far as it is known: ``separator`` and ``encoding`` are of text files alone."""
+    """How a table is written, as far as it is known; ``separator`` and ``encoding`` are of text files alone."""
 
     decimal: str | None = None
     """The decimal mark; None if it may be a point or a comma."""
     thousands: str | None = None
     percent: bool = False
     separator: str | None = None
-    encoding: str | None = None
+    encoding: str = "utf-8"
 
     def number(self, text: str) -> float | None:
         """Read a finite number; None if the text is not one.
@@ -76,6 +73,10 @@ class Format(NamedTuple):
             return text
         return re.sub(f"[{marks}]", "", grouped[0]) + text[grouped.end() :]
 
+    def written(self, text: str) -> str:
+        """Write a number with the decimal mark of the table."""
+        return text.replace(".", self.decimal or ".")
+
 
 class Table(NamedTuple):
     """A table as it was read: cells are text if they are of a text file, typed if of Parquet or Excel."""
@@ -96,20 +97,59 @@ class Table(NamedTuple):
 
     def texts(self, name: str, marks: Iterable[str] = ()) -> pd.Series:
         """Return the cells of a column as text, empty where a value is missing; whole numbers have no point."""
-        cells = self.frame[name].astype(object)
-        texts = cells.where(cells.notna(), "").map(plain)
+        texts = self.frame[name].astype(object).map(plain)
         return texts.where(~texts.isin(MISSING_MARKS | set(marks)), "")
 
 
-def plain(cell: Any) -> str:
-    """Write a cell as text; workbooks hold the code 7 as 7.0 where another cell of its column is empty.
+def kind_of(name: str) -> str:
+    """Return the kind of a file by its ending: "text", "tabs", "parquet" or "excel"; raise if its extra is missing."""
+    kind = KINDS.get(PurePath(name).suffix.lower())
+    if kind is None:
+        raise ValueError(f"{name} must be CSV (.csv, .txt, .dat), TSV (.tsv), Parquet (.parquet) or Excel (.xlsx).")
+    need_extra(name, kind)
+    return kind
 
-    >>> plain(7.0), plain(" a "), plain(7.5)
-    ('7', 'a', '7.5')
+
+def need_extra(name: str, kind: str) -> None:
+    """Refuse a file of a kind whose library is not installed."""
+    library = {"parquet": "pyarrow", "excel": "openpyxl"}.get(kind, "pandas")
+    if find_spec(library) is None:
+        raise ValueError(f"{name} needs pip install '.[{kind}]' in a clone of conformal-gp.")
+
+
+def plain(cell: Any) -> str:
+    """Write a cell as text, empty if it has no value; workbooks hold the code 7 as 7.0 beside empty cells.
+
+    >>> plain(7.0), plain(" a "), plain(7.5), plain(None)
+    ('7', 'a', '7.5', '')
     """
+    if isinstance(cell, str):
+        return cell.strip()
+    if pd.isna(cell):
+        return ""
     if isinstance(cell, float) and cell.is_integer():
         return f"{cell:.0f}"
-    return str(cell).strip()
+    return str(cell)
+
+
+def like_value(text: str) -> bool:
+    """Return whether a cell is like a number, a limit of detection or a date."""
+    return any(pattern.fullmatch(without_limit(text)[0]) for pattern in (LIKE_NUMBER, LIKE_DATE))
+
+
+def without_limit(text: str) -> tuple[str, int]:
+    """Split a limit of detection into its number and its side: -1 below, 1 above; 0 if the text is no limit.
+
+    >>> without_limit("<0.02"), without_limit("≥ 500"), without_limit("0.5")
+    (('0.02', -1), ('500', 1), ('0.5', 0))
+    """
+    mark = _LIMIT.match(text)
+    if mark is None:
+        return text, 0
+    side = 1
+    if mark[1][0] in "<≤":
+        side = -1
+    return text[mark.end() :], side
 
 
 def listed(names: Iterable[Any], most: int = 12) -> str:
@@ -132,58 +172,3 @@ def did_you_mean(name: str, known: Iterable[Any]) -> str:
     if not near:
         return ""
     return f" Did you mean '{folded[near[0]]}'?"
-
-
-def kind_of(name: str) -> str:
-    """Return the kind of a file by its ending: "text", "tabs", "parquet" or "excel"; raise if its extra is missing."""
-    kind = ENDINGS.get(PurePath(name).suffix.lower())
-    if kind is None:
-        raise ValueError(f"{name} must be CSV (.csv, .txt, .dat), TSV (.tsv), Parquet (.parquet) or Excel (.xlsx).")
-    need_extra(name, kind)
-    return kind
-
-
-def need_extra(name: str, kind: str) -> None:
-    """Refuse a file of a kind whose library is not installed."""
-    library = {"parquet": "pyarrow", "excel": "openpyxl"}.get(kind, "pandas")
-    if find_spec(library) is None:
-        raise ValueError(f"{name} needs pip install '.[{kind}]' in a clone of conformal-gp.")
-
-
-def without_limit(text: str) -> tuple[str, int]:
-    """Split a limit of detection into its number and its side: -1 below, 1 above; 0 if the text is no limit.
-
-    >>> without_limit("<0.02"), without_limit("≥ 500"), without_limit("0.5")
-    (('0.02', -1), ('500', 1), ('0.5', 0))
-    """
-    mark = _LIMIT.match(text)
-    if mark is None:
-        return text, 0
-    side = 1
-    if mark[1][0] in "<≤":
-        side = -1
-    return text[mark.end() :], side
-
-
-def read_dates(cells: pd.Series, form: str) -> pd.Series:
-    """Read dates, with or without a time of day; NaT where a cell is not a date in the format.
-
-    >>> [str(date) for date in read_dates(pd.Series(["3.1.2024 06:00", "x"]), "%d.%m.%Y")]
-    ['2024-01-03 06:00:00+00:00', 'NaT']
-    """
-    if form == "ISO8601":
-        return pd.to_datetime(cells, format=form, errors="coerce", utc=True)
-    parts = cells.str.extract(r"^(.*?\d)(?: (\d{1,2}:\d{2})(:\d{2})?)?$")
-    times = parts[1].fillna("0:00") + parts[2].fillna(":00")
-    return pd.to_datetime(parts[0], format=form, errors="coerce", utc=True) + pd.to_timedelta(times, errors="coerce")
-
-
-def date_format(cells: pd.Series) -> str | None:
-    """Return the format that most dates have; None if day and month could be either."""
-    distinct = pd.Series(cells.unique())
-    read = {form: read_dates(distinct, form) for form in DATE_FORMATS}
-    best, *others = sorted(DATE_FORMATS, key=lambda form: -int(read[form].notna().sum()))
-    most = read[best].notna().sum()
-    if any(read[form].notna().sum() == most and not read[form].equals(read[best]) for form in others):
-        return None
-    return best
