@@ -123,8 +123,24 @@ def test_sklearn_that_is_refused():
         from_sklearn(clone(rows).fit(X, np.column_stack([Y, Y])))
     with pytest.raises(ValueError, match="an alpha for each row"):
         from_sklearn(clone(rows).set_params(alpha=np.linspace(0.1, 0.2, 40)).fit(X, Y))
-    with pytest.raises(ValueError, match="tuning_rows must be None with normalize_y=True"):
-        from_sklearn(clone(rows).set_params(alpha=0.1, normalize_y=True).fit(X, Y), tuning_rows=[1])
+    with pytest.raises(ValueError, match="tuning_rows must not be empty with normalize_y=True"):
+        from_sklearn(clone(rows).set_params(alpha=0.1, normalize_y=True).fit(X, Y), tuning_rows=[])
+
+
+def test_sklearn_with_normalize_y_takes_the_scale_of_the_tuning_rows():
+    """Else the other rows would have a part in it, and the test row none."""
+    own = np.arange(20)
+    learnt = GaussianProcessRegressor(KERNEL + WhiteKernel(0.1), normalize_y=True).fit(X[own], Y[own])
+    gpr = GaussianProcessRegressor(learnt.kernel_, optimizer=None, normalize_y=True)
+    model = from_sklearn(gpr.fit(X, Y + MEAN), tuning_rows=own)
+    assert model.guarantee_.startswith("Valid: ")
+    centre = Y[own].mean()
+    scale = Y[own].std()
+    scaled = clone(gpr).set_params(normalize_y=False).fit(X, (Y - centre) / scale)
+    mean, std = scaled.predict(NEW, return_std=True)
+    found, our_std = model.predict(NEW, return_std=True)
+    np.testing.assert_allclose(found, centre + MEAN + scale * mean, rtol=1e-8)
+    np.testing.assert_allclose(our_std, scale * std, rtol=1e-6)
 
 
 # GPyTorch
@@ -211,5 +227,19 @@ def test_gpytorch_models_that_are_refused(gpytorch):
     with pytest.raises(ValueError, match="model has other covariances than its kernel"):
         from_gpytorch(*process(gpytorch, gpytorch.kernels.RBFKernel(), factor=2.0))
     model.outcome_transform = torch.nn.Identity()
-    with pytest.raises(ValueError, match="model has an outcome_transform"):
+    with pytest.raises(ValueError, match="model has an outcome_transform of type Identity"):
         from_gpytorch(model, likelihood)
+
+
+def test_single_task_gp():
+    """BoTorch's default, with its own scale of the targets."""
+    torch = pytest.importorskip("torch")
+    models = pytest.importorskip("botorch.models", reason="botorch is not installed: pip install botorch")
+    rows = torch.as_tensor(X), torch.as_tensor(Y[:, None] + MEAN)
+    theirs = models.SingleTaskGP(*rows).eval()
+    conformal = from_gpytorch(theirs, theirs.likelihood)
+    with torch.no_grad():
+        found = theirs.posterior(torch.as_tensor(NEW), observation_noise=True)
+    mean, std = conformal.predict(NEW, return_std=True)
+    np.testing.assert_allclose(mean, found.mean.numpy().ravel(), atol=1e-6)
+    np.testing.assert_allclose(std**2, found.variance.numpy().ravel(), rtol=1e-5)

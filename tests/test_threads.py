@@ -1,11 +1,26 @@
-"""Work in threads: in order, with errors passed on, and BLAS given back as it was."""
+"""Work in threads: in order, errors passed on, BLAS given back as it was, and Ctrl-C ends it soon."""
 
+import inspect
+import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 from threadpoolctl import threadpool_limits
 
-from conformal_gp.threads import ROWS_FOR_BLAS_THREADS, _pool_size, blas_threads, map_threads, one_blas_thread
+from conformal_gp import threads
+from conformal_gp.threads import (
+    ROWS_FOR_BLAS_THREADS,
+    StoppedError,
+    _pool_size,
+    blas_threads,
+    map_threads,
+    one_blas_thread,
+    stopping_point,
+)
 
 
 @pytest.mark.parametrize("n_jobs", [None, 1, 2, 7, -1])
@@ -121,8 +136,72 @@ def test_overlapping_calls_from_many_threads_leave_the_number_as_it_was():
 
 
 def test_only_what_threadpoolctl_documents_is_used():
-    import inspect
-
-    from conformal_gp import threads
-
     assert "OpenBLASController" not in inspect.getsource(threads)
+
+
+# Interrupts
+
+ROWS = """
+import signal
+import numpy as np
+from conformal_gp import ConformalGPRegressor
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started the tests in the background
+rng = np.random.default_rng(0)
+X = rng.uniform(-2, 2, (1500, 5))
+y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(1500)
+"""
+WORK = {
+    "fit": "ConformalGPRegressor(tuning='train').fit(X, y)",
+    "predict": "model.predict_interval(np.tile(X, (99, 1)))",
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of POSIX")
+@pytest.mark.parametrize("work", WORK)
+def test_ctrl_c_ends_it(work):
+    setup = f"{ROWS}\nmodel = ConformalGPRegressor('se', tuning='fixed', noise_variance=0.1).fit(X, y)"
+    code = f"{setup}\nprint('go', flush=True)\nwhile True:\n    {WORK[work]}\n"
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "go\n"
+        time.sleep(0.5)
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        try:
+            error = process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
+    assert time.monotonic() - start < 10.0
+    assert process.returncode == -signal.SIGINT, error
+    assert error.splitlines()[-1] == "KeyboardInterrupt"
+
+
+@pytest.mark.parametrize("n_items", [2, 9])
+def test_a_failure_stops_the_others_at_their_next_stopping_point(n_items):
+    begun, stopped = threading.Event(), []
+
+    def work(item):
+        if item == 0:
+            begun.wait(10)
+            raise KeyError(item)
+        begun.set()
+        for _ in range(10_000):
+            time.sleep(0.001)
+            try:
+                stopping_point()
+            except StoppedError:
+                stopped.append(item)
+                raise
+        return item
+
+    start = time.monotonic()
+    with pytest.raises(KeyError):
+        list(map_threads(work, range(n_items), 2))
+    assert time.monotonic() - start < 5
+    assert 1 in stopped
+    assert len(stopped) <= 2
+
+
+def test_a_stopping_point_is_nothing_to_a_thread_that_is_waited_for():
+    stopping_point()
+    assert list(map_threads(lambda item: stopping_point() or item, range(5), 3)) == list(range(5))

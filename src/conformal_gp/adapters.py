@@ -116,8 +116,8 @@ def from_sklearn(
     r"""Full conformal regressor of a fitted ``GaussianProcessRegressor``, with the hyperparameters that it learnt.
 
     The noise is its ``alpha``, in addition to any ``WhiteKernel`` in the kernel. With ``normalize_y`` it models
-    :math:`(y - c) / s`, c and s the mean and the standard deviation of the targets; that is the same as kernel and
-    noise times :math:`s^2`, and the mean c.
+    :math:`(y - c) / s`, c and s the mean and the standard deviation of the targets, or with tuning rows of theirs; that
+    is the same as kernel and noise times :math:`s^2`, and the mean c.
 
     Parameters
     ----------
@@ -125,8 +125,7 @@ def from_sklearn(
         Fitted, to one target a row, with one ``alpha`` for all rows.
     tuning_rows, gamma
         As in :func:`from_process`. Where hyperparameters were learnt from some of its rows, it was fitted twice:
-        ``GaussianProcessRegressor(learnt.kernel_, optimizer=None).fit(X, y)``. With ``normalize_y``, which learns from
-        all rows, ``tuning_rows`` must be None.
+        ``GaussianProcessRegressor(learnt.kernel_, optimizer=None).fit(X, y)``.
 
     Returns
     -------
@@ -153,19 +152,20 @@ def from_sklearn(
         raise ValueError(f"gpr must have one target a row, got {np.shape(gpr.y_train_)[1]}; fit one model for each.")
     if np.ptp(gpr.alpha) > 0.0:
         raise ValueError("gpr has an alpha for each row, which says nothing of a new row's noise; give one for all.")
-    if gpr.normalize_y and tuning_rows is not None:
-        raise ValueError(
-            "tuning_rows must be None with normalize_y=True, which learns the targets' scale from all rows."
-        )
-    centre, scale = (float(np.ravel(value)[0]) for value in (gpr._y_train_mean, gpr._y_train_std))
+    y = gpr._y_train_mean + gpr._y_train_std * gpr.y_train_
+    kernel = gpr.kernel_
+    noise_variance = float(np.mean(gpr.alpha))
+    mean = 0.0
+    if gpr.normalize_y:
+        if tuning_rows is not None and np.size(tuning_rows) == 0:
+            raise ValueError("tuning_rows must not be empty with normalize_y=True, which learns from rows.")
+        learnt_from = y if tuning_rows is None else y[np.asarray(tuning_rows)]
+        mean = float(np.mean(learnt_from))
+        variance = float(np.var(learnt_from)) or 1.0
+        kernel = multiplied(kernel, variance)
+        noise_variance *= variance
     model = from_process(
-        multiplied(gpr.kernel_, scale**2) if gpr.normalize_y else gpr.kernel_,
-        gpr.X_train_,
-        centre + scale * gpr.y_train_,
-        noise_variance=float(np.mean(gpr.alpha)) * scale**2,
-        mean=centre,
-        tuning_rows=tuning_rows,
-        gamma=gamma,
+        kernel, gpr.X_train_, y, noise_variance=noise_variance, mean=mean, tuning_rows=tuning_rows, gamma=gamma
     )
     if hasattr(gpr, "feature_names_in_"):
         model.feature_names_in_ = gpr.feature_names_in_
@@ -175,14 +175,15 @@ def from_sklearn(
 def from_gpytorch(
     model: Any, likelihood: Any, *, tuning_rows: ArrayLike | None = None, gamma: float = 2.0
 ) -> ConformalGPRegressor:
-    """Full conformal regressor of a trained ``ExactGP`` of GPyTorch, with the hyperparameters that it learnt.
+    """Full conformal regressor of a trained ``ExactGP`` of GPyTorch, or ``SingleTaskGP`` of BoTorch.
 
     Parameters
     ----------
     model : gpytorch.models.ExactGP
         With a ``covar_module`` made of ``ScaleKernel``, ``RBFKernel``, ``MaternKernel``, ``RQKernel``,
         ``LinearKernel``, their sums and products, and a ``mean_module`` that is ``ZeroMean`` or ``ConstantMean``. That
-        its ``forward`` does nothing else is checked on some of the rows.
+        its ``forward`` does nothing else is checked on some of the rows. An ``outcome_transform`` must be BoTorch's
+        ``Standardize``, learnt from the tuning rows.
     likelihood : gpytorch.likelihoods.GaussianLikelihood
         With one noise for all rows.
     tuning_rows, gamma
@@ -205,9 +206,9 @@ def from_gpytorch(
     for name in ("train_inputs", "train_targets", "covar_module", "mean_module"):
         if getattr(model, name, None) is None:
             raise ValueError(f"model must be an ExactGP of GPyTorch with training rows; it has no {name}.")
-    for name in ("input_transform", "outcome_transform"):
-        if hasattr(model, name):
-            raise ValueError(f"model has an {name}; transform inputs and targets before the model instead.")
+    if hasattr(model, "input_transform"):
+        raise ValueError("model has an input_transform; transform inputs before the model instead.")
+    centre, scale = _outcome_transform(model)
     (X, *others), y = model.train_inputs, model.train_targets
     if others or X.ndim != 2 or y.ndim != 1:
         raise ValueError("model must have one matrix of inputs and one target a row, no batches and no tasks.")
@@ -222,10 +223,28 @@ def from_gpytorch(
     for what, off in (("covariances", covariances), ("means", means)):
         if not off <= tolerance:
             raise ValueError(f"model has other {what} than its kernel and mean have, by a share of {off:.1e}.")
-    noise_variance = _converted(likelihood, _NOISES, "likelihood")
     return from_process(
-        kernel, _numbers(X), _numbers(y), noise_variance=noise_variance, mean=mean, tuning_rows=tuning_rows, gamma=gamma
+        kernel if scale == 1.0 else multiplied(kernel, scale**2),
+        _numbers(X),
+        centre + scale * _numbers(y),
+        noise_variance=_converted(likelihood, _NOISES, "likelihood") * scale**2,
+        mean=centre + scale * mean,
+        tuning_rows=tuning_rows,
+        gamma=gamma,
     )
+
+
+def _outcome_transform(model: Any) -> tuple[float, float]:
+    """What targets were centred at and divided by before the model."""
+    transform = getattr(model, "outcome_transform", None)
+    if transform is None:
+        return 0.0, 1.0
+    if type(transform).__name__ != "Standardize":
+        raise ValueError(
+            f"model has an outcome_transform of type {type(transform).__name__}; only Standardize is supported: "
+            "transform targets before the model instead."
+        )
+    return _one("means of Standardize", transform.means), _one("stdvs of Standardize", transform.stdvs)
 
 
 def _numbers(tensor: Any) -> Array:

@@ -5,19 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from conformal_gp.models.settings import ROWS_FOR_INTEGRATED, Settings, automatic
+from conformal_gp.models.settings import Settings
 from conformal_gp.models.tuning_rows import MOST_TUNING_ROWS, calibration_size, content_keys, draw_tuning_rows
 
 
 def settings(**options):
     """Settings of a default regressor, but for these."""
     return Settings(["se"], "zero", None, 2.0, True, 0, 1, **options)
-
-
-def test_the_automatic_method():
-    assert automatic(settings(), ROWS_FOR_INTEGRATED).tuning == "integrated"
-    assert automatic(settings(), ROWS_FOR_INTEGRATED + 1).tuning == "holdout"
-    assert automatic(settings(tuning_rows=5), 20).tuning == "holdout"
 
 
 @pytest.mark.parametrize("n_rows", [40, 61, 150, 400, 999, 5000])

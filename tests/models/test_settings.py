@@ -1,4 +1,4 @@
-"""Parameters that make no sense: an error that names them and what is accepted, and nothing is fitted."""
+"""What "auto" stands for; parameters that make no sense: an error says what is accepted, and nothing is fitted."""
 
 import re
 
@@ -9,6 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, CompoundKernel, Kernel, WhiteK
 
 from cases import INF, fixed_model, make_data
 from conformal_gp import ConformalGPRegressor
+from conformal_gp.models.settings import ROWS_FOR_EXACT, ROWS_FOR_INTEGRATED, Settings, automatic
 
 X, Y = make_data(1, 30)
 PAIR = CompoundKernel([RBF(1.0), RBF(2.0)])
@@ -22,6 +23,29 @@ DIMENSIONS = (
     "dimensions as data (3!=2)"
 )
 BOUNDS = "kernel RBF(length_scale=1): bounds of length_scale must be a pair of numbers, 0 <= low <= high, got "
+
+
+# Automatic choices
+
+
+def given(**options):
+    return Settings(["se"], "auto", None, 2.0, True, 0, 1, n_inputs=2, **options)
+
+
+def test_the_automatic_method():
+    assert automatic(given(), ROWS_FOR_INTEGRATED).tuning == "integrated"
+    assert automatic(given(), ROWS_FOR_INTEGRATED + 1).tuning == "holdout"
+    for options in ({"tuning_rows": 5}, {"low_rank": True}, {"target_transform": "yeo-johnson"}, {"difficulty": RBF()}):
+        assert automatic(given(**options), 20).tuning == "holdout"
+    assert automatic(given(), 20, batches=True).tuning == "holdout"
+    assert automatic(given(tuning="train"), 20).tuning == "train"
+
+
+def test_what_depends_on_the_number_of_rows():
+    assert [automatic(given(tuning="holdout"), n).mean for n in (59, 60)] == ["constant", "linear"]
+    assert automatic(given(), 20).mean == "auto"
+    assert [automatic(given(), n).low_rank for n in (ROWS_FOR_EXACT, ROWS_FOR_EXACT + 1)] == [False, True]
+    assert not automatic(given(), ROWS_FOR_EXACT + 1, by_rows=False).low_rank
 
 
 # Levels
