@@ -26,15 +26,14 @@ first = int((year <= 72).sum())
 found = {}
 for name, order in orders.items():
     model = ConformalGPRegressor(tuning="holdout", random_state=0).fit(X[order[:first]], y[order[:first]])
-    p_values = drift.online_p_values(model, X[order[first:]], y[order[first:]], random_state=0)
-    found[name] = drift.Drift(p_values, numbers=np.arange(first, y.size))
+    found[name] = drift.watch(model, X[order[first:]], y[order[first:]], random_state=0)
     print(f"{name}: {found[name]}")
 
 # %%
-# In the order of years there is an alarm; the most likely car of the change is of this year:
+# In the order of years there is an alarm; the most likely car of the change, counted from the first later one, is of this year:
 
 changed = found["in the order of years"].start
-print(f"car {changed} of {y.size}, of 19{year[orders['in the order of years'][changed]]:.0f}")
+print(f"car {changed} of {y.size - first}, of 19{year[orders['in the order of years'][first + changed - 1]]:.0f}")
 
 # %%
 # An alarm may be false: by Ville's inequality at most one in a hundred sequences of exchangeable rows ever comes to

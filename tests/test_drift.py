@@ -28,19 +28,19 @@ class Accounts:
 def test_the_martingale_is_that_of_crepes(share):
     p = share * np.random.default_rng(0).uniform(size=200)
     expected = SimpleJumper(J=drift.JUMPS, bf=Accounts()).apply(p)
-    np.testing.assert_allclose(drift.martingale(p), np.log10(expected), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(drift.Drift(p).path, np.log10(expected), rtol=1e-9, atol=1e-12)
 
 
 def test_bets_are_fair():
     """Over all equally likely ranks of four rows, in steps of a fine grid, the capital is 1 on average."""
     grid = np.random.default_rng(1).uniform(size=(20000, 3))
     grid[:, 0] = (np.arange(20000) + 0.5) / 20000
-    capital = np.array([10 ** drift.martingale(p)[-1] for p in grid])
+    capital = np.array([10 ** drift.Drift(p).path[-1] for p in grid])
     assert capital.mean() == pytest.approx(1.0, abs=4 * capital.std() / 141)
 
 
 def test_very_many_very_small_p_values_do_not_overflow():
-    path = drift.martingale(np.r_[np.full(5000, 1e-9), 0.0])
+    path = drift.Drift(np.r_[np.full(5000, 1e-9), 0.0]).path
     assert np.isfinite(path).all()
     assert path[-2] > 5000
 
@@ -73,7 +73,7 @@ def test_p_values_are_those_of_one_row_after_the_other(name, rows):
     model = MODELS[name].fit(inputs[:70], labels[:70])
     before = dict(vars(model))
     n = 85
-    found = drift.online_p_values(model, inputs[70:n], labels[70:n], random_state=3)
+    found = drift.watch(model, inputs[70:n], labels[70:n], random_state=3).p_values
     assert vars(model) == before
     ties = np.random.RandomState(3)
     for i in range(70, n):
@@ -86,7 +86,7 @@ def test_rows_of_groups_are_ranked_among_rows_of_their_group():
     groups = np.where(X[:, 0] > 0, "a", "b")
     groups[[80, 90]] = "c"  # which the model did not see: nothing is known of its first row
     model = fixed_model().fit(X[:70], Y[:70], groups=groups[:70])
-    found = drift.online_p_values(model, X[70:95], Y[70:95], groups=groups[70:95], random_state=3)
+    found = drift.watch(model, X[70:95], Y[70:95], groups=groups[70:95], random_state=3).p_values
     ties = np.random.RandomState(3)
     for i in range(70, 95):
         row, own = (X[i : i + 1], Y[i : i + 1]), ties.uniform()
@@ -101,7 +101,7 @@ def test_rows_of_groups_are_ranked_among_rows_of_their_group():
 def test_known_noise_and_errors():
     noise = np.random.default_rng(0).uniform(0.1, 0.5, 120)
     model = ConformalGPRegressor(**HOLDOUT).fit(X[:70], Y[:70], noise[:70])
-    p = drift.online_p_values(model, X[70:], Y[70:], noise[70:], random_state=0)
+    p = drift.watch(model, X[70:], Y[70:], noise[70:], random_state=0).p_values
     at_first = model.predict_p(X[70:71], Y[70:71], smoothing=True, random_state=0, y_variance=noise[70:71])
     assert p[0] == pytest.approx(at_first[0])
     with pytest.raises(ValueError, match="y_variance is needed"):
@@ -138,7 +138,7 @@ def test_ranks_of_later_rows_are_uniform_and_independent():
     for last in permutations(range(5), 2):
         first, later = np.delete(np.arange(5), last), list(last)
         model = fixed_model().fit(inputs[first], labels[first])
-        p = drift.online_p_values(model, inputs[later], labels[later], random_state=0)
+        p = drift.watch(model, inputs[later], labels[later], random_state=0).p_values
         found.append(tuple(np.ceil(p * [4, 5]).astype(int).tolist()))
     assert sorted(found) == [(i, j) for i in range(1, 5) for j in range(1, 6)]
 
@@ -171,7 +171,7 @@ def test_the_shift_test_finds_what_the_martingale_does_not():
     errors = np.random.default_rng(3).standard_normal(400) + 0.5 * (np.arange(400) >= 250)
     found = drift.shift_test(errors, np.arange(1001, 1401), random_state=0)
     assert found.p_value == 1 / (1 + drift.PERMUTATIONS)
-    assert abs(found.start - 1251) <= 15
+    assert abs(int(found.start) - 1251) <= 15
     assert f"From about row {found.start} on, errors of predictions average 0." in str(found)
     p_values = 1 - (np.argsort(np.argsort(np.abs(errors))) + 1) / 401
     assert not drift.Drift(p_values).alarm
@@ -180,17 +180,15 @@ def test_the_shift_test_finds_what_the_martingale_does_not():
             drift.shift_test(wrong)
 
 
-def test_both_tests_are_told():
-    inputs, targets = make_data(6, 240)
-    model = ConformalGPRegressor(**HOLDOUT)
-    rows = np.arange(240)
-    errors = np.random.default_rng(0).normal(size=240)
-    same = drift.examine_order(model, inputs, targets, errors, rows, random_state=0)
-    assert "No shift and no trend in the errors of predictions (p = 0." in same.sentences[0]
-    assert "Drift, p-values of rows 81 to 240: No evidence of drift by the martingale test" in same.sentences[1]
-    assert not same.alarm
-    moved = drift.examine_order(model, inputs, targets + 4.0 * (rows >= 160), errors, rows, random_state=0)
-    assert "rows differ from those before" in moved.sentences[1]
-    assert moved.alarm
-    few = drift.examine_order(model, inputs[:45], targets[:45], errors[:45], rows[:45], random_state=0)
-    assert few.sentences[1] == "Drift, martingale: 45 rows are too few for the test."
+def test_the_shift_test_finds_a_change_of_spread():
+    errors = np.random.default_rng(3).standard_normal(300) * np.where(np.arange(300) < 180, 1.0, 2.0)
+    found = drift.shift_test(errors, random_state=0)
+    assert found.alarm
+    assert abs(int(found.start) - 181) <= 15
+    assert f"From about row {found.start} on, half of the errors of predictions exceed 1." in str(found)
+
+
+def test_the_shift_test_says_what_it_would_have_found():
+    said = str(drift.shift_test(np.random.default_rng(0).normal(size=289), random_state=0))
+    assert said.startswith("No shift, trend or change of spread in the errors of predictions in the order of 289 rows")
+    assert "a shift half-way of 0.5 standard deviations" in said

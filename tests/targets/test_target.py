@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.drift import online_p_values
+from conformal_gp.drift import watch
 from conformal_gp.targets.target import Limits
 from conformal_gp.testing import check_validity
 
@@ -246,8 +246,8 @@ def test_p_values_of_rows_in_their_order_are_those_of_recorded_values():
     X, _, _, recorded, codes = measured(40, several=True)
     model = ConformalGPRegressor(**FIXED).fit(X[:20], recorded[:20], censoring=codes[:20])
     plain = ConformalGPRegressor(**FIXED).fit(X[:20], recorded[:20])
-    expected = online_p_values(plain, X[20:], recorded[20:], random_state=0)
-    assert np.array_equal(online_p_values(model, X[20:], recorded[20:], random_state=0), expected)
+    expected = watch(plain, X[20:], recorded[20:], random_state=0).p_values
+    assert np.array_equal(watch(model, X[20:], recorded[20:], random_state=0).p_values, expected)
 
 
 def test_explanations_name_the_limit():

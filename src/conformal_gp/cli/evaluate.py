@@ -56,7 +56,7 @@ def evaluate(options: Namespace) -> None:
         at_random = cross_validated(training, output, held_out.levels, cv=cv)
     found = Evaluation(training, held_out, at_random)
     if options.ordered:
-        found = found._replace(drift=_drift(training, held_out, output))
+        found = found._replace(drift=_drift(training, held_out))
     if options.outliers:
         found = found._replace(outliers=_outliers(held_out, training))
     if options.json:
@@ -108,7 +108,7 @@ class Evaluation(NamedTuple):
     held_out: HeldOut
     random_folds: HeldOut | None = None
     """The same rows held out at random, for comparison with whole batches or later rows."""
-    drift: Sequence[str] = ()
+    drift: str = ""
     outliers: Sequence[dict[str, Any]] = ()
 
     def findings(self) -> dict[str, list[Finding]]:
@@ -144,7 +144,8 @@ class Evaluation(NamedTuple):
                 0,
                 in_comparison(self.held_out, self.random_folds, self.training.options.by, self.training.known("batch")),
             )
-        sentences += self.drift
+        if self.drift:
+            sentences.append(self.drift)
         helps_most = advice(self.held_out, self.training.X.iloc[self.held_out.rows], command=True)
         if helps_most:
             sentences.append(f"Advice: {helps_most}")
@@ -213,21 +214,13 @@ def held_out_by(training: Training, output: Output, whole: bool = False) -> Any:
     return ShuffleSplit(1, test_size=size, random_state=training.options.seed)
 
 
-def _drift(training: Training, held_out: HeldOut, output: Output) -> list[str]:
+def _drift(training: Training, held_out: HeldOut) -> str:
     """Test whether rows are exchangeable in their order."""
-    from conformal_gp.drift import examine_order
+    from conformal_gp.drift import shift_test
 
-    with output.working("testing for drift", folds=True):
-        return examine_order(
-            training.regressor(),
-            training.X,
-            training.y,
-            held_out.y - held_out.prediction[CONFORMAL],
-            held_out.rows,
-            y_variance=training.known("y_variance"),
-            labels=training.known("label"),
-            random_state=training.options.seed,
-        ).sentences
+    names = training.rows["label"].iloc[held_out.rows]
+    shift = shift_test(held_out.y - held_out.prediction[CONFORMAL], names, training.options.seed)
+    return f"Drift: {shift}"
 
 
 def _outliers(held_out: HeldOut, training: Training) -> list[dict[str, Any]]:

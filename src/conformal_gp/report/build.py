@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from conformal_gp import __version__
-from conformal_gp.drift import examine_order
+from conformal_gp.drift import shift_test
 from conformal_gp.evaluation import Finding, HeldOut, Judgement, coverage_by_parts, cross_validate_intervals
 from conformal_gp.evaluation.cross_validation import Progress
 from conformal_gp.formatting import CONFORMAL, STANDARD, percent
@@ -149,8 +149,7 @@ def build_report(
     drift = None
     if ordered:
         errors = held_out.y - held_out.prediction[CONFORMAL]
-        options: dict[str, Any] = {"y_variance": y_variance, "labels": every_label, "random_state": random_state}
-        drift = examine_order(model, X, target, errors, held_out.rows, **options)
+        drift = shift_test(errors, every_label[held_out.rows], random_state)
     level = words.shown_level(held_out)
     labels = every_label[held_out.rows].tolist()
     chart = chart_data(rows, held_out, target_name, labels, level, random_state)

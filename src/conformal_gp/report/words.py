@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from conformal_gp.arrays import Indices
-from conformal_gp.drift import Examined
+from conformal_gp.drift import Shift
 from conformal_gp.evaluation import Finding, HeldOut, Judgement, advice, coverage_by_parts
 from conformal_gp.formatting import CONFORMAL, percent
 from conformal_gp.report.chart import PERCENTS, decimals
@@ -120,7 +120,7 @@ def scope(held_out: HeldOut) -> str:
 
 
 def notices(
-    held_out: HeldOut, X: Any, labels: Sequence[str], level: Fraction, drift: Examined | None, *, command: bool
+    held_out: HeldOut, X: Any, labels: Sequence[str], level: Fraction, drift: Shift | None, *, command: bool
 ) -> list[Notice]:
     """What to look at: those that warn first. ``labels`` are what the held-out rows are called."""
     at = percent(level)
@@ -141,7 +141,7 @@ def notices(
         text = f"From {first}% on, some intervals are infinite: {lacking}."
         found.append(Notice("Infinite intervals", text, warns=first <= 100 * USUAL))
     if drift is not None:
-        found += [Notice("Drift", text.removeprefix("Drift, "), warns=drift.alarm) for text in drift.sentences]
+        found.append(Notice("Drift", str(drift), warns=drift.alarm))
     found += [Notice("Outlier", text, warns=True) for text in _outliers(held_out, labels, level)]
     helps_most = advice(held_out.at([other for other in TABLED if other >= level]), X, command=command)
     if helps_most:
@@ -172,7 +172,7 @@ def _outliers(held_out: HeldOut, labels: Sequence[str], level: Fraction) -> list
     return sentences
 
 
-def nothing_found(drift: Examined | None) -> str:
+def nothing_found(drift: Shift | None) -> str:
     """State what was looked for, where nothing was found."""
     looked = "subgroups covered too little, rows outside the training range, outliers"
     if drift is not None:
