@@ -30,7 +30,7 @@ for name, order in orders.items():
     print(f"{name}: {found[name]}")
 
 # %%
-# In the order of years there is an alarm; the most likely car of the change, counted from the first later one, is of this year:
+# In the order of years there is an alarm. This is the most likely car of the change, counted from the first later one:
 
 changed = found["in the order of years"].start
 print(f"car {changed} of {y.size - first}, of 19{year[orders['in the order of years'][first + changed - 1]]:.0f}")

@@ -159,8 +159,7 @@ def test_widths_over_two_inputs(model, rows):
         np.testing.assert_allclose(display.width[i], high - low)
     assert display.ax_.get_xlabel().replace("\n", " ") == f"x2 others held at x1 {X[7, 1]:.4g}"
     assert display.ax_.get_ylabel() == "x0"
-    assert display.near.sum() == 12
-    assert legend(display) == ["other rows", "rows near the held values"]
+    assert legend(display) == ["rows, at any values of the others"]
 
 
 def test_infinite_widths_are_blank():
@@ -174,8 +173,11 @@ def test_infinite_widths_are_blank():
 
 def test_bad_arguments_of_widths(model, rows):
     frame = pd.DataFrame({"a": [0.0, 1.0], "kind": pd.Categorical(["x", "y"])})
-    for X, features in ((rows[0], [0]), (rows[0], [0, 0]), (frame, ["a", "kind"])):
-        with pytest.raises(ValueError, match="features must be two different inputs of numbers"):
+    for X, features in ((rows[0], [0, 0]), (frame, ["a", "kind"])):
+        with pytest.raises(ValueError, match="inputs that vary must be different columns of numbers"):
+            WidthContourDisplay.from_estimator(model, X, features=features)
+    for X, features in ((rows[0], [0]), (rows[0], [0, 1, 2])):
+        with pytest.raises(ValueError, match="features must be two columns"):
             WidthContourDisplay.from_estimator(model, X, features=features)
     with pytest.raises(ValueError, match=r"width must have shape \(n_second, n_first\)"):
         WidthContourDisplay([0], [0], [1.0], confidence_level=0.9)
@@ -199,15 +201,12 @@ def test_band_is_the_prediction_along_one_input(model, rows, row):
         drawn = corners(band)
         for x, ends in zip(along[:, 1], expected[:, :, k], strict=True):
             np.testing.assert_allclose(drawn[x], ends)
-    assert legend(display) == ["90%", "50%", "prediction", "other rows", "rows near the held values"]
+    assert legend(display) == ["90%", "50%", "prediction", "rows, at any values of the others"]
     assert display.ax_.get_xlabel().replace("\n", " ").startswith(f"x1 others held at x0 {X[held, 0]:.4g}")
-    distance = ((others - others[held]) ** 2).sum(axis=1)
-    assert display.near.sum() == 12
-    assert distance[display.near].max() <= distance[~display.near].min()
 
 
 @pytest.mark.parametrize("polars", [False, True])
-def test_categories_have_ticks_with_their_names(rows, polars):
+def test_categories_are_held(rows, polars):
     X, y = rows
     kinds = np.array(["left", "middle", "right"])[np.searchsorted([-0.5, 0.5], X[:, 1])]
     table, categories = pd.DataFrame, pd.Categorical(kinds)
@@ -217,14 +216,16 @@ def test_categories_have_ticks_with_their_names(rows, polars):
     model = fixed_model().fit(frame, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # scikit-learn warns of missing feature names
-        display = PredictionBandDisplay.from_estimator(model, frame, y, feature="kind", row=3, confidence_level=0.8)
-    assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == ["left", "middle", "right"]
-    first = [int(np.argmax(kinds == kind)) for kind in ("left", "middle", "right")]
-    expected = table({"a": X[[3] * 3, 0], "kind": frame["kind"][first], "on": X[[3] * 3, 2] > 0})
+        display = PredictionBandDisplay.from_estimator(
+            model, frame, y, feature="a", row=3, confidence_level=0.8, n_points=3
+        )
+    expected = table({"a": display.grid, "kind": frame["kind"][[3] * 3], "on": X[[3] * 3, 2] > 0})
     np.testing.assert_allclose(display.intervals[:, :, 0], model.predict_interval(expected, 0.8))
-    assert display.ax_.get_ylim()[0] < display.intervals.min()  # bars end inside the axes
-    over_a = PredictionBandDisplay.from_estimator(model, frame, feature="a", row=3, n_points=3)
-    assert f"kind {kinds[3]}" in over_a.ax_.get_xlabel().replace("\n", " ")
+    assert f"kind {kinds[3]}" in display.ax_.get_xlabel().replace("\n", " ")
+    usual = max(set(kinds), key=list(kinds).count)
+    assert f"kind {usual}" in PredictionBandDisplay.from_estimator(model, frame, n_points=3).held
+    with pytest.raises(ValueError, match="must be different columns of numbers"):
+        PredictionBandDisplay.from_estimator(model, frame, feature="kind")
 
 
 def test_infinite_ends_go_to_the_edge_with_arrowheads():

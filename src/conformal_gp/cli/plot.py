@@ -112,11 +112,12 @@ def _drawn(kind: str, model: Any, rows: Rows | None, inputs: Sequence[str], leve
         return plotting.ResidualDisplay.from_estimator(model, names=model._columns.rows, **described)
     X, y, names = rows
     _check_inputs(kind, inputs, X)
+    if kind in INPUTS:
+        features = inputs or [*X.select_dtypes("number")][: INPUTS[kind]]
     if kind == "band":
         described["confidence_level"] = levels
-        return plotting.PredictionBandDisplay.from_estimator(model, X, y, feature=next(iter(inputs), 0), **described)
+        return plotting.PredictionBandDisplay.from_estimator(model, X, y, feature=features[0], **described)
     if kind == "width":
-        features = inputs or [*X.select_dtypes("number")][:2]
         return plotting.WidthContourDisplay.from_estimator(model, X, features=features, **described)
     display = {"intervals": plotting.IntervalDisplay, "residuals": plotting.ResidualDisplay}[kind]
     return display.from_estimator(model, X, y, names=names, **described)

@@ -5,8 +5,7 @@ again, for example into other axes. ``ax_`` and ``figure_`` are where it was dra
 (extra ``plot``).
 """
 
-from conformal_gp.plotting.coverage import CoverageDisplay
-from conformal_gp.plotting.intervals import IntervalDisplay, ResidualDisplay
+from conformal_gp.plotting.intervals import CoverageDisplay, IntervalDisplay, ResidualDisplay
 from conformal_gp.plotting.slices import PredictionBandDisplay, WidthContourDisplay
 
 __all__ = [
