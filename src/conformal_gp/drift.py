@@ -46,7 +46,7 @@ PERMUTATIONS = 999
 MARGIN = 0.05
 # With normal errors, a half-way shift of so many standard deviations over the root of the number of rows is found in
 # four of five cases.
-FOUND_SHIFT = 9.5
+FOUND_SHIFT = 9.0
 
 
 def watch(
