@@ -214,7 +214,7 @@ class Answers:
             found[row] = np.array([self.target.range])
         if self.target.limits is None:
             return found
-        return [self.target.limits.extend_set(pieces) for pieces in found]
+        return [lines.union(self.target.limits.extend(pieces)) for pieces in found]
 
     def _sets_of_supported(self, new: Rows, needed: Needed) -> list[Array]:
         """Sets of a level that the calibration rows support."""
@@ -302,7 +302,7 @@ class Answers:
         if limits is None:
             return self._counts_of_recorded(new, y, signed, weights)
         if signed:
-            return self._counts_of_recorded(new, limits.recorded(y), signed, weights)
+            return self._counts_of_recorded(new, np.clip(y, limits.low, limits.high), signed, weights)
         # a value beyond a limit may be recorded as any value up to it: the one that agrees best
         values = [y]
         if ((y <= limits.low) | (y >= limits.high)).any():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from conformal_gp import ConformalGPRegressor
+from conformal_gp.conformal.lines import union
 from conformal_gp.drift import watch
 from conformal_gp.targets.target import Limits
 from conformal_gp.testing import check_validity
@@ -32,20 +33,20 @@ def measured(n, seed=0, share=0.3, several=False):
 
 def test_sets_join_what_reaches_a_limit():
     both = Limits(low=1.0, high=3.0, least=0.0)
-    assert both.extend_set(np.array([[0.5, 0.7], [0.9, 1.2], [2.0, 2.5], [2.9, 3.1]])).tolist() == [
+    assert union(both.extend(np.array([[0.5, 0.7], [0.9, 1.2], [2.0, 2.5], [2.9, 3.1]]))).tolist() == [
         [0.0, 1.2],
         [2.0, 2.5],
         [2.9, np.inf],
     ]
-    assert both.extend_set(np.array([[1.0, 3.0]])).tolist() == [[0.0, np.inf]]
-    assert both.extend_set(np.array([[1.1, 2.9]])).tolist() == [[1.1, 2.9]]
-    assert both.extend_set(np.empty((0, 2))).shape == (0, 2)
+    assert union(both.extend(np.array([[1.0, 3.0]]))).tolist() == [[0.0, np.inf]]
+    assert union(both.extend(np.array([[1.1, 2.9]]))).tolist() == [[1.1, 2.9]]
+    assert union(both.extend(np.empty((0, 2)))).shape == (0, 2)
     several = Limits(low=1.0, least_low=0.4, high=3.0, greatest_high=5.0)
-    assert several.extend_set(np.array([[0.1, 0.2], [6.0, 7.0]])).tolist() == [[-np.inf, 0.4], [5.0, np.inf]]
-    assert several.extend_set(np.array([[0.1, 0.6], [4.0, 7.0]])).tolist() == [[-np.inf, 0.6], [4.0, np.inf]]
-    assert both.extend_set(np.array([[3.5, 4.0]])).tolist() == [[3.0, np.inf]]
+    assert union(several.extend(np.array([[0.1, 0.2], [6.0, 7.0]]))).tolist() == [[-np.inf, 0.4], [5.0, np.inf]]
+    assert union(several.extend(np.array([[0.1, 0.6], [4.0, 7.0]]))).tolist() == [[-np.inf, 0.6], [4.0, np.inf]]
+    assert union(both.extend(np.array([[3.5, 4.0]]))).tolist() == [[3.0, np.inf]]
     crossing = Limits(low=2.0, high=1.0)
-    assert crossing.extend_set(np.array([[0.1, 0.2], [1.4, 1.6]])).tolist() == [[-np.inf, np.inf]]
+    assert union(crossing.extend(np.array([[0.1, 0.2], [1.4, 1.6]]))).tolist() == [[-np.inf, np.inf]]
 
 
 @pytest.mark.parametrize("name", METHODS)

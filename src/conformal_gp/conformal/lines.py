@@ -1,23 +1,13 @@
 r"""Nonconformity scores as lines in the candidate value, and prediction sets, bounds and counts from them, exactly.
 
-Full conformal prediction compares, for a candidate value y of a test row, the score :math:`|a_i + b_i y|` of each
-training row with the test row's own, :math:`|a + b y|`. With the candidate measured from the point where the test
-row's score is zero, :math:`t = y + a / b`, and all scores divided by :math:`|b|`, the comparison is
+With the candidate measured from the point where the test row's score is zero, :math:`t = y + a / b`, and all scores
+divided by the test row's :math:`|b|`, the paper's set of equation 15 is
 
 .. math:: |p_i + q_i t| \ge |t| .
 
-These *centred lines* are all that regions and p-values need, whichever method they come from. A row *covers* a
-candidate where this holds, and the region is where rows of more weight do than its level needs. Every row covers t = 0,
-so each side of 0 is walked outwards: where all |q| < 1 ends are selected, otherwise the points at which rows leave and
-return are sorted and swept (docs/theory.md, "From lines to regions"). One-sided bounds compare the *signed* score
-:math:`p_i + q_i t` with the test row's own, t: the *upper region* of rank k holds the values that at least k rows score
-at least as high as, and the upper bound is its supremum (docs/theory.md). Lower regions are upper regions
-of the values with their signs changed.
-
-Scores tie that differ by
-no more than the rounding errors that they carry, which :func:`rounding` bounds (docs/theory.md, "What counts as a
-tie"). A tie counts in full for p-values; ends of regions are widened by :data:`WIDENING` of what is for the value's own
-rounding, so that an end that is handed back as a value is inside.
+A row *covers* the candidates for which this holds up to rounding (docs/theory.md, "What counts as a tie"). Regions are
+where rows of more weight do than a level needs, p-values count these rows, and both come from the same endpoints,
+except for the rounding of a value that is handed back.
 """
 
 from __future__ import annotations
@@ -38,7 +28,8 @@ COVERS_ALL = 1e100
 TIE = 2e-11
 # A value is known to rounding only, and so then is its distance from the mean, and the score of a row that it moves.
 LABEL_ROUNDING = 8.0 * np.finfo(float).eps
-# Ends of regions are where scores tie with this share of what p-values allow for the rounding of the value itself.
+# Ends of regions allow this share of what p-values allow for the rounding of the value, so that an end that is handed
+# back is inside.
 WIDENING = 0.5
 # Slopes that differ from the test row's by less than this are equal to it: a ray has no end in the far distance.
 SLOPE_TIE = 1e-12
@@ -47,13 +38,13 @@ ROUNDED_SLOPE = 1e-9
 
 
 class Rounding(NamedTuple):
-    """Error of scores in units of the target: ``floor + share * t + beside`` at distance t from the mean."""
+    """Error of scores in units of the target: ``floor + share * t + block`` at distance t from the mean."""
 
     floor: Array
     """(m,)"""
     share: Array
     """(m,)"""
-    beside: Array
+    block: Array
     """(m,): how much predictions differ with the rows that are predicted at once."""
 
 
@@ -77,14 +68,8 @@ class Lines(NamedTuple):
         .. math::
             \frac{g}{g_i} \left( p_i + q_i \sqrt{s}\, c - \sqrt{s}\, c_i \right), \qquad \frac{g}{g_i} q_i .
 
-        A test row of infinite variance has its lines unchanged: its region is the whole line.
-
-        Parameters
-        ----------
-        calibration, test : Spread
-            Of the calibration rows, (n,), and of the test rows, (m,). Locations other than 0 are for gamma = 2.
-        variance : ndarray of shape (m,)
-            s, the variance of each test row's target.
+        A test row of infinite variance has its lines unchanged: its region is the whole line. Locations other than 0
+        are for gamma = 2.
         """
         known = np.isfinite(variance)
         deviation = np.sqrt(np.where(known, variance, 0.0))
@@ -95,58 +80,34 @@ class Lines(NamedTuple):
         # p + q sqrt(s) c - sqrt(s) c_i, then times g / g_i
         offset = self.offset + self.slope * moved[:, None] - deviation[:, None] * calibration.location
         offset[(self.offset == 0.0) & (self.slope == 0.0)] = 0.0  # a row that determines a coefficient by itself
-        floor, share, beside = self.rounding or Rounding(*np.zeros((3, known.size)))
-        floor = floor + LABEL_ROUNDING * deviation * (
-            np.abs(test.location) + np.abs(calibration.location).max(initial=0.0)
-        )
+        floor, share, block = self.rounding or Rounding(*np.zeros((3, known.size)))
+        locations = np.abs(test.location) + np.abs(calibration.location).max(initial=0.0)
+        floor = floor + LABEL_ROUNDING * deviation * locations
         off = np.maximum(ratio.max(axis=1, initial=0.0), 1.0)
-        return Lines(
-            self.centre + moved, offset * ratio, self.slope * ratio, Rounding(off * floor, off * share, off * beside)
-        )
+        own = Rounding(off * floor, off * share, off * block)
+        return Lines(self.centre + moved, offset * ratio, self.slope * ratio, own)
 
 
-def ties(lines: Lines) -> tuple[Array, Array]:
-    r"""What counts as a tie at the ends of regions: :math:`\epsilon_0` and :math:`\epsilon_1` of each test row, (m,).
-
-    Scores tie that differ by :math:`\epsilon_0 + \epsilon_1 |t|` at distance t from the centre, and by :data:`TIE` of
-    the row's own score there. A value's own rounding is a part of both.
-    """
-    constant = WIDENING * LABEL_ROUNDING * np.abs(lines.centre)
-    share = np.full(lines.centre.size, WIDENING * (TIE + LABEL_ROUNDING))
-    if lines.rounding is not None:
-        constant = constant + lines.rounding.floor + WIDENING * lines.rounding.beside
-        share = share + lines.rounding.share
-    return constant, share
+def mirrored(lines: Lines) -> Lines:
+    """Lines of the same rows with the signs of all values changed."""
+    return lines._replace(centre=-lines.centre, offset=-lines.offset)
 
 
 def normalised_residual_lines(
     alpha: Array, diagonal: Array, weights: Array, mean: Array, variance: Array, gamma: float
 ) -> Lines:
-    r"""Lines of leave-one-out residuals over a root of their variance: the paper's equation 19.
-
-    In the notation of docs/theory.md, the score of training row i with candidate value :math:`\mu + t` is
-    :math:`|\alpha_i - v_i t / s| / M_{ii}^{1 - 1/\gamma}` with :math:`M_{ii} = P_{ii} + v_i^2 / s`, and the test
-    row's is :math:`(|t| / s) / s^{-(1 - 1/\gamma)}`. Their ratio leaves
+    r"""Lines of leave-one-out residuals over a root of their variance: equation (1) of docs/theory.md.
 
     .. math::
         p_i = s \alpha_i / d_i, \qquad q_i = -v_i / d_i, \qquad d_i = (s\, P_{ii} + v_i^2)^{1 - 1/\gamma} .
 
     A row whose variance is infinite (:math:`P_{ii} = 0`) and which has no weight in the prediction has score zero, the
     limit of ever vaguer priors. So has a test row whose variance is infinite: it ties with such rows, and all others
-    score higher. The centre is the mean :math:`\mu`; for :math:`\gamma = 2` every :math:`|q_i| < 1`.
+    score higher. For :math:`\gamma = 2` every :math:`|q_i| < 1`.
 
-    Parameters
-    ----------
-    alpha, diagonal : ndarray of shape (n,)
-        Weighted residuals and inverse leave-one-out variances of the calibration rows.
-    weights : ndarray of shape (m, n)
-        Weight v of each calibration row's target in each test row's mean.
-    mean, variance : ndarray of shape (m,)
-        Mean and variance of each test row's target; where the variance is infinite the region is the whole line.
-    gamma : float
-        Root of the variance: 1 is the plain residual of a fit to all rows (the paper's equation 11), infinity the plain
-        leave-one-out residual (equation 12).
-
+    ``alpha`` and ``diagonal`` P_ii are of the n calibration rows, ``weights`` v are (m, n), and ``mean`` and
+    ``variance`` s are of the m test rows. gamma = 2 is the paper's equation 19, 1 the residual of a fit to all rows
+    (equation 11), infinity the plain leave-one-out residual (equation 12).
     """
     unknown = np.isinf(variance)
     s = np.where(unknown, 1.0, variance)[:, None]
@@ -191,16 +152,9 @@ def rounding(
 ) -> Rounding:
     r"""Error of the scores of some test rows and of the rows that they are compared with.
 
-    Parameters
-    ----------
-    sizes : tuple of four floats
-        r, c, :math:`|D \alpha|` and :math:`\max |y|` of the training rows (docs/theory.md, "What counts as a tie").
-    weight : ndarray of shape (m,)
-        Length :math:`|D v|` of the vector of weights of each test row.
-    variance, prior : ndarray of shape (m,)
-        Variance of each test row's target, nothing being off where it is infinite; and its prior variance.
-    unequal : ndarray of shape (m,), default=1.0
-        A factor for scores that are not in units of standard deviations.
+    ``sizes`` are r, c, :math:`|D \alpha|` and :math:`\max |y|` of the training rows (docs/theory.md, "What counts as a
+    tie"), ``weight`` is the length :math:`|D v|` of each test row's weights, and ``prior`` its prior variance.
+    ``unequal`` is a factor for scores that are not in units of standard deviations.
     """
     relative, precision, residual, label = sizes
     known = np.isfinite(variance)
@@ -211,89 +165,128 @@ def rounding(
     by_matrix = unit * np.sqrt(np.maximum(s * relative, prior))
     floor = by_matrix * residual + unit * np.sqrt(np.maximum(s * precision, 1.0)) * label
     share = by_matrix * (np.sqrt(prior) + weight) / s
-    beside = LABEL_ROUNDING * unequal * np.sqrt(prior) * residual
-    return Rounding(np.where(known, floor, 0.0), np.where(known, share, 0.0), np.where(known, beside, 0.0))
+    block = LABEL_ROUNDING * unequal * np.sqrt(prior) * residual
+    return Rounding(np.where(known, floor, 0.0), np.where(known, share, 0.0), np.where(known, block, 0.0))
 
 
-def hulls(lines: Lines, needed: Needed) -> Array:
-    """Convex hulls of the regions of several levels: lower and upper ends, (m, 2, levels)."""
-    constant, share = ties(lines)
+class Ties(NamedTuple):
+    """What counts as a tie at distance t, ``floor + share * t`` and :data:`TIE` of the row's own score, (m, 1) each."""
+
+    floor: Array
+    share: Array
+
+    def take(self, rows: Indices | int) -> Ties:
+        """For some of the test rows."""
+        return Ties(self.floor[rows], self.share[rows])
+
+
+def ties(lines: Lines, widening: float) -> Ties:
+    """What counts as a tie, with a share of what the rounding of a value allows."""
+    floor = widening * LABEL_ROUNDING * np.abs(lines.centre)
+    share = np.full(lines.centre.size, widening * (TIE + LABEL_ROUNDING))
+    if lines.rounding is not None:
+        floor = floor + lines.rounding.floor + widening * lines.rounding.block
+        share = share + lines.rounding.share
+    return Ties(floor[:, None], share[:, None])
+
+
+def _general(slope: Array, tie: Ties) -> Indices:
+    """Test rows some of whose rows may cover a value far out, so that regions may have holes and rays."""
+    return np.flatnonzero(np.abs(slope).max(axis=1, initial=0.0) >= 1.0 - tie.share[:, 0] - SLOPE_TIE)
+
+
+def _reaches(lines: Lines, tie: Ties) -> tuple[Array, Array]:
+    """How far below and above the centre rows cover, (m, n) each, where all slopes are less than the test row's."""
     # with the sign of p turned to be positive, a row covers t from -(p + e0) / (1 - e1 + q) to (p + e0) / (1 - e1 - q)
     reach = np.abs(lines.offset)
     reach *= 1.0 + TIE
-    reach += constant[:, None]
+    reach += tie.floor
     turned = np.copysign(1.0, lines.offset)
     turned *= lines.slope
-    steepness = (1.0 - share)[:, None]
+    steepness = 1.0 - tie.share
     with np.errstate(divide="ignore", invalid="ignore"):
         above = reach / (steepness - turned)
         below = reach / (steepness + turned)
-        tied = constant[:, None] > np.abs(lines.offset)
+        tied = tie.floor > np.abs(lines.offset)
         if tied.any():  # rows that tie at the centre, and so as far out as rounding lets them on either side
-            other = np.where(tied, constant[:, None] - np.abs(lines.offset), -np.inf)
+            other = np.where(tied, tie.floor - np.abs(lines.offset), -np.inf)
             above = np.maximum(above, other / (steepness + turned))
             below = np.maximum(below, other / (steepness - turned))
-        above = needed.largest(above)
-        below = needed.largest(below)
-    general = np.abs(lines.slope).max(axis=1, initial=0.0) >= 1.0 - share - SLOPE_TIE
-    least = needed.by_row(lines.centre.size)
-    weights = needed.each(lines.slope.shape[1])
-    for j in np.flatnonzero(general):
-        for level in range(needed.n_levels):
-            pieces = _pieces(lines.offset[j], lines.slope[j], constant[j], share[j], weights, least[j, level])
-            below[j, level] = -pieces[0, 0]
-            above[j, level] = pieces[-1, 1]
-    centre = lines.centre[:, None]
-    return np.stack([centre - below, centre + above], axis=1)
+    return below, above
 
 
-def regions(lines: Lines, needed: Needed) -> list[Array]:
-    """Regions of one level, each (pieces, 2): sorted, disjoint, closed intervals, outermost ends maybe infinite."""
-    constant, share = ties(lines)
-    least = needed.by_row(lines.centre.size)[:, 0]
-    weights = needed.each(lines.slope.shape[1])
-    each = zip(lines.centre, lines.offset, lines.slope, constant, share, least, strict=True)
-    return [centre + _pieces(p, q, e0, e1, weights, above) for centre, p, q, e0, e1, above in each]
-
-
-def _pieces(offset: Array, slope: Array, constant: float, share: float, weights: Array, least: float) -> Array:
-    """Region of one test row, about its centre, by sweeping both sides."""
-    if least < 0.0:
-        return np.array([[-np.inf, np.inf]])
-    above = _side(offset, slope, constant, share, weights, least)
-    below = -_side(offset, -slope, constant, share, weights, least)[::-1, ::-1]
-    # Both sides have a piece at 0: joined, they are one.
-    return np.concatenate([below[:-1], [[below[-1, 0], above[0, 1]]], above[1:]])
-
-
-def _side(offset: Array, slope: Array, constant: float, share: float, weights: Array, least: float) -> Array:
-    """Pieces of {t >= 0 : rows of more weight than ``least`` cover t}, the first of them at 0."""
+def _crossings(offset: Array, slope: Array, tie: Ties) -> tuple[Array, Array]:
+    """Where rows leave the test row's score on the side t >= 0, and where they return; infinite where they do not."""
     # the sign of the line does not matter: p >= 0
     p = np.abs(offset)
     q = np.where(offset < 0.0, -slope, slope)
     q = np.where(np.abs(np.abs(q) - 1.0) < SLOPE_TIE, np.sign(q), q)
-    steepness = 1.0 - share
-    leave = np.full(p.size, np.inf)
-    enter = np.full(p.size, np.inf)
+    steepness = 1.0 - tie.share
     goes = q < steepness
     # a row that is parallel to the test row's ties far out, by rounding alone: that counts if it ties at 0 as well, or
     # not too far out
-    returns = (q < -1.0) | (q < -steepness - ROUNDED_SLOPE) | ((q < -steepness) & (p <= constant))
-    # p + q t >= t until (p + e0) / (1 - e1 - q)
-    leave[goes] = ((1.0 + TIE) * p[goes] + constant) / (steepness - q[goes])
-    tied = goes & ~returns & (constant > p)
-    # a row that ties at 0 does not leave before (e0 - p) / (1 - e1 + q)
-    leave[tied] = np.maximum(leave[tied], (constant - p[tied]) / np.maximum(steepness + q[tied], SLOPE_TIE))
-    # -(p + q t) >= t again from (p - e0) / (-1 + e1 - q) on
-    enter[returns] = np.maximum((1.0 - TIE) * p[returns] - constant, 0.0) / (-steepness - q[returns])
+    returns = (q < -1.0) | (q < -steepness - ROUNDED_SLOPE) | ((q < -steepness) & (p <= tie.floor))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # p + q t >= t until (p + e0) / (1 - e1 - q)
+        leave = np.where(goes, ((1.0 + TIE) * p + tie.floor) / (steepness - q), np.inf)
+        # a row that ties at 0 does not leave before (e0 - p) / (1 - e1 + q)
+        tied = goes & ~returns & (tie.floor > p)
+        later = np.where(tied, (tie.floor - p) / np.maximum(steepness + q, SLOPE_TIE), 0.0)
+        # -(p + q t) >= t again from (p - e0) / (-1 + e1 - q) on
+        enter = np.where(returns, np.maximum((1.0 - TIE) * p - tie.floor, 0.0) / (-steepness - q), np.inf)
+    leave = np.maximum(leave, later)
     throughout = (enter <= leave) & returns | (p == 0.0) & (np.abs(q) >= 1.0)  # rows that cover the whole side
-    leave = leave[~throughout]
-    enter = enter[~throughout]
-    moving = weights[~throughout]
+    return np.where(throughout, np.inf, leave), np.where(throughout, np.inf, enter)
+
+
+def _single_pieces(lines: Lines, tie: Ties, needed: Needed) -> Array:
+    """Ends of regions, (m, 2, levels), where all slopes are less than the test row's."""
+    below, above = _reaches(lines, tie)
+    centre = lines.centre[:, None]
+    return np.stack([centre - needed.largest(below), centre + needed.largest(above)], axis=1)
+
+
+def hulls(lines: Lines, needed: Needed) -> Array:
+    """Convex hulls of the regions of several levels: lower and upper ends, (m, 2, levels)."""
+    tie = ties(lines, WIDENING)
+    ends = _single_pieces(lines, tie, needed)
+    for j in _general(lines.slope, tie):
+        for level in range(needed.n_levels):
+            pieces = _pieces(lines, tie, needed, j, level)
+            ends[j, :, level] = pieces[0, 0], pieces[-1, 1]
+    return ends
+
+
+def regions(lines: Lines, needed: Needed) -> list[Array]:
+    """Regions of one level, each (pieces, 2): sorted, disjoint, closed intervals, outermost ends maybe infinite."""
+    tie = ties(lines, WIDENING)
+    found = list(_single_pieces(lines, tie, needed).transpose(0, 2, 1))
+    for j in _general(lines.slope, tie):
+        found[j] = _pieces(lines, tie, needed, j, 0)
+    return found
+
+
+def _pieces(lines: Lines, tie: Ties, needed: Needed, j: int, level: int) -> Array:
+    """Region of one test row at one level, by sweeping both sides of its centre."""
+    least = needed.by_row(lines.centre.size)[j, level]
+    if least < 0.0:
+        return np.array([[-np.inf, np.inf]])
+    weights = needed.each(lines.slope.shape[1])
+    own = tie.take(j)
+    above = _side(*_crossings(lines.offset[j], lines.slope[j], own), weights, least)
+    below = -_side(*_crossings(lines.offset[j], -lines.slope[j], own), weights, least)[::-1, ::-1]
+    # Both sides have a piece at 0: joined, they are one.
+    middle = [[below[-1, 0], above[0, 1]]]
+    return lines.centre[j] + np.concatenate([below[:-1], middle, above[1:]])
+
+
+def _side(leave: Array, enter: Array, weights: Array, least: float) -> Array:
+    """Pieces of {t >= 0 : rows of more weight than ``least`` cover t}, the first of them at 0."""
     t = np.unique(np.concatenate([leave, enter]))
-    t, total = t[np.isfinite(t)], float(weights.sum())
-    entered = total + weight_up_to(enter, moving, t, "right")
-    at, after = (entered - weight_up_to(leave, moving, t, side) for side in ("left", "right"))
+    t = t[np.isfinite(t)]
+    total = float(weights.sum())
+    entered = total + weight_up_to(enter, weights, t, "right")
+    at, after = (entered - weight_up_to(leave, weights, t, side) for side in ("left", "right"))
     before = np.append(total, after)[: t.size]
     starts = np.append(0.0, t[(before <= least) & (at > least)])
     ends = t[(at > least) & (after <= least)]
@@ -313,9 +306,17 @@ def union(pieces: Array) -> Array:
     return np.column_stack([pieces[begins, 0], reached[np.append(begins[1:], True)[: len(pieces)]]])
 
 
-def mirrored(lines: Lines) -> Lines:
-    """Lines of the same rows with the signs of all values changed."""
-    return lines._replace(centre=-lines.centre, offset=-lines.offset)
+def _thresholds(lines: Lines, tie: Ties) -> tuple[Array, Mask, Mask, Mask]:
+    """Values where rows score as high as the test row; and which score at least as high below, above, everywhere."""
+    # p + q t >= t - e0 - e1 |t| up to the threshold t = (p + e0) / (1 - q -+ e1), or from it on where q > 1
+    reach = lines.offset + TIE * np.abs(lines.offset) + tie.floor
+    # a row that is parallel to the test row's up to rounding scores higher at every value, or at none
+    parallel = np.abs(lines.slope - 1.0) <= tie.share + SLOPE_TIE
+    rises = ~parallel & (lines.slope > 1.0)
+    side = np.copysign(1.0, reach) * np.where(rises, -1.0, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        thresholds = reach / (1.0 - side * tie.share - lines.slope)
+    return lines.centre[:, None] + thresholds, ~parallel & ~rises, rises, parallel & (reach >= 0.0)
 
 
 def upper_bounds(lines: Lines, needed: Needed) -> Array:
@@ -323,37 +324,21 @@ def upper_bounds(lines: Lines, needed: Needed) -> Array:
 
     They are minus infinity where the region is empty, which takes ``gamma`` other than 2 and a level below 1/2.
     """
-    centre = lines.centre[:, None]
     if needed.n_levels == 0:
-        return np.empty((centre.size, 0))
-    constant, share = ties(lines)
-    # p + q t >= t - e0 - e1 |t| up to the threshold t = (p + e0) / (1 - q -+ e1), or from it on where q > 1
-    reach = lines.offset + TIE * np.abs(lines.offset) + constant[:, None]
-    side = np.copysign(1.0, reach) * np.where(lines.slope > 1.0, -1.0, 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        thresholds = reach / (1.0 - side * share[:, None] - lines.slope)
-    general = np.flatnonzero((lines.slope >= (1.0 - share - SLOPE_TIE)[:, None]).any(axis=1))
+        return np.empty((lines.centre.size, 0))
+    thresholds, falls, rises, always = _thresholds(lines, ties(lines, WIDENING))
+    general = np.flatnonzero(~falls.all(axis=1))
     unsorted = thresholds[general]
     found = needed.largest(thresholds)
-    least = needed.by_row(centre.size)
+    least = needed.by_row(lines.centre.size)
     weights = needed.each(lines.slope.shape[1])
     for j, own in zip(general, unsorted, strict=True):
-        found[j] = _outermost(own, reach[j], lines.slope[j], share[j], weights, least[j])
-    return centre + found
-
-
-def _outermost(thresholds: Array, reach: Array, slope: Array, share: float, weights: Array, least: Array) -> Array:
-    """The bounds of one test row some of whose rows score higher from their threshold on, or at every value."""
-    # a row that is parallel to the test row's up to rounding scores higher at every value, or at none
-    parallel = np.abs(slope - 1.0) <= share + SLOPE_TIE
-    falls = ~parallel & (slope < 1.0)
-    rises = ~parallel & (slope > 1.0)
-    # the weight falls only after a threshold up to which a row counts: the supremum is one of these, or infinite
-    labels = np.append(thresholds[falls & (thresholds < np.inf)], np.inf)
-    count = weights[falls].sum() + weights[parallel & (reach >= 0.0)].sum()
-    count = count - weight_up_to(thresholds[falls], weights[falls], labels, "left")
-    count += weight_up_to(thresholds[rises], weights[rises], labels, "right")
-    return np.max(np.where(count > least[:, None], labels, -np.inf), axis=1)
+        # the weight falls only after a threshold up to which a row counts: the supremum is one of these, or infinite
+        values = np.append(own[falls[j]], np.inf)
+        count = weights[falls[j] | always[j]].sum() - weight_up_to(own[falls[j]], weights[falls[j]], values, "left")
+        count += weight_up_to(own[rises[j]], weights[rises[j]], values, "right")
+        found[j] = np.max(np.where(count > least[j][:, None], values, -np.inf), axis=1)
+    return found
 
 
 def counts(lines: Lines, y: Array, signed: bool = False, weights: Array | None = None) -> tuple[Array, Array]:
@@ -361,29 +346,55 @@ def counts(lines: Lines, y: Array, signed: bool = False, weights: Array | None =
 
     With ``signed``, scores keep their signs. Where nothing is known of the target, signs mean nothing: all rows tie.
     """
-    at_least, greater, _ = _compared(lines, y, signed)
+    if signed:
+        at_least = _score_above(lines, y)
+        greater = ~_score_above(mirrored(lines), -y)
+    else:
+        at_least = _cover(lines, y)
+        gap, slack = _gaps(lines, y)
+        greater = at_least & (gap > slack)
     each = np.ones(lines.offset.shape[1]) if weights is None else weights
     return at_least @ each, greater @ each
 
 
-def _compared(lines: Lines, y: Array, signed: bool) -> tuple[Mask, Mask, Array]:
-    """Whether rows score at least as high as each test row, and higher, and by how much they differ, (m, n) each."""
+def _cover(lines: Lines, y: Array) -> Mask:
+    """Whether rows cover values: by the endpoints of regions, so that p-values and regions agree, (m, n)."""
+    tie = ties(lines, 1.0)
+    below, above = _reaches(lines, tie)
+    value = y[:, None]
+    centre = lines.centre[:, None]
+    covers = (centre - below <= value) & (value <= centre + above)
+    some = _general(lines.slope, tie)
+    if some.size:
+        own = tie.take(some)
+        value = value[some]
+        centre = centre[some]
+        leave, enter = _crossings(lines.offset[some], lines.slope[some], own)
+        covers_above = (value <= centre + leave) | (value >= centre + enter)
+        leave, enter = _crossings(lines.offset[some], -lines.slope[some], own)
+        covers_below = (value >= centre - leave) | (value <= centre - enter)
+        covers[some] = np.where(value >= centre, covers_above, covers_below)
+    return covers
+
+
+def _score_above(lines: Lines, y: Array) -> Mask:
+    """Whether rows score at least as high as each test row, with signs, (m, n)."""
+    thresholds, falls, rises, always = _thresholds(lines, ties(lines, 1.0))
+    value = y[:, None]
+    unknown = (lines.slope == COVERS_ALL).any(axis=1, keepdims=True)
+    return unknown | always | (falls & (value <= thresholds)) | (rises & (value >= thresholds))
+
+
+def _gaps(lines: Lines, y: Array) -> tuple[Array, Array]:
+    """How much higher rows score than each test row, and how much counts as a tie, (m, n) each."""
+    tie = ties(lines, 1.0)
     t = (y - lines.centre)[:, None]
-    slack = TIE * (np.abs(lines.offset) + np.abs(t))
-    slack += LABEL_ROUNDING * np.abs(y)[:, None] * np.maximum(np.abs(lines.slope), 1.0)
-    if lines.rounding is not None:
-        floor, share, beside = lines.rounding
-        slack += (floor + beside)[:, None] + share[:, None] * np.abs(t)
-    scores, own = lines.offset + lines.slope * t, t
-    if signed:
-        slack[(lines.slope == COVERS_ALL).any(axis=1)] = np.inf
-    else:
-        scores, own = np.abs(scores), np.abs(own)
-    return scores >= own - slack, scores > own + slack, np.abs(scores - own)
+    slack = tie.floor + tie.share * np.abs(t) + TIE * np.abs(lines.offset)
+    return np.abs(lines.offset + lines.slope * t) - np.abs(t), slack
 
 
 def tied_rows(lines: Lines, y: Array) -> tuple[Indices, Indices]:
     """Number of rows that tie with each test row at its value, and the nearest of them, (m,) each."""
-    at_least, greater, gap = _compared(lines, y, signed=False)
-    tied = at_least & ~greater
-    return tied.sum(axis=1), np.where(tied, gap, np.inf).argmin(axis=1)
+    gap, slack = _gaps(lines, y)
+    tied = _cover(lines, y) & (gap <= slack)
+    return tied.sum(axis=1), np.where(tied, np.abs(gap), np.inf).argmin(axis=1)

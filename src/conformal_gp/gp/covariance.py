@@ -3,8 +3,6 @@ r"""Covariance matrices, with their vector-Jacobian products, and their Cholesky
 The gradient of a likelihood needs :math:`\sum_{ij} W_{ij}\, \partial K_{ij} / \partial \theta` for each hyperparameter,
 never the l x l x p array of derivatives itself. So each kernel here gives its matrix K and a function from W to those
 sums, the *vector-Jacobian product*. Kernels that are not known here take scikit-learn's own ``eval_gradient=True``.
-
-Kernels are looked up by their exact type: a subclass may override the formula.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from conformal_gp.arrays import Array
-from conformal_gp.gp.kernels import PROFILES, NeuralNetwork, is_definite
+from conformal_gp.gp.kernels import PROFILES, is_definite
 
 VectorJacobianProduct = Callable[[Array], Array]
 Covariance = tuple[Array, VectorJacobianProduct]
@@ -38,39 +36,14 @@ Covariance = tuple[Array, VectorJacobianProduct]
 # Negative eigenvalues and variances are rounding up to this share of the largest variance.
 NEGLIGIBLE = 1e-10
 
-_known: dict[type, Callable[[Kernel, Array, Array | None, float], Covariance]] = {}
-
-
-def _register(*kernel_types: type) -> Callable[[Callable], Callable]:
-    def add(function: Callable[..., Covariance]) -> Callable:
-        _known.update(dict.fromkeys(kernel_types, function))
-        return function
-
-    return add
-
 
 def covariance(kernel: Kernel, X: Array, Z: Array | None = None, scale: float = 1.0) -> Covariance:
     """Matrix of ``scale * kernel`` between rows of X and Z, and its vector-Jacobian product.
 
-    Parameters
-    ----------
-    kernel : sklearn.gaussian_process.kernels.Kernel
-        Any kernel on vectors.
-    X : ndarray of shape (n, d)
-        Rows.
-    Z : ndarray of shape (m, d) or None, default=None
-        Other rows; None is X itself, with white noise on the diagonal. The product is defined for None only.
-    scale : float, default=1.0
-        A factor that is not a hyperparameter: the value of an amplitude reaches its shape this way.
-
-    Returns
-    -------
-    K : ndarray of shape (n, m)
-        The covariances. The product needs them, so they are not to be written to before it is called.
-    product : callable
-        From W, (n, n), to the gradient of sum(W * K) in ``kernel.theta`` (logarithms, fixed ones left out).
+    Without Z it is of X itself, with white noise on the diagonal. Only then the product is defined: from W, (n, n), to
+    the gradient of sum(W * K) in ``kernel.theta``. It needs K, which is not to be written to before.
     """
-    return _known.get(type(kernel), _by_scikit_learn)(kernel, X, Z, scale)
+    return _KNOWN.get(type(kernel), _by_scikit_learn)(kernel, X, Z, scale)
 
 
 def _by_scikit_learn(kernel: Kernel, X: Array, Z: Array | None, scale: float) -> Covariance:
@@ -80,26 +53,22 @@ def _by_scikit_learn(kernel: Kernel, X: Array, Z: Array | None, scale: float) ->
     return scale * K, lambda W: scale * np.einsum("ij,ijp->p", W, gradient)
 
 
-@_register(ConstantKernel)
 def _constant(kernel: ConstantKernel, X: Array, Z: Array | None, scale: float) -> Covariance:
     K = np.full((len(X), len(X if Z is None else Z)), scale * float(kernel.constant_value))
     return K, lambda W: np.full(kernel.n_dims, K[0, 0] * W.sum())
 
 
-@_register(WhiteKernel)
 def _white(kernel: WhiteKernel, X: Array, Z: Array | None, scale: float) -> Covariance:
     level = scale * float(kernel.noise_level)
     K = level * np.eye(len(X)) if Z is None else np.zeros((len(X), len(Z)))
     return K, lambda W: np.full(kernel.n_dims, level * np.trace(W))
 
 
-@_register(Sum)
 def _sum(kernel: Sum, X: Array, Z: Array | None, scale: float) -> Covariance:
     (K1, product1), (K2, product2) = (covariance(part, X, Z, scale) for part in (kernel.k1, kernel.k2))
     return K1 + K2, lambda W: np.concatenate([product1(W), product2(W)])
 
 
-@_register(Product)
 def _product(kernel: Product, X: Array, Z: Array | None, scale: float) -> Covariance:
     if type(kernel.k1) is ConstantKernel:  # an amplitude needs no matrix of its own
         K, product = covariance(kernel.k2, X, Z, scale * float(kernel.k1.constant_value))
@@ -111,7 +80,6 @@ def _product(kernel: Product, X: Array, Z: Array | None, scale: float) -> Covari
     return K1 * K2, lambda W: np.concatenate([product1(W * K2), product2(W * K1)])
 
 
-@_register(Exponentiation)
 def _power(kernel: Exponentiation, X: Array, Z: Array | None, scale: float) -> Covariance:
     exponent = kernel.exponent
     K, product = covariance(kernel.kernel, X, Z)
@@ -119,17 +87,11 @@ def _power(kernel: Exponentiation, X: Array, Z: Array | None, scale: float) -> C
     return scale * K**exponent, lambda W: product(W * (scale * exponent * K ** (exponent - 1)))
 
 
-@_register(RBF, Matern)
 def _stationary(kernel: RBF, X: Array, Z: Array | None, scale: float) -> Covariance:
-    r"""A function of :math:`r^2 = \sum_d (x_d - z_d)^2 / \ell_d^2`, with one length scale or one for each input.
-
-    With S the slope :math:`-2\, dk / dr^2`, :math:`\partial K_{ij} / \partial \log \ell_d = S_{ij} (x_{id} - x_{jd})^2
-    / \ell_d^2`, and sums of these over pairs of rows are matrix products. Distances come from differences, so that
-    rows which are equal are at distance zero exactly.
-    """
     profile = PROFILES.get(getattr(kernel, "nu", np.inf))
     if profile is None:
         return _by_scikit_learn(kernel, X, Z, scale)
+    # r^2 = sum_d (x_d - z_d)^2 / l_d^2, from differences: equal rows are at distance zero exactly
     x = X / kernel.length_scale
     shape, slope = profile(cdist(x, x if Z is None else Z / kernel.length_scale, "sqeuclidean"))
     K = shape if scale == 1.0 else scale * shape
@@ -137,6 +99,7 @@ def _stationary(kernel: RBF, X: Array, Z: Array | None, scale: float) -> Covaria
     def product(W: Array) -> Array:
         if kernel.hyperparameter_length_scale.fixed:
             return np.empty(0)
+        # dK_ij / dlog l_d = S_ij (x_id - x_jd)^2 / l_d^2 with the slope S = -2 dk / dr^2
         M = W * slope()
         centred = x - np.median(x, axis=0)
         both = blas.dgemm(1.0, M.T, centred, trans_a=True)  # M @ centred, see conformal_gp.gp.likelihood
@@ -147,7 +110,6 @@ def _stationary(kernel: RBF, X: Array, Z: Array | None, scale: float) -> Covaria
     return K, product
 
 
-@_register(RationalQuadratic)
 def _rational_quadratic(kernel: RationalQuadratic, X: Array, Z: Array | None, scale: float) -> Covariance:
     alpha, length = float(kernel.alpha), float(kernel.length_scale)
     learnt = [not kernel.hyperparameter_alpha.fixed, not kernel.hyperparameter_length_scale.fixed]
@@ -163,31 +125,28 @@ def _rational_quadratic(kernel: RationalQuadratic, X: Array, Z: Array | None, sc
     return K, product
 
 
-@_register(NeuralNetwork)
-def _neural_network(kernel: NeuralNetwork, X: Array, Z: Array | None, scale: float) -> Covariance:
-    other = X if Z is None else Z
-
-    def product(W: Array) -> Array:
-        by_length = scale * np.einsum("ij,ij->", W, kernel.derivative(X, other))
-        return np.full(kernel.n_dims, by_length)
-
-    return scale * kernel.value(X, other), product
+# By exact type: a subclass may override the formula.
+_KNOWN: dict[type, Callable[..., Covariance]] = {
+    ConstantKernel: _constant,
+    WhiteKernel: _white,
+    Sum: _sum,
+    Product: _product,
+    Exponentiation: _power,
+    RBF: _stationary,
+    Matern: _stationary,
+    RationalQuadratic: _rational_quadratic,
+}
 
 
 class Cholesky:
-    """Cholesky factor of a symmetric positive definite matrix, ``A = L L'``.
+    """Cholesky factor of a symmetric positive definite matrix, ``A = L L'``, from its lower triangle.
 
-    LAPACK's routines are called directly: they work in place and release the interpreter's lock.
-
-    Parameters
-    ----------
-    A : ndarray of shape (n, n)
-        The matrix, of which the lower triangle is read. It is overwritten if it is in Fortran order.
+    LAPACK's routines are called directly: they work in place, on matrices in Fortran order, and release the
+    interpreter's lock.
     """
 
     def __init__(self, A: Array):
         self.lower, info = lapack.dpotrf(A, lower=1, clean=1, overwrite_a=1)
-        """L, zeros above the diagonal, in Fortran order."""
         if info != 0:
             raise LinAlgError(f"leading minor of order {info} is not positive definite")
 
@@ -219,19 +178,12 @@ class Cholesky:
         return lapack.dtrtri(self.lower, lower=1)[0]
 
     def extended(self, B: Array, C: Array) -> Cholesky:
-        r"""Factor of a matrix of n + k rows of which A is the first block, in :math:`O(k n^2)`.
-
-        With :math:`L_{21} = B L^{-\top}` and the factor :math:`L_{22}` of the Schur complement
-        :math:`C - L_{21} L_{21}'`, the second block row of the inverse root is
-        :math:`(-L_{22}^{-1} L_{21} L^{-1}, L_{22}^{-1})`; it is made where the first is known.
-
-        B, (k, n), is the block below A, and C, (k, k), the one in the corner.
-        """
-        across = self.half_solve(np.array(B.T, order="F")).T
-        corner = Cholesky(np.asfortranarray(C - across @ across.T))
+        """Factor of a matrix of n + k rows in O(k n^2): A, below it B, (k, n), and in the corner C, (k, k)."""
+        across = self.half_solve(np.array(B.T, order="F")).T  # L21 = B L^-T
+        corner = Cholesky(np.asfortranarray(C - across @ across.T))  # L22 L22' = C - L21 L21'
         both = copy(self)
         both.lower = _joined(self.lower, across, corner.lower)
-        if "inverse_root" in vars(self):
+        if "inverse_root" in vars(self):  # its second block row is (-L22^-1 L21 L^-1, L22^-1)
             across = -corner.half_solve(np.asfortranarray(across @ self.inverse_root))
             both.inverse_root = _joined(self.inverse_root, across, corner.inverse_root)
         return both
@@ -249,10 +201,9 @@ def one_norm(A: Array) -> float:
 
 
 def well_conditioned(A: Array, smallest: float, complaint: Callable[[float, float], str]) -> Cholesky:
-    """Factorise, or raise a LinAlgError: noise that is lost in rounding would give wrong intervals.
+    """Factorise a lower triangle, zeros above, of at least this reciprocal condition number, or raise a LinAlgError.
 
-    ``A`` is a lower triangle, zeros above. ``smallest`` is the smallest reciprocal condition number that is accepted.
-    ``complaint`` makes a message of the reciprocal condition number and the 1-norm of a matrix that is not.
+    ``complaint`` makes its message of the reciprocal condition number and the 1-norm.
     """
     norm = one_norm(A)
     try:
@@ -285,10 +236,8 @@ def shared_variance(kernel: Kernel, X: Array) -> Array:
 def check_matrix(kernel: Kernel, K: Array) -> None:
     r"""Raise a ValueError if the lower triangle of a kernel's matrix is that of an indefinite one.
 
-    A Gaussian process has a positive semi-definite covariance matrix over any rows. With a kernel of the user's own,
-    such as :math:`\exp(-|x - z|^4)`, that may fail. Clipping what is negative would treat training rows and test row
-    differently, and coverage would not be valid. So the matrix over the training rows is checked here, and what each
-    test row adds to it in :func:`check_variances`.
+    A kernel of the user's own, such as :math:`\exp(-|x - z|^4)`, may have one. Clipping what is negative would treat
+    training rows and test row differently, and coverage would not be valid.
     """
     if is_definite(kernel):
         return

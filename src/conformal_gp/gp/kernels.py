@@ -1,7 +1,4 @@
-"""Kernel names, facts about kernels, and the one covariance of the paper that scikit-learn lacks.
-
-scikit-learn's kernels are the language of this package: a name is a short way to write one of them.
-"""
+"""Kernel names, facts about scikit-learn's kernels, and the one covariance of the paper that scikit-learn lacks."""
 
 from __future__ import annotations
 
@@ -80,43 +77,22 @@ class NeuralNetwork(Kernel):
         if eval_gradient and Y is not None:
             raise ValueError("eval_gradient=True needs Y=None: the gradient is of the square matrix.")
         X = np.atleast_2d(X)
-        K = self.value(X, X if Y is None else np.atleast_2d(Y))
-        if not eval_gradient:
-            return K
-        n_free = 0 if self.hyperparameter_length_scale.fixed else 1
-        return K, self.derivative(X, X)[:, :, None][:, :, :n_free]
-
-    def _sine_parts(self, X: Array, Z: Array) -> tuple[Array, ...]:
-        r"""Numerators S of the sine and R of the cosine, and the factors L + s_x and L + s_z of their denominator.
-
-        With :math:`L = \ell^2, S = \tilde x^\top \tilde z, s_x = |\tilde x|^2, s_z = |\tilde z|^2`, the cosine's
-        :math:`R^2 = L^2 + L (s_x + s_z) + (s_x s_z - S^2)` has no cancellation near the diagonal, where the sine may
-        be near 1.
-        """
+        Z = X if Y is None else np.atleast_2d(Y)
+        # with L = l^2, S = x'z, s_x = |x|^2 and s_z = |z|^2 of x = (1, x), the sine of the covariance is S / sqrt((L +
+        # s_x) (L + s_z)); the cosine's R^2 = L^2 + L (s_x + s_z) + (s_x s_z - S^2) has no cancellation near the
+        # diagonal, where the sine may be near 1
         L = float(self.length_scale) ** 2
         S = 1.0 + X @ Z.T
         sx = 1.0 + np.einsum("ij,ij->i", X, X)[:, None]
         sz = 1.0 + np.einsum("ij,ij->i", Z, Z)[None, :]
         R = np.sqrt(np.maximum(sx * sz - S * S, 0.0) + L * (sx + L) + L * sz)
-        return S, R, L + sx, L + sz
-
-    def value(self, X: Array, Z: Array) -> Array:
-        """Covariances between rows of arrays ``X`` and ``Z``.
-
-        >>> NeuralNetwork().value(np.zeros((1, 2)), np.ones((1, 2))).round(3)
-        array([[0.361]])
-        """
-        S, R, _, _ = self._sine_parts(X, Z)
-        return np.arctan2(S, R)
-
-    def derivative(self, X: Array, Z: Array) -> Array:
-        r"""Their derivatives in :math:`\log \ell`: :math:`-L S (1 / (L + s_x) + 1 / (L + s_z)) / R`.
-
-        >>> NeuralNetwork().derivative(np.zeros((1, 2)), np.ones((1, 2))).round(3)
-        array([[-0.283]])
-        """
-        S, R, x, z = self._sine_parts(X, Z)
-        return (-(float(self.length_scale) ** 2)) * S * (1.0 / x + 1.0 / z) / R
+        K = np.arctan2(S, R)
+        if not eval_gradient:
+            return K
+        if self.hyperparameter_length_scale.fixed:
+            return K, np.empty((*K.shape, 0))
+        # dk / dlog l = -L S (1 / (L + s_x) + 1 / (L + s_z)) / R
+        return K, (-L * S * (1.0 / (L + sx) + 1.0 / (L + sz)) / R)[:, :, None]
 
     def diag(self, X: ArrayLike) -> Array:
         """Variances at the rows of ``X``: the diagonal of ``self(X)``.
@@ -141,16 +117,16 @@ class NeuralNetwork(Kernel):
         return f"{type(self).__name__}(length_scale={self.length_scale:.3g})"
 
 
-# Profiles of stationary kernels: r^2 to k and a function that gives its slope.
+# Profiles of stationary kernels: r^2, which is used up, to k and a function that gives its slope -2 dk/dr^2.
 def _squared_exponential(r2: Array) -> tuple[Array, Callable[[], Array]]:
-    r"""k = exp(-r²/2) and its slope -2 dk/dr²; the argument is used up."""
+    # k = exp(-r^2 / 2), equation 4.9 of Rasmussen and Williams (2006)
     r2 *= -0.5
     K = np.exp(r2, out=r2)
     return K, lambda: K
 
 
 def _matern32(r2: Array) -> tuple[Array, Callable[[], Array]]:
-    r"""k = (1 + t) exp(-t), t² = 3 r², and its slope 3 exp(-t)."""
+    # k = (1 + t) exp(-t) with t^2 = 3 r^2, equation 4.17; its slope is 3 exp(-t)
     r2 *= 3.0
     t = np.sqrt(r2, out=r2)
     decay = np.exp(-t)
@@ -160,7 +136,7 @@ def _matern32(r2: Array) -> tuple[Array, Callable[[], Array]]:
 
 
 def _matern52(r2: Array) -> tuple[Array, Callable[[], Array]]:
-    r"""k = (1 + t + t²/3) exp(-t), t² = 5 r², and its slope (5/3) (1 + t) exp(-t)."""
+    # k = (1 + t + t^2 / 3) exp(-t) with t^2 = 5 r^2, equation 4.17; its slope is (5/3) (1 + t) exp(-t)
     r2 *= 5.0
     t = np.sqrt(r2)
     decay = np.exp(-t)
@@ -174,16 +150,17 @@ def _matern52(r2: Array) -> tuple[Array, Callable[[], Array]]:
 
 PROFILES = {1.5: _matern32, 2.5: _matern52, np.inf: _squared_exponential}
 
-# Shapes that the names stand for, and whether they can have a length scale for each input.
-_SHAPES: dict[str, tuple[Callable[[Any, Bounds], Kernel], bool]] = {
-    "se": (RBF, True),
-    "rbf": (RBF, True),
-    "rq": (lambda length, bounds: RationalQuadratic(length, 1.0, bounds, (1e-3, 1e5)), False),
-    "nn": (NeuralNetwork, False),
-    "matern32": (partial(Matern, nu=1.5), True),
-    "matern52": (partial(Matern, nu=2.5), True),
+_SHAPES: dict[str, Callable[[Any, Bounds], Kernel]] = {
+    "se": RBF,
+    "rbf": RBF,
+    "rq": lambda length, bounds: RationalQuadratic(length, 1.0, bounds, (1e-3, 1e5)),
+    "nn": NeuralNetwork,
+    "matern32": partial(Matern, nu=1.5),
+    "matern52": partial(Matern, nu=2.5),
 }
 KERNEL_NAMES = tuple(_SHAPES)
+# Those that can have a length scale for each input.
+ANISOTROPIC_NAMES = ("se", "rbf", "matern32", "matern52")
 
 
 def kernel_from_name(
@@ -191,41 +168,19 @@ def kernel_from_name(
 ) -> Kernel:
     """Write out a kernel's name as a scikit-learn kernel: an amplitude times a shape.
 
-    Parameters
-    ----------
-    name : {"se", "rbf", "rq", "nn", "matern32", "matern52"}
-        Squared exponential (both "se" and "rbf"), rational quadratic, neural network, Matérn 3/2, Matérn 5/2.
-    amplitude : float, default=1.0
-        Signal variance to start from; its bounds are a factor 1e6 to either side.
-    length_scale : float, default=1.0
-        Length scale to start from; its bounds are a factor 1e3 down and 1e4 up.
-    n_inputs : int or None, default=None
-        Number of inputs that have a length scale each, all equal at the start. None is one length scale for all.
-        "rq" and "nn" have one in any case.
+    ``amplitude`` and ``length_scale`` are starting values. With ``n_inputs`` each input has a length scale, where the
+    shape can have that.
 
-    Returns
-    -------
-    kernel : sklearn.gaussian_process.kernels.Kernel
-        ``ConstantKernel * shape``.
-
-    Examples
-    --------
-    >>> from conformal_gp.gp.kernels import kernel_from_name
     >>> kernel_from_name("matern52")
     1**2 * Matern(length_scale=1, nu=2.5)
     """
     if name not in _SHAPES:
         raise ValueError(f"kernel: unknown name {name!r}; known are {', '.join(KERNEL_NAMES)}.")
-    shape, anisotropic = _SHAPES[name]
-    several = anisotropic and n_inputs is not None and n_inputs > 1
-    lengths = np.full(n_inputs, length_scale) if several else length_scale  # type: ignore[arg-type]
+    lengths: Array | float = length_scale
+    if name in ANISOTROPIC_NAMES and n_inputs is not None and n_inputs > 1:
+        lengths = np.full(n_inputs, length_scale)
     amplitudes = ConstantKernel(amplitude, (1e-6 * amplitude, 1e6 * amplitude))
-    return amplitudes * shape(lengths, (1e-3 * length_scale, 1e4 * length_scale))
-
-
-def is_stationary_name(kernel: str | Kernel) -> bool:
-    """Whether a kernel is given by the name of one that can have a length scale for each input."""
-    return isinstance(kernel, str) and _SHAPES[kernel][1]
+    return amplitudes * _SHAPES[name](lengths, (1e-3 * length_scale, 1e4 * length_scale))
 
 
 def multiplied(kernel: Kernel, factor: float) -> Kernel:
@@ -317,13 +272,12 @@ def at_theta(kernel: Kernel) -> Callable[[Array], Kernel]:
 def check_kernel(kernel: Kernel, X: Array) -> None:
     """Raise a ValueError that says what is wrong with a kernel, or that it does not take these inputs.
 
-    >>> from sklearn.gaussian_process.kernels import RBF
     >>> check_kernel(RBF(-1.0), np.zeros((2, 1)))
     Traceback (most recent call last):
     ...
     ValueError: kernel RBF(length_scale=-1): length_scale must be positive and finite, got -1.0.
     """
-    if any(isinstance(part, CompoundKernel) for part in _parts(kernel)):
+    if any(isinstance(part, CompoundKernel) for part in [kernel, *kernel.get_params().values()]):
         raise ValueError(
             f"kernel {kernel} holds a CompoundKernel, several kernels side by side, which is no covariance function; "
             "give a list of kernels to choose from, or their sum."
@@ -340,11 +294,6 @@ def check_kernel(kernel: Kernel, X: Array) -> None:
         raise ValueError(f"kernel {kernel} does not take {X.shape[1]} inputs: {error}") from error
     if not np.isfinite(values).all():
         raise ValueError(f"kernel {kernel} has values that are not finite.")
-
-
-def _parts(kernel: Kernel) -> list[Kernel]:
-    """A kernel, and the kernels that it is made of."""
-    return [kernel, *(value for value in kernel.get_params().values() if isinstance(value, Kernel))]
 
 
 def _check_hyperparameter(kernel: Kernel, hyperparameter: Hyperparameter) -> None:

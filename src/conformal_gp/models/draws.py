@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.gp.inputs import Inputs, Scaling, SymmetricFill, filled
-from conformal_gp.gp.kernels import check_kernel, is_stationary_name
+from conformal_gp.gp.kernels import ANISOTROPIC_NAMES, check_kernel
 from conformal_gp.gp.likelihood import variables
 from conformal_gp.gp.mixture import Mixture
 from conformal_gp.gp.sampling import LogPosterior, TrainingRows, sample_posterior
@@ -155,7 +155,7 @@ def _kernel(settings: Settings, X: Array) -> tuple[Kernel, Indices | None]:
     """The kernel without an amplitude, and the groups of inputs that share a length scale; None for other kernels."""
     given = settings.kernels[0]
     kernel = settings.kernel(given, X.shape[1])
-    if not is_stationary_name(given):
+    if given not in ANISOTROPIC_NAMES:
         return kernel, None
     if isinstance(kernel, Product) and type(kernel.k1) is ConstantKernel:
         kernel = kernel.k2

@@ -36,7 +36,7 @@ from conformal_gp.models.settings import Settings, explained, given_transform
 from conformal_gp.rows import Rows
 from conformal_gp.targets.difficulty import Difficulty, LeftOut, Spread
 from conformal_gp.targets.target import Bounds, extreme_unit
-from conformal_gp.targets.transformation import BoxCox, InUnits, Transformation, YeoJohnson, transformed
+from conformal_gp.targets.transformation import BoxCox, Transformation, YeoJohnson, transformed
 from conformal_gp.threads import slices
 
 # Relative change of the likelihood at which a search stops: closer to the optimum, intervals of tuning rows' models are
@@ -250,29 +250,32 @@ def _likeliest(exponents: tuple[float, ...], likelihoods: Array) -> float:
     return exponents[middle] + step * top
 
 
+def _unit(settings: Settings, y: Array) -> float:
+    """Unit of extreme targets, a power of two; 1 for others, or where known noise or functions are given for them."""
+    if settings.known_noise or isinstance(settings.target_transform, tuple):
+        return 1.0
+    return extreme_unit(y)
+
+
 def _powers(settings: Settings, y: Array) -> Powers:
     """Transformations to choose from; extreme targets are measured in a unit of their size."""
-    unit = extreme_unit(y)
-    if unit == 1.0 or settings.known_noise or isinstance(settings.target_transform, tuple):
-        return _usual_powers(settings, y)
-    exponents, make = _usual_powers(settings, y / unit)
-    return exponents, lambda exponent: InUnits(make(exponent), unit)
-
-
-def _usual_powers(settings: Settings, y: Array) -> Powers:
-    """Transformations of targets of usual size."""
+    unit = _unit(settings, y)
+    identity = None if unit == 1.0 else YeoJohnson(1.0, unit)
     if not settings.learns_transform:
-        return (1.0,), lambda exponent: given_transform(settings, y)
+        given = given_transform(settings, y)
+        if isinstance(given, BoxCox):
+            given = replace(given, unit=unit)
+        return (1.0,), lambda exponent: given or identity
     if settings.target_transform == "box-cox":
-        return BOX_COX_EXPONENTS, BoxCox
+        return BOX_COX_EXPONENTS, partial(BoxCox, unit=unit)
     if settings.target_transform == "yeo-johnson":
-        unit = float(np.median(np.abs(y))) or float(np.abs(y).mean()) or 1.0
-        return YEO_JOHNSON_EXPONENTS, lambda exponent: YeoJohnson(exponent, unit)
+        size = float(np.median(np.abs(y))) or unit * float(np.abs(y / unit).mean()) or 1.0
+        return YEO_JOHNSON_EXPONENTS, lambda exponent: YeoJohnson(exponent, size)
     if y.size < ROWS_FOR_TRANSFORM or y.min() < 0.0 or y.max() == 0.0:
-        return (1.0,), lambda exponent: None
+        return (1.0,), lambda exponent: identity
     # powers are continued along a tangent below: targets of other rows may be of any sign
-    cut = 0.5 * float(y[y > 0.0].min())
-    return BOX_COX_EXPONENTS, lambda exponent: None if exponent == 1.0 else BoxCox(exponent, cut)
+    cut = 0.5 * float(y[y > 0.0].min()) / unit
+    return BOX_COX_EXPONENTS, lambda exponent: identity if exponent == 1.0 else BoxCox(exponent, cut, unit)
 
 
 def learn_with_transform(
@@ -285,7 +288,7 @@ def learn_with_transform(
     Hyperparameters of one transformation are a few steps from those of another.
     """
     exponents, make = _powers(settings, y)
-    if settings.noise_variance and isinstance(make(1.0), InUnits):
+    if settings.noise_variance and _unit(settings, y) != 1.0:
         settings = replace(settings, noise_variance=None)  # squares of such units are no numbers
     order = rng.permutation(y.size) if purpose.restricted else np.arange(y.size)
     together = y.size <= ROWS_IN_BLOCKS or not purpose.restricted

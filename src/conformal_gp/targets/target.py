@@ -1,10 +1,8 @@
 """Targets in their own units and as a model has them: transformation, origin, unit, bounds and limits of detection.
 
-On the way in, targets are transformed, less an origin and in a unit. On the way out, predictions, ends of prediction
-sets and samples pass the same door, so that all of them agree. Bounds that tuning rows suggest may be wrong, so they
-follow a rule that treats all rows of the augmented set alike (docs/theory.md, "What else may be learnt"). With
-limits of detection the model is fitted to recorded values, and its answers are extended to true values (docs/theory.md,
-proposition 4). Below the smallest lower limit nothing was observed, so a set that has values there reaches up to it.
+Predictions, ends of prediction sets and samples pass the same door, so that all of them agree. Bounds that tuning rows
+suggest may be wrong (docs/theory.md, "What else may be learnt"). With limits of detection the model is fitted to
+recorded values, and its answers are extended to true values (docs/theory.md, proposition 4).
 """
 
 from __future__ import annotations
@@ -44,10 +42,11 @@ class Bounds:
         """From a pair of numbers or None."""
         numbers = [isinstance(bound, Real) and not isinstance(bound, bool) for bound in y_bounds if bound is not None]
         if len(y_bounds) == 2 and all(numbers):
-            low, high = (
-                (-np.inf if y_bounds[0] is None else float(y_bounds[0])),
-                (np.inf if y_bounds[1] is None else float(y_bounds[1])),
-            )
+            low, high = -np.inf, np.inf
+            if y_bounds[0] is not None:
+                low = float(y_bounds[0])
+            if y_bounds[1] is not None:
+                high = float(y_bounds[1])
             if low < high:
                 return cls(low, high)
         raise ValueError(
@@ -142,12 +141,10 @@ def check_censoring(censoring: Any, n_rows: int) -> Indices | None:
 class Limits:
     """Limits of detection, and what follows for answers about true values.
 
-    Examples
-    --------
-    >>> limits = Limits(low=0.5)
-    >>> limits.extend(np.array([[0.2, 0.7], [0.6, 0.9]]))
-    array([[-inf,  0.7],
-           [ 0.6,  0.9]])
+    Below the smallest lower limit nothing was observed, so a set that has values there reaches up to it.
+
+    >>> Limits(low=0.5).extend(np.array([[0.2, 0.7], [0.6, 0.9]])).tolist()
+    [[-inf, 0.7], [0.6, 0.9]]
     """
 
     low: float = -np.inf
@@ -176,15 +173,11 @@ class Limits:
 
     @property
     def observed(self) -> tuple[float, float]:
-        """Least and greatest value that may be observed: the smallest lower limit and the largest upper one.
-
-        >>> Limits(low=0.5).observed
-        (0.5, inf)
-        """
+        """Least and greatest value that may be observed: the smallest lower limit and the largest upper one."""
         return min(self.least_low, self.low), max(self.greatest_high, self.high)
 
     def extend(self, ends: Array) -> Array:
-        """Lower and upper ends, (m, 2, ...): what reaches a limit contains everything beyond it."""
+        """Lower and upper ends of intervals or pieces, (m, 2, ...): what reaches a limit contains all beyond it."""
         return np.stack([self.lower(ends[:, 0]), self.upper(ends[:, 1])], axis=1)
 
     def lower(self, ends: Array) -> Array:
@@ -194,26 +187,6 @@ class Limits:
     def upper(self, ends: Array) -> Array:
         """Upper ends."""
         return np.where(ends >= self.high, self.greatest, np.maximum(ends, self.observed[0]))
-
-    def extend_set(self, pieces: Array) -> Array:
-        """Sorted, disjoint pieces of a set, (k, 2): those that reach a limit become one.
-
-        >>> Limits(low=0.5).extend_set(np.array([[0.1, 0.2], [0.4, 0.6], [0.7, 0.9]])).tolist()
-        [[-inf, 0.6], [0.7, 0.9]]
-        """
-        below = np.flatnonzero(pieces[:, 0] <= self.low)
-        if below.size:
-            first = [[self.least, max(pieces[below[-1], 1], self.observed[0])]]
-            pieces = np.concatenate([first, pieces[below[-1] + 1 :]])
-        above = np.flatnonzero(pieces[:, 1] >= self.high)
-        if above.size:
-            last = [[min(pieces[above[0], 0], self.observed[1]), self.greatest]]
-            pieces = np.concatenate([pieces[: above[0]], last])
-        return pieces
-
-    def recorded(self, y: Array) -> Array:
-        """Values beyond a limit become the limit."""
-        return np.clip(y, self.low, self.high)
 
     def nearest_recorded(self, y: Array, centre: Array) -> Array:
         """For values beyond a limit, what lies between them and the limit and is nearest to the prediction.

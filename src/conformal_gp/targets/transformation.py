@@ -79,10 +79,10 @@ class Transformation(ABC):
 
 @dataclass(frozen=True)
 class BoxCox(Transformation):
-    r"""Box and Cox's powers, :math:`y^\lambda / \lambda`, and the logarithm at :math:`\lambda = 0`.
+    r"""Box and Cox's powers of targets in a unit, :math:`y^\lambda / \lambda`, the logarithm at :math:`\lambda = 0`.
 
-    Their constant :math:`-1 / \lambda` is left out: beside it small targets would lose digits. Below ``cut``, if that
-    is positive, they are continued linearly, along their tangent: they then take any target.
+    Their constant :math:`-1 / \lambda` is left out: small targets would lose digits. Below a positive ``cut`` they
+    are continued linearly, along their tangent: they then take any target.
 
     Examples
     --------
@@ -94,6 +94,7 @@ class BoxCox(Transformation):
 
     exponent: float
     cut: float = 0.0
+    unit: float = 1.0
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -111,32 +112,34 @@ class BoxCox(Transformation):
         return y >= 0.0 if self.exponent == 0.5 else y > 0.0
 
     def _forward(self, y: Array) -> Array:
-        # (y^l - 1) / l, and below the cut T(c) + (y - c) T'(c) with T'(c) = c^(l - 1)
-        power = self._power(np.maximum(y, self.cut))
+        x = y / self.unit
         if self.cut == 0.0:
-            return power
-        return power + np.minimum(y - self.cut, 0.0) * self.cut ** (self.exponent - 1.0)
+            return self._power(x)
+        # y^l / l, and below the cut T(c) + (y - c) T'(c) with T'(c) = c^(l - 1)
+        return self._power(np.maximum(x, self.cut)) + np.minimum(x - self.cut, 0.0) * self.cut ** (self.exponent - 1.0)
 
     def log_slope(self, y: Array) -> Array:
         """See Transformation."""
-        return (self.exponent - 1.0) * np.log(np.maximum(y, self.cut))
+        return (self.exponent - 1.0) * np.log(np.maximum(y / self.unit, self.cut))
 
-    def _power(self, y: Array) -> Array:
+    def _power(self, x: Array) -> Array:
         if self.exponent == 0.0:
-            return np.log(y)
-        return y**self.exponent / self.exponent
+            return np.log(x)
+        return x**self.exponent / self.exponent
 
     def _root(self, z: Array) -> Array:
+        if self.exponent == 0.0:
+            return np.exp(z)
         return np.maximum(self.exponent * z, 0.0) ** (1.0 / self.exponent)
 
     def backward(self, z: Array) -> Array:
         """See Transformation."""
         with np.errstate(over="ignore", divide="ignore"):
-            y = np.exp(z) if self.exponent == 0.0 else self._root(z)
-        if self.cut == 0.0:
-            return y
-        at_cut = self._power(np.array(self.cut))
-        return np.where(z < at_cut, self.cut + (z - at_cut) * self.cut ** (1.0 - self.exponent), y)
+            x = self._root(z)
+            if self.cut > 0.0:
+                below = z - self._power(np.array(self.cut))
+                x = np.where(below < 0.0, self.cut + below * self.cut ** (1.0 - self.exponent), x)
+            return self.unit * x
 
 
 # Logarithms of targets that are distinguished, relative to the origin; beyond, targets are 0 and infinite.
@@ -303,49 +306,6 @@ class Functions(Transformation):
             good = np.where(inverse, middle, good)
             bad = np.where(inverse, bad, middle)
         return self._back(good)
-
-
-@dataclass(frozen=True)
-class InUnits(Transformation):
-    """A transformation, or none, of targets in a unit.
-
-    Examples
-    --------
-    >>> InUnits(None, 2.0**-600).forward(np.array([2.0**-599]))
-    array([2.])
-    """
-
-    inner: Transformation | None
-    unit: float
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """See Transformation."""
-        return "None" if self.inner is None else self.inner.name
-
-    @property
-    def accepts(self) -> str:  # type: ignore[override]
-        """See Transformation."""
-        return "any target" if self.inner is None else self.inner.accepts
-
-    @property
-    def _label(self) -> float:  # type: ignore[override]
-        return self.unit
-
-    def _inside(self, y: Array) -> Mask:
-        return np.isfinite(y) if self.inner is None else self.inner._inside(y / self.unit)
-
-    def _forward(self, y: Array) -> Array:
-        return y / self.unit if self.inner is None else self.inner._forward(y / self.unit)
-
-    def log_slope(self, y: Array) -> Array:
-        """See Transformation."""
-        return np.zeros(y.size) if self.inner is None else self.inner.log_slope(y / self.unit)
-
-    def backward(self, z: Array) -> Array:
-        """See Transformation."""
-        with np.errstate(over="ignore"):
-            return self.unit * (z if self.inner is None else self.inner.backward(z))
 
 
 def transformed(transformation: Transformation | None, y: Array) -> Array:
