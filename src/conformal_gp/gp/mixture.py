@@ -1,4 +1,4 @@
-"""A Gaussian process given its training rows, at many hyperparameter vectors at once.
+"""A Gaussian process given its training rows, at many hyperparameter vectors ("draws") at once.
 
 Formulas are those of :mod:`conformal_gp.gp.posterior`, for each draw. Amplitudes are integrated out: variances are in
 units of the quadratic form Q over its degrees of freedom.
@@ -10,15 +10,14 @@ deviations, each has one more observation, 0, with variance 1 (Rasmussen and Wil
 
 from __future__ import annotations
 
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
 
 from conformal_gp.arrays import Array
-from conformal_gp.gp.kernel_families import Family
-from conformal_gp.gp.prior import HyperPrior, Parts
-from conformal_gp.gp.sampling import TrainingRows
+from conformal_gp.gp.hyperparameters import HyperPrior, Parts
 from conformal_gp.targets.transformation import power
 
 # Entries of matrices that are worked on at a time.
@@ -33,6 +32,35 @@ MOST_SLOPES = 30
 ALONE = 1e-11
 
 
+class TrainingRows(NamedTuple):
+    """Rows that hyperparameters are drawn for, and that predict."""
+
+    prior: HyperPrior
+    """Prior of the hyperparameters, with the kernel over the scaled inputs."""
+    H: Array
+    """(l, p): mean basis, orthonormal columns."""
+    y: Array
+    """(l,): targets, about 0 and 1 in size; or logarithms of targets where these are transformed."""
+    known: Array | None
+    """(l,): known noise variances in units of y."""
+
+    def covariances(self, parts: Parts) -> Array:
+        """A at each of some hyperparameter vectors, (C, l, l)."""
+        n = len(self.y)
+        pairs, variances, _ = self.prior.family.matrices(parts.kernel, parts.linear)
+        A = np.empty((len(pairs), n, n))
+        i, j = np.tril_indices(n, -1)
+        A[:, i, j] = pairs
+        A[:, j, i] = pairs
+        diagonal = np.arange(n)
+        A[:, diagonal, diagonal] = variances + parts.noise[:, None]
+        if parts.amplitude is not None:
+            A *= parts.amplitude[:, None, None]
+        if self.known is not None:
+            A[:, diagonal, diagonal] += self.known
+        return A
+
+
 class MixturePrediction(NamedTuple):
     """Predictions for m test rows by each of M draws."""
 
@@ -45,62 +73,39 @@ class MixturePrediction(NamedTuple):
 
 
 class Mixture:
-    """The processes of several draws.
+    """The processes of several draws ``theta``, (M, p), given training rows."""
 
-    Parameters
-    ----------
-    prior : HyperPrior
-        What the entries of a draw mean.
-    rows : TrainingRows
-        Training rows.
-    theta : ndarray of shape (M, p)
-        Draws.
-
-    Attributes
-    ----------
-    alpha, diagonal : ndarray of shape (M, l)
-        α and the diagonal of P.
-    coefficients : ndarray of shape (M, p)
-        Generalised least squares estimates of the mean function's coefficients.
-    quadratic, log_determinant : ndarray of shape (M,)
-        Q, and the logarithm of the determinants of A and H'CH; the latter is infinite where A is numerically singular.
-    least_quadratic : ndarray of shape (M,)
-        Least Q that is more than rounding.
-    log_slope : ndarray of shape (M,)
-        Sum of log T' over the training targets, which are in units of their geometric mean: see :meth:`slopes`.
-    degrees : int
-        Degrees of freedom of Q.
-    """
-
-    def __init__(self, prior: HyperPrior, rows: TrainingRows, theta: Array):
-        self.prior = prior
+    def __init__(self, rows: TrainingRows, theta: Array):
         self.rows = rows
         self._theta = theta
         n, p = rows.H.shape
-        self.degrees = n - p
-        self.parts = prior.parts(theta)
+        M = len(theta)
+        self.degrees = n - p  # of freedom, of Q
+        self.parts = rows.prior.parts(theta)
+        d = rows.prior.family.X.shape[1]
         self._n_slopes = 0
-        if self.parts.linear.any() and rows.family.X.shape[1] <= MOST_SLOPES:
-            self._n_slopes = rows.family.X.shape[1]
-        z = np.tile(rows.y, (len(theta), 1))
-        self.log_slope = np.zeros(len(theta))
+        if self.parts.linear.any() and d <= MOST_SLOPES:
+            self._n_slopes = d
+        z = np.tile(rows.y, (M, 1))
+        self.log_slope = np.zeros(M)
         if self.parts.exponent is not None:
             z = power(rows.y, self.parts.exponent[:, None])
+            # the sum of log T' over the targets
             self.log_slope = self.slopes(n) * rows.y.sum()
-        self._origin = z.mean(axis=1) if p else np.zeros(len(theta))
+        self._origin = z.mean(axis=1) if p else np.zeros(M)
         self._z = z - self._origin[:, None]
         self.least_quadratic = EXPLAINED * np.einsum("mi,mi->m", self._z, self._z) + SMALLEST_QUADRATIC
-        self._root = np.empty((len(theta), n, n))
-        self._q = np.empty((len(theta), n + self._n_slopes, p + self._n_slopes))
-        self._r = np.empty((len(theta), p + self._n_slopes, p + self._n_slopes))
-        self.alpha = np.empty((len(theta), n))
-        self.diagonal = np.empty((len(theta), n))
-        self._whole = np.empty((len(theta), n))
-        self.coefficients = np.empty((len(theta), p))
-        self.quadratic = np.empty(len(theta))
-        self.log_determinant = np.empty(len(theta))
+        self._root = np.empty((M, n, n))  # L^-1
+        self._q = np.empty((M, n + self._n_slopes, p + self._n_slopes))
+        self._r = np.empty((M, p + self._n_slopes, p + self._n_slopes))
+        self.alpha = np.empty((M, n))
+        self.diagonal = np.empty((M, n))  # P_ii
+        self._whole = np.empty((M, n))  # C_ii
+        self.coefficients = np.empty((M, p))  # generalised least squares estimates
+        self.quadratic = np.empty(M)  # Q
+        self.log_determinant = np.empty(M)  # infinite where A is numerically singular
         step = max(1, CHUNK // n**2)
-        for start in range(0, len(theta), step):
+        for start in range(0, M, step):
             self._factorise(slice(start, start + step))
 
     def _in_matrix(self, parts: Parts) -> Parts:
@@ -109,41 +114,39 @@ class Mixture:
             return parts
         return parts._replace(linear=np.zeros(len(parts.linear)))
 
-    def _basis(self, parts: Parts, family: Family, X: Array, H: Array) -> Array:
+    def _basis(self, parts: Parts, X: Array, H: Array) -> Array:
         """Basis of the mean function and of the slopes of the linear term, (M, m, p + slopes)."""
         basis = np.broadcast_to(H, (len(parts.linear), *H.shape))
         if self._n_slopes == 0:
             return basis
-        slopes = family.slope_basis(parts.kernel, parts.linear, X)
+        slopes = self.rows.prior.family.slope_basis(parts.kernel, parts.linear, X)
         if parts.amplitude is not None:
             slopes = np.sqrt(parts.amplitude)[:, None, None] * slopes
         return np.concatenate([basis, slopes], axis=2)
 
     def _factorise(self, part: slice) -> None:
         rows = self.rows
-        parts = self.prior.parts(self._theta[part])
+        parts = rows.prior.parts(self._theta[part])
         n, p = rows.H.shape
-        A = rows.covariances(self._in_matrix(parts))
-        log_determinant = np.empty(len(A))
-        for each, own in enumerate(A):
+        root = rows.covariances(self._in_matrix(parts))
+        log_determinant = np.empty(len(root))
+        for each, own in enumerate(root):
             L, failed = lapack.dpotrf(own, lower=1, clean=1)
             if failed:
-                L = np.eye(len(own))
+                L = np.eye(n)
             log_determinant[each] = np.inf if failed else 2.0 * np.log(np.diagonal(L)).sum()
-            A[each] = lapack.dtrtri(L, lower=1)[0]
-        root = A
-        # L^-1 H over 0 = q r; of slopes, L^-1 Z over 1
-        basis = np.zeros((len(A), n + self._n_slopes, p + self._n_slopes))
-        basis[:, :n] = root @ self._basis(parts, rows.family, rows.family.X, rows.H)
+            root[each] = lapack.dtrtri(L, lower=1)[0]
+        # q r = L^-1 H over 0, and for slopes L^-1 Z over 1
+        basis = np.zeros((len(root), n + self._n_slopes, p + self._n_slopes))
+        basis[:, :n] = root @ self._basis(parts, rows.prior.family.X, rows.H)
         basis[:, n:, p:] = np.eye(self._n_slopes)
         q, r = np.linalg.qr(basis)
-        error = np.zeros((len(A), n + self._n_slopes))
+        error = np.zeros((len(root), n + self._n_slopes))
         error[:, :n] = (root @ self._z[part][:, :, None])[:, :, 0]
-        if p:
-            explained = q.transpose(0, 2, 1) @ error[:, :, None]
-            # H has orthonormal columns, so a shift of z by a constant is one by its coordinates
-            shift = self._origin[part, None] * rows.H.sum(axis=0)
-            self.coefficients[part] = np.linalg.solve(r, explained)[:, :p, 0] + shift
+        explained = q.transpose(0, 2, 1) @ error[:, :, None]
+        # H has orthonormal columns, so a shift of z by a constant is one by its coordinates
+        shift = self._origin[part, None] * rows.H.sum(axis=0)
+        self.coefficients[part] = np.linalg.solve(r, explained)[:, :p, 0] + shift
         for _ in range(2):  # twice, so that what is left is orthogonal to the basis up to rounding
             error = error - np.einsum("mip,mp->mi", q, np.einsum("mip,mi->mp", q, error))
         self._root[part] = root
@@ -190,6 +193,13 @@ class Mixture:
         return fit - 0.5 * self.log_determinant + self.log_slope
 
     @property
+    def scale(self) -> Array:
+        """Amplitudes of the draws, (M,): estimates where they are integrated out, and 1 where they are known."""
+        if self.rows.known is not None:
+            return np.ones(len(self._theta))
+        return self.quadratic / max(self.degrees, 1)
+
+    @property
     def transformed(self) -> Array:
         """Training targets under the transformation of each draw, (M, l)."""
         return self._z + self._origin[:, None]
@@ -199,59 +209,50 @@ class Mixture:
         projected = self._projected(slice(None))
         return projected.transpose(0, 2, 1) @ projected
 
-    def joint(self, family: Family, H: Array, known: Array | None, draw: int) -> tuple[Array, Array]:
-        """Means, (m,), and covariances, (m, m), of the targets of new rows together, under one draw.
-
-        ``family`` is the kernel over the new rows; amplitudes that are integrated out are at their estimate.
-        """
-        one = Mixture(self.prior, self.rows, self._theta[[draw]])
-        prediction = one.predict(family.X, H, known)
-        parts = one._in_matrix(one.parts)
-        covariance = TrainingRows(family, H, np.zeros(len(H)), known).covariances(parts)[0]
-        k = self.rows.family.cross(parts.kernel, parts.linear, family.X)[0][0]
+    def _explained(self, new: Array, H: Array) -> tuple[Array, Array, Array]:
+        """u = L^-1 k, (M, l, m), and g = r^-T h(x) - q'u, (M, p + slopes, m), of new inputs, and k(x, x), (M, m)."""
+        parts = self._in_matrix(self.parts)
+        k, prior = self.rows.prior.family.cross(parts.kernel, parts.linear, new)
         if parts.amplitude is not None:
-            k = k * parts.amplitude[0]
-        half = one._root[0] @ k
-        # k(x, x2) - u'u2 + g'g2
-        covariance -= half.T @ half
-        gap = one._gap(family.X, H, half[None])[0]
-        covariance += gap.T @ gap
-        if self.rows.known is None:
-            covariance *= one.quadratic[0] / max(one.degrees, 1)
-        return prediction.mean[0], covariance
-
-    def _gap(self, new: Array, H: Array, half: Array) -> Array:
-        """g = r^-T h(x) - q'u at new inputs, (M, p + slopes, m): what the training rows do not explain of h."""
-        target = self._basis(self.parts, self.rows.family, new, H).transpose(0, 2, 1)
-        return np.linalg.solve(self._r.transpose(0, 2, 1), target) - self._own_q.transpose(0, 2, 1) @ half
-
-    @property
-    def _own_q(self) -> Array:
-        """Rows of q that are training rows, (M, l, p + slopes)."""
-        return self._q[:, : self.rows.H.shape[0]]
+            k *= parts.amplitude[:, None, None]
+            prior = parts.amplitude[:, None] * prior
+        u = self._root @ k
+        target = self._basis(self.parts, new, H).transpose(0, 2, 1)
+        q = self._q[:, : u.shape[1]]
+        return u, np.linalg.solve(self._r.transpose(0, 2, 1), target) - q.transpose(0, 2, 1) @ u, prior
 
     def predict(self, new: Array, H: Array, known: Array | None) -> MixturePrediction:
         """Predictions at m new inputs, with their mean basis, (m, p), and known noise variances, (m,)."""
-        parts = self._in_matrix(self.parts)
-        k, variance = self.rows.family.cross(parts.kernel, parts.linear, new)
-        noise = parts.noise[:, None]
-        if parts.amplitude is not None:
-            amplitude = parts.amplitude[:, None]
-            k *= amplitude[:, :, None]
-            variance, noise = amplitude * variance, amplitude * noise
+        half, gap, prior = self._explained(new, H)
+        noise = self.parts.noise[:, None]
+        if self.parts.amplitude is not None:
+            noise = self.parts.amplitude[:, None] * noise
         if known is not None:
             noise = noise + known
-        # u = L^-1 k, and k(x, x) - u'u with the noise
-        half = self._root @ k
-        variance = np.maximum(variance - np.einsum("mit,mit->mt", half, half), 0.0) + noise
-        if self._q.shape[2]:
-            # s gains g'g, and the weights are v = L^-T (u + q g)
-            gap = self._gap(new, H, half)
-            half += self._own_q @ gap
-            variance += np.einsum("mpt,mpt->mt", gap, gap)
+        # s = k(x, x) - u'u + g'g with the noise
+        variance = np.maximum(prior - np.einsum("mit,mit->mt", half, half), 0.0) + noise
+        variance += np.einsum("mpt,mpt->mt", gap, gap)
+        # v = L^-T (u + q g)
+        half += self._q[:, : half.shape[1]] @ gap
         weights = self._root.transpose(0, 2, 1) @ half
         mean = np.einsum("mit,mi->mt", weights, self._z) + self._origin[:, None]
         if (self.diagonal == 0.0).any():  # rows that are alone say nothing of other rows
             rounding = ALONE**2 * self._whole[:, :, None] * variance[:, None, :]
             weights[(self.diagonal == 0.0)[:, :, None] & (weights**2 <= rounding)] = 0.0
         return MixturePrediction(weights, mean, variance)
+
+    def joint(self, new: Array, H: Array, known: Array | None, draw: int) -> tuple[Array, Array]:
+        """Means, (m,), and covariances, (m, m), of the targets of new rows together, under one draw."""
+        one = Mixture(self.rows, self._theta[[draw]])
+        prediction = one.predict(new, H, known)
+        half, gap, _ = one._explained(new, H)
+        family = copy(self.rows.prior.family)
+        family.X = new
+        parts = one._in_matrix(one.parts)
+        # k(x, x2) - u'u2 + g'g2
+        covariance = family.cross(parts.kernel, parts.linear, new)[0][0]
+        if parts.amplitude is not None:
+            covariance *= parts.amplitude[0]
+        covariance += gap[0].T @ gap[0] - half[0].T @ half[0]
+        np.fill_diagonal(covariance, prediction.variance[0])
+        return prediction.mean[0], one.scale[0] * covariance

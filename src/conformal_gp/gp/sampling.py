@@ -11,15 +11,13 @@ from __future__ import annotations
 import ctypes
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import blas, cython_lapack, lapack
 from scipy.optimize import minimize
 
 from conformal_gp.arrays import Array
-from conformal_gp.gp.kernel_families import Family
-from conformal_gp.gp.prior import HyperPrior, Parts
+from conformal_gp.gp.mixture import EXPLAINED, TrainingRows
 from conformal_gp.targets.transformation import power, power_slope
 from conformal_gp.threads import map_threads, stopping_point
 
@@ -48,8 +46,6 @@ IMMOBILE = (
 )
 # Hyperparameter vectors are taken in blocks of so many pairs of rows, which stay in the cache.
 BLOCK_PAIRS = 40_000
-# Quadratic forms below this share of the targets' squares are rounding.
-EXPLAINED = 1e-26
 # With fewer rows a second thread costs more than it gains.
 ROWS_FOR_THREADS = 80
 
@@ -104,40 +100,11 @@ def invert(L: Array) -> bool:
     return _in_place(_potri, L)
 
 
-class TrainingRows(NamedTuple):
-    """Rows that hyperparameters are drawn for."""
-
-    family: Family
-    """The kernel over scaled inputs."""
-    H: Array
-    """(l, p): mean basis, orthonormal columns."""
-    y: Array
-    """(l,): targets, about 0 and 1 in size; or logarithms of targets where these are transformed."""
-    known: Array | None
-    """(l,): known noise variances in units of y."""
-
-    def covariances(self, parts: Parts) -> Array:
-        """A at each of some hyperparameter vectors, (C, l, l)."""
-        n = len(self.y)
-        pairs, variances, _ = self.family.matrices(parts.kernel, parts.linear)
-        A = np.empty((len(pairs), n, n))
-        i, j = np.tril_indices(n, -1)
-        A[:, i, j] = pairs
-        A[:, j, i] = pairs
-        diagonal = np.arange(n)
-        A[:, diagonal, diagonal] = variances + parts.noise[:, None]
-        if parts.amplitude is not None:
-            A *= parts.amplitude[:, None, None]
-        if self.known is not None:
-            A[:, diagonal, diagonal] += self.known
-        return A
-
-
 class LogPosterior:
     """Logarithm of likelihood times prior, up to a constant, for several hyperparameter vectors at once."""
 
-    def __init__(self, prior: HyperPrior, rows: TrainingRows, n_jobs: int | None = 1):
-        self.prior = prior
+    def __init__(self, rows: TrainingRows, n_jobs: int | None = 1):
+        self.prior = rows.prior
         self.rows = rows
         n, p = rows.H.shape
         self._degrees = n - p
@@ -171,7 +138,7 @@ class LogPosterior:
         H, y = self.rows.H, self.rows.y
         n, p = H.shape
         kernel, linear, noise, exponent, amplitude = self.prior.parts(theta)
-        pairs, variances, pullback = self.rows.family.matrices(kernel, linear)
+        pairs, variances, pullback = self.prior.family.matrices(kernel, linear)
         variances = variances + noise[:, None]
         scale = np.ones(len(theta)) if amplitude is None else amplitude
         z = np.broadcast_to(y, (len(theta), n))
@@ -246,7 +213,7 @@ class LogPosterior:
 def find_mode(target: LogPosterior, n_jobs: int | None) -> Array:
     """Hyperparameters of the highest posterior density, by searches from several starts."""
     bounds = target.prior.bounds
-    family = target.rows.family
+    family = target.prior.family
     centre = 0.5 * np.log(family.X.shape[1])
     starts = [
         target.prior.start(family.start + (centre + step) * family.is_length, noise, exponent)

@@ -11,8 +11,8 @@ from conformal_gp.arrays import Array, Indices
 from conformal_gp.gp.inputs import Inputs, Scaling, SymmetricFill, filled
 from conformal_gp.gp.kernels import ANISOTROPIC_NAMES, check_kernel
 from conformal_gp.gp.likelihood import variables
-from conformal_gp.gp.mixture import Mixture
-from conformal_gp.gp.sampling import LogPosterior, TrainingRows, sample_posterior
+from conformal_gp.gp.mixture import Mixture, TrainingRows
+from conformal_gp.gp.sampling import LogPosterior, sample_posterior
 from conformal_gp.models.integrated import Averaging, IntegratedModel
 from conformal_gp.models.settings import Settings, explained, given_transform
 from conformal_gp.models.tuned import Tuned
@@ -173,8 +173,7 @@ def _drawn(plan: Averaging, rows: Rows, y: Array, seed: int, n_jobs: int | None)
     """Draws for training rows: from the prior where they are few, else from the posterior."""
     rows = _filled(rows)
     if y.size <= ROWS_FOR_PRIOR and plan.noise_unit is None:
-        prior = plan.prior(plan.family(rows.X))
-        theta = prior.sample(PRIOR_DRAWS, np.random.RandomState(PRIOR_SEED))
+        theta = plan.prior(rows.X).sample(PRIOR_DRAWS, np.random.RandomState(PRIOR_SEED))
         return replace(plan, scaling=None, theta=theta, log_ratio=np.zeros(len(theta)))
     # in the order of their content, so that draws do not depend on the order of the rows
     order = content_order(rows.content, y)
@@ -182,15 +181,14 @@ def _drawn(plan: Averaging, rows: Rows, y: Array, seed: int, n_jobs: int | None)
     scaling = Scaling.standard(rows.X) if plan.scale_inputs else Scaling.none(rows.X)
     plan = replace(plan, scaling=scaling)
     training = _rounded(plan, Inputs(rows, scaling, plan.mean), y[order])
-    target = LogPosterior(plan.prior(training.family), training, n_jobs)
     n_draws = int(np.clip(DRAWS_TIMES_ROWS // y.size, *DRAWS))
     n_chains, thinning = next((chains, each) for most, chains, each in SCHEDULE if y.size <= most)
     if plan.groups is None:
         n_draws = min(n_draws, DRAWS_OF_OTHER_KERNELS)
         thinning = 1
-    theta = sample_posterior(target, n_draws, n_chains, thinning, seed, n_jobs)
+    theta = sample_posterior(LogPosterior(training, n_jobs), n_draws, n_chains, thinning, seed, n_jobs)
     # the proposal is the posterior of these rows: prior over proposal is one over their likelihood
-    likelihood = Mixture(target.prior, training, theta).log_likelihood
+    likelihood = Mixture(training, theta).log_likelihood
     usable = np.isfinite(likelihood)
     if not usable.any():
         raise ValueError(

@@ -17,11 +17,9 @@ from conformal_gp.arrays import Array, Indices
 from conformal_gp.conformal.curves import Curves, Draws, Signs
 from conformal_gp.conformal.lines import whole_lines
 from conformal_gp.conformal.search import FEW_ROWS, centres
+from conformal_gp.gp.hyperparameters import AnyFamily, Family, HyperPrior, StationaryFamily
 from conformal_gp.gp.inputs import Inputs, Scaling, SymmetricFill, SymmetricScaling, filled
-from conformal_gp.gp.kernel_families import AnyFamily, Family, StationaryFamily
-from conformal_gp.gp.mixture import Mixture
-from conformal_gp.gp.prior import HyperPrior
-from conformal_gp.gp.sampling import TrainingRows
+from conformal_gp.gp.mixture import Mixture, TrainingRows
 from conformal_gp.rows import Rows
 from conformal_gp.targets.difficulty import Spread
 from conformal_gp.targets.transformation import inverse_power
@@ -69,32 +67,25 @@ class Averaging:
     log_ratio: Array
     """(M,): logarithms of prior over proposal density, up to a constant."""
 
-    def family(self, X: Array, training: Array | None = None) -> Family:
-        """The kernel over scaled inputs, which are those of the training rows unless these are given."""
+    def prior(self, X: Array) -> HyperPrior:
+        """Prior of the hyperparameters, with the kernel over scaled inputs."""
         origin: Array | float = 0.0
         if not self.scale_inputs:
-            origin = np.median(X if training is None else training, axis=0)
-        if self.groups is None:
-            return AnyFamily(self.kernel, X, origin)
-        return StationaryFamily(self.kernel, X, self.groups, origin, blended=self.blended, sloped=self.linear)
-
-    def prior(self, family: Family) -> HyperPrior:
-        """Prior of the hyperparameters."""
+            origin = np.median(X, axis=0)
+        family: Family = AnyFamily(self.kernel, X, origin)
+        if self.groups is not None:
+            family = StationaryFamily(self.kernel, X, self.groups, origin, blended=self.blended, sloped=self.linear)
         return HyperPrior(
-            family.X.shape[1],
-            family.start.size,
-            family.bounds,
+            family,
             linear=self.linear,
             fixed_noise=self.fixed_noise,
             amplitude=self.noise_unit is not None,
             exponent=self.positive,
-            blended=self.blended,
-            sloped=self.linear and self.groups is not None,
         )
 
     def training_rows(self, inputs: Inputs, y: Array) -> TrainingRows:
         """Training rows, with the noise that is known."""
-        return TrainingRows(self.family(inputs.X), inputs.H, y, self.known_noise(inputs.y_variance))
+        return TrainingRows(self.prior(inputs.X), inputs.H, y, self.known_noise(inputs.y_variance))
 
     def known_noise(self, y_variance: Array | None) -> Array | None:
         """Known noise variances of rows in units of the model."""
@@ -169,8 +160,7 @@ class IntegratedModel:
         if key.fill is not None:
             scaling = replace(scaling, fill=np.array(key.fill))
         inputs = Inputs(self._rows, scaling, plan.mean)
-        rows = plan.training_rows(inputs, self.y)
-        return inputs, Mixture(plan.prior(rows.family), rows, plan.theta)
+        return inputs, Mixture(plan.training_rows(inputs, self.y), plan.theta)
 
     @property
     def draw_weights(self) -> Array:
@@ -311,7 +301,7 @@ class IntegratedModel:
         """Means and covariances of new targets under one draw."""
         seen = self.inputs.new(new)
         known = self.averaging.known_noise(seen.y_variance)
-        return self.mixture.joint(self.averaging.family(seen.X, self.inputs.X), seen.H, known, draw)
+        return self.mixture.joint(seen.X, seen.H, known, draw)
 
     def sample(self, new: Rows, n_samples: int, rng: np.random.RandomState) -> Array:
         """See Model: each sample is of one draw of the hyperparameters."""
@@ -328,10 +318,7 @@ class IntegratedModel:
     def typical(self) -> tuple[float, float]:
         """See Model."""
         mixture = self.mixture
-        scale = mixture.quadratic / mixture.degrees
-        if self.averaging.noise_unit is not None:
-            scale = np.ones(scale.size)
-        variance = scale[:, None] / mixture.diagonal
+        variance = mixture.scale[:, None] / mixture.diagonal
         if mixture.parts.exponent is not None:
             # logarithms of targets change by y^-exponent where transformed ones change by 1
             variance = variance * np.exp(-2.0 * mixture.parts.exponent[:, None] * self.y)

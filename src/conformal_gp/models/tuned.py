@@ -177,15 +177,12 @@ def _integrated(tuned: Tuned, plan: Averaging, source: ArrayRows, n_jobs: int | 
     model = IntegratedModel(plan, source.rows, target.forward(source.y), zero, n_jobs)
     rows = model.mixture.rows
     theta = (model.draw_weights @ plan.theta)[None]
-    prior = plan.prior(rows.family)
-    mixture = Mixture(prior, rows, theta)
-    parts = prior.parts(theta)
-    amplitude = target.unit**2
+    mixture = Mixture(rows, theta)
+    parts = mixture.parts
+    amplitude = target.unit**2 * float(mixture.scale[0])
     if parts.amplitude is not None:
         amplitude *= float(parts.amplitude[0])
-    else:
-        amplitude *= float(mixture.quadratic[0]) / max(mixture.degrees, 1)
-    kernel = multiplied(rows.family.kernel(parts.kernel[0], float(parts.linear[0])), amplitude)
+    kernel = multiplied(rows.prior.family.kernel(parts.kernel[0], float(parts.linear[0])), amplitude)
     mean_coef = target.unit * model.inputs.coefficients(mixture.coefficients[0])
     if mean_coef.size:
         mean_coef[0] += target.origin
