@@ -10,6 +10,7 @@ deviations, each has one more observation, 0, with variance 1 (Rasmussen and Wil
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from typing import NamedTuple
 
@@ -44,21 +45,36 @@ class TrainingRows(NamedTuple):
     known: Array | None
     """(l,): known noise variances in units of y."""
 
-    def covariances(self, parts: Parts) -> Array:
-        """A at each of some hyperparameter vectors, (C, l, l)."""
+    def covariances(self, parts: Parts) -> tuple[Array, Callable[[Array], dict[str, Array]]]:
+        """Lower triangles of A at each of some hyperparameter vectors, (C, l, l).
+
+        The second value maps symmetric weights W, lower triangles, to gradients of the sum of W A in the parts.
+        """
         n = len(self.y)
-        pairs, variances, _ = self.prior.family.matrices(parts.kernel, parts.linear)
-        A = np.empty((len(pairs), n, n))
-        i, j = np.tril_indices(n, -1)
-        A[:, i, j] = pairs
-        A[:, j, i] = pairs
-        diagonal = np.arange(n)
-        A[:, diagonal, diagonal] = variances + parts.noise[:, None]
+        pairs, variances, of_kernel = self.prior.family.matrices(parts.kernel, parts.linear)
+        variances = variances + parts.noise[:, None]
+        amplitude = np.ones(len(pairs))
         if parts.amplitude is not None:
-            A *= parts.amplitude[:, None, None]
+            amplitude = parts.amplitude
+        i, j = np.tril_indices(n, -1)
+        lower = n * i + j  # places in a matrix, row by row
+        A = np.empty((len(pairs), n, n))
+        flat = A.reshape(len(pairs), -1)
+        flat[:, lower] = amplitude[:, None] * pairs
+        flat[:, :: n + 1] = amplitude[:, None] * variances
         if self.known is not None:
-            A[:, diagonal, diagonal] += self.known
-        return A
+            flat[:, :: n + 1] += self.known
+
+        def pullback(W: Array) -> dict[str, Array]:
+            flat = W.reshape(len(W), -1)
+            by_pair = 2.0 * amplitude[:, None] * flat[:, lower]  # a pair is two entries of the matrix
+            by_variance = amplitude[:, None] * flat[:, :: n + 1]
+            by_kernel, by_linear = of_kernel(by_pair, by_variance)
+            of_amplitude = np.einsum("ij,ij->i", by_pair, pairs) + np.einsum("ij,ij->i", by_variance, variances)
+            by_noise = parts.noise * by_variance.sum(axis=1)
+            return {"kernel": by_kernel, "linear": by_linear, "noise": by_noise, "amplitude": of_amplitude}
+
+        return A, pullback
 
 
 class MixturePrediction(NamedTuple):
@@ -128,7 +144,7 @@ class Mixture:
         rows = self.rows
         parts = rows.prior.parts(self._theta[part])
         n, p = rows.H.shape
-        root = rows.covariances(self._in_matrix(parts))
+        root, _ = rows.covariances(self._in_matrix(parts))
         log_determinant = np.empty(len(root))
         for each, own in enumerate(root):
             L, failed = lapack.dpotrf(own, lower=1, clean=1)

@@ -65,39 +65,25 @@ def _routine(name: str) -> Callable[..., None]:
     return prototype(address(capsule, signature(capsule)))
 
 
-_potrf = _routine("dpotrf")
-_potri = _routine("dpotri")
+FACTORISE = _routine("dpotrf")
+INVERT = _routine("dpotri")
 
 
-def _in_place(routine: Callable[..., None], A: Array) -> bool:
-    if A.dtype != np.float64 or not A.flags.c_contiguous:
-        raise ValueError("the matrix must be of float64, row by row.")
+def in_place(routine: Callable[..., None], A: Array) -> bool:
+    """Replace the lower triangle of A = L L' by that of L (FACTORISE), or of L by that of its inverse (INVERT).
+
+    False if A is not positive definite. A is kept row by row.
+
+    >>> A = np.array([[4.0, 0.0], [2.0, 5.0]])
+    >>> in_place(FACTORISE, A), A.tolist(), in_place(INVERT, A), A.tolist()
+    (True, [[2.0, 0.0], [1.0, 2.0]], True, [[0.3125, 0.0], [-0.125, 0.25]])
+    """
     upper = ctypes.c_char(b"U")  # the lower triangle of a matrix kept row by row is the upper one to LAPACK
     n = ctypes.c_int(len(A))
     info = ctypes.c_int(0)
     size = ctypes.addressof(n)
     routine(ctypes.addressof(upper), size, A.ctypes.data, size, ctypes.addressof(info))
     return info.value == 0
-
-
-def factorise(A: Array) -> bool:
-    """Replace the lower triangle of A by its Cholesky factor L; False if A is not positive definite.
-
-    >>> A = np.array([[4.0, 0.0], [2.0, 5.0]])
-    >>> factorise(A), A.tolist()
-    (True, [[2.0, 0.0], [1.0, 2.0]])
-    """
-    return _in_place(_potrf, A)
-
-
-def invert(L: Array) -> bool:
-    """Replace the lower triangle of L by that of the inverse of L L'; False if L is singular.
-
-    >>> L = np.array([[2.0, 0.0], [1.0, 1.0]])
-    >>> invert(L), L.tolist()
-    (True, [[0.5, 0.0], [-0.5, 1.0]])
-    """
-    return _in_place(_potri, L)
 
 
 class LogPosterior:
@@ -108,10 +94,8 @@ class LogPosterior:
         self.rows = rows
         n, p = rows.H.shape
         self._degrees = n - p
-        i, j = np.tril_indices(n, -1)
-        self._lower = n * i + j  # places of pairs in a matrix, row by row
         self._n_jobs = n_jobs if n >= ROWS_FOR_THREADS else 1
-        self._block = max(1, BLOCK_PAIRS // self._lower.size)
+        self._block = max(1, 2 * BLOCK_PAIRS // (n * (n - 1)))
 
     def __call__(self, theta: Array) -> tuple[Array, Array]:
         """Values, (C,), and gradients, (C, p); minus infinity where a matrix is singular."""
@@ -137,32 +121,23 @@ class LogPosterior:
         """
         H, y = self.rows.H, self.rows.y
         n, p = H.shape
-        kernel, linear, noise, exponent, amplitude = self.prior.parts(theta)
-        pairs, variances, pullback = self.prior.family.matrices(kernel, linear)
-        variances = variances + noise[:, None]
-        scale = np.ones(len(theta)) if amplitude is None else amplitude
+        parts = self.prior.parts(theta)
+        exponent = parts.exponent
+        A, pullback = self.rows.covariances(parts)
         z = np.broadcast_to(y, (len(theta), n))
         if exponent is not None:
             z = power(y, exponent[:, None])
         if p:
             z = z - z.mean(axis=1, keepdims=True)
-
-        # A, row by row: LAPACK reads the lower triangle of a row-major matrix as an upper one
-        A = np.empty((len(theta), n, n))
-        flat = A.reshape(len(theta), -1)
-        flat[:, self._lower] = scale[:, None] * pairs
-        flat[:, :: n + 1] = scale[:, None] * variances
-        if self.rows.known is not None:
-            flat[:, :: n + 1] += self.rows.known
         value = np.full(len(theta), -np.inf)
         solved = np.zeros((len(theta), n, p + 1))
         for each in range(len(theta)):
-            if not factorise(A[each]):
+            if not in_place(FACTORISE, A[each]):
                 continue
             # -log |A| / 2
             value[each] = -np.log(np.diagonal(A[each])).sum()
             solved[each] = lapack.dpotrs(A[each].T, np.column_stack([H, z[each]]), lower=0)[0]
-            invert(A[each])
+            in_place(INVERT, A[each])
         fine = np.isfinite(value)
 
         # V V' = C H (H'CH)^-1 H'C
@@ -197,17 +172,7 @@ class LogPosterior:
         V[:, :, 0] = np.sqrt(weight)[:, None] * alpha
         for each in np.flatnonzero(fine).tolist():
             blas.dsyrk(0.5, V[each].T, beta=-0.5, c=A[each].T, trans=1, lower=0, overwrite_c=1)
-        by_pair = 2.0 * scale[:, None] * flat[:, self._lower]  # a pair is two entries of the matrix
-        by_variance = scale[:, None] * flat[:, :: n + 1]
-        by_kernel, by_linear = pullback(by_pair, by_variance)
-        gradient = self.prior.gradient(
-            by_kernel,
-            linear=by_linear,
-            noise=noise * by_variance.sum(axis=1),
-            exponent=by_exponent,
-            amplitude=np.einsum("ij,ij->i", by_pair, pairs) + np.einsum("ij,ij->i", by_variance, variances),
-        )
-        return value, gradient
+        return value, self.prior.gradient(exponent=by_exponent, **pullback(A))
 
 
 def find_mode(target: LogPosterior, n_jobs: int | None) -> Array:
