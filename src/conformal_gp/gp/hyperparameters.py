@@ -85,7 +85,7 @@ class StationaryFamily:
     ):
         self.X = X
         self.others = blended * ("smoothness",) + sloped * ("power",)
-        self._origin = origin
+        self.origin = origin
         self._blended = blended
         self._sloped = sloped
         self._n_lengths = int(groups.max()) + 1
@@ -177,16 +177,15 @@ class StationaryFamily:
         slopes = self._slopes(theta, linear)
         squares = self._summed(((self.X[:, None] - new) ** 2).reshape(-1, new.shape[1]))
         K = self._stationary(theta, squares)[0]
-        centred = new - self._origin
+        centred = new - self.origin
         if linear.any():
-            products = (self.X - self._origin)[:, None] * centred
+            products = (self.X - self.origin)[:, None] * centred
             K += slopes @ self._summed(products.reshape(-1, new.shape[1]))
         return K.reshape(len(theta), len(self.X), len(new)), 1.0 + slopes @ self._summed(centred**2)
 
-    def slope_basis(self, theta: Array, linear: Array, X: Array) -> Array:
-        """Inputs, (m, d), times the prior standard deviations of their slopes in the linear term, (C, m, d)."""
-        deviations = np.sqrt(self._slopes(theta, linear))[:, self._groups]
-        return deviations[:, None] * (X - self._origin)
+    def slope_deviations(self, theta: Array, linear: Array) -> Array:
+        """Prior standard deviations of the slopes of all inputs in the linear term, (C, d)."""
+        return np.sqrt(self._slopes(theta, linear))[:, self._groups]
 
     def kernel(self, theta: Array, linear: float) -> Kernel:
         """The scikit-learn kernel of one vector; the linear term has the slopes of the mean log length scale."""
@@ -212,7 +211,7 @@ class AnyFamily:
 
     def __init__(self, kernel: Kernel, X: Array, origin: Array | float = 0.0):
         self.X = X
-        self._origin = origin
+        self.origin = origin
         self._kernel = kernel
         self._free = ~is_amplitude(kernel)
         self.start = kernel.theta[self._free]
@@ -249,13 +248,13 @@ class AnyFamily:
         kernels = [self._one(each) for each in theta]
         K = np.stack([covariance(kernel, self.X, new)[0] for kernel in kernels])
         variances = np.stack([kernel.diag(new) for kernel in kernels])
-        centred = new - self._origin
-        K += linear[:, None, None] * ((self.X - self._origin) @ centred.T)
+        centred = new - self.origin
+        K += linear[:, None, None] * ((self.X - self.origin) @ centred.T)
         return K, variances + linear[:, None] * (centred**2).sum(axis=1)
 
-    def slope_basis(self, theta: Array, linear: Array, X: Array) -> Array:
+    def slope_deviations(self, theta: Array, linear: Array) -> Array:
         """See StationaryFamily."""
-        return np.sqrt(linear)[:, None, None] * (X - self._origin)
+        return np.tile(np.sqrt(linear)[:, None], self.X.shape[1])
 
     def kernel(self, theta: Array, linear: float) -> Kernel:
         """See StationaryFamily."""

@@ -100,8 +100,13 @@ class Mixture:
         self.parts = rows.prior.parts(theta)
         d = rows.prior.family.X.shape[1]
         self._n_slopes = 0
+        unit = np.ones((M, p))  # of each coefficient: the prior standard deviation of slopes
         if self.parts.linear.any() and d <= MOST_SLOPES:
             self._n_slopes = d
+            deviation = rows.prior.family.slope_deviations(self.parts.kernel, self.parts.linear)
+            if self.parts.amplitude is not None:
+                deviation = np.sqrt(self.parts.amplitude)[:, None] * deviation
+            unit = np.concatenate([unit, deviation], axis=1)
         z = np.tile(rows.y, (M, 1))
         self.log_slope = np.zeros(M)
         if self.parts.exponent is not None:
@@ -122,7 +127,9 @@ class Mixture:
         self.log_determinant = np.empty(M)  # infinite where A is numerically singular
         step = max(1, CHUNK // n**2)
         for start in range(0, M, step):
-            self._factorise(slice(start, start + step))
+            self._factorise(slice(start, start + step), unit[start : start + step])
+        # r^-T of basis functions in their units
+        self._by_basis = np.linalg.solve(self._r.transpose(0, 2, 1), unit[:, :, None] * np.eye(unit.shape[1]))
 
     def _in_matrix(self, parts: Parts) -> Parts:
         """Hyperparameters of the covariance matrix: without the linear term if its slopes are coefficients."""
@@ -130,17 +137,11 @@ class Mixture:
             return parts
         return parts._replace(linear=np.zeros(len(parts.linear)))
 
-    def _basis(self, parts: Parts, X: Array, H: Array) -> Array:
-        """Basis of the mean function and of the slopes of the linear term, (M, m, p + slopes)."""
-        basis = np.broadcast_to(H, (len(parts.linear), *H.shape))
-        if self._n_slopes == 0:
-            return basis
-        slopes = self.rows.prior.family.slope_basis(parts.kernel, parts.linear, X)
-        if parts.amplitude is not None:
-            slopes = np.sqrt(parts.amplitude)[:, None, None] * slopes
-        return np.concatenate([basis, slopes], axis=2)
+    def _basis(self, X: Array, H: Array) -> Array:
+        """Basis of the mean function, and of the linear term if its slopes are coefficients, (m, p + slopes)."""
+        return np.concatenate([H, (X - self.rows.prior.family.origin)[:, : self._n_slopes]], axis=1)
 
-    def _factorise(self, part: slice) -> None:
+    def _factorise(self, part: slice, unit: Array) -> None:
         rows = self.rows
         parts = rows.prior.parts(self._theta[part])
         n, p = rows.H.shape
@@ -154,7 +155,7 @@ class Mixture:
             root[each] = lapack.dtrtri(L, lower=1)[0]
         # q r = L^-1 H over 0, and for slopes L^-1 Z over 1
         basis = np.zeros((len(root), n + self._n_slopes, p + self._n_slopes))
-        basis[:, :n] = root @ self._basis(parts, rows.prior.family.X, rows.H)
+        basis[:, :n] = (root @ self._basis(rows.prior.family.X, rows.H)) * unit[:, None]
         basis[:, n:, p:] = np.eye(self._n_slopes)
         q, r = np.linalg.qr(basis)
         error = np.zeros((len(root), n + self._n_slopes))
@@ -233,9 +234,8 @@ class Mixture:
             k *= parts.amplitude[:, None, None]
             prior = parts.amplitude[:, None] * prior
         u = self._root @ k
-        target = self._basis(self.parts, new, H).transpose(0, 2, 1)
-        q = self._q[:, : u.shape[1]]
-        return u, np.linalg.solve(self._r.transpose(0, 2, 1), target) - q.transpose(0, 2, 1) @ u, prior
+        g = self._by_basis @ self._basis(new, H).T - self._q[:, : u.shape[1]].transpose(0, 2, 1) @ u
+        return u, g, prior
 
     def predict(self, new: Array, H: Array, known: Array | None) -> MixturePrediction:
         """Predictions at m new inputs, with their mean basis, (m, p), and known noise variances, (m,)."""
