@@ -12,11 +12,15 @@ import shlex
 import signal
 import sys
 import traceback
+from argparse import Namespace
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 
 import conformal_gp
 from conformal_gp.cli.options import COMMANDS, IN_FULL, overview, parse
+
+NEW_CARS = 40  # rows of the demonstration that are to be predicted
 
 
 def main() -> None:
@@ -51,7 +55,7 @@ def run(arguments: Sequence[str]) -> int:
     options.command = shlex.join(["conformal-gp", *arguments])
     message, code = "", 2
     try:
-        getattr(import_module(f"conformal_gp.cli.{COMMANDS[name].module}"), name)(options)
+        getattr(import_module(COMMANDS[name].module), name)(options)
         return 0
     except BrokenPipeError:  # the reader of our output has stopped
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the interpreter flushes it when it ends)
@@ -78,3 +82,26 @@ def run(arguments: Sequence[str]) -> int:
     if getattr(options, "json", False):
         print(json.dumps({"error": message}))
     return code
+
+
+def demo(options: Namespace) -> None:
+    """Write two tables of cars, and print commands to try on them."""
+    from conformal_gp.datasets import load_auto_mpg
+    from conformal_gp.files import write_bytes
+
+    frame = load_auto_mpg(as_frame=True).frame.sample(frac=1.0, random_state=0)
+    there = Path(options.folder)
+    there.mkdir(parents=True, exist_ok=True)
+    cars = there / "cars.csv"
+    new = there / "new-cars.csv"
+    for path, rows in ((cars, frame[NEW_CARS:]), (new, frame[:NEW_CARS].drop(columns="mpg"))):
+        content = rows.to_csv(index=False).encode()
+        if path.exists() and path.read_bytes() != content:
+            raise ValueError(f"{path} is there already, with other content; choose another --folder.")
+        write_bytes(path, content)
+    print(
+        f"Try next:\n  conformal-gp predict {cars} {new} --target mpg -o {there / 'predicted.csv'}\n"
+        f"  conformal-gp plot {cars} {new} --target mpg -o {there / 'intervals.png'}\n"
+        f"  conformal-gp evaluate {cars} --target mpg\n"
+        f"  conformal-gp report {cars} --target mpg -o {there / 'report.html'}"
+    )

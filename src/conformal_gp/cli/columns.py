@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from conformal_gp.arrays import Array
-from conformal_gp.cli import hints
+from conformal_gp.cli import tables
 from conformal_gp.cli.tables import LIKE_DATE, LIKE_NUMBER, Format, Table, did_you_mean, listed, without_limit
 
 if TYPE_CHECKING:
@@ -90,16 +90,16 @@ class Columns:
         codes = _split_names(options.categories, table)
         used = _used(table, target, drop, codes, noise)
         if noise is not None:
-            hints.check_noise_name(noise, is_sd)
+            tables.check_noise_name(noise, is_sd)
         learnt = cls(table.name, target, options.missing, options.na, noise, is_sd, [*drop, ""], table.format)
         named = [name for name in used if not learnt._learn(table, name, codes, options.dates)]
         if not set(learnt.categories) - {noise}:
             raise ValueError(f"{table.name}: apart from '{target}' there are only names of rows: {listed(named)}.")
         learnt._warn(table, named, codes)
-        candidates = [*named, *filter(hints.like_names, drop)]
-        names = next(filter(hints.like_names, candidates), next(iter(candidates), None))
+        candidates = [*named, *filter(tables.like_names, drop)]
+        names = next(filter(tables.like_names, candidates), next(iter(candidates), None))
         if names is not None:
-            summaries = hints.summaries(table, names)
+            summaries = tables.summaries(table, names)
             if summaries:
                 said = f"rows {listed(summaries)} look like summaries of others and are used: delete them if they are"
                 warnings.warn(said, stacklevel=2)
@@ -111,8 +111,8 @@ class Columns:
         present = cells[cells != ""]
         if present.empty:
             raise ValueError(f"{table.name}: column '{name}' is empty; leave it out with --drop '{name}'.")
-        is_text = not table.is_numeric(name) and not hints.most(present, LIKE_NUMBER)
-        if name not in codes and hints.most(present, LIKE_DATE):
+        is_text = not table.is_numeric(name) and not tables.most(present, LIKE_NUMBER)
+        if name not in codes and tables.most(present, LIKE_DATE):
             if dates == "error":
                 raise ValueError(
                     f"{table.name}: '{name}' has dates ({present.iloc[0]}); --dates elapsed makes an input of the days "
@@ -121,7 +121,7 @@ class Columns:
             self.day_first[name] = _day_first(present, table.place(name, present.index[0]))
             self.since[name] = str(self.moments(table, name).min())
             self.categories[name] = None
-        elif name in codes or (is_text and not hints.names_rows(name, present)):
+        elif name in codes or (is_text and not tables.names_rows(name, present)):
             self.categories[name] = _categories(table.name, name, present)
         elif is_text:
             return False
@@ -139,9 +139,9 @@ class Columns:
         text = [name for name, categories in self.categories.items() if categories and name not in codes]
         inputs = [name for name in self.categories if name != self.noise]
         numbers = [name for name in inputs if not self.categories[name]]
-        identifiers = [name for name in numbers if hints.numbers_rows(table, name)]
-        like_codes = [name for name in numbers if hints.like_codes(table, name)]
-        replicates = [name for name in numbers if hints.like_codes(table, name, hints.LIKE_REPLICATES, 1)]
+        identifiers = [name for name in numbers if tables.numbers_rows(table, name)]
+        like_codes = [name for name in numbers if tables.like_codes(table, name)]
+        replicates = [name for name in numbers if tables.like_codes(table, name, tables.LIKE_REPLICATES, 1)]
         constant = [name for name in inputs if table.frame[name].nunique() == 1]
         unnamed = [name for name in table.frame if not name]
         first = min(self.since.values(), default="")[:10]
@@ -181,7 +181,7 @@ class Columns:
 
     def _cure(self, table: Table, name: str, cell: str) -> str:
         """Say what to do about a cell that is not a number."""
-        if name == self.target and hints.not_detected(cell):
+        if name == self.target and tables.not_detected(cell):
             return "if the value is beyond a limit of detection, write the limit, as in <0.02 or >500"
         if without_limit(cell)[1] and name != self.target:
             return f"limits are read in the target alone; enter a number, or leave the column out: --drop '{name}'"

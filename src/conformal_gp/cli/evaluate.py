@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from conformal_gp.cli.hints import like_standards
 from conformal_gp.cli.output import Output, row_documents
 from conformal_gp.cli.rows import Training, more_rows, read_training
+from conformal_gp.cli.tables import like_standards
 from conformal_gp.files import check_output, write_bytes
 from conformal_gp.formatting import CONFORMAL, STANDARD, number, percent
 
@@ -34,35 +34,62 @@ def evaluate(options: Namespace) -> None:
     if options.by_time and options.by is not None:
         raise ValueError("give --by COL or --by-time, not both.")
     training = read_training(options.tables[0], options.target, options, output, options.by)
-    from sklearn.model_selection import KFold, TimeSeriesSplit  # takes time to import: after mistakes in the table
-
-    n_rows = training.y.size
     output.notice(like_standards(training.X, training.y, options.target))
     if options.by_time or options.ordered:
         training = training.sorted_by_date(output)
-    levels: Any = sorted({*options.confidence})
-    asked: dict[str, Any] = {}
-    if options.by is not None:
-        asked["groups_out"] = training.known("batch")
-    if options.by_time:
-        asked["cv"] = TimeSeriesSplit(min(options.folds or PERIODS, n_rows - 1))
-    held_out = cross_validated(training, output, levels or None, **asked)
-    if not levels:
-        share = 1 - 1 / (options.folds or 10)
-        output.notice(more_rows(held_out.levels, options.tuning == "holdout", share, options.batch is not None))
-    at_random = None
-    if asked:
-        cv = KFold(min(10, n_rows), shuffle=True, random_state=options.seed)
-        at_random = cross_validated(training, output, held_out.levels, cv=cv)
-    found = Evaluation(training, held_out, at_random)
+    held_out, at_random = _held_out(training, output)
+    from conformal_gp.evaluation import Judgement, advice, coverage_by_parts
+    from conformal_gp.evaluation.held_out import bought, in_comparison
+
+    inputs = training.X.iloc[held_out.rows]
+    parts = [part for level in held_out.levels for part in coverage_by_parts(held_out, inputs, level)]
+    found = {
+        "findings": held_out.findings(),
+        "random_folds": [],
+        "groups": held_out.by_group(),
+        "too_narrow": [part for part in parts if part.judgement == Judgement.TOO_NARROW],
+    }
+    verdicts = [each.in_words(found["too_narrow"]) for each in found["findings"] if each.method == CONFORMAL]
+    sentences = [*held_out.conditions().values()]
+    if at_random is not None:
+        found["random_folds"] = at_random.findings()
+        sentences.insert(0, in_comparison(held_out, at_random, options.by, training.known("batch")))
     if options.ordered:
-        found = found._replace(drift=_drift(training, held_out))
+        sentences += _drift(training, held_out)
+    helps_most = advice(held_out, inputs, command=True)
+    if helps_most:
+        sentences.append(f"Advice: {helps_most}")
+    if options.details or options.json:
+        sentences += filter(None, [held_out.one_set(), held_out.error()])
+    sentences.append(bought(held_out, CONFORMAL, STANDARD))
+    outliers = []
     if options.outliers:
-        found = found._replace(outliers=_outliers(held_out, training))
+        outliers = _outliers(held_out, training)
     if options.json:
-        output.document(found.document())
-    else:
-        output.result(*found.lines())
+        output.document(
+            {
+                "target": options.target,
+                "rows": training.y.size,
+                "held_out": held_out.y.size,
+                "inputs": list(training.X),
+                "grid": held_out.grid and str(held_out.grid),
+                **{name: [_document(each) for each in findings] for name, findings in found.items()},
+                "outliers": outliers,
+                "words": [*verdicts, *sentences],
+            }
+        )
+        return
+    output.result(f"{options.target}: {held_out.y.size} of {training.y.size} rows held out", *verdicts)
+    if options.details:
+        output.result(_table("", found["findings"], "method"))
+    if options.details and at_random is not None:
+        output.result(_table("For comparison: the same rows held out at random", found["random_folds"], "method"))
+    if found["groups"]:
+        output.result(_table(f"By {options.groups}, corrected for the number of groups", found["groups"]))
+    if outliers:
+        title = f"Rows whose {options.target} is least expected, by p-value"
+        output.result(_laid_out(title, [*map(_with_limit, outliers)]))
+    output.result(*sentences)
 
 
 def report(options: Namespace) -> None:
@@ -101,88 +128,26 @@ def report(options: Namespace) -> None:
         output.info(f"Page: {options.out}")
 
 
-class Evaluation(NamedTuple):
-    """What was found about a table."""
+def _held_out(training: Training, output: Output) -> tuple[HeldOut, HeldOut | None]:
+    """Hold rows out as the options say; where batches or later rows are, also at random, for comparison."""
+    from sklearn.model_selection import KFold, TimeSeriesSplit
 
-    training: Training
-    held_out: HeldOut
-    random_folds: HeldOut | None = None
-    """The same rows held out at random, for comparison with whole batches or later rows."""
-    drift: str = ""
-    outliers: Sequence[dict[str, Any]] = ()
-
-    def findings(self) -> dict[str, list[Finding]]:
-        """Findings on all rows by each method, and on conformal intervals of subgroups."""
-        from conformal_gp.evaluation import Judgement, coverage_by_parts
-
-        held_out = self.held_out
-        inputs = self.training.X.iloc[held_out.rows]
-        parts = [part for level in held_out.levels for part in coverage_by_parts(held_out, inputs, level)]
-        at_random: list[Finding] = []
-        if self.random_folds is not None:
-            at_random = self.random_folds.findings()
-        return {
-            "findings": held_out.findings(),
-            "random_folds": at_random,
-            "groups": held_out.by_group(),
-            "too_narrow": [part for part in parts if part.judgement == Judgement.TOO_NARROW],
-        }
-
-    def verdicts(self) -> list[str]:
-        """One line a level: coverage, verdict and width of conformal intervals."""
-        found = self.findings()
-        return [each.in_words(found["too_narrow"]) for each in found["findings"] if each.method == CONFORMAL]
-
-    def sentences(self, details: bool) -> list[str]:
-        """What limits the verdicts, what was tested in addition, what would help, and what the guarantee bought."""
-        from conformal_gp.evaluation import advice
-        from conformal_gp.evaluation.held_out import bought, in_comparison
-
-        sentences = [*self.held_out.conditions().values()]
-        if self.random_folds is not None:
-            sentences.insert(
-                0,
-                in_comparison(self.held_out, self.random_folds, self.training.options.by, self.training.known("batch")),
-            )
-        if self.drift:
-            sentences.append(self.drift)
-        helps_most = advice(self.held_out, self.training.X.iloc[self.held_out.rows], command=True)
-        if helps_most:
-            sentences.append(f"Advice: {helps_most}")
-        if details:
-            sentences += filter(None, [self.held_out.one_set(), self.held_out.error()])
-        return [*sentences, bought(self.held_out, CONFORMAL, STANDARD)]
-
-    def lines(self) -> Iterator[str]:
-        """What people read: one line a level first, one sentence on the guarantee last."""
-        found = self.findings()
-        target = self.training.columns.target
-        details = self.training.options.details
-        yield f"{target}: {self.held_out.y.size} of {self.training.y.size} rows held out"
-        yield from self.verdicts()
-        if details:
-            yield _table("", found["findings"], "method")
-            if self.random_folds is not None:
-                yield _table("For comparison: the same rows held out at random", found["random_folds"], "method")
-        if found["groups"]:
-            yield _table(f"By {self.training.options.groups}, corrected for the number of groups", found["groups"])
-        if self.outliers:
-            yield _laid_out(f"Rows whose {target} is least expected, by p-value", [*map(_with_limit, self.outliers)])
-        yield from self.sentences(details)
-
-    def document(self) -> dict[str, Any]:
-        """The same for programs."""
-        held_out = self.held_out
-        return {
-            "target": self.training.columns.target,
-            "rows": self.training.y.size,
-            "held_out": held_out.y.size,
-            "inputs": list(self.training.X),
-            "grid": held_out.grid and str(held_out.grid),
-            **{name: [_document(finding) for finding in found] for name, found in self.findings().items()},
-            "outliers": self.outliers,
-            "words": [*self.verdicts(), *self.sentences(details=True)],
-        }
+    options = training.options
+    n_rows = training.y.size
+    levels: Any = sorted({*options.confidence})
+    asked: dict[str, Any] = {}
+    if options.by is not None:
+        asked["groups_out"] = training.known("batch")
+    if options.by_time:
+        asked["cv"] = TimeSeriesSplit(min(options.folds or PERIODS, n_rows - 1))
+    held_out = cross_validated(training, output, levels or None, **asked)
+    if not levels:
+        share = 1 - 1 / (options.folds or 10)
+        output.notice(more_rows(held_out.levels, options.tuning == "holdout", share, options.batch is not None))
+    if not asked:
+        return held_out, None
+    cv = KFold(min(10, n_rows), shuffle=True, random_state=options.seed)
+    return held_out, cross_validated(training, output, held_out.levels, cv=cv)
 
 
 def cross_validated(training: Training, output: Output, levels: Any = None, **asked: Any) -> HeldOut:
@@ -214,9 +179,8 @@ def held_out_by(training: Training, output: Output, whole: bool = False) -> Any:
     return ShuffleSplit(1, test_size=size, random_state=training.options.seed)
 
 
-def _drift(training: Training, held_out: HeldOut) -> str:
-    """Test whether rows are exchangeable in their order."""
-    from conformal_gp.drift import shift_test
+def _drift(training: Training, held_out: HeldOut, output: Output) -> list[str]:
+    from conformal_gp.drift import examine_order
 
     names = training.rows["label"].iloc[held_out.rows]
     shift = shift_test(held_out.y - held_out.prediction[CONFORMAL], names, training.options.seed)
@@ -245,18 +209,16 @@ def _with_limit(outlier: dict[str, Any]) -> dict[str, Any]:
 
 
 def _document(finding: Finding) -> dict[str, Any]:
-    """Return a finding as JSON has it."""
-    counted = {
+    return asdict(finding) | {
+        "level": float(finding.level),
         "outside": finding.n_outside,
         "miscoverage": finding.miscoverage,
         "coverage": finding.coverage,
         "judgement": finding.judgement.value,
     }
-    return asdict(finding) | counted | {"level": float(finding.level)}
 
 
 def _table(title: str, findings: Sequence[Finding], of: str = "rows") -> str:
-    """Lay out findings in a table whose second column is the method, or the rows."""
     rows = [
         {
             "level": percent(finding.level),
@@ -272,6 +234,5 @@ def _table(title: str, findings: Sequence[Finding], of: str = "rows") -> str:
 
 
 def _laid_out(title: str, rows: Sequence[dict[str, Any]]) -> str:
-    """Lay out rows in columns under a title."""
     table = pd.DataFrame(rows).to_string(index=False, float_format=lambda value: number(value, 6))
     return f"{title}\n{table}\n".lstrip()

@@ -163,7 +163,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "predict": Command(
-        "predict",
+        "conformal_gp.cli.predict",
         "[TRAIN] NEW",
         "Predict single new measurements with guaranteed intervals.",
         "conformal-gp predict cars.csv new-cars.csv --target mpg -o predicted.csv\n"
@@ -178,7 +178,7 @@ COMMANDS = {
         ["--target", "--model", "--out", "--confidence", "--quantiles", "--explain", *TABLES, "--details", "--json"],
     ),
     "fit": Command(
-        "predict",
+        "conformal_gp.cli.predict",
         "DATA",
         "Fit a model to DATA and save it, for predict --model.",
         "conformal-gp fit cars.csv --target mpg -o cars.model\nconformal-gp predict new-cars.csv --model cars.model",
@@ -187,7 +187,7 @@ COMMANDS = {
         {"--target": "Column to predict.", "--out": "File for the model."},
     ),
     "calibrate": Command(
-        "calibrate",
+        "conformal_gp.cli.calibrate",
         "TRAIN NEW",
         "Find the unknown target of NEW from its signal, by standards.",
         "conformal-gp calibrate standards.csv new.csv --signal density --target conc\n"
@@ -200,7 +200,7 @@ COMMANDS = {
         {"--signal": "Column of the measured signal.", "--target": "Column of TRAIN to find for NEW."},
     ),
     "evaluate": Command(
-        "evaluate",
+        "conformal_gp.cli.evaluate",
         "DATA",
         "Cross-validate intervals on DATA: their coverage and width.",
         "conformal-gp evaluate cars.csv --target mpg\n"
@@ -212,7 +212,7 @@ COMMANDS = {
         {"--target": "Column to predict."},
     ),
     "plot": Command(
-        "plot",
+        "conformal_gp.cli.plot",
         "[DATA] [NEW]",
         "Draw intervals of new or held-out rows, or a model.",
         "conformal-gp plot cars.csv new-cars.csv --target mpg -o intervals.png\n"
@@ -223,7 +223,7 @@ COMMANDS = {
         {"--out": "The picture: .png, .svg or .pdf."},
     ),
     "report": Command(
-        "evaluate",
+        "conformal_gp.cli.evaluate",
         "DATA",
         "Write a page about DATA: coverage, width, and what to look at.",
         "conformal-gp report cars.csv --target mpg -o report.html\n"
@@ -233,7 +233,7 @@ COMMANDS = {
         {"--target": "Column to predict.", "--out": "The page, HTML; - is standard output."},
     ),
     "demo": Command(
-        "demo",
+        "conformal_gp.cli",
         "",
         "Write two tables of cars, and print commands to try on them.",
         "conformal-gp demo\nconformal-gp demo --folder cars",
