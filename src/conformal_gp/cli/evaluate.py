@@ -38,6 +38,7 @@ def evaluate(options: Namespace) -> None:
     if options.by_time or options.ordered:
         training = training.sorted_by_date(output)
     held_out, at_random = _held_out(training, output)
+    from conformal_gp.drift import shift_test
     from conformal_gp.evaluation import Judgement, advice, coverage_by_parts
     from conformal_gp.evaluation.held_out import bought, in_comparison
 
@@ -55,7 +56,8 @@ def evaluate(options: Namespace) -> None:
         found["random_folds"] = at_random.findings()
         sentences.insert(0, in_comparison(held_out, at_random, options.by, training.known("batch")))
     if options.ordered:
-        sentences += _drift(training, held_out)
+        errors = held_out.y - held_out.prediction[CONFORMAL]
+        sentences.append(f"Drift: {shift_test(errors, training.rows['label'].iloc[held_out.rows], options.seed)}")
     helps_most = advice(held_out, inputs, command=True)
     if helps_most:
         sentences.append(f"Advice: {helps_most}")
@@ -177,14 +179,6 @@ def held_out_by(training: Training, output: Output, whole: bool = False) -> Any:
     size = min(n_rows // 3, HELD_OUT_ROWS)
     output.notice(f"{size:,} of {n_rows:,} rows are held out, once; --folds K holds out every row and takes more time")
     return ShuffleSplit(1, test_size=size, random_state=training.options.seed)
-
-
-def _drift(training: Training, held_out: HeldOut, output: Output) -> list[str]:
-    from conformal_gp.drift import examine_order
-
-    names = training.rows["label"].iloc[held_out.rows]
-    shift = shift_test(held_out.y - held_out.prediction[CONFORMAL], names, training.options.seed)
-    return f"Drift: {shift}"
 
 
 def _outliers(held_out: HeldOut, training: Training) -> list[dict[str, Any]]:
