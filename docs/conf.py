@@ -55,6 +55,8 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
+    "backreferences_dir": "gallery/used",
+    "doc_module": ("conformal_gp",),
     "capture_repr": (),  # what is worth showing is printed
     "download_all_examples": False,
     "show_memory": False,

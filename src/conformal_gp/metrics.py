@@ -134,7 +134,7 @@ def interval_scorer(confidence_level: float = 0.9) -> Callable[..., float]:
     scorer : callable
         ``scorer(model, X, y)``, for any model that :func:`conformal_gp.pipeline.predict_interval` takes. Of a model
         that was fitted with known noise variances, ``scorer(model, X, y, y_variance=...)``; searches and
-        ``cross_validate`` pass them on with scikit-learn's metadata routing (:doc:`/noise_and_bounds`).
+        ``cross_validate`` pass them on with scikit-learn's metadata routing (:doc:`/adaptive`).
 
     Examples
     --------
