@@ -39,7 +39,7 @@ def draw(ink, conformal):
     with RESULTS.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["table"] == "all"]
     numbers = sorted({int(row["rows"]) for row in rows})
-    figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")
+    figure, ax = plt.subplots(figsize=(5.8, 4.4), layout="constrained")
     methods = list(dict.fromkeys(row["method"] for row in rows))
     for method in methods:
         found = {int(row["rows"]): 100 * float(row["coverage 90%"]) for row in rows if row["method"] == method}
@@ -56,7 +56,7 @@ def draw(ink, conformal):
     ax.set_xticks(range(len(numbers)), [f"{number} rows" for number in numbers])
     ax.set_ylabel("true values covered, %")
     ax.set_ylim(50, 100)
-    ax.set_title("Coverage of nominal 90% intervals, mean over five real tables", loc="left", fontsize=12)
+    ax.set_title("Coverage of nominal 90% intervals on five real tables", loc="left", fontsize=11)
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, fontsize=9, loc="lower right")
     return figure

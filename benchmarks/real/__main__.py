@@ -24,7 +24,6 @@ FEW_ROWS = 2000
 LARGE_SPLITS = 2
 RAW = Path("build/real/runs.jsonl")
 OUT = Path("benchmarks/real/results")
-SCORES = Path("docs/figures/real-data-scores.svg")
 
 
 def training_rows(table: Table) -> int:
@@ -47,7 +46,7 @@ def tasks(tables: tuple[Table, ...], methods: list[str], splits: int) -> list[tu
 
 
 def main() -> None:
-    """Run what is missing, then write tables and picture."""
+    """Run what is missing, then write the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.real", description="Intervals on real tables.")
     parser.add_argument("--splits", type=int, default=4, help="splits of each table (4); of large ones two")
     parser.add_argument("--tables", nargs="+", metavar="NAME", choices=[table.key for table in ALL])
@@ -67,7 +66,7 @@ def main() -> None:
         if each["table"] in (arguments.tables or ()) and each["method"] in arguments.methods:
             print(in_words(each))
     if whole(found):
-        write(whole(found), OUT, SCORES)
+        write(whole(found), OUT)
     else:
         print("No table has been through all methods yet, so the page is not written.")
 

@@ -1,4 +1,4 @@
-"""The tables of the comparison on real data, results.csv and results.md, and its picture."""
+"""The tables of the comparison on real data, results.csv and results.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.real import picture
 from benchmarks.real.ours import DEFAULT, OPTIONS
 from benchmarks.real.peers import PEERS
 from benchmarks.real.summary import (
@@ -24,8 +23,8 @@ from benchmarks.real.summary import (
 from benchmarks.results import table as markdown
 
 
-def write(runs: list[dict[str, Any]], out: Path, scores: Path) -> None:
-    """Write tables into the folder ``out`` and the picture ``scores`` from the runs that are there."""
+def write(runs: list[dict[str, Any]], out: Path) -> None:
+    """Write tables into the folder ``out`` from the runs that are there."""
     out.mkdir(parents=True, exist_ok=True)
     table = cells(runs)
     shown = table.drop(columns=[name for name in table if str(name).startswith("fifth")])
@@ -42,8 +41,6 @@ def write(runs: list[dict[str, Any]], out: Path, scores: Path) -> None:
     if failed:
         text += ["## Failures", failed]
     (out / "results.md").write_text("\n\n".join(text) + "\n", encoding="utf-8")
-    first = next(iter(parts(table).values()))
-    picture.draw(first, scores)
 
 
 def _methods(table: pd.DataFrame) -> str:

@@ -5,6 +5,7 @@ The picture of standard GPs on the start page is that of ``examples/standard_gps
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from conformal_gp.datasets import load_auto_mpg
 from conformal_gp.plotting import IntervalDisplay
 
 FOLDER = Path(__file__).parent
+RESULTS = FOLDER.parents[1] / "benchmarks" / "real" / "results" / "results.csv"
+LEAST_SHOWN, MOST_SHOWN = 0.45, 6.0
 CONFORMAL, MISS, MIDDLE = "#0072B2", "#D55E00", "#888888"
 # Ink and the colour of what remains, on light and dark pages.
 COLOURS = {"": ("#222222", CONFORMAL), "-dark": ("#e7eaee", "#56B4E9")}
@@ -190,7 +193,7 @@ def cards() -> None:
 def quick_start(model: ConformalGPRegressor, X: Any, y: np.ndarray, name: str) -> None:
     """The picture that the quick start makes."""
     plt.rcParams["axes.facecolor"] = "black" if "dark" in name else "white"  # the display's colours depend on it
-    figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+    figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
     IntervalDisplay.from_estimator(model, X, y, confidence_level=0.9, target_name="miles per gallon", ax=ax)
     save(figure, name)
 
@@ -217,6 +220,37 @@ def noisy_rows(number: int) -> tuple[np.ndarray, np.ndarray]:
     return x, np.sin(2 * x) + 0.3 * np.exp(0.8 * x) * rng.standard_normal(number)
 
 
+def real_tables(ink: str, ours: str, name: str) -> None:
+    """Scores of the peers over ours on real tables: a dot for each table, a bar at the geometric mean."""
+    with RESULTS.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    scores = {(row["table"], row["method"]): float(row["score 90%"]) for row in rows}
+    ratios: dict[str, list[float]] = {}
+    for (table, method), score in scores.items():
+        if not method.startswith("conformal-gp"):
+            ratios.setdefault(method, []).append(score / scores[table, "conformal-gp"])
+    means = {method: float(np.exp(np.mean(np.log(values)))) for method, values in ratios.items()}
+    order = sorted(means, key=lambda method: -means[method])
+
+    figure, ax = plt.subplots(figsize=(6.4, 4.6), layout="constrained")
+    jitter = np.random.default_rng(0)
+    for place, method in enumerate(order):
+        shown = np.clip(ratios[method], LEAST_SHOWN, MOST_SHOWN)
+        ax.plot(shown, place + jitter.uniform(-0.2, 0.2, shown.size), "o", color=MIDDLE, markersize=3.5, alpha=0.6)
+        ax.plot(means[method], place, "|", color=ink, markersize=18, markeredgewidth=3)
+    ax.axvline(1.0, color=ours, linewidth=2)
+    ax.set_xscale("log")
+    ticks = (0.5, 0.7, 1, 1.5, 2, 3, 5)
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.set_xticks([], minor=True)
+    ax.set_yticks(range(len(order)), [f"{method} ({len(ratios[method])})" for method in order])
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.set_xlabel("interval score over conformal-gp's (blue line)")
+    ax.set_title("Each dot is a table, bars are geometric means", loc="left", fontsize=11)
+    save(figure, name)
+
+
 def main() -> None:
     """Draw all of them."""
     rows = noisy_rows(800)
@@ -228,6 +262,7 @@ def main() -> None:
     for suffix, (ink, remains) in COLOURS.items():
         with plt.rc_context(theme(ink)):
             full_conformal(ink, remains, f"full-conformal{suffix}.svg")
+            real_tables(ink, remains, f"real-tables{suffix}.png")
             difficulty(models, rows, ink, remains, f"difficulty{suffix}.png")
             quick_start(model, cars[1], cars[3], f"intervals{suffix}.png")
     with plt.rc_context(theme(MIDDLE)):
