@@ -1,8 +1,7 @@
-"""Numbers, shares, row numbers and names of methods as people read them."""
+"""Numbers, shares and names of methods as people read them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 
 CONFORMAL, STANDARD = "conformal", "standard GP"
@@ -33,15 +32,3 @@ def number(value: float, digits: int = 4) -> str:
     if "e+" in text and abs(value) < 1e12:
         return f"{float(text):.0f}"
     return text
-
-
-def numbered(rows: Iterable[int], most: int = 5) -> str:
-    """Name the first of some rows, counted from 1.
-
-    >>> numbered([0, 4, 7], most=2)
-    '1, 5, ...'
-    """
-    numbers = [str(row + 1) for row in rows]
-    if len(numbers) > most:
-        return ", ".join([*numbers[:most], "..."])
-    return ", ".join(numbers)

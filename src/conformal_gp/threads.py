@@ -37,12 +37,11 @@ def _pools(api: str) -> threadpoolctl.ThreadpoolController:
 
 
 class _Limit:
-    """One thread of BLAS, and of OpenMP, while anybody asks for it.
+    """One thread of BLAS while anybody asks for it.
 
-    The number of BLAS threads belongs to the process, and threadpoolctl obeys the thread that set it. Calls may nest
-    and overlap in time, in several threads. So a thread of its own sets the limit for the first, and lifts it after the
-    last, so that nobody restores what another has set. OpenMP's number belongs to each thread: each call limits its
-    own.
+    The number of BLAS threads belongs to the process, and threadpoolctl lets only the thread that set it change it.
+    Calls may nest and overlap in time, in several threads. So a thread of its own sets the limit for the first, and
+    lifts it after the last.
     """
 
     def __init__(self) -> None:
@@ -50,40 +49,25 @@ class _Limit:
 
     def begin(self) -> None:
         """Nobody asks for the limit."""
+        self.callers = 0
+        self.threads_before = 1
         self._lock = Lock()
-        self._holders = 0
         self._keeper = ThreadPoolExecutor(1)  # its thread starts with the first call, and waits
         self._limiter: Any = None
-        self.threads_before = 1
 
-    @contextmanager
-    def one_thread(self) -> Iterator[None]:
-        """Hold the limit inside the ``with`` block."""
-        self._acquire()
-        try:
-            with _pools("openmp").limit(limits=1):
-                yield
-        finally:
-            self._release()
-
-    def _acquire(self) -> None:
+    def __enter__(self) -> None:
         with self._lock:
-            if self._holders == 0:
+            if self.callers == 0:
                 self.threads_before = _pool_size()
-                limiter = _pools("blas").limit(limits=1)
-                self._keeper.submit(limiter.__enter__).result()
-                self._limiter = limiter
-            self._holders += 1
+                self._limiter = self._keeper.submit(_pools("blas").limit, limits=1).result()
+                self._keeper.submit(self._limiter.__enter__).result()
+            self.callers += 1
 
-    def _release(self) -> None:
+    def __exit__(self, *error: object) -> None:
         with self._lock:
-            self._holders -= 1
-            if self._holders == 0:
+            self.callers -= 1
+            if self.callers == 0:
                 self._keeper.submit(self._limiter.__exit__, None, None, None).result()
-
-    @property
-    def held(self) -> bool:
-        return self._holders > 0
 
 
 _limit = _Limit()
@@ -97,7 +81,7 @@ def _pool_size() -> int:
 
 def blas_threads() -> int:
     """Number of threads that BLAS may use, apart from limits that this module has set for the moment."""
-    return _limit.threads_before if _limit.held else _pool_size()
+    return _limit.threads_before if _limit.callers else _pool_size()
 
 
 @contextmanager
@@ -106,7 +90,7 @@ def one_blas_thread(rows: int = 0) -> Iterator[None]:
     if rows >= ROWS_FOR_BLAS_THREADS:
         yield
         return
-    with _limit.one_thread():
+    with _limit, _pools("openmp").limit(limits=1):  # OpenMP's number belongs to each thread
         yield
 
 

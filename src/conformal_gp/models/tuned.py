@@ -41,9 +41,9 @@ class Tuned:
     warnings: list[str] = field(default_factory=list, compare=False)
     """Warnings, given once, in ``fit``."""
     # one set of hyperparameters, in units of the transformed target
-    kernel: Kernel | None = None
+    kernel: Any = None
     noise_variance: float = 0.0
-    scaling: Scaling | None = None
+    scaling: Any = None
     flat_prior: bool = True
     """Whether the coefficients of the mean have a flat prior, or are given at their estimate."""
     difficulty: Difficulty | None = None
@@ -88,6 +88,19 @@ def fitted(tuned: Tuned, source: RowSource, n_jobs: int | None, earlier: Model |
     return _exact(tuned, source, n_jobs, earlier)
 
 
+def censored(tuned: Tuned, source: RowSource, censoring: Any, target_transform: Any) -> Tuned:
+    """The same with the limits of detection of these rows, if they have any."""
+    codes = None
+    if censoring is not None:
+        codes = check_censoring(censoring, source.n_rows)
+    if codes is None:
+        return tuned
+    if not isinstance(source, ArrayRows):
+        raise ValueError("censoring is for rows in NumPy arrays, data frames or memory maps, not for Dask.")
+    suggested = isinstance(target_transform, str) and target_transform == "auto"
+    return replace(tuned, target=tuned.target.with_limits(source.y, codes, suggested))
+
+
 def _answers(tuned: Tuned, source: RowSource, model: Model) -> Answers:
     """Answers of a model, with the side of learnt bounds that each target is on."""
     side = None
@@ -97,77 +110,52 @@ def _answers(tuned: Tuned, source: RowSource, model: Model) -> Answers:
     return Answers(model, tuned.target, side)
 
 
-def censored(tuned: Tuned, source: RowSource, censoring: Any, target_transform: Any) -> Tuned:
-    """The same with the limits of detection of these rows, if they have any."""
-    if censoring is None:
-        return tuned
-    codes = check_censoring(censoring, source.n_rows)
-    if codes is None:
-        return tuned
-    if not isinstance(source, ArrayRows):
-        raise ValueError("censoring is for rows in NumPy arrays, data frames or memory maps, not for Dask.")
-    suggested = isinstance(target_transform, str) and target_transform == "auto"
-    return replace(tuned, target=tuned.target.with_limits(source.y, codes, suggested))
+def _spread(difficulty: Difficulty, scaling: Scaling, predict: Callable[[Rows], Array], rows: Rows) -> Spread:
+    """Location and scale of rows, by way of what the tuning rows predict."""
+    return difficulty(scaling.filled(rows.X), predict(rows))
 
 
 def _exact(tuned: Tuned, source: ArrayRows, n_jobs: int | None, earlier: Model | None) -> Fitted:
     """An exact GP with one set of hyperparameters."""
-    kernel, scaling = _given(tuned)
     rows = source.rows
     y = tuned.target.forward(source.y)
-    inputs = Inputs(rows, scaling, tuned.mean)
+    origin = tuned.target.origin
+    inputs = Inputs(rows, tuned.scaling, tuned.mean)
+    before = None
+    difficulty = None
     if isinstance(earlier, ExactModel):
         before = earlier.posterior
         difficulty = earlier.difficulty
-    else:
-        before = None
-        difficulty = _difficulty_of(tuned, rows, y)
-    posterior = Posterior(kernel, tuned.noise_variance, inputs, y, flat_prior=tuned.flat_prior, earlier=before)
+    elif tuned.difficulty is not None:
+        own = Inputs(rows.take(tuned.learning), tuned.scaling, tuned.mean)
+        by_tuning_rows = Posterior(tuned.kernel, tuned.noise_variance, own, y[tuned.learning])
+        difficulty = partial(
+            _spread, tuned.difficulty, tuned.scaling, lambda new: origin + by_tuning_rows.mean(own.new(new))
+        )
+    posterior = Posterior(tuned.kernel, tuned.noise_variance, inputs, y, flat_prior=tuned.flat_prior, earlier=before)
     model = ExactModel(inputs, posterior, tuned.calibration(y.size), tuned.gamma, n_jobs, rows, difficulty)
     mean_coef = inputs.coefficients(posterior.coefficients)
     if mean_coef.size:
-        mean_coef[0] += tuned.target.origin
+        mean_coef[0] += origin
     answers = _answers(tuned, source, model)
-    return Fitted(answers, kernel, tuned.noise_variance, mean_coef, posterior.log_marginal_likelihood)
-
-
-def _given(tuned: Tuned) -> tuple[Kernel, Scaling]:
-    """Kernel and scaling of a model with one set of hyperparameters."""
-    if tuned.kernel is None or tuned.scaling is None:
-        raise ValueError("the model has draws of hyperparameters, not one set of them.")
-    return tuned.kernel, tuned.scaling
-
-
-def _difficulty_of(tuned: Tuned, rows: Rows, y: Array) -> Callable[[Rows], Spread] | None:
-    """Location and scale as a function of rows, by way of what the tuning rows predict."""
-    if tuned.difficulty is None:
-        return None
-    kernel, scaling = _given(tuned)
-    inputs = Inputs(rows.take(tuned.learning), scaling, tuned.mean)
-    posterior = Posterior(kernel, tuned.noise_variance, inputs, y[tuned.learning])
-    origin = tuned.target.origin
-    return partial(_spread, tuned.difficulty, scaling, lambda new: origin + posterior.mean(inputs.new(new)))
-
-
-def _spread(difficulty: Difficulty, scaling: Scaling, predict: Callable[[Rows], Array], rows: Rows) -> Spread:
-    return difficulty(scaling.filled(rows.X), predict(rows))
+    return Fitted(answers, tuned.kernel, tuned.noise_variance, mean_coef, posterior.log_marginal_likelihood)
 
 
 def _low_rank(tuned: Tuned, source: RowSource, n_jobs: int | None) -> Fitted:
     """A low-rank GP of rows that are read in blocks."""
-    kernel, scaling = _given(tuned)
     rows = source.with_targets(tuned.target.forward)
     own, y = rows.take(tuned.tuning_rows)
-    inputs = Inputs(own, scaling, tuned.mean)
-    prior = LowRankPrior(kernel, tuned.noise_variance, inputs, y, np.asarray(tuned.inducing))
+    inputs = Inputs(own, tuned.scaling, tuned.mean)
+    prior = LowRankPrior(tuned.kernel, tuned.noise_variance, inputs, y, np.asarray(tuned.inducing))
     posterior = LowRankPosterior(prior, rows.total(prior.sums, "fit"))
     difficulty = None
     if tuned.difficulty is not None:
         by_tuning_rows = LowRankPosterior(prior, prior.sums(own, y))
-        difficulty = partial(_spread, tuned.difficulty, scaling, by_tuning_rows.mean)
+        difficulty = partial(_spread, tuned.difficulty, tuned.scaling, by_tuning_rows.mean)
     model = LowRankModel(posterior, rows, tuned.tuning_rows, tuned.gamma, n_jobs, difficulty)
     answers = _answers(tuned, source, model)
-    return Fitted(answers, kernel, tuned.noise_variance, posterior.mean_coef, posterior.log_marginal_likelihood)
+    likelihood = posterior.log_marginal_likelihood
+    return Fitted(answers, tuned.kernel, tuned.noise_variance, posterior.mean_coef, likelihood)
 
 
 def _integrated(tuned: Tuned, plan: Averaging, source: ArrayRows, n_jobs: int | None) -> Fitted:
