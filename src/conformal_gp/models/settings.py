@@ -25,7 +25,7 @@ from conformal_gp.gp.inputs import Inputs, Scaling, filled, label_variance, medi
 from conformal_gp.gp.kernels import KERNEL_NAMES, kernel_from_name
 from conformal_gp.rows import ArrayRows, RowSource, check_map
 from conformal_gp.targets.target import Bounds, check_within
-from conformal_gp.targets.transformation import BoxCox, Functions, Transformation, transformed
+from conformal_gp.targets.transformation import BoxCox, Functions, Transformation
 from conformal_gp.validation import (
     check_known_noise,
     check_labels,
@@ -149,7 +149,8 @@ def read_settings(model: Any, source: RowSource) -> Settings:
         transformation = given_transform(settings, source.y)
         if settings.target_transform == "box-cox":
             transformation = BoxCox(0.0)
-        transformed(transformation, source.y)
+        if transformation is not None:
+            transformation.forward(source.y)
     return settings
 
 
