@@ -14,7 +14,7 @@ from conformal_gp import ConformalGPRegressor, saving
 from conformal_gp.adapters import from_process
 from conformal_gp.arrivals import LEVEL, Arrivals
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.models import tuned, tuning
+from conformal_gp.models import tuning
 
 X, Y = make_data(3, 90)
 X_NEW = make_data(4, 12)[0]
@@ -109,7 +109,6 @@ def test_nothing_is_factorised_or_learnt_again(monkeypatch):
     hyperparameters = model.kernel_, model.noise_variance_, model.difficulty_
     monkeypatch.setattr(Posterior, "_factorised", None)
     monkeypatch.setattr(tuning, "learn_with_transform", None)
-    monkeypatch.setattr(tuned, "_difficulty_of", None)
     model.partial_fit(X[FIRST:], Y[FIRST:])
     assert (model.kernel_, model.noise_variance_, model.difficulty_) == hyperparameters
     assert "the other 65 are calibration rows" in model.guarantee_

@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 import bags
 from cases import fixed_model
 from conformal_gp import ConformalGPRegressor, pipeline, rows, saving
+from conformal_gp.validation import input_names
 
 TRANSFORMED = {"target_transform": "sqrt", "y_bounds": (0.0, None)}
 MODELS = {
@@ -188,7 +189,7 @@ def test_a_column_a_function_and_labels_are_the_same_groups(frame, tmp_path):
     np.testing.assert_array_equal(saving.load(tmp_path / "model").predict_interval(frame[:5], 0.8), expected)
     np.testing.assert_array_equal(model.predict_interval(numbers[:5], 0.8, groups=list(frame["site"][:5])), expected)
     category = FRAME.astype({"site": "category"})
-    assert simple(X=category, groups="site")._encoding.n_inputs == 3  # an input too
+    assert len(input_names(simple(X=category, groups="site"))) == 3  # an input too
     assert simple(X=numbers, groups=lambda X: X["z"] > 1).predict_interval(numbers[:3], 0.8).shape == (3, 2)
     ratio = simple(X=numbers).predict_p(numbers[:3], LABELS[:3], likelihood_ratio=lambda X: np.asarray(X["x"]) + 1.0)
     pair = FRAME["x"].to_numpy() + 1.0, FRAME["x"].to_numpy()[:3] + 1.0
