@@ -45,7 +45,7 @@ for place in np.searchsorted(levels, (0.5, 0.9, 0.95)):
 # %%
 # Some misses are chance. The verdict allows for that:
 
-findings = [*plain.findings([0.5, 0.9, 0.95]), *ours.findings([0.5, 0.9, 0.95])]
+findings = [*plain.at([0.5, 0.9, 0.95]).findings(), *ours.at([0.5, 0.9, 0.95]).findings()]
 print(*verdict([finding for finding in findings if finding.method in intervals]), sep="\n")
 
 # %%

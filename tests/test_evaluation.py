@@ -15,9 +15,7 @@ from conformal_gp.evaluation import (
     Finding,
     HeldOut,
     Judgement,
-    advice,
     chance_range,
-    coverage_by_parts,
     cross_validate_intervals,
     supported_levels,
     verdict,
@@ -162,7 +160,7 @@ def test_rows_are_predicted_by_the_other_folds(rows):
     asked = {"standard_gp": "its error bars", "progress": lambda *fits: heard.append(fits)}
     found = cross_validate_intervals(models, X, y, [0.5, 0.9], cv=KFold(3), **asked)
     assert list(found.intervals) == ["ours", "its error bars", "other"]
-    assert [found.level for found in found.findings([0.9])] == [LEVEL] * 3
+    assert [found.level for found in found.at([0.9]).findings()] == [LEVEL] * 3
     assert heard == [(done, 6) for done in range(1, 7)]
     for train, test in KFold(3).split(X):
         model = fixed_model().fit(X[train], y[train])
@@ -267,7 +265,7 @@ def uneven():
 
 def test_parts_hold_every_row_once_and_say_where_labels_gather_outside(uneven):
     X, found = uneven
-    parts = coverage_by_parts(found, X, 0.9)
+    parts = found.by_part(X)
     for name, n_parts in (("prediction", 5), ("x", 5), ("z", 5), ("side", 2)):
         mine = [part for part in parts if part.among.startswith(f"{name} is")]
         assert len(mine) == n_parts
@@ -277,18 +275,16 @@ def test_parts_hold_every_row_once_and_say_where_labels_gather_outside(uneven):
     wrong = [part for part in parts if part.judgement == Judgement.TOO_NARROW]
     assert {part.among.split()[0] for part in wrong} == {"x"}
     assert next(part for part in parts if part.among.startswith("x")).judgement == Judgement.TOO_WIDE
-    assert coverage_by_parts(found, None, 0.9) == [
-        part for part in coverage_by_parts(found, None, 0.9) if part.among.startswith("prediction")
-    ]
-    assert coverage_by_parts(held_out(np.arange(20.0), 1.0), np.ones((20, 1)), 0.9) == []  # nothing varies
+    assert found.by_part(None) == [part for part in found.by_part(None) if part.among.startswith("prediction")]
+    assert held_out(np.arange(20.0), 1.0).by_part(np.ones((20, 1))) == []  # nothing varies
 
 
 def test_the_verdict_names_a_subgroup_with_too_narrow_intervals(uneven):
     X, found = uneven
-    (sentence,) = verdict(found.findings(), coverage_by_parts(found, X, 0.9))
+    (sentence,) = verdict(found.findings(), found.by_part(X))
     assert "90% intervals covered 90.0%" in sentence
     assert "as expected overall, but too narrow where x is 0.8" in sentence
-    assert verdict(found.findings()) == verdict(found.findings(), coverage_by_parts(found, None, 0.9))
+    assert verdict(found.findings()) == verdict(found.findings(), found.by_part(None))
     assert "covered 90.0%, as expected; median width" in verdict(found.findings())[0]
 
 
@@ -297,7 +293,7 @@ def test_chance_rarely_accuses_a_part():
     suspect, accused = (Judgement.IN_DOUBT, Judgement.TOO_NARROW), 0
     for _ in range(100):
         found = held_out(rng.uniform(-1, 1, size=200), 0.9, prediction=rng.normal(size=200))
-        accused += any(part.judgement in suspect for part in coverage_by_parts(found, rng.normal(size=(200, 6)), 0.9))
+        accused += any(part.judgement in suspect for part in found.by_part(rng.normal(size=(200, 6))))
     assert accused <= 8  # at most 1 in 40 is expected
 
 
@@ -305,19 +301,23 @@ def test_advice_says_what_would_help(uneven):
     X, found = uneven
     rng = np.random.default_rng(3)
     normal = rng.standard_normal(400)
-    assert "a difficulty model (difficulty=): where x is 0.8" in advice(found, X)
+    assert "a difficulty model (difficulty=): where x is 0.8" in found.advice(X)
     levels = (LEVEL, Fraction(99, 100))
-    assert advice(held_out(normal, [1.645, np.inf], levels=levels)).startswith("More rows, or a lower level: 99% needs")
-    skewed = rng.exponential(size=400) - 0.05
-    assert advice(held_out(skewed, np.quantile(skewed, 0.9))).startswith(
-        "A target transformation (target_transform='yeo-johnson') or"
+    assert (
+        held_out(normal, [1.645, np.inf], levels=levels).advice().startswith("More rows, or a lower level: 99% needs")
     )
-    assert advice(held_out(normal, 1.645)) == ""
+    skewed = rng.exponential(size=400) - 0.05
+    assert (
+        held_out(skewed, np.quantile(skewed, 0.9))
+        .advice()
+        .startswith("A target transformation (target_transform='yeo-johnson') or")
+    )
+    assert held_out(normal, 1.645).advice() == ""
     reaching_both_limits = replace(held_out(normal, np.inf), censoring=np.ones(400), n_calibration=40)
-    assert advice(reaching_both_limits) == ""
+    assert reaching_both_limits.advice() == ""
     too_few_batches = replace(held_out(normal, np.inf), calibration="batches")
-    assert "90% needs at least 9 calibration batches" in advice(too_few_batches)
-    few = advice(held_out(np.r_[np.zeros(41), 2.0, 2.0, -2.0, -2.0], 1.0))
+    assert "90% needs at least 9 calibration batches" in too_few_batches.advice()
+    few = held_out(np.r_[np.zeros(41), 2.0, 2.0, -2.0, -2.0], 1.0).advice()
     assert few == "More rows: a verdict on 90% needs about 100, and there are 45."
 
 

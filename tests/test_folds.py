@@ -6,7 +6,7 @@ import pytest
 from sklearn.model_selection import KFold, TimeSeriesSplit
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.evaluation import advice, cross_validate_intervals, verdict
+from conformal_gp.evaluation import cross_validate_intervals, verdict
 from conformal_gp.evaluation.cross_validation import make_folds
 
 FIXED = {"kernel": "se", "tuning": "fixed", "noise_variance": 0.1, "mean": "zero", "scale_inputs": False}
@@ -96,7 +96,7 @@ def test_limits_of_detection_count_as_covered_where_the_interval_contains_them()
     assert 0.7 < finding.coverage < 0.95
     said = found.conditions()["Limits of detection"]
     assert said.startswith("45 of 150 rows are beyond a limit of detection, and count as covered where")
-    assert "More rows, or a lower level" not in advice(found, X)
+    assert "More rows, or a lower level" not in found.advice(X)
     assert "Limits of detection" not in held(X, recorded).conditions()
     with pytest.raises(ValueError, match="censoring was given, but fit of Plain does not take it"):
         cross_validate_intervals({"plain": Plain()}, X, recorded, 0.8, censoring=-(y <= limit).astype(int))

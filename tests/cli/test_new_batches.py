@@ -159,7 +159,7 @@ def test_the_page_counts_batches(command_line, batches):
     assert re.search(r"if new batches are exchangeable with these, \d+% intervals cover", page)
     assert "An interval is for a single new measurement, its noise included." in page
     assert "Held out together.</strong> Whole batches are held out together: 12 batches in 120 rows." in page
-    assert "too few batches for these levels" in page
+    assert "More batches, or a lower level: 90% needs at least 9 calibration batches." in page
     chart = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])
     assert chart["chance"][30] == pytest.approx(chance_range(0.8, 12), abs=1e-4)
 

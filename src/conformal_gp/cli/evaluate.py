@@ -39,16 +39,14 @@ def evaluate(options: Namespace) -> None:
         training = training.sorted_by_date(output)
     held_out, at_random = _held_out(training, output)
     from conformal_gp.drift import shift_test
-    from conformal_gp.evaluation import Judgement, advice, coverage_by_parts
     from conformal_gp.evaluation.held_out import bought, in_comparison
 
     inputs = training.X.iloc[held_out.rows]
-    parts = [part for level in held_out.levels for part in coverage_by_parts(held_out, inputs, level)]
     found = {
         "findings": held_out.findings(),
         "random_folds": [],
         "groups": held_out.by_group(),
-        "too_narrow": [part for part in parts if part.judgement == Judgement.TOO_NARROW],
+        "too_narrow": held_out.too_narrow(inputs),
     }
     verdicts = [each.in_words(found["too_narrow"]) for each in found["findings"] if each.method == CONFORMAL]
     sentences = [*held_out.conditions().values()]
@@ -58,7 +56,7 @@ def evaluate(options: Namespace) -> None:
     if options.ordered:
         errors = held_out.y - held_out.prediction[CONFORMAL]
         sentences.append(f"Drift: {shift_test(errors, training.rows['label'].iloc[held_out.rows], options.seed)}")
-    helps_most = advice(held_out, inputs, command=True)
+    helps_most = held_out.advice(inputs, command=True)
     if helps_most:
         sentences.append(f"Advice: {helps_most}")
     if options.details or options.json:

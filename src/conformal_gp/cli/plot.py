@@ -114,6 +114,10 @@ def _drawn(kind: str, model: Any, rows: Rows | None, inputs: Sequence[str], leve
     _check_inputs(kind, inputs, X)
     if kind in INPUTS:
         features = inputs or [*X.select_dtypes("number")][: INPUTS[kind]]
+        if len(features) < INPUTS[kind]:
+            raise ValueError(
+                f"--kind {kind} takes {INPUTS[kind]} columns of numbers, and the table has {len(features)}."
+            )
     if kind == "band":
         described["confidence_level"] = levels
         return plotting.PredictionBandDisplay.from_estimator(model, X, y, feature=features[0], **described)

@@ -22,16 +22,13 @@ from conformal_gp.evaluation.cross_validation import cross_validate_intervals
 from conformal_gp.evaluation.findings import Finding, Judgement, chance_range, supported_levels, verdict
 from conformal_gp.evaluation.held_out import HeldOut
 from conformal_gp.evaluation.left_out import LeftOutRows, leave_one_out
-from conformal_gp.evaluation.parts import advice, coverage_by_parts
 
 __all__ = [
     "Finding",
     "HeldOut",
     "Judgement",
     "LeftOutRows",
-    "advice",
     "chance_range",
-    "coverage_by_parts",
     "cross_validate_intervals",
     "leave_one_out",
     "supported_levels",

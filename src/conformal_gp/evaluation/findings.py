@@ -169,12 +169,6 @@ class Finding:
         """Number of independent misses that there may be: of batches, or of rows."""
         return self.n_batches or self.n_rows
 
-    @property
-    def independent(self) -> str:
-        """The number of independent misses in words: batches, or rows."""
-        what = "batches" if self.n_batches else "rows"
-        return f"{self.n_independent} {what}"
-
     def expected(self, probability: float = LIKELY) -> tuple[float, float]:
         """Least and greatest coverage of the expected range."""
         low, high = chance_range(self.level, self.n_independent, 1.0 - (1.0 - probability) / self.n_parts)
@@ -217,11 +211,8 @@ class Finding:
             words = words.replace("rows", "batches")
         if self.judgement in (Judgement.TOO_NARROW, Judgement.TOO_WIDE, Judgement.IN_DOUBT):
             words += f" (expected {self.expected_in_words})"
-        narrow = [
-            part
-            for part in parts
-            if (part.method, part.level, part.judgement) == (self.method, self.level, Judgement.TOO_NARROW)
-        ]
+        same = [part for part in parts if (part.method, part.level) == (self.method, self.level)]
+        narrow = [part for part in same if part.judgement == Judgement.TOO_NARROW]
         if not narrow or self.judgement == Judgement.TOO_NARROW:
             return words
         worst = min(narrow, key=lambda part: part.coverage)
@@ -236,14 +227,11 @@ class Finding:
             width = "half of them or more are unbounded"
         return f"{percent(self.level)} intervals covered {percent(self.coverage, 1)}, {self.judged(parts)}; {width}"
 
-    def __str__(self) -> str:
-        return self.in_words()
-
 
 def verdict(findings: Sequence[Finding], parts: Sequence[Finding] = ()) -> list[str]:
     """State for each method the coverage at each level, the verdict and the width.
 
-    ``parts`` are findings on subgroups, as :func:`coverage_by_parts` returns them; where intervals of a subgroup are
+    ``parts`` are findings on subgroups, as :meth:`HeldOut.by_part` returns them; where intervals of a subgroup are
     significantly too narrow, the verdict names it.
 
     Examples

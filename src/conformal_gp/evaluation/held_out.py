@@ -1,22 +1,30 @@
-"""Results of a cross-validation: predictions and intervals of rows that were held out, and comparisons of them."""
+"""Results of a cross-validation: findings on all rows and on subgroups, what they depend on, comparisons and advice.
+
+The guarantee is over all rows together, and misses may gather in a subgroup. Many subgroups are tested, so the error
+probability of the judgement on each of m subgroups is :math:`1 / m` of the usual one.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.conformal.levels import read_levels, rows_needed
-from conformal_gp.evaluation.findings import USUAL, Finding, Judgement, Level, one_set_range
-from conformal_gp.extrapolation import Grid
+from conformal_gp.evaluation.findings import EXPECTED_MISSES, USUAL, Finding, Judgement, Level, one_set_range
+from conformal_gp.extrapolation import Grid, columns_of
 from conformal_gp.formatting import number, percent
 
+N_PARTS = 5
+# Misses are one-sided below this p-value of a sign test.
+ONE_SIDED = 0.01
 # Differences of coverage of less than this many standard errors may be chance.
 STANDARD_ERRORS = 2.0
 # What the guarantee bought, by the verdict on the standard GP, the worst first, and by that on conformal intervals.
@@ -32,6 +40,14 @@ OPENINGS = {
 OWN_OPENINGS = {
     Judgement.TOO_NARROW: "The guarantee needs exchangeable rows, and these seem not to be",
     Judgement.AT_LEVELS: OPENINGS[Judgement.AT_LEVELS],
+}
+# Options of the command for the parameters that advice names.
+OPTIONS = {
+    "(difficulty=)": "(in Python: difficulty=a regressor)",
+    "(groups=)": "(--groups)",
+    "target_transform='yeo-johnson'": "--target-transform yeo-johnson",
+    " or equal tails (tails='equal')": "",
+    "(tuning='holdout', tuning_rows=their row numbers)": "(in Python: tuning='holdout', tuning_rows=their row numbers)",
 }
 
 
@@ -78,6 +94,81 @@ class HeldOut:
     censoring: Indices | None = None
     """Whether true values are at most ``y`` (-1), at least ``y`` (1) or equal, (n,); None if all were observed."""
 
+    def at(self, confidence_level: Level | Iterable[Level]) -> HeldOut:
+        """Return the same at some of the levels."""
+        levels = read_levels(confidence_level)[0]
+        places = [self.levels.index(level) for level in levels]
+        intervals = {name: every[:, :, places] for name, every in self.intervals.items()}
+        return replace(self, levels=levels, intervals=intervals)
+
+    def findings(self) -> list[Finding]:
+        """Findings on each method at each level."""
+        return [self._finding(name, level) for level in self.levels for name in self.intervals]
+
+    def by_group(self) -> list[Finding]:
+        """Findings on the first method in each group, at each level; empty without groups."""
+        if self.groups is None:
+            return []
+        name = next(iter(self.intervals))
+        labels = dict.fromkeys(self.groups)
+        return [
+            self._finding(name, level, self.groups == label, among=f"group {label}", n_parts=len(labels))
+            for level in self.levels
+            for label in labels
+        ]
+
+    def by_part(self, X: Any = None) -> list[Finding]:
+        """Findings on the first method by fifths of its prediction and of each column, or by category, at each level.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features), or None, default=None
+            Inputs of these rows; None takes the prediction alone.
+
+        Returns
+        -------
+        parts : list of Finding
+            ``among`` names the rows. Equal values stay together, so a column may have fewer than five parts, or none.
+
+        Examples
+        --------
+        Noise that grows with the input, and intervals that do not:
+
+        >>> import numpy as np
+        >>> from fractions import Fraction
+        >>> from conformal_gp.evaluation import HeldOut
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(size=1000)
+        >>> ends = {"a": np.tile([[-3.0], [3.0]], (1000, 1, 1))}
+        >>> held_out = HeldOut(3 * x * rng.standard_normal(1000), [Fraction(9, 10)], {"a": np.zeros(1000)}, ends)
+        >>> [(part.among, part.judgement.value) for part in held_out.by_part(x[:, None])][-1]
+        ('x0 is 0.8133 to 0.9995', 'too narrow')
+        """
+        name = next(iter(self.intervals))
+        columns = {"prediction": self.prediction[name]}
+        if X is not None:
+            columns |= columns_of(X)
+        parts = [(f"{column} is {where}", rows) for column, values in columns.items() for where, rows in _parts(values)]
+        return [
+            self._finding(name, level, rows, among=among, n_parts=len(parts))
+            for level in self.levels
+            for among, rows in parts
+        ]
+
+    def too_narrow(self, X: Any = None) -> list[Finding]:
+        """Groups and parts whose intervals are significantly too narrow, the worst first."""
+        narrow = [part for part in self.by_group() + self.by_part(X) if part.judgement == Judgement.TOO_NARROW]
+        return sorted(narrow, key=lambda part: part.coverage)
+
+    def _finding(self, name: str, level: Fraction, rows: Any = ..., **described: Any) -> Finding:
+        """Finding on some rows."""
+        n_batches = 0
+        if self.batches is not None:
+            n_batches = np.unique(self.batches[rows]).size
+        ends = self.intervals[name][rows, :, self.levels.index(level)]
+        on_grid = self.grid is not None
+        return Finding.of(name, level, self.y[rows], ends, on_grid=on_grid, n_batches=n_batches, **described)
+
     def one_set(self) -> str:
         """Describe the variability of coverage over training sets, in a sentence; empty if it is unknown."""
         level = next((level for level in self.levels if level >= USUAL[0]), self.levels[-1])
@@ -89,26 +180,18 @@ class HeldOut:
             f"{percent(level)} intervals is between {low:.0f}% and {high:.0f}% in nine cases out of ten."
         )
 
-    def _limits(self) -> str:
-        """Describe intervals that reach a limit of detection, in a sentence; empty if all targets were observed."""
-        if self.censoring is None:
-            return ""
-        name, ends = next(iter(self.intervals.items()))
-        one_ended = np.isinf(ends).sum(axis=1) == 1
-        n_open = [f"{one_ended[:, i].sum()} at {percent(level)}" for i, level in enumerate(self.levels)]
-        return (
-            f"{np.count_nonzero(self.censoring)} of {self.y.size} rows are beyond a limit of detection, and count as "
-            f"covered where the interval contains the limit. Open beyond a limit are {', '.join(n_open)} of the "
-            f"{name} intervals."
-        )
-
     def conditions(self) -> dict[str, str]:
         """What verdicts depend on, in sentences by topic."""
-        sentences = {
-            "Held out together": self.together,
-            "Replicates": self.replicates,
-            "Limits of detection": self._limits(),
-        }
+        sentences = {"Held out together": self.together, "Replicates": self.replicates}
+        if self.censoring is not None:
+            name, ends = next(iter(self.intervals.items()))
+            n_open = (np.isinf(ends).sum(axis=1) == 1).sum(axis=0)
+            counts = [f"{n} at {percent(level)}" for n, level in zip(n_open, self.levels, strict=True)]
+            sentences["Limits of detection"] = (
+                f"{np.count_nonzero(self.censoring)} of {self.y.size} rows are beyond a limit of detection, and count "
+                "as covered where the interval contains the limit. Open beyond a limit are "
+                f"{', '.join(counts)} of the {name} intervals."
+            )
         n_beyond = int(self.beyond.sum())
         if n_beyond:
             which = f"{n_beyond:,} of {self.y.size:,} held-out rows lie outside the range of the training rows"
@@ -117,81 +200,118 @@ class HeldOut:
             sentences["Designed experiment"] = self.grid.condition
         return {topic: sentence for topic, sentence in sentences.items() if sentence}
 
-    def lacks_rows(self, level: Fraction) -> bool:
-        """Whether an infinite interval is for lack of rows; it may also reach a lower and an upper limit of detection.
-
-        Rows are not lacking where there are enough calibration rows, which are not known with groups.
-        """
-        return self.censoring is None or rows_needed(level) > self.n_calibration
-
     def error(self) -> str:
         """Describe the errors of the first method's predictions, in a sentence: medians, as one row may be far off."""
         miss = np.median(np.abs(self.y - next(iter(self.prediction.values()))))
         scatter = np.median(np.abs(self.y - np.median(self.y)))
         return f"Median absolute error {number(miss)} (always predicting the median: {number(scatter)})."
 
-    def at(self, levels: Sequence[Fraction]) -> HeldOut:
-        """Return the same at some of the levels."""
-        places = [self.levels.index(level) for level in levels]
-        intervals = {name: every[:, :, places] for name, every in self.intervals.items()}
-        return replace(self, levels=list(levels), intervals=intervals)
+    def advice(self, X: Any = None, *, command: bool = False) -> str:
+        """Advise in a sentence what would improve the first method's intervals most; empty if figures show nothing.
 
-    def findings(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
-        """Findings on each method at each level, or at each of those given."""
-        return [
-            Finding.of(
-                name,
-                level,
-                self.y,
-                intervals[:, :, self.levels.index(level)],
-                on_grid=self.grid is not None,
-                n_batches=self.n_batches(),
-            )
-            for level in self._read(confidence_level)
-            for name, intervals in self.intervals.items()
+        Tested, in this order: a designed grid, too few rows for a level, a subgroup with too narrow intervals, misses
+        on one side, and too few rows for a verdict. ``X`` has the inputs of the held-out rows. Advice names options of
+        the ``command``, or parameters in Python.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fractions import Fraction
+        >>> from conformal_gp.evaluation import HeldOut
+        >>> ends = {"mine": np.tile([[-np.inf], [np.inf]], (40, 1, 1))}
+        >>> HeldOut(np.zeros(40), [Fraction(99, 100)], {"mine": np.zeros(40)}, ends).advice()
+        'More rows, or a lower level: 99% needs at least 99 calibration rows.'
+        """
+        if self.grid is not None:
+            helps_most = self.grid.remedy
+        else:
+            level = min(self.levels, key=lambda level: abs(level - USUAL[0]))
+            usual = self.at([level])
+            finding = usual.findings()[0]
+            helps_most = self._more_rows() or usual._more_alike(X) or _one_sided(finding) or _too_few(finding)
+        if command:
+            for parameter, option in OPTIONS.items():
+                helps_most = helps_most.replace(parameter, option)
+        return helps_most
+
+    def _more_rows(self) -> str:
+        """Advise more rows where intervals are infinite for lack of them.
+
+        With limits of detection an interval may also reach a lower and an upper one.
+        """
+        name = next(iter(self.intervals))
+        lacking = [
+            level
+            for level in self.levels
+            if self._finding(name, level).n_infinite
+            and (self.censoring is None or rows_needed(level) > self.n_calibration)
         ]
+        if not lacking:
+            return ""
+        what = self.calibration
+        needed = f"{percent(min(lacking))} needs at least {rows_needed(min(lacking))} calibration {what}"
+        if self.groups is not None:
+            needed += " in each group"
+        return f"More {what}, or a lower level: {needed}."
 
-    def n_batches(self, rows: Any = ...) -> int:
-        """Number of batches of some rows; 0 if rows were not held out in batches."""
-        if self.batches is None:
-            return 0
-        return np.unique(self.batches[rows]).size
+    def _more_alike(self, X: Any) -> str:
+        """Advise groups or a difficulty where a part has too narrow intervals."""
+        narrow = [part for part in self.by_part(X) if part.judgement == Judgement.TOO_NARROW]
+        if not narrow:
+            return ""
+        worst = min(narrow, key=lambda part: part.coverage)
+        where = f"where {worst.among}, {percent(worst.level)} intervals covered only {percent(worst.coverage, 1)}"
+        column = worst.among.rsplit(" is ", 1)[0]
+        if X is not None and column in columns_of(X) and columns_of(X)[column].dtype.kind == "U":
+            return f"More rows of this kind, or intervals valid in each category (groups=): {where}."
+        return f"More rows of this kind, or a difficulty model (difficulty=): {where}."
 
-    def by_group(self, confidence_level: Iterable[Level] | None = None) -> list[Finding]:
-        """Findings on the first method in each group, at each level or each of those given; empty without groups."""
-        if self.groups is None:
-            return []
-        name, intervals = next(iter(self.intervals.items()))
-        labels = dict.fromkeys(self.groups)
-        described: dict[str, Any] = {"n_parts": len(labels), "on_grid": self.grid is not None}
-        found = []
-        for level in self._read(confidence_level):
-            ends = intervals[:, :, self.levels.index(level)]
-            for label in labels:
-                rows = self.groups == label
-                described |= {"among": f"group {label}", "n_batches": self.n_batches(rows)}
-                found.append(Finding.of(name, level, self.y[rows], ends[rows], **described))
-        return found
 
-    def _read(self, confidence_level: Iterable[Level] | None) -> list[Fraction]:
-        if confidence_level is None:
-            return self.levels
-        return read_levels(confidence_level)[0]
+def _one_sided(finding: Finding) -> str:
+    """Advise a target transformation where misses are on one side."""
+    if not finding.n_outside or binomtest(finding.n_above, finding.n_outside).pvalue >= ONE_SIDED:
+        return ""
+    sides = f"{finding.n_above} values lie above their {percent(finding.level)} intervals and {finding.n_below} below"
+    return f"A target transformation (target_transform='yeo-johnson') or equal tails (tails='equal'): {sides}."
+
+
+def _too_few(finding: Finding) -> str:
+    """Advise more rows where there are too few for a verdict."""
+    if finding.judgement != Judgement.TOO_FEW:
+        return ""
+    enough = math.ceil(EXPECTED_MISSES / (1 - finding.level))
+    what = "batches" if finding.n_batches else "rows"
+    return (
+        f"More {what}: a verdict on {percent(finding.level)} needs about {enough}, and there are "
+        f"{finding.n_independent}."
+    )
+
+
+def _parts(values: NDArray[Any]) -> Iterator[tuple[str, Mask]]:
+    """Yield a name and the rows of each category, or of each fifth of the values."""
+    distinct = np.unique(values)
+    if distinct.size == 1:
+        return
+    if values.dtype.kind == "U":
+        for value in distinct:
+            yield str(value), values == value
+        return
+    edges = distinct
+    if distinct.size > N_PARTS:
+        edges = np.unique(np.quantile(values, np.linspace(0.0, 1.0, N_PARTS + 1)[1:], method="inverted_cdf"))
+    fifth = np.searchsorted(edges, values)
+    for k in np.unique(fifth):
+        rows = fifth == k
+        low = number(values[rows].min())
+        high = number(values[rows].max())
+        if low == high:
+            yield low, rows
+        else:
+            yield f"{low} to {high}", rows
 
 
 def bought(held_out: HeldOut, ours: str, standard: str) -> str:
-    """State in a sentence what the guarantee bought over the standard GP, at the level where that one is worst.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fractions import Fraction
-    >>> from conformal_gp.evaluation import HeldOut
-    >>> y = np.arange(200.0)
-    >>> ends = {name: np.tile([[low], [199.0]], (200, 1, 1)) for name, low in (("ours", 20.0), ("GP", 50.0))}
-    >>> bought(HeldOut(y, [Fraction(9, 10)], {"ours": y, "GP": y}, ends), "ours", "GP")[:71]
-    'The guarantee raised coverage: at 90% the GP covered 75.0%, ours 90.0%,'
-    """
+    """State in a sentence what the guarantee bought over the standard GP, at the level where that one is worst."""
     findings = held_out.findings()
     worst_first = [*OPENINGS]
     other = min(
@@ -201,9 +321,7 @@ def bought(held_out: HeldOut, ours: str, standard: str) -> str:
     own = next(each for each in findings if each.method == ours and each.level == other.level)
     if own.judgement == Judgement.INFINITE:
         return f"At {percent(own.level)} there are too few rows for the guarantee."
-    opening = OPENINGS[other.judgement]
-    if own.judgement in OWN_OPENINGS:
-        opening = OWN_OPENINGS[own.judgement]
+    opening = OWN_OPENINGS.get(own.judgement, OPENINGS[other.judgement])
     width = ""
     if 0.0 < other.median_width < math.inf and own.median_width < math.inf:
         times = number(own.median_width / other.median_width, 2)

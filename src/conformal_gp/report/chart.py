@@ -9,20 +9,27 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conformal_gp.arrays import Array
-from conformal_gp.evaluation import HeldOut, chance_range
+from conformal_gp.evaluation import Finding, HeldOut
 from conformal_gp.extrapolation import columns_of
 from conformal_gp.formatting import CONFORMAL, STANDARD, number, percent
-from conformal_gp.metrics import coverage
 from conformal_gp.plotting.frame import limits_of
 
 PERCENTS = tuple(range(50, 100))
 LEVELS = tuple(Fraction(percents, 100) for percents in PERCENTS)
+TABLED = tuple(Fraction(percents, 100) for percents in (50, 80, 90, 95, 99))
+USUAL = Fraction(9, 10)
 INPUTS_SHOWN, MOST_ROWS = 8, 200
 # Targets are drawn on a logarithmic scale if fewer of them than this share are in the upper half of a linear one.
 UPPER_HALF = 0.1
+
+
+def shown_level(held_out: HeldOut) -> Fraction:
+    """The highest level up to 90% at which most intervals are finite; the lowest if there is none."""
+    finite = np.isfinite(held_out.intervals[CONFORMAL]).any(axis=1).mean(axis=0) > 0.5
+    candidates = [level for level in TABLED if level <= USUAL and finite[held_out.levels.index(level)]]
+    return max(candidates, default=TABLED[0])
 
 
 def chart_data(
@@ -41,6 +48,10 @@ def chart_data(
     chosen = np.random.default_rng(random_state).permutation(y.size)[:MOST_ROWS]
     chosen = chosen[np.argsort(prediction[chosen], kind="stable")]
     inputs = dict(list(columns_of(X).items())[:INPUTS_SHOWN])
+    findings = held_out.findings()
+    own = [finding for finding in findings if finding.method == CONFORMAL]
+    # intervals of higher levels contain those of lower ones
+    n_covering = ((intervals[:, 0] <= y[:, None]) & (y[:, None] <= intervals[:, 1])).sum(axis=1)
     limits = np.zeros(y.size, dtype=np.int64)
     if held_out.censoring is not None:
         limits = held_out.censoring
@@ -59,9 +70,10 @@ def chart_data(
         "levels": PERCENTS,
         "logarithmic": logarithmic,
         "view": _view(opening, y, prediction, logarithmic),
-        "chance": chance_range(LEVELS, held_out.n_batches() or y.size).round(4).tolist(),
-        "conformal": _summary(y, intervals, digits),
-        "standard": _summary(y, held_out.intervals[STANDARD], digits),
+        "chance": [[round(share, 4) for share in finding.expected()] for finding in own],
+        "expected": [finding.expected_in_words for finding in own],
+        "conformal": _summary(own, digits),
+        "standard": _summary([finding for finding in findings if finding.method == STANDARD], digits),
         "rows": [
             {
                 "row": labels[i],
@@ -69,24 +81,22 @@ def chart_data(
                 "y": rounded(y[i]),
                 "limit": int(limits[i]),
                 "prediction": rounded(prediction[i]),
-                "coveredFrom": int(covered),
+                "coveredFrom": int(100 - n_covering[i]),
                 "beyond": bool(held_out.beyond[i]),
                 "low": [rounded(end) for end in intervals[i, 0]],
                 "high": [rounded(end) for end in intervals[i, 1]],
             }
-            for i, covered in zip(chosen, covered_from(y, intervals)[chosen], strict=True)
+            for i in chosen
         ],
     }
 
 
-def _summary(y: Array, intervals: Array, digits: int) -> dict[str, Any]:
+def _summary(findings: Sequence[Finding], digits: int) -> dict[str, Any]:
     """Coverage and median width at every level, as numbers and as they are written."""
-    shares = coverage(y, intervals)
-    widths = np.median(intervals[:, 1] - intervals[:, 0], axis=0)
     return {
-        "coverage": shares.round(6).tolist(),
-        "covered": [percent(share, 1) for share in shares],
-        "width": [text(width, digits) for width in widths],
+        "coverage": [round(finding.coverage, 6) for finding in findings],
+        "covered": [percent(finding.coverage, 1) for finding in findings],
+        "width": [text(finding.median_width, digits) for finding in findings],
     }
 
 
@@ -111,19 +121,6 @@ def _view(intervals: Array, y: Array, prediction: Array, logarithmic: bool) -> t
         with np.errstate(invalid="ignore"):  # intervals without a lower bound
             return limits_of(np.log10(intervals), np.log10(y), np.log10(prediction))
     return limits_of(intervals, y, prediction)
-
-
-def covered_from(y: Array, intervals: Array) -> NDArray[np.int64]:
-    """Least whole percent from which on all intervals of a row contain its target; 100 if none does.
-
-    >>> ends = np.tile([[-1.0], [1.0]], (2, 1, 50))
-    >>> ends[0, 1, :30] = 0.0
-    >>> covered_from(np.array([0.5, 2.0]), ends)
-    array([ 80, 100])
-    """
-    outside = (y[:, None] < intervals[:, 0]) | (y[:, None] > intervals[:, 1])
-    last_outside = outside.shape[1] - np.argmax(outside[:, ::-1], axis=1)
-    return PERCENTS[0] + np.where(outside.any(axis=1), last_outside, 0)
 
 
 def decimals(y: Array, intervals: Array) -> int:

@@ -168,12 +168,11 @@ function layOutCalibration() {
 function showLevel() {
   const percent = Number(levelSlider.value);
   const level = data.levels.indexOf(percent);
-  const [least, most] = data.chance[level].map((share) => (100 * share).toFixed(1));
   byId("level-text").textContent = `${percent}%`;
   for (const place of document.querySelectorAll(".at")) place.textContent = `${percent}%`;
   levelSlider.setAttribute("aria-valuetext", `${percent}%, coverage ${data.conformal.covered[level]}`);
   byId("coverage").textContent = data.conformal.covered[level];
-  byId("expected").textContent = `expected ${least} to ${most}%`;
+  byId("expected").textContent = `expected ${data.expected[level]}`;
   byId("width").textContent = data.conformal.width[level];
   byId("standard-coverage").textContent = data.standard.covered[level];
   byId("standard-width").textContent = data.standard.width[level];
