@@ -36,7 +36,7 @@ def test_rounding_errors_are_what_they_are_said_to_be(kernel, mean, noise):
     for n in (10, 40, 150):
         for _ in range(20):
             X, y = twin_problem(rng, n)
-            inputs = Inputs(Rows(X), Scaling.none(X), mean)
+            inputs = Inputs(Rows(X), Scaling(), mean)
             process = kernel(10.0 ** rng.uniform(-0.5, 0.7))
             posterior = Posterior(process, noise, inputs, y, flat_prior=True, checked=False)
             i = int(rng.integers(n))

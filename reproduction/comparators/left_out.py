@@ -78,7 +78,7 @@ class LeftOutRegressor(IntervalRegressor):
     def _inverse_root(self, rows: Indices) -> Array | None:
         """L^-1 with L L' the block of P among some rows; None where the block is numerically singular."""
         posterior = self.estimator_._answers.model.posterior
-        block = posterior.precision(rows)
+        block = posterior.columns(rows)[rows]
         scale = np.sqrt(posterior.diagonal[rows])  # 0 where a row alone determines a coefficient
         try:
             L = cholesky(block / np.outer(scale, scale), lower=True) if scale.all() else np.zeros((1, 1))

@@ -78,7 +78,7 @@ def test_the_restricted_likelihood_is_that_of_the_posterior():
     """Up to the length of the basis: the posterior has an orthonormal one."""
     X, y = make_data(8, 25)
     known = np.linspace(0.0, 0.3, 25)
-    kernel, inputs = KERNELS["ard"], Inputs(Rows(X, known), Scaling.none(X), "linear")
+    kernel, inputs = KERNELS["ard"], Inputs(Rows(X, known), Scaling(), "linear")
     value, _ = NegativeLogLikelihood(kernel, X, y, inputs.H, 0.3, restricted=True, known=known)(kernel.theta)
     assert -value == pytest.approx(Posterior(kernel, 0.3, inputs, y).log_marginal_likelihood, rel=1e-12)
 

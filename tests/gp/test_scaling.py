@@ -88,15 +88,17 @@ def test_units_and_origins_of_inputs_do_not_matter(stationary):
 def test_inputs_of_heavy_tails_are_compressed_and_no_others():
     rng = np.random.default_rng(2)
     X = np.column_stack([rng.normal(size=400), rng.lognormal(sigma=1.5, size=400), np.ones(400), rng.uniform(size=400)])
-    usual, robust = Scaling.standard(X).transform(X), Scaling.robust(X).transform(X)
+    usual, robust = Scaling.standard(X).transform(X), Scaling.standard(X, compress=True).transform(X)
     np.testing.assert_array_equal(robust[:, [0, 2, 3]], usual[:, [0, 2, 3]])
     assert (robust[:, 1] ** 4).mean() < 4.0 < 20.0 < (usual[:, 1] ** 4).mean()
     np.testing.assert_array_equal(np.argsort(robust[:, 1]), np.argsort(X[:, 1]))
-    other = Scaling.robust(X * [1.0, 1e6, 1.0, 1.0]).transform(X * [1.0, 1e6, 1.0, 1.0])
+    other = Scaling.standard(X * [1.0, 1e6, 1.0, 1.0], compress=True).transform(X * [1.0, 1e6, 1.0, 1.0])
     np.testing.assert_allclose(other, robust, atol=1e-8)  # whatever the units
 
 
 def test_a_rare_category_is_only_scaled():
     X = np.zeros((200, 1))
     X[:5] = 1.0
-    np.testing.assert_allclose(Scaling.robust(X).transform(X), Scaling.standard(X).transform(X), atol=1e-12)
+    np.testing.assert_allclose(
+        Scaling.standard(X, compress=True).transform(X), Scaling.standard(X).transform(X), atol=1e-12
+    )

@@ -22,7 +22,7 @@ SETTINGS = Settings(["se"], "constant", None, 2.0, False, 1, 1)
 
 def learnt(X, y, settings=SETTINGS, n_rows=None, **options):
     """Hyperparameters learnt from unscaled inputs."""
-    inputs = Inputs(Rows(X), Scaling.none(X), settings.mean)
+    inputs = Inputs(Rows(X), Scaling(), settings.mean)
     return learn(settings, inputs, y, Purpose(n_rows or y.size, **options), np.random.RandomState(0))
 
 
@@ -85,7 +85,7 @@ def test_other_labels_of_rows_without_all_categories():
     y = np.exp(rng.standard_normal(30)[groups[0]] + 0.05 * rng.standard_normal(240))  # the others are noise
     settings = replace(SETTINGS, kernels=["matern52"])
     near = learnt(X, y, settings)
-    inputs = Inputs(Rows(X[:120]), Scaling.none(X), "constant")
+    inputs = Inputs(Rows(X[:120]), Scaling(), "constant")
     found = learn_nearby(settings, near, inputs, np.log(y[:120]), Purpose(240), np.random.RandomState(0))
     assert found.optimum.kernel.n_dims == near.optimum.kernel.n_dims
     lengths = found.optimum.kernel.k2.length_scale
@@ -95,7 +95,7 @@ def test_other_labels_of_rows_without_all_categories():
 def test_labels_that_the_mean_explains_have_no_variance_and_a_warning():
     X = np.random.default_rng(0).normal(size=(30, 2))
     y = 1e5 + X @ [2.0, -1.0]
-    linear, constant = (Inputs(Rows(X), Scaling.none(X), mean) for mean in ("linear", "constant"))
+    linear, constant = (Inputs(Rows(X), Scaling(), mean) for mean in ("linear", "constant"))
     assert label_variance(linear, y) == 0.0
     assert label_variance(constant, y) == pytest.approx(np.var(y))
     (warning,) = explained(linear, y, "linear")

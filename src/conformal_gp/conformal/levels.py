@@ -1,8 +1,4 @@
-r"""Confidence levels, and the weight of calibration rows that must cover a value of the target at each.
-
-(1 - 0.9) * 500 is 49.999999999999986 in floating point, and its floor is the wrong rank. So a level is read as the
-fraction that a person meant by it, and ranks are found in integers.
-"""
+"""Confidence levels, read as the fractions meant by them, and the weight of rows that must cover a value at each."""
 
 from __future__ import annotations
 
@@ -82,8 +78,6 @@ def rows_needed(level: Fraction) -> int:
 class Needed(NamedTuple):
     """Weight of covering rows that values of a region exceed, for several levels.
 
-    Examples
-    --------
     >>> Needed.of_weights([Fraction(9, 10)], np.ones(19), np.ones(1)).least.round(6), Needed.of_ranks([2]).least
     (array([[1.]]), array([[1.5]]))
     """
@@ -132,12 +126,12 @@ class Needed(NamedTuple):
     def largest(self, values: Array) -> Array:
         """For each test row and level, the largest number that values of more weight than needed are not below.
 
-        With weights of 1 that is the k-th largest of the values, (m, n), of calibration rows, which are reordered. It
-        is infinite where no weight is needed.
+        The values, (m, n), of calibration rows are reordered. It is infinite where no weight is needed.
         """
         n = values.shape[1]
         found = np.full((values.shape[0], self.n_levels), np.inf)
         if self.weights is None:
+            # the k-th largest
             ranks = np.ceil(self.least[0]).astype(np.int64)
             finite = np.flatnonzero(ranks > 0)
             if finite.size == 1:
@@ -162,10 +156,9 @@ def weight_up_to(ends: Array, weights: Array, labels: Array, side: str) -> Array
 
 
 def shares(at_least: Array, greater: Array, total: float, ties: Array | float = 1.0, own: Array | float = 1.0) -> Array:
-    """p-values: the share of all rows, by weight, the test row included, whose score is at least the test row's.
+    """p-values: the share of all rows whose score is at least the test row's, ties in full, by half or at random.
 
-    ``total`` is the weight of the calibration rows and ``own`` that of each test row. Ties count by
-    ``ties``: in full, by half, or by uniform numbers.
+    ``total`` is the weight of the calibration rows and ``own`` that of each test row.
     """
     # p = (weight of rows that score higher, and of ties, the test row among them) / (weight of all rows)
     return np.minimum((greater + ties * (at_least - greater + own)) / (total + own), 1.0)

@@ -1,11 +1,9 @@
 r"""Screening of very many calibration rows: those that can decide a region, and those that can be left out.
 
-Row i covers the candidates up to its *reach* on either side of the mean. By a bound :math:`|v_i| \le c_i \omega` of its
-weight, with :math:`c_i` known for each row and :math:`\omega` for each test row, that lies between two factors,
+By a bound :math:`|v_i| \le c_i \omega` of its weight, row i covers the candidates up to between two factors,
 :math:`A_-` and :math:`A_+`, times :math:`s^{1/\gamma}` times its *base score*, by which rows are sorted once. Rows of
 large :math:`c_i`, the rows of *high leverage*, are few: they are left out of the factors and always looked at. Of the
-others, the rows of *low leverage*, most cover all candidates in question or none: lemma 1 of docs/theory_large.md,
-where weights, signed scores and the difficulty are as well.
+others, the rows of *low leverage*, most cover all candidates in question or none: lemma 1 of docs/theory_large.md.
 """
 
 from __future__ import annotations
@@ -45,36 +43,11 @@ class Windows(NamedTuple):
 class Ranking:
     """Calibration rows in order of their base scores.
 
-    Parameters
-    ----------
-    alpha, diagonal : ndarray of shape (n,)
-        Weighted residuals and inverse leave-one-out variances.
-    bound : ndarray of shape (n,)
-        c, such that a row's weight in a prediction of size ω is at most c ω.
-    gamma : float
-        Root of the variance in the nonconformity measure.
-    spread : Spread
-        c and g, from and by which scores are measured.
-    sign : int, default=0
-        0 ranks by absolute scores, 1 by signed ones, -1 by those with their signs changed.
-
-    Attributes
-    ----------
-    high_leverage : ndarray of int
-        Rows that are always looked at.
-    low_leverage : ndarray of int
-        The others, in order of descending base score.
+    ``bound`` is c, ``spread`` what scores are measured from and by. ``sign`` 0 ranks by absolute scores, 1 by signed
+    ones, -1 by those with their signs changed. Rows of ``low_leverage`` are in order of descending base score.
     """
 
-    def __init__(
-        self,
-        alpha: Array,
-        diagonal: Array,
-        bound: Array,
-        gamma: float,
-        spread: Spread,
-        sign: int = 0,
-    ):
+    def __init__(self, alpha: Array, diagonal: Array, bound: Array, gamma: float, spread: Spread, sign: int = 0):
         self._power = 1.0 - 1.0 / gamma
         self._sign = sign
         unit = diagonal**self._power
@@ -147,8 +120,7 @@ class Ranking:
     ) -> Windows:
         """With the rows of high leverage, all rows whose score may or may not reach that of the test row at ``y``.
 
-        The rows before score higher by more than a tie. ``off`` is how far rounding may put scores off, in units of the
-        value.
+        The rows before score higher by more than a tie. Rounding may put scores off by ``off``, in units of the value.
         """
         lower, upper, moved = self._factors(variance, size, spread)
         unit = variance ** (1.0 - self._power) * spread.scale

@@ -1,8 +1,4 @@
-"""Inputs as a model sees them: scaled, and with the basis of the mean function.
-
-Scaling is none, by training rows, or symmetric in training rows and test row. So is what missing values are filled by:
-0, or medians of the observed values.
-"""
+"""Inputs as a model has them: missing values filled, scaled, and with the basis of the mean function."""
 
 from __future__ import annotations
 
@@ -35,28 +31,17 @@ def medians(X: Array) -> Array:
     >>> medians(np.array([[1.0, np.nan], [3.0, np.nan]])).tolist()
     [2.0, 0.0]
     """
-    found = np.median(X, axis=0)
-    for column in np.flatnonzero(np.isnan(found)):
-        observed = X[~np.isnan(X[:, column]), column]
-        found[column] = 0.0
-        if observed.size:
-            found[column] = np.median(observed)
-    return found
+    return np.ma.median(np.ma.masked_invalid(X), axis=0).filled(0.0)
 
 
 def filled(X: Array, fill: Array) -> Array:
-    """Inputs with a value for each column, (d,) or (n, d), in place of missing ones."""
-    missing = np.isnan(X)
-    if not missing.any():
-        return X
-    return np.where(missing, fill, X)
+    """Inputs with a value for each column in place of missing ones."""
+    return np.where(np.isnan(X), fill, X)
 
 
 def _compressed(X: Array, centre: Array, reach: Array) -> Array:
     """The inverse hyperbolic sine of inputs with a finite reach: linear to about there, then a logarithm."""
     finite = np.isfinite(reach)
-    if not finite.any():
-        return X
     x = X.astype(np.float64)
     x[:, finite] = np.arcsinh((x[:, finite] - centre[finite]) / reach[finite])
     return x
@@ -66,8 +51,8 @@ def _compressed(X: Array, centre: Array, reach: Array) -> Array:
 class Scaling:
     """Inputs x become (x - location) / scale, missing ones after they are filled, those of heavy tails compressed."""
 
-    location: Array
-    scale: Array
+    location: Array | float = 0.0
+    scale: Array | float = 1.0
     fill: Array | None = None
     """(d,): what stands in place of missing values; None if there are none."""
     centre: Array | None = None
@@ -76,35 +61,25 @@ class Scaling:
     """(d,): distances from the centre beyond which inputs are compressed; infinite for those that are not."""
 
     @classmethod
-    def none(cls, X: Array) -> Scaling:
-        """Leave inputs as they are."""
-        return cls(np.zeros(X.shape[1]), np.ones(X.shape[1]))
+    def standard(cls, X: Array, compress: bool = False) -> Scaling:
+        """Mean 0 and standard deviation 1, after inputs of heavy tails are compressed; constant ones are only shifted.
 
-    @classmethod
-    def standard(cls, X: Array) -> Scaling:
-        """Mean 0 and standard deviation 1 over the rows given; constant columns are only shifted."""
-        scaler = StandardScaler().fit(X)
-        return cls(scaler.mean_, scaler.scale_)
-
-    @classmethod
-    def robust(cls, X: Array) -> Scaling:
-        """As standard, after inputs of heavy tails are compressed about their median.
-
-        >>> scaling = Scaling.robust(np.exp(np.arange(-6.0, 7.0))[:, None])
+        >>> scaling = Scaling.standard(np.exp(np.arange(-6.0, 7.0))[:, None], compress=True)
         >>> scaling.transform(np.exp([[-6.0], [0.0], [6.0]])).ravel().round(2)
         array([-0.86, -0.59,  1.98])
         """
-        usual = cls.standard(X)
+        scaler = StandardScaler().fit(X)
+        usual = cls(scaler.mean_, scaler.scale_)
         tails = np.mean(usual.transform(X) ** 4, axis=0) > HEAVY_TAILS
-        if not tails.any():
+        if not (compress and tails.any()):
             return usual
         centre = np.median(X, axis=0)
         reach = np.full(X.shape[1], np.inf)
         for column in np.flatnonzero(tails):
             distance = np.abs(X[:, column] - centre[column])
             reach[column] = np.median(distance[distance > 0.0])
-        usual = cls.standard(_compressed(X, centre, reach))
-        return cls(usual.location, usual.scale, None, centre, reach)
+        scaler = StandardScaler().fit(_compressed(X, centre, reach))
+        return cls(scaler.mean_, scaler.scale_, None, centre, reach)
 
     def filled(self, X: Array) -> Array:
         """Unscaled inputs without missing values."""
@@ -124,19 +99,10 @@ class SymmetricScaling:
     """Scaling by training rows *and* test row, so that no row is treated differently.
 
     The scale of an input is the range of the middle half of the l + 1 rows, over 1.5, rounded to a power of 2 times the
-    range of all but the lowest and the highest: units of inputs do not matter. If the middle half has one value, wider
-    ranges are taken: of the middle 80%, of the middle 95%, of all rows but the lowest and the highest. An input with
-    one value in all these has scale 1. One row moves such a range by a neighbour at most, however far out it lies, so
-    one scaling serves nearly all test rows; a *key* names the scaling of each. Kernels that are not stationary also
-    need a common origin: the median, rounded to a quarter of the rounded scale from the least value on.
-
-    Parameters
-    ----------
-    X : ndarray of shape (l, d)
-        Training inputs.
-    stationary : bool
-        Whether the model is unchanged by a shift of the inputs; the origin is then the training rows' median, only to
-        reduce rounding.
+    range of all but the lowest and the highest. If the middle half has one value, wider ranges are taken (TAILS), and
+    then 1. One row moves such a range by a neighbour at most, so one scaling serves nearly all test rows; a *key* names
+    the scaling of each. Kernels that are not stationary also need a common origin: the median, rounded to a quarter of
+    the rounded scale from the least value on. For stationary ones it is the training rows' median, to reduce rounding.
     """
 
     def __init__(self, X: Array, stationary: bool):
@@ -181,11 +147,8 @@ class SymmetricFill:
     """Fill by training rows *and* test row, so that no row is treated differently.
 
     The fill of an input is the lower median of the observed values of the l + 1 rows, rounded to a quarter of their
-    middle half's range, which itself is rounded to a power of 2. So one fill serves nearly all test rows. If the middle
-    half has one value, the median is not rounded. ``X`` are the training inputs, (l, d).
+    middle half's range, which itself is rounded to a power of 2. So one fill serves nearly all test rows.
 
-    Examples
-    --------
     >>> fill = SymmetricFill(np.array([[1.0], [2.0], [3.0], [4.0], [np.nan]]))
     >>> fill.training().tolist(), fill.rows(np.array([[np.nan], [9.0]])).tolist()
     ([2.0], [[2.0], [3.0]])
@@ -213,16 +176,12 @@ class SymmetricFill:
 
 
 def _with_one_more(ordered: Array, own: Array | None) -> tuple[int, Callable[[int], Array]]:
-    """Number of values, and a function to the k-th of them from 0, where one more may be among them.
-
-    ``ordered`` holds n ascending values, (n, ...), and ``own`` each of m further values, (m, ...), or None.
-    """
+    """Number of ascending values, (n, ...), and the k-th of them with each of m further ones, (m, ...), or None."""
     n = len(ordered)
     if own is None:
         return n, lambda k: ordered[[min(k, n - 1)]]
 
     def order_statistic(k: int) -> Array:
-        """The k-th of n + 1 values: the further one lies among its neighbours."""
         low = ordered[k - 1] if k > 0 else -np.inf
         high = ordered[k] if k < n else np.inf
         return np.clip(own, low, high)
@@ -231,7 +190,6 @@ def _with_one_more(ordered: Array, own: Array | None) -> tuple[int, Callable[[in
 
 
 def _rounded_median(observed: Array, own: Array | None) -> Array:
-    """Rounded medians of ascending values together with each of ``own``, (m,), or by themselves, (1,)."""
     n, order_statistic = _with_one_more(observed, own)
     median = order_statistic((n - 1) // 2)
     width = order_statistic(n - 1 - n // 4) - order_statistic(n // 4)
@@ -243,10 +201,7 @@ def _rounded_median(observed: Array, own: Array | None) -> Array:
 
 
 def basis(mean: str, X: Array) -> Array:
-    """Rows h(x) of the mean function h(x)'β at the rows of ``X``.
-
-    ``"zero"`` has no columns, ``"constant"`` a column of ones, ``"linear"`` ones and the inputs.
-    """
+    """Rows h(x) of the mean function h(x)'β at the rows of ``X``: none, ones, or ones and the inputs."""
     ones = np.ones((X.shape[0], 1))
     return {"zero": ones[:, :0], "constant": ones, "linear": np.hstack([ones, X])}[mean]
 
@@ -256,12 +211,11 @@ UNSEEN = 1e-11
 
 
 class IndependentColumns:
-    """An orthonormal basis of the span of some columns, for any rows of the same columns.
+    """An orthonormal basis of the span of some columns, which may be collinear, for any rows of the same columns.
 
-    Inputs may be collinear (indicator columns, constant columns); generalised least squares then has no unique
-    coefficients. This keeps the directions R of the coefficient space that the training rows determine: ``H R`` has
-    orthonormal columns. Columns after the first, which is constant, are shifted by their median and scaled to length
-    one before their directions are found: neither an offset nor a far-out input hides a direction.
+    It has the directions of the coefficients that the training rows determine. Columns after the first, which is
+    constant, are shifted by their median and scaled to length one before: neither an offset nor a far-out input hides a
+    direction.
     """
 
     def __init__(self, H: Array):
@@ -301,7 +255,7 @@ class IndependentColumns:
 
 
 class NewInputs(NamedTuple):
-    """A block of m new inputs as the model sees them."""
+    """A block of m new inputs as the model has them."""
 
     X: Array
     """(m, d): scaled inputs."""
@@ -318,19 +272,7 @@ class NewInputs(NamedTuple):
 
 
 class Inputs:
-    """Training inputs under a scaling and a mean function.
-
-    ``mean`` is "zero", "constant" or "linear".
-
-    Attributes
-    ----------
-    X : ndarray of shape (l, d)
-        Scaled training inputs.
-    H : ndarray of shape (l, p)
-        Mean basis, orthonormal columns.
-    y_variance : ndarray of shape (l,) or None
-        Known noise variances.
-    """
+    """Training inputs under a scaling and a mean function: scaled X, and their mean basis H of orthonormal columns."""
 
     def __init__(self, rows: Rows, scaling: Scaling, mean: str):
         self.scaling = scaling
@@ -351,7 +293,7 @@ class Inputs:
         return _noise(learnt, self)
 
     def new(self, rows: Rows) -> NewInputs:
-        """New inputs as the model sees them."""
+        """New inputs as the model has them."""
         scaled = _scaled(self.scaling, rows.X)
         H = basis(self.mean, scaled)
         return NewInputs(scaled, self._columns.reduce(H), self._columns.leaves(H), rows.y_variance)

@@ -1,9 +1,9 @@
 r"""A Gaussian process given its training rows: everything that a prediction needs, for many test inputs at once.
 
-The notation is that of docs/theory.md. A mean function h(x)'β has *given* coefficients, and is subtracted from the
-targets, or a *flat prior* on them (universal kriging). All comes from :math:`L L' = K + \sigma^2 I` and the orthogonal
-factor of the whitened basis, :math:`L^{-1} H = q r`. With :math:`u = L^{-1} k`, :math:`e = (I - q q') L^{-1} y` and
-:math:`g = r^{-\top} h(x) - q'u`,
+The mean function h(x)'β has *given* coefficients, or a *flat prior* on them (universal kriging; Rasmussen and Williams
+(2006), section 2.7). All comes from :math:`L L' = K + \sigma^2 I` (Algorithm 2.1) and the orthogonal factor of the
+whitened basis, :math:`L^{-1} H = q r`. With :math:`u = L^{-1} k`, :math:`e = (I - q q') L^{-1} y` and :math:`g =
+r^{-\top} h(x) - q'u`,
 
 .. math::
     P = L^{-\top} (I - q q') L^{-1}, \quad P y = L^{-\top} e, \quad y'Py = e'e, \quad
@@ -70,8 +70,7 @@ class Sizes(NamedTuple):
     """Largest inverse leave-one-out variance."""
     residual: float
     """Length of ``alpha``, each entry times its target's prior standard deviation; or, if that is more, of the whitened
-    residuals of a least squares fit before projection: as with rows that are nearly equal, which an
-    input with a coefficient of its own tells apart."""
+    residuals of a least squares fit before projection."""
     label: float
     """Largest target."""
 
@@ -81,14 +80,10 @@ class Posterior:
 
     Parameters
     ----------
-    kernel : sklearn.gaussian_process.kernels.Kernel
-        Covariance function.
-    noise_variance : float
-        Variance of the noise that each target carries in addition to what is known.
-    inputs : Inputs
-        Training inputs, their mean basis and their known noise.
-    y : ndarray of shape (l,)
-        Training targets.
+    kernel, noise_variance : Kernel and float
+        Covariance function, and variance of the noise in addition to what is known of rows.
+    inputs, y : Inputs and ndarray of shape (l,)
+        Training rows.
     flat_prior : bool, default=True
         Whether the coefficients of the mean have a flat prior, or are taken as given at their estimate.
     checked : bool, default=True
@@ -98,20 +93,12 @@ class Posterior:
 
     Attributes
     ----------
-    alpha : ndarray of shape (l,)
-        Weighted residuals, ``P y`` or ``C (y - H β)``.
-    coefficients : ndarray of shape (p,)
-        Generalised least squares coefficients β of the mean basis.
-    quadratic : float
-        ``y' P y``, which is also ``(y - H β)' C (y - H β)``.
-    log_determinant : float
-        log |K + σ² I|, and with a flat prior log |H'CH| added.
-    noise : ndarray of shape (l,)
-        Noise variances of the training rows' targets.
-    prior : ndarray of shape (l,)
-        Their prior variances, noise included.
-    degrees_of_freedom : int
-        l, less the number of coefficients with a flat prior.
+    alpha, coefficients : ndarray of shape (l,), (p,)
+        Weighted residuals ``P y``, or ``C (y - H β)``, and generalised least squares coefficients β.
+    quadratic, log_determinant, degrees_of_freedom : float, float and int
+        ``y' P y``; log |K + σ² I|, with a flat prior log |H'CH| added; and l less the number of flat coefficients.
+    noise, prior : ndarray of shape (l,)
+        Noise variances of the training targets, and their prior variances, noise included.
     """
 
     def __init__(
@@ -130,7 +117,6 @@ class Posterior:
         self._checked = checked
         self._X, self._H, self.y = inputs.X, inputs.H, y
         self._flat = flat_prior and self._H.shape[1] > 0
-        self._stationary = float(kernel.diag(self._X[:1])[0]) if kernel.is_stationary() else None
         self.noise = inputs.noise(noise_variance)
         self.prior = kernel.diag(self._X) + self.noise
         self._factor = self._factorised() if earlier is None or not self._extends() else self._extended(earlier)
@@ -150,11 +136,8 @@ class Posterior:
         return well_conditioned(A, SMALLEST_CONDITION, refusal) if self._checked else Cholesky(A)
 
     def _extends(self) -> bool:
-        r"""Whether the matrix A of all rows is known to be well conditioned without a look at it.
-
-        For a positive semi-definite kernel :math:`|A|_1 \le \max_i \sum_j \sqrt{A_{ii} A_{jj}}`, and
-        :math:`|A^{-1}|_1 \le \sqrt{l}\, |A^{-1}|_2 \le \sqrt{l} / \min_i \sigma_i^2`.
-        """
+        """Whether the matrix A of all rows is known to be well conditioned without a look at it."""
+        # |A|_1 <= max_i sum_j sqrt(A_ii A_jj), and |A^-1|_1 <= sqrt(l) |A^-1|_2 <= sqrt(l) / min_i sigma_i^2
         deviation, noise = np.sqrt(self.prior), self.prior - shared_variance(self.kernel, self._X)
         norms = deviation.max() * deviation.sum() * np.sqrt(self.y.size)
         return is_definite(self.kernel) and bool(noise.min() >= SMALLEST_CONDITION * norms)
@@ -166,7 +149,7 @@ class Posterior:
         return earlier._factor.extended(covariance(self.kernel, self._X[n:], self._X[:n])[0], corner)
 
     def _fit_targets(self) -> None:
-        """Generalised least squares; subtracting a first fit changes nothing but rounding error."""
+        """Generalised least squares, of what a first fit leaves, to reduce rounding."""
         first_fit = self._H.T @ self.y  # H has orthonormal columns
         rest = self.y - self._H @ first_fit
         # L^-1 H = q r, and e = (I - q q') L^-1 y
@@ -194,7 +177,7 @@ class Posterior:
     @cached_property
     def diagonal(self) -> Array:
         """Diagonal of P or C, (l,): inverse leave-one-out variances; 0 for a row that determines a coefficient."""
-        # P_ii, equation 5.12 of Rasmussen and Williams (2006): the inverse of a leave-one-out variance
+        # P_ii = 1 / sigma_i^2, equation 5.12
         projected = np.einsum("ij,ij->j", self._root, self._root)
         if not self._flat:
             return projected
@@ -223,12 +206,8 @@ class Posterior:
     @property
     def log_marginal_likelihood(self) -> float:
         """Log density of the targets; with a flat prior, the restricted one, in the basis given."""
-        # equation 2.30 of Rasmussen and Williams (2006)
+        # equation 2.30, and with a flat prior 2.45
         return -0.5 * (self.quadratic + self.log_determinant + self.degrees_of_freedom * np.log(2.0 * np.pi))
-
-    def precision(self, rows: Indices) -> Array:
-        """Block of P or C among some of the training rows: the inverse of their covariance given the others."""
-        return self._root[:, rows].T @ self._root[:, rows]
 
     def columns(self, rows: Indices) -> Array:
         """Columns of P or C for some of the training rows, (l, k)."""
@@ -286,7 +265,7 @@ class Posterior:
         square = np.einsum("ij,ij->j", half, half)
         gap = np.empty((0, mean.size))
         if self._flat:
-            # g = r^-T h(x) - q'u; weights are L^-T (u + q g): Rasmussen and Williams (2006), section 2.7, B -> infinity
+            # g = r^-T h(x) - q'u, R of equation 2.42 as B -> infinity; weights are L^-T (u + q g)
             gap = solve_triangular(self._r, new.H.T, trans="T") - self._q.T @ half
             half = half + self._q @ gap
         variance, prior = self._variances(new, square, gap)
@@ -295,16 +274,16 @@ class Posterior:
     def _variances(self, new: NewInputs, square: Array, gap: Array) -> tuple[Array, Array]:
         """Variances of new targets from u'u and g, (p, m), and their prior variances."""
         noise = new.noise(self.noise_variance)
-        prior = noise + (self.kernel.diag(new.X) if self._stationary is None else self._stationary)
+        prior = noise + self.kernel.diag(new.X)
         check_variances(self.kernel, prior - noise - square, prior)
-        variance = np.maximum(prior - square, noise)  # no target varies less than its noise
+        variance = np.maximum(prior - square, noise)  # Algorithm 2.1, line 6; no target varies less than its noise
         if self._checked:
             check_resolved(variance, prior)
         if self._flat:
             spread = np.einsum("ij,ij->j", gap, gap)
             # A flat prior says nothing where the training rows determine no coefficient, or only by rounding.
             undetermined = new.undetermined | (variance <= ALONE**2 * spread)
-            variance = np.where(undetermined, np.inf, variance + spread)  # s = k(x, x) + noise - u'u + g'g
+            variance = np.where(undetermined, np.inf, variance + spread)  # s = k(x, x) + noise - u'u + g'g, eq. 2.42
         return variance, prior
 
     def covariance(self, new: NewInputs) -> Array:

@@ -178,7 +178,7 @@ def _drawn(plan: Averaging, rows: Rows, y: Array, seed: int, n_jobs: int | None)
     # in the order of their content, so that draws do not depend on the order of the rows
     order = content_order(rows.content, y)
     rows = rows.take(order)
-    scaling = Scaling.standard(rows.X) if plan.scale_inputs else Scaling.none(rows.X)
+    scaling = Scaling.standard(rows.X) if plan.scale_inputs else Scaling()
     plan = replace(plan, scaling=scaling)
     training = _rounded(plan, Inputs(rows, scaling, plan.mean), y[order])
     n_draws = int(np.clip(DRAWS_TIMES_ROWS // y.size, *DRAWS))

@@ -30,10 +30,8 @@ class ExactModel:
 
     Parameters
     ----------
-    inputs : Inputs
-        Training inputs.
-    posterior : Posterior
-        The Gaussian process given all training rows.
+    inputs, posterior : Inputs and Posterior
+        Training inputs, and the Gaussian process given all training rows.
     calibration : ndarray of int
         Numbers of the calibration rows.
     gamma : float

@@ -154,7 +154,7 @@ class IntegratedModel:
     def _make_scaled(self, key: Key) -> tuple[Inputs, Mixture]:
         """Training rows under a scaling, and the processes of all draws."""
         plan = self.averaging
-        scaling = plan.scaling or Scaling.none(self._rows.X)
+        scaling = plan.scaling or Scaling()
         if key.scaling is not None:
             scaling = self._scalings(key.fill).scaling(np.array(key.scaling))
         if key.fill is not None:

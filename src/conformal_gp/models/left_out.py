@@ -1,9 +1,8 @@
 r"""Models without one of their calibration rows, in closed form, to predict that row by the others.
 
-Hyperparameters, scaling, transformation and difficulty stay as they are. With P the inverse of the covariance matrix of
-all rows, after projection (:mod:`conformal_gp.gp.posterior`), row i has by the others the weights :math:`v = -P_{\cdot
-i} / P_{ii}`, mean :math:`y_i - \alpha_i / P_{ii}` and variance :math:`s = 1 / P_{ii}`, and what the others have without
-it is
+With P the inverse of the covariance matrix of all rows (:mod:`conformal_gp.gp.posterior`), row i has by the others the
+weights :math:`v = -P_{\cdot i} / P_{ii}`, and mean and variance of Rasmussen and Williams (2006), equation 5.12:
+:math:`y_i - \alpha_i / P_{ii}` and :math:`s = 1 / P_{ii}`. What the others have without it is
 
 .. math::
     P_{jj} - P_{ij}^2 / P_{ii}, \quad \alpha_j - P_{ij} \alpha_i / P_{ii}, \quad Q - \alpha_i^2 / P_{ii}, \quad

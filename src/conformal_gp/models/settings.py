@@ -111,12 +111,10 @@ class Settings:
         are.
         """
         fill = medians(X)
-        scaling = Scaling.none(X)
-        if self.scale_inputs and self.tuning == "holdout" and self.named:
-            scaling = Scaling.robust(filled(X, fill))
-        elif self.scale_inputs:
-            scaling = Scaling.standard(filled(X, fill))
-        return replace(scaling, fill=fill)
+        if not self.scale_inputs:
+            return Scaling(fill=fill)
+        compress = self.tuning == "holdout" and self.named
+        return replace(Scaling.standard(filled(X, fill), compress), fill=fill)
 
 
 def read_settings(model: Any, source: RowSource) -> Settings:

@@ -90,7 +90,7 @@ def fixed(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) 
     elif settings.scale_inputs:
         scaling = settings.scaling(rows.X)
     else:  # what missing values are filled by is fixed beforehand, too
-        scaling = replace(Scaling.none(rows.X), fill=np.zeros(rows.X.shape[1]))
+        scaling = Scaling(fill=np.zeros(rows.X.shape[1]))
     inputs = Inputs(rows, scaling, settings.mean)
     kernel = settings.kernel(given, rows.X.shape[1])
     check_kernel(kernel, inputs.X)

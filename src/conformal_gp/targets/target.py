@@ -189,10 +189,7 @@ class Limits:
         return np.where(ends >= self.high, self.greatest, np.maximum(ends, self.observed[0]))
 
     def nearest_recorded(self, y: Array, centre: Array) -> Array:
-        """For values beyond a limit, what lies between them and the limit and is nearest to the prediction.
-
-        For values that cannot be observed, it is what lies beyond the limit and is nearest.
-        """
+        """What a value may be recorded as that is nearest to the prediction; what cannot be observed, as any beyond."""
         least, greatest = self.observed
         low = np.where(y <= least, -np.inf, np.minimum(y, self.high))
         high = np.where(y >= greatest, np.inf, np.maximum(y, self.low))
@@ -216,8 +213,6 @@ OUTWARD_STEPS = 2.0 ** np.arange(10)
 class Target:
     """Targets y as a model has them: (T(y) - origin) / unit.
 
-    Examples
-    --------
     >>> target = Target(origin=10.0, unit=2.0)
     >>> target.forward(np.array([12.0])), target.backward(np.array([1.0, np.inf]))
     (array([1.]), array([12., inf]))
@@ -236,25 +231,19 @@ class Target:
 
     @classmethod
     def of(cls, transformation: Transformation | None, y: Array, mean: str, **bounds: Any) -> Self:
-        """Choose an origin for targets that are large compared with their differences, so that no digits are lost.
-
-        The mean function takes up any constant, so it makes no other difference; a zero mean leaves targets as they
-        are.
-        """
+        """Choose an origin for targets that are large compared with their differences, so that no digits are lost."""
         z = y
         if transformation is not None:
             z = transformation.forward(y)
         middle = float(np.sort(z)[z.size // 2])
         origin = 0.0
+        # the mean function takes up any constant
         if mean != "zero" and np.abs(z - middle).max() < 1e-3 * abs(middle):
             origin = middle
         return cls(transformation, origin, **bounds)
 
     def with_limits(self, y: Array, censoring: Indices, suggested: bool) -> Self:
-        """The same with the limits of detection of these rows as well.
-
-        The range of true values is not that of a transformation which recorded values suggested.
-        """
+        """The same with the limits of detection of these rows; ``suggested`` is whether rows chose a transformation."""
         limits = self.limits
         if limits is None:
             given = self
@@ -300,9 +289,8 @@ class Target:
     def ends(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Lower and upper ends of prediction sets in units of the target.
 
-        Where an origin was subtracted they are rounded inwards, so that the floating-point numbers between them are
-        those in the set; where there is no number between them, to the nearest. Transformed back they are rounded
-        outwards: a target whose transformed value is between the ends is between them too.
+        Numbers are between them exactly if ``forward`` takes them into the set; where there is none, both are the
+        nearest one. Transformed back they are rounded outwards.
         """
         first = self._rounded(low, np.inf)
         last = self._rounded(high, -np.inf)
@@ -328,14 +316,12 @@ class Target:
         return found[(number < found[:, 1]) | inside | ~at_end]
 
     def _outwards(self, z: Array, towards: float) -> Array:
-        """Ends, transformed back: no target beyond them is transformed to a value up to ``z``.
-
-        Neighbouring targets may be transformed to the same value, so ends move on until theirs is another.
-        """
+        """Ends, transformed back: no target beyond them is transformed to a value up to ``z``."""
         if self.transformation is None:
             return z
         y = self.transformation.backward(z)
         sign = np.copysign(1.0, towards)
+        # neighbouring targets may be transformed to the same value, so ends move on until theirs is another
         for step in OUTWARD_STEPS:
             short = np.isfinite(y) & (sign * self.transformation.extended(y) <= sign * z)
             if not short.any():

@@ -1,12 +1,9 @@
 r"""Monotone transformations of the target: the model is fitted to transformed targets, answers are transformed back.
 
-A transformation that is fixed beforehand, or learnt from tuning rows, keeps the order of values, and so the guarantee:
-the prediction set of the transformed target, transformed back, covers the target whenever it covers the transformed
-one. An end beyond the range of a transformation is set to the end of its domain.
-
-The *power functions* at the end serve a model that averages over exponents of Box and Cox's transformation
-:math:`T_\lambda(y) = (y^\lambda - 1) / \lambda`, :math:`\log y` at :math:`\lambda = 0`: for many exponents, which are
-at least 0, at once, and for targets given by their logarithms.
+They keep the order of values, and so the guarantee (docs/theory.md, "What else may be learnt"). An end beyond the range
+of a transformation is set to the end of its domain. The *power functions* serve a model that averages over exponents
+:math:`\lambda \ge 0` of :math:`T_\lambda(y) = (y^\lambda - 1) / \lambda`, :math:`\log y` at :math:`\lambda = 0`: for
+many exponents at once, and for targets given by their logarithms.
 """
 
 from __future__ import annotations
@@ -84,8 +81,6 @@ class BoxCox(Transformation):
     Their constant :math:`-1 / \lambda` is left out: small targets would lose digits. Below a positive ``cut`` they
     are continued linearly, along their tangent: they then take any target.
 
-    Examples
-    --------
     >>> BoxCox(0.0).forward(np.array([1.0, np.e])), BoxCox(0.0).backward(np.array([-np.inf, 0.0]))
     (array([0., 1.]), array([0., 1.]))
     >>> BoxCox(0.5, cut=1.0).forward(np.array([-1.0, 4.0]))
@@ -149,10 +144,8 @@ LARGEST_LOG = 300.0
 
 @dataclass(frozen=True)
 class Logarithms(Transformation):
-    """Logarithms less an origin: targets of a model that averages over the exponent of a power transformation.
+    """Logarithms less an origin: targets of a model that averages over exponents.
 
-    Examples
-    --------
     >>> Logarithms(0.0).extended(np.array([1.0, -2.0])), Logarithms(0.0).backward(np.array([-80.0, 0.0, 400.0]))
     (array([  0., -inf]), array([ 0.,  1., inf]))
     """
@@ -178,11 +171,6 @@ class Logarithms(Transformation):
 class YeoJohnson(Transformation):
     r"""Yeo and Johnson's powers of targets in some unit, exponents from 0 to 2: they take any target.
 
-    With :math:`x = y / \text{unit}` it is :math:`((1 + x)^\lambda - 1) / \lambda` for :math:`x \ge 0` and
-    :math:`-((1 - x)^{2 - \lambda} - 1) / (2 - \lambda)` below, each a logarithm where its exponent is 0.
-
-    Examples
-    --------
     >>> YeoJohnson(0.0, unit=2.0).forward(np.array([-2.0, 0.0, 2.0 * (np.e - 1.0)]))
     array([-1.5,  0. ,  1. ])
     """
@@ -194,6 +182,7 @@ class YeoJohnson(Transformation):
 
     def _forward(self, y: Array) -> Array:
         x = y / self.unit
+        # ((1 + x)^l - 1) / l for x >= 0, and -((1 - x)^(2 - l) - 1) / (2 - l) below
         return np.where(x >= 0.0, boxcox1p(np.abs(x), self.exponent), -boxcox1p(np.abs(x), 2.0 - self.exponent))
 
     def log_slope(self, y: Array) -> Array:
@@ -209,20 +198,11 @@ class YeoJohnson(Transformation):
 
 
 class Functions(Transformation):
-    """A user's pair of functions: a monotone map, and its inverse.
+    """A user's pair of functions: a monotone map, and its inverse, checked on targets ``y``.
 
     Where the second is not the inverse of the first, as squares are not of roots at negative numbers, ends are
-    infinite, and predictions are the last target before, which is found by bisection.
+    infinite, and predictions are the last target before.
 
-    Parameters
-    ----------
-    functions : tuple of two callables
-        From arrays of targets to arrays of the same shape, and back. Both must be increasing, or both decreasing.
-    y : ndarray of shape (n,)
-        Some targets, on which they are checked.
-
-    Examples
-    --------
     >>> roots = Functions((np.sqrt, np.square), np.array([1.0, 4.0, 9.0]))
     >>> roots.backward(np.array([-1.0, 2.0]))
     array([-inf,   4.])
