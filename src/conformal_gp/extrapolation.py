@@ -49,27 +49,17 @@ class ExtrapolationWarning(UserWarning):
 def input_box(ends: Array, X: Array | None, n_rows: int) -> Array:
     r"""Least and greatest value of each input, (2, d), outside which a row is far outside the training rows.
 
-    With n rows and d inputs, a new row exceeds the range of some input in up to 2 d / n of all cases, and heavy tails
-    exceed it by far. So distances from the median are multiplied by :math:`T^a`. T is the ratio of the largest to the
-    upper quartile, about :math:`(n / 4)^{1 / \alpha}` for a tail of index :math:`\alpha`. The chance to exceed the
-    range by a factor c is :math:`c^{-\alpha}` of that to exceed it, so :math:`(n / 4)^a = 2 d / (n \epsilon)` leaves a
-    share of :math:`\epsilon`, whatever the index (measured in tests/test_extrapolation.py). In addition, a tenth of the
-    range is allowed; with fewer than 20 rows, from whose quartiles no tail can be told, it is :math:`(20 / n)^3` times
-    that.
-
-    Parameters
-    ----------
-    ends : ndarray of shape (2, d)
-        Least and greatest value of each input in the training rows.
-    X : ndarray of shape (n, d) or None
-        The training rows; None where they are not in memory, and many.
-    n_rows : int
-        Their number.
+    ``ends`` are those of the training rows, and ``X`` is None where they are not in memory, and many. With n rows, a
+    new row exceeds the range of some input in up to 2 d / n of all cases, and heavy tails exceed it by far. So
+    distances from the median are multiplied by :math:`T^a`, T the ratio of the largest to the upper quartile.
     """
     low, high = ends
+    # a tenth of the range; more with fewer than 20 rows, from whose quartiles no tail can be told
     room = 0.1 * max(1.0, 20.0 / n_rows) ** 3 * (high - low)
     room = room + 1e-12 * np.maximum(np.abs(low), np.abs(high))  # rounding is no extrapolation
-    # a = log(2 d / (n epsilon)) / log(n / 4), with epsilon of 0.005, and no more than 3
+    # For a tail of index alpha, T is about (n / 4)^(1 / alpha), and the range is exceeded by a factor c in a share
+    # c^-alpha of the 2 d / n cases. So (n / 4)^a = 2 d / (n epsilon) leaves a share epsilon of all, here 0.005,
+    # whatever the index (measured in tests/test_extrapolation.py).
     exponent = np.log(2.0 * low.size / (0.005 * n_rows)) / np.log(max(n_rows / 4.0, 1.5))
     exponent = float(np.clip(exponent, 0.0, 3.0))
     if X is None or exponent == 0.0:

@@ -136,37 +136,37 @@ def is_frame(X: Any) -> bool:
 
 
 DATE_PARTS = ". Use parts of them (year, month, weekday), or days since one."
-ARRAY_ADVICE = {"text": f", not text: numerals become numbers by X.astype(float). {ENCODE}", "date": DATE_PARTS}
+ADVICE = {"text": f", not text: numerals become numbers by X.astype(float). {ENCODE}", "date": DATE_PARTS}
+COLUMNS = {
+    "date": f"dates or times: {{names}}; inputs must be numbers{DATE_PARTS}",
+    "categories": f"categories: {{names}}; here inputs must be numbers. {ENCODE}",
+    "text": (
+        "text: {names}; inputs must be numbers, booleans, or categories by dtype: X.astype({{{first}: 'category'}}) in "
+        f"pandas, Categorical or Enum in polars. {ENCODE} Numerals in text become numbers by pandas.to_numeric."
+    ),
+}
 
 
 def check_types(X: Any, encoding: Encoding | None = None) -> None:
     """Raise an error that names what is no number, in columns that are not encoded."""
     if not is_frame(X):
-        _refuse("X", X, "inputs", ARRAY_ADVICE)
+        _refuse("X", X, "inputs", ADVICE)
         return
-    found: dict[str, list[str]] = {"text": [], "date": [], "categories": []}
-    encoded = [False] * len(X.columns) if encoding is None else [each is not None for each in encoding.categories]
-    for name, dtype, is_encoded in zip(X.columns, X.dtypes, encoded, strict=True):
-        if is_encoded:
+    found: dict[str, list[str]] = {kind: [] for kind in COLUMNS}
+    for j, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
+        if encoding is not None and encoding.categories[j] is not None:
             continue
-        kind = "categories"
-        if not holds_categories(dtype):
-            kind = (_first_odd(X[name]) or ("numbers",))[0]
-        if kind in found:
-            found[kind].append(repr(str(name)))
-        else:
-            _refuse(f"X[{str(name)!r}]", X[name], "inputs", ARRAY_ADVICE)
-    text, dates, categories = (", ".join(names) for names in found.values())
-    if dates:
-        raise ValueError(f"X has columns of dates or times: {dates}; inputs must be numbers{DATE_PARTS}")
-    if categories:
-        raise ValueError(f"X has columns of categories: {categories}; here inputs must be numbers. {ENCODE}")
-    if text:
-        raise ValueError(
-            f"X has columns of text: {text}; inputs must be numbers, booleans, or categories by dtype: "
-            f"X.astype({{{text.split(', ')[0]}: 'category'}}) in pandas, Categorical or Enum in polars. {ENCODE} "
-            "Numerals in text become numbers by pandas.to_numeric."
-        )
+        if holds_categories(dtype):
+            found["categories"].append(repr(str(name)))
+            continue
+        odd = _first_odd(X[name])
+        if odd is not None and odd[0] in found:
+            found[odd[0]].append(repr(str(name)))
+        elif odd is not None:
+            _refuse(f"X[{str(name)!r}]", X[name], "inputs", ADVICE)
+    for kind, names in found.items():
+        if names:
+            raise ValueError("X has columns of " + COLUMNS[kind].format(names=", ".join(names), first=names[0]))
 
 
 def need_labels(estimator: BaseEstimator, y: Any) -> None:

@@ -257,7 +257,7 @@ def check_tuning_rows(tuning_rows: Any, n_rows: int) -> int | Indices | None:
     if rows.min() < 0 or rows.max() >= n_rows or np.unique(rows).size < rows.size:
         raise ValueError(f"tuning_rows must hold distinct row numbers from 0 to {n_rows - 1}, got {tuning_rows!r}.")
     if rows.size == n_rows:
-        raise ValueError(f"tuning_rows holds all {n_rows} rows; some must be left as calibration rows.")
+        raise ValueError(f"tuning_rows must leave calibration rows: got all {n_rows} rows.")
     return np.sort(rows).astype(np.int64)
 
 
