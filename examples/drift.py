@@ -37,7 +37,7 @@ print(f"car {changed} of {y.size - first}, of 19{year[orders['in the order of ye
 
 # %%
 # An alarm may be false: by Ville's inequality at most one in a hundred sequences of exchangeable rows ever comes to
-# 100. It may also come late: a martingale has to earn its evidence, row by row.
+# 100. It may also come late: evidence grows row by row.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
 for (name, path), ax in zip(found.items(), axes, strict=True):

@@ -67,8 +67,8 @@ for name, design in designs.items():
 # cover them, and coverage was above the level here: a run is predicted from farther away than a new point. A grid is
 # another matter: it covers a corner or a level that is left out, and not what lies between its levels. The package
 # recognises a grid, and ``guarantee_`` and a warning say so. Some 19 random runs as calibration rows, with the runs of
-# the grid as tuning rows, make intervals valid there. The coverage of kriging depends on the simulator, and nobody
-# knows it beforehand.
+# the grid as tuning rows, make intervals valid there. The coverage of kriging depends on the simulator, and is not
+# known beforehand.
 
 figure, ax = plt.subplots(figsize=(5, 3), layout="constrained")
 ax.axvline(level, color="0.7", linewidth=1)
@@ -103,8 +103,8 @@ print(noisy.predict_interval(X[:2], level, y_variance=[1.0, 0.0]).round(1))
 # ---------
 #
 # Further random runs are added without tuning again. The run of largest expected improvement is not a random one: it is
-# where the model hopes for a low value. With such runs intervals have no guarantee any more, for points like the first
-# runs or others; a warning says so once they differ by more than chance.
+# where the model expects a low value. With such runs intervals have no guarantee any more, for points like the first
+# runs or others. A warning is given once they differ by more than chance explains.
 
 more = np.random.default_rng(3).uniform(size=(5, 2))
 surrogate.partial_fit(more, simulate(more))
