@@ -114,7 +114,7 @@ def standard_gps_table() -> str:
         own = [cells[number, method] for number in numbers]
         scores = [1 / float(c["score 90%, ours over it"]) for c in own]
         shares = [f"{float(c['coverage 90%']):.1%}" for c in own]
-        found.append([method, *shares, f"{min(scores):.2f} to {max(scores):.2f}"])
+        found.append([method, *shares, f"{min(scores):.2f}\N{EN DASH}{max(scores):.2f}"])
     return markdown(found)
 
 
