@@ -37,7 +37,7 @@ class Dense:
     """A fitted model by dense inverses over training rows and test row; what the model learnt is taken from it."""
 
     def __init__(self, model, X, known):
-        self.model, self.process, self.known = model, model._answers.inner, known
+        self.model, self.process, self.known = model, model._answers.cases[0].model, known
         self.X = self.process.inputs.new(Rows(X)).X
         self.calibration = np.delete(np.arange(len(self.X)), model.tuning_rows_)
         self.c, self.g = self.spread(X)
@@ -72,7 +72,7 @@ def case(request):
         patch.setattr(learning, "ROWS_FOR_DIFFICULTY", 20)
         model = MODELS[request.param].fit(X[:-N_NEW], y[:-N_NEW], **options)
     if "location" in request.param:
-        assert np.abs(model._answers.inner._spread.location).min() > 1e-3
+        assert np.abs(model._answers.cases[0].model._spread.location).min() > 1e-3
     options = {} if known is None else {"y_variance": known[-N_NEW:]}
     new = 1.2 * X[-N_NEW:]
     found = model.explain_interval(new, float(LEVEL), **options)
@@ -216,7 +216,8 @@ def test_ends_at_learnt_bounds(outside):
     for i, number in enumerate(found.row[:, 1]):  # moved a little, a label makes this row's score pass the test row's
         end, one = found.interval[i, 1], np.zeros(70)
         one[number] = 1.0
-        counts = model._answers.counts(Rows(X[[70 + i]]), np.array([end]), False, one[50:])
+        (part,) = model._answers.about(Rows(X[[70 + i]])).parts
+        counts = part._replace(weights=one[50:]).counts(np.array([end]), signed=False)
         assert np.subtract(*counts) == 1.0
 
 

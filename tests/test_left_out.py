@@ -9,7 +9,6 @@ from sklearn.tree import DecisionTreeRegressor
 
 from cases import fixed_model
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.calibration import TestRows
 from conformal_gp.evaluation import leave_one_out
 from conformal_gp.models.tuned import fitted
 from conformal_gp.rows import ArrayRows
@@ -26,7 +25,7 @@ def made_again(model, row, others):
     known = None if rows.y_variance is None else rows.y_variance[others]
     answers = fitted(tuned, ArrayRows(rows.X[others], y[others], known, 1), 1).answers
     new = rows.take([row])
-    ends = TestRows.of(new, answers).intervals([Fraction(4, 5)])[0, :, 0]
+    ends = answers.about(new).intervals([Fraction(4, 5)])[0, :, 0]
     return [answers.predict(new)[0], answers.standard_deviation(new)[0], *ends]
 
 

@@ -264,7 +264,7 @@ def test_smoothed_p_values_of_a_bag_with_rows_alone_in_their_category(name):
         rest = np.arange(n) != i
         with bags.few_draws():
             answers = ConformalGPRegressor(**bags.MODELS[name]).fit(X[rest], y[rest])._answers
-        (at_least,), (higher,) = answers.counts(Rows(X[~rest]), y[~rest], signed=False)
+        (at_least,), (higher,) = answers.about(Rows(X[~rest])).parts[0].counts(y[~rest], signed=False)
         low[i], high[i] = higher / n, (at_least + 1) / n
     for delta in np.linspace(0.02, 0.98, 25):
         assert np.mean(np.clip((delta - low) / (high - low), 0.0, 1.0)) == pytest.approx(delta)

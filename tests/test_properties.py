@@ -11,7 +11,6 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 
 from cases import GAMMAS, MEANS, contains, fixed_model, make_data
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.conformal.levels import Needed
 from conformal_gp.models import exact
 from conformal_gp.rows import Rows
 
@@ -115,11 +114,11 @@ def test_a_bound_is_a_label_that_as_many_rows_reach_as_its_rank_says(problem, sh
     answers = setting.fit(setting.X, setting.y + shift)._answers
     n = answers.n_calibration
     k = 1 + int(share * (n - 1))
-    for labels, is_upper in zip(
-        answers.bounds(Rows(setting.inputs), *2 * [Needed.of_ranks([k])]).T, (False, True), strict=True
-    ):
+    level = [1 - Fraction(k, n + 1)]
+    for bounds, is_upper in zip(answers.about(Rows(setting.inputs)).bounds(level, level), (False, True), strict=True):
+        labels = bounds[:, 0]
         known = np.isfinite(labels)
-        at_least, higher = answers.counts(Rows(setting.inputs[known]), labels[known], signed=True)
+        at_least, higher = answers.about(Rows(setting.inputs[known])).parts[0].counts(labels[known], signed=True)
         assert ((at_least if is_upper else n - higher) >= k).all()
 
 

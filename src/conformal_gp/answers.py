@@ -1,15 +1,17 @@
-r"""From scores to answers in units of the target: intervals, sets, bounds, p-values. Written once, for all models.
+"""From scores to answers in units of the target: intervals, sets, bounds, p-values. Written once, for all models.
 
-A model gives, for blocks of test rows, the scores of its calibration rows as functions of the candidate value
-(:class:`~conformal_gp.conformal.lines.Lines` or :class:`~conformal_gp.conformal.curves.Curves`). What values need to be
-in a prediction set is a :class:`~conformal_gp.conformal.levels.Needed`. Ends and p-values follow from these two, and a
-:class:`~conformal_gp.targets.target.Target` brings them back to units of the target and cuts them at its bounds.
+A model gives scores of its calibration rows as functions of the candidate value, in a :class:`Block` for some of the
+test rows. A :class:`~conformal_gp.conformal.levels.Needed` is the weight of calibration rows that must cover a value.
+:class:`Part` brings answers to units of the target, and :class:`TestRows` joins them, at the only place that deals with
+levels that the calibration rows do not support and with limits of detection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
@@ -17,14 +19,12 @@ import numpy as np
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.conformal import lines, search
 from conformal_gp.conformal.curves import Curves
-from conformal_gp.conformal.levels import Needed
+from conformal_gp.conformal.levels import Needed, rank, shares
 from conformal_gp.conformal.lines import Lines
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.rows import Rows
 from conformal_gp.targets.difficulty import Spread
-from conformal_gp.targets.target import Bounds, Target
-
-Scores = Lines | Curves
+from conformal_gp.targets.target import Bounds, Limits, Target
 
 
 class Question(NamedTuple):
@@ -45,7 +45,7 @@ class Block(NamedTuple):
 
     rows: Indices
     """(k,): places of the test rows."""
-    scores: Scores
+    scores: Lines | Curves
     levels: Indices | None = None
     """Places of the levels that the scores are for; None is all."""
     calibration: Indices | None = None
@@ -99,36 +99,119 @@ class Model(Protocol):
         """Medians over calibration rows: of leave-one-out variances, by way of their inverses, and of scales."""
 
 
-class Answers:
-    """Answers of a model, in units of the target.
+class Case(NamedTuple):
+    """Values of the target at which the same calibration rows have infinite scores.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    target : Target
-        Units and bounds of the target.
-    side : ndarray of shape (n_rows,) or None, default=None
-        -1, 0 or 1 for training targets below, within and above bounds that were learnt.
+    Mostly these are all values within the bounds, and no row. Beyond bounds the test row's own score is infinite. Of
+    bounds that tuning rows suggest, one calibration row may be outside: there are two cases then
+    (docs/theory_tuning.md, "Known noise and bounds").
     """
+
+    model: Model
+    """By the calibration rows of finite scores."""
+    infinite: Array
+    """(n,): 1 for calibration rows whose score is infinite, -1 if with signs it is minus infinity, else 0."""
+    bounds: Bounds
+    inside: bool = True
+    """Whether the values are those within the bounds, or those outside."""
+
+    @classmethod
+    def of(cls, model: Model, bounds: Bounds, side: Array) -> list[Case]:
+        """All cases, where calibration rows are below (-1), within (0) or above (1) the bounds."""
+        outside = np.count_nonzero(side)
+        if outside == 1:
+            others = model.among(model.calibration[side == 0.0])
+            return [cls(others, side, bounds), cls(model, np.zeros(side.size), bounds, inside=False)]
+        if outside > 1:
+            bounds = Bounds()
+        return [cls(model, np.zeros(side.size), bounds)]
+
+    def has(self, y: Array) -> Mask:
+        """Whether values are of this case."""
+        return (self.bounds.side(y) == 0.0) == self.inside
+
+    def cut(self, pieces: Array) -> Array:
+        """Pieces of a set, (k, 2), that are of this case."""
+        return self.bounds.cut(pieces) if self.inside else self.bounds.rest(pieces)
+
+    def cut_ends(self, ends: Array) -> Array:
+        """Ends of sets, (m, 2, levels), that are of this case; infinite and in reverse order where none is."""
+        if self.inside:
+            return self.bounds.clip(ends)
+        lower = np.where(ends[:, 0] < self.bounds.low, ends[:, 0], np.inf)
+        upper = np.where(ends[:, 1] > self.bounds.high, ends[:, 1], -np.inf)
+        return np.stack([lower, upper], axis=1)
+
+    def covering(self, weights: Array, sign: int) -> float:
+        """Weight of the rows that cover all values because their scores, which may have signs, are infinite."""
+        covers = self.infinite * sign > 0.0 if sign else self.infinite != 0.0
+        return float(weights[covers].sum())
+
+    # Answers in units of the model: in closed form for lines, searched for curves.
+    def ends(self, new: Rows, asked: Sequence[tuple[int, Needed]]) -> list[Array]:
+        """Ends, (m, 2, levels), for signs of scores and needed weights: of hulls for sign 0, else of one side."""
+        found = [np.tile([[-np.inf], [np.inf]], (len(new.X), 1, needed.n_levels)) for _, needed in asked]
+
+        def fill(block: Block, places: Sequence[int]) -> None:
+            for place in places:
+                sign, needed = asked[place]
+                if isinstance(block.scores, Curves):
+                    ends = search.Search(block.scores, block.needed(needed), sign).ends()
+                else:
+                    ends = lines.ends(block.scores, block.needed(needed), sign)
+                levels = np.arange(needed.n_levels) if block.levels is None else block.levels
+                found[place][block.rows[:, None], :, levels] = ends.transpose(0, 2, 1)
+
+        every = [place for place, (_, needed) in enumerate(asked) if needed.n_levels]
+        for places in [[place] for place in every] if self.model.screens else [every]:
+            self.model.visit(new, Question(*asked[places[0]]), partial(fill, places=places))
+        return found
+
+    def sets(self, new: Rows, needed: Needed) -> list[Array]:
+        """Prediction sets of one level, each (pieces, 2)."""
+        found = [np.array([[-np.inf, np.inf]])] * len(new.X)
+
+        def fill(block: Block) -> None:
+            if isinstance(block.scores, Curves):
+                sets = search.Search(block.scores, block.needed(needed)).pieces()
+            else:
+                sets = lines.regions(block.scores, block.needed(needed))
+            for row, pieces in zip(block.rows, sets, strict=True):
+                found[row] = pieces
+
+        self.model.visit(new, Question(needed=needed), fill)
+        return found
+
+    def counts(self, new: Rows, labels: Array, signed: bool, weights: Array | None) -> Array:
+        """Weight of calibration rows that score at least as high as test rows, and higher, (2, m)."""
+        found = np.empty((2, labels.size))
+        covering = self.covering(np.ones(self.infinite.size) if weights is None else weights, int(signed))
+        if weights is not None:
+            weights = weights[self.infinite == 0.0]
+
+        def fill(block: Block) -> None:
+            own = weights
+            if weights is not None and block.calibration is not None:
+                own = weights[block.calibration]
+            if isinstance(block.scores, Curves):
+                counted = search.counts(block.scores, labels[block.rows], signed, own)
+            else:
+                counted = lines.counts(block.scores, labels[block.rows], signed, own)
+            found[:, block.rows] = covering + block.covering + np.stack(counted)
+
+        self.model.visit(new, Question(int(signed), labels=labels, weights=weights), fill)
+        return found
+
+
+class Answers:
+    """Answers of a model in units of the target; ``side`` is -1, 0 or 1 for training rows about learnt bounds."""
 
     def __init__(self, model: Model, target: Target, side: Array | None = None):
         self.model = model
         self.target = target
-        self.calibration = model.calibration
         self.n_calibration = model.calibration.size
-        self._all_sides = side
-        self._side = np.zeros(model.calibration.size)
-        if side is not None:
-            self._side = side[model.calibration]
-        n_outside = int(np.count_nonzero(self._side))
-        self._bounds: Bounds | None = target.bounds
-        if n_outside > 1:
-            self._bounds = None
-        self._one_outside = n_outside == 1
-        self.inner = model
-        if self._one_outside:
-            self.inner = model.among(model.calibration[self._side == 0.0])
+        self._side = np.zeros(model.n_rows) if side is None else side
+        self.cases = Case.of(model, target.bounds or Bounds(), self._side[model.calibration])
 
     def among(self, calibration: Indices) -> Answers:
         """The same with only some of the calibration rows."""
@@ -136,19 +219,28 @@ class Answers:
 
     def by(self, model: Model) -> Answers:
         """The same by a model of fewer of these rows."""
-        return Answers(model, self.target, self._all_sides)
+        return Answers(model, self.target, self._side)
 
     @property
     def of_recorded(self) -> Answers:
         """The same about values as they are recorded, which a limit of detection may hide."""
-        return Answers(self.model, replace(self.target, limits=None), self._all_sides)
+        return Answers(self.model, replace(self.target, limits=Limits()), self._side)
+
+    def about(self, new: Rows) -> TestRows:
+        """Test rows that are all compared with the same calibration rows."""
+        return TestRows(new, [Part(new, self, np.arange(len(new.X)))])
+
+    @property
+    def cuts_ends(self) -> bool:
+        """Whether an interval is the hull of all values, cut at the bounds: these cut off no piece of a set."""
+        return len(self.cases) == 1 and (self.model.one_interval or self.cases[0].bounds == Bounds())
 
     def predict(self, new: Rows) -> Array:
         """Predictions, which are in every interval."""
         found = self.target.backward(self.model.centre(new))
-        if self._bounds is None or self._one_outside:
-            return found
-        return self._bounds.clip(found)
+        if len(self.cases) == 1:
+            found = self.cases[0].bounds.clip(found)
+        return found
 
     def standard_deviation(self, new: Rows) -> Array:
         """Standard deviations of new observations under the Gaussian process."""
@@ -161,240 +253,147 @@ class Answers:
 
     def sample(self, new: Rows, n_samples: int, rng: np.random.RandomState) -> Array:
         """Joint draws of new observations under the Gaussian process, one a column."""
-        found = self.target.backward(self.model.sample(new, n_samples, rng))
-        if self._bounds is None or self.target.learnt_bounds:
-            return found
-        return self._bounds.clip(found)
+        return np.clip(self.target.backward(self.model.sample(new, n_samples, rng)), *self.target.range)
 
-    def intervals(self, new: Rows, needed: Needed) -> Array:
-        """Hulls of the prediction sets of several levels, (m, 2, levels)."""
-        if self._bounds is None:
-            found = self._hulls(self.model, new, needed)
-        elif self._one_outside or not self.inner.one_interval:
-            found = self._hulls_of_sets(new, needed)
-        else:
-            found = self._bounds.clip(self._hulls(self.model, new, needed))
-        found = nested(found, needed.by_row(len(new.X)))
-        # of levels that the calibration rows do not support: p-values of all targets are then large enough
-        every = np.array(self.target.range)[:, None]
-        found = np.where(needed.by_row(len(new.X))[:, None] < 0.0, every, found)
-        if self.target.limits is None:
-            return found
-        return self.target.limits.extend(found)
 
-    def _hulls(self, model: Model, new: Rows, needed: Needed) -> Array:
-        """Hulls without bounds."""
-        ends = np.tile([[-np.inf], [np.inf]], (len(new.X), 1, needed.n_levels))
+class Part(NamedTuple):
+    """Test rows that are compared with the same calibration rows."""
 
-        def fill(block: Block) -> None:
-            found = hulls(block.scores, block.needed(needed))
-            levels = np.arange(needed.n_levels) if block.levels is None else block.levels
-            ends[block.rows[:, None], :, levels] = found.transpose(0, 2, 1)
+    new: Rows
+    answers: Answers
+    places: Indices
+    """(m,): places among all test rows."""
+    name: str = "the model"
+    """Name of the calibration rows in warnings."""
+    weights: Array | None = None
+    """(n,): weights of the calibration rows; None if all rows weigh the same."""
+    own: Array | float = 1.0
+    """(m,): weights of the test rows."""
 
-        model.visit(new, Question(needed=needed), fill)
-        return np.stack(self.target.ends(ends[:, 0], ends[:, 1]), axis=1)
+    @property
+    def total(self) -> float:
+        """Weight of the calibration rows."""
+        return float(self.answers.n_calibration if self.weights is None else self.weights.sum())
 
-    def _hulls_of_sets(self, new: Rows, needed: Needed) -> Array:
-        """Hulls of the sets of each level and the prediction, which may be outside a set that bounds cut."""
-        ends = np.repeat(self.predict(new)[:, None, None], 2, axis=1)
-        ends = np.repeat(ends, needed.n_levels, axis=2)
-        for level in range(needed.n_levels):
-            one = needed._replace(least=needed.least[:, [level]])
-            for row, pieces in enumerate(self.sets(new, one)):
-                if len(pieces):
-                    ends[row, 0, level] = min(pieces[0, 0], ends[row, 0, level])
-                    ends[row, 1, level] = max(pieces[-1, 1], ends[row, 1, level])
-        return ends
+    def needed(self, levels: Sequence[Fraction]) -> Needed:
+        """Weight of the calibration rows that must cover values of the target, by level."""
+        if self.weights is None:
+            return Needed.of_ranks([rank(level, self.answers.n_calibration) for level in levels])
+        return Needed.of_weights(levels, self.weights, np.asarray(self.own))
 
-    def sets(self, new: Rows, needed: Needed) -> list[Array]:
-        """Prediction sets of one level, each (pieces, 2)."""
-        unsupported = needed.by_row(len(new.X))[:, 0] < 0.0
-        found = self._sets_of_supported(new, needed)
-        for row in np.flatnonzero(unsupported):
-            found[row] = np.array([self.target.range])
-        if self.target.limits is None:
-            return found
-        return [lines.union(self.target.limits.extend(pieces)) for pieces in found]
+    def needed_in(self, case: Case, levels: Sequence[Fraction], sign: int) -> Needed:
+        """Weight of those with finite scores."""
+        needed = self.needed(levels)
+        covering = case.covering(needed.each(self.answers.n_calibration), sign)
+        return needed.among(np.flatnonzero(case.infinite == 0.0), covering, slice(None))
 
-    def _sets_of_supported(self, new: Rows, needed: Needed) -> list[Array]:
-        """Sets of a level that the calibration rows support."""
-        if self._bounds is None:
-            return self._sets(self.model, new, needed)
-        inside = self._sets(self.inner, new, self._left(needed, self._side != 0.0))
-        found = [self._bounds.cut(pieces) for pieces in inside]
-        if not self._one_outside:
-            return found
-        plain = [self._bounds.rest(pieces) for pieces in self._sets(self.model, new, needed)]
-        return [lines.union(np.concatenate(both)) for both in zip(found, plain, strict=True)]
-
-    def _sets(self, model: Model, new: Rows, needed: Needed) -> list[Array]:
-        """Sets without bounds; pieces outside the range of a transformation are left out."""
-        found = [np.array([[-np.inf, np.inf]])] * len(new.X)
-
-        def fill(block: Block) -> None:
-            for row, pieces in zip(block.rows, sets(block.scores, block.needed(needed)), strict=True):
-                found[row] = self.target.pieces(pieces)
-
-        model.visit(new, Question(needed=needed), fill)
+    def counts(self, y: Array, signed: bool) -> Array:
+        """Weight of the calibration rows that score at least as high as the test rows, and higher, (2, m)."""
+        labels = self.answers.target.extended(y)
+        if len(self.answers.cases) == 1:  # beyond bounds the test row's score is infinite, or with signs minus infinity
+            side = self.answers.cases[0].bounds.side(y)
+            labels[side < 0.0] = -np.inf
+            labels[side > 0.0] = np.inf
+        finite = np.isfinite(labels)
+        found = np.tile(np.where(signed & (labels == -np.inf), self.total, 0.0), (2, 1))
+        for case in self.answers.cases:
+            counted = case.counts(self.new, np.where(finite, labels, 0.0), signed, self.weights)
+            found = np.where(finite & case.has(y), counted, found)
         return found
 
-    def bounds(self, new: Rows, below: Needed, above: Needed) -> Array:
-        """Lower bounds of some levels, then upper bounds of others, (m, levels)."""
-        unsupported = np.concatenate([below.by_row(len(new.X)), above.by_row(len(new.X))], axis=1) < 0.0
-        every = np.repeat(self.target.range, [below.n_levels, above.n_levels])
-        found = np.where(unsupported, every, self._bounds_of_supported(new, below, above))
-        limits = self.target.limits
-        if limits is None:
-            return found
-        lower = limits.lower(found[:, : below.n_levels])
-        upper = limits.upper(found[:, below.n_levels :])
-        return np.concatenate([lower, upper], axis=1)
 
-    def _bounds_of_supported(self, new: Rows, below: Needed, above: Needed) -> Array:
-        """Bounds of levels that the calibration rows support."""
-        plain = self._one_sided(self.model, new, below, above)
-        if self._bounds is None:
-            return plain
-        if not self._one_outside:
-            return self._bounds.clip(plain)
-        left = self._left(below, self._side < 0.0), self._left(above, self._side > 0.0)
-        ends = self._bounds.clip(self._one_sided(self.inner, new, *left))
-        return np.where(self._bounds.side(plain) != 0.0, plain, ends)
+class TestRows:
+    """Test rows, in parts that are each compared with their own calibration rows."""
 
-    def _one_sided(self, model: Model, new: Rows, below: Needed, above: Needed) -> Array:
-        """One-sided bounds without bounds of the target."""
-        lower = np.full((len(new.X), below.n_levels), -np.inf)
-        upper = np.full((len(new.X), above.n_levels), np.inf)
+    __test__ = False  # pytest takes it for tests
 
-        def fill_lower(block: Block) -> None:
-            levels = np.arange(below.n_levels) if block.levels is None else block.levels
-            lower[block.rows[:, None], levels] = -upper_bounds(block.scores, block.needed(below), -1)
+    def __init__(self, new: Rows, parts: list[Part]):
+        self.new = new
+        self.parts = parts
+        self.target = parts[0].answers.target
+        self._order = np.argsort(np.concatenate([part.places for part in parts]))
 
-        def fill_upper(block: Block) -> None:
-            levels = np.arange(above.n_levels) if block.levels is None else block.levels
-            upper[block.rows[:, None], levels] = upper_bounds(block.scores, block.needed(above), 1)
+    def joined(self, found: list[Array]) -> Array:
+        """Answers of all parts, in the order of the test rows."""
+        return np.concatenate(found)[self._order]
 
-        def fill_both(block: Block) -> None:
-            fill_lower(block)
-            fill_upper(block)
+    def supported(self, levels: Sequence[Fraction]) -> Mask:
+        """Whether the calibration rows support the levels, (m, levels): else p-values of all targets exceed delta."""
+        return self.joined([part.needed(levels).by_row(part.places.size) for part in self.parts]) >= 0.0
 
-        if below.n_levels and above.n_levels and not model.screens:
-            model.visit(new, Question(needed=below), fill_both)
+    def predict(self) -> Array:
+        """Predictions of all parts."""
+        return self.joined([part.answers.predict(part.new) for part in self.parts])
+
+    def intervals(self, levels: Sequence[Fraction]) -> Array:
+        """Hulls of the prediction sets of several levels, (m, 2, levels), and predictions, which bounds may cut off."""
+        if all(part.answers.cuts_ends for part in self.parts):
+            (found,) = self._ends([(0, levels)])
         else:
-            if below.n_levels:
-                model.visit(new, Question(-1, needed=below), fill_lower)
-            if above.n_levels:
-                model.visit(new, Question(1, needed=above), fill_upper)
-        first = self.target.ends(lower, np.full_like(lower, np.inf))[0]
-        last = self.target.ends(np.full_like(upper, -np.inf), upper)[1]
-        return np.concatenate([first, last], axis=1)
+            found = np.tile(self.predict()[:, None, None], (2, len(levels)))
+            for place, level in enumerate(levels):
+                for row, pieces in enumerate(self._sets(level)):
+                    found[row, 0, place] = pieces.min(initial=found[row, 0, place])
+                    found[row, 1, place] = pieces.max(initial=found[row, 1, place])
+        # a search on a grid may miss a piece of one level's set that it finds for a lower level, whose set is a part
+        order = sorted(range(len(levels)), key=levels.__getitem__)
+        found[:, 0, order] = np.minimum.accumulate(found[:, 0, order], axis=1)
+        found[:, 1, order] = np.maximum.accumulate(found[:, 1, order], axis=1)
+        return self._of_true_values(levels, found)
 
-    def _left(self, needed: Needed, covering: Mask) -> Needed:
-        """Requirement of values inside bounds among rows inside, where a row outside covers them all."""
-        if not self._one_outside:
-            return needed
-        weight = float(needed.each(self.n_calibration)[covering].sum())
-        return needed.among(np.flatnonzero(self._side == 0.0), weight, np.arange(needed.n_levels))
+    def bounds(self, below: Sequence[Fraction], above: Sequence[Fraction]) -> tuple[Array, Array]:
+        """Lower bounds of some levels, (m, levels), and upper bounds of others."""
+        lower, upper = self._ends([(-1, below), (1, above)])
+        return self._of_true_values(below, lower)[:, 0], self._of_true_values(above, upper)[:, 1]
 
-    def counts(self, new: Rows, y: Array, signed: bool, weights: Array | None = None) -> tuple[Array, Array]:
-        """Weight of the calibration rows that score at least as high as each test row, and higher."""
+    def _ends(self, asked: Sequence[tuple[int, Sequence[Fraction]]]) -> list[Array]:
+        """Ends of recorded values, (m, 2, levels), for signs of scores and levels: hulls for 0, else of one side."""
+        found = [np.tile([[np.inf], [-np.inf]], (len(self.new.X), 1, len(levels))) for _, levels in asked]
+        for part in self.parts:
+            for case in part.answers.cases:
+                needed = [(sign, part.needed_in(case, levels, sign)) for sign, levels in asked]
+                for ends, values in zip(found, case.ends(part.new, needed), strict=True):
+                    own = case.cut_ends(np.stack(self.target.ends(values[:, 0], values[:, 1]), axis=1))
+                    ends[part.places, 0] = np.minimum(ends[part.places, 0], own[:, 0])
+                    ends[part.places, 1] = np.maximum(ends[part.places, 1], own[:, 1])
+        return found
+
+    def _of_true_values(self, levels: Sequence[Fraction], ends: Array) -> Array:
+        """Ends that limits of detection extend, and those of levels that are not supported."""
+        every = np.array(self.target.range)[:, None]
+        return self.target.limits.extend(np.where(self.supported(levels)[:, None], ends, every))
+
+    def sets(self, level: Fraction) -> list[Array]:
+        """Prediction sets of one level, each (pieces, 2)."""
+        every = np.array([self.target.range])
+        each = zip(self._sets(level), self.supported([level])[:, 0], strict=True)
+        return [lines.union(self.target.limits.extend(pieces if supported else every)) for pieces, supported in each]
+
+    def _sets(self, level: Fraction) -> list[Array]:
+        """Prediction sets of recorded values."""
+        found: list[list[Array]] = [[] for _ in self.new.X]
+        for part in self.parts:
+            for case in part.answers.cases:
+                sets = case.sets(part.new, part.needed_in(case, [level], 0))
+                for row, pieces in zip(part.places, sets, strict=True):
+                    found[row].append(case.cut(self.target.pieces(pieces)))
+        return [row[0] if len(row) == 1 else lines.union(np.concatenate(row)) for row in found]
+
+    def shares(self, y: Array, ties: Array, signed: bool = False) -> Array:
+        """p-values of one value for each test row; with ``signed``, values of the predictive distribution function.
+
+        A value beyond a limit of detection may be recorded as any value up to it: the one that agrees best.
+        """
         limits = self.target.limits
-        if limits is None:
-            return self._counts_of_recorded(new, y, signed, weights)
-        if signed:
-            return self._counts_of_recorded(new, np.clip(y, limits.low, limits.high), signed, weights)
-        # a value beyond a limit may be recorded as any value up to it: the one that agrees best
-        values = [y]
-        if ((y <= limits.low) | (y >= limits.high)).any():
-            values += [np.maximum(y, limits.low), np.minimum(y, limits.high)]
-            values.append(limits.nearest_recorded(y, self.predict(new)))
-        every = [self._counts_of_recorded(new, one, signed, weights) for one in values]
-        at_least, greater = np.max(every, axis=0)
-        return at_least, greater
-
-    def _counts_of_recorded(self, new: Rows, y: Array, signed: bool, weights: Array | None) -> tuple[Array, Array]:
-        """Counts of values as they are recorded."""
-        plain = self._counts(self.model, new, y, signed, weights)
-        if self._bounds is None:
-            return plain
-        each = np.ones(self.n_calibration) if weights is None else weights
-        side = self._bounds.side(y)
-        if not self._one_outside:  # a value outside scores higher than all rows, or, with signs, lower
-            lower = np.where(signed & (side < 0.0), each.sum(), 0.0)
-            return np.where(side == 0.0, plain[0], lower), np.where(side == 0.0, plain[1], lower)
-        within = self._side == 0.0
-        covering = each[self._side > 0.0 if signed else ~within].sum()
-        inside = self._counts(self.inner, new, y, signed, None if weights is None else weights[within])
-        at_least = np.where(side == 0.0, inside[0] + covering, plain[0])
-        greater = np.where(side == 0.0, inside[1] + covering, plain[1])
-        return at_least, greater
-
-    def _counts(self, model: Model, new: Rows, y: Array, signed: bool, weights: Array | None) -> tuple[Array, Array]:
-        """Counts without bounds; values outside a transformation's domain score higher than all rows, or lower."""
-        labels = self.target.extended(y)
-        outside = np.isinf(labels)
-        labels = np.where(outside, 0.0, labels)
-        at_least = np.empty(y.size)
-        greater = np.empty(y.size)
-
-        def fill(block: Block) -> None:
-            own = weights
-            if weights is not None and block.calibration is not None:
-                own = weights[block.calibration]
-            found = counts(block.scores, labels[block.rows], signed, own)
-            at_least[block.rows] = block.covering + found[0]
-            greater[block.rows] = block.covering + found[1]
-
-        model.visit(new, Question(int(signed), labels=labels, weights=weights), fill)
-        total = model.calibration.size if weights is None else weights.sum()
-        every = np.where(signed & (self.target.extended(y) < 0.0), total, 0.0)
-        return np.where(outside, every, at_least), np.where(outside, every, greater)
-
-
-def nested(intervals: Array, least: Array) -> Array:
-    """Intervals of several levels, (m, 2, levels), each with those of levels that need more weight, ``least``.
-
-    A search on a grid may miss a piece of one level's set that it finds for another level, whose set is a part of it.
-
-    >>> nested(np.array([[[1.0, 0.0], [4.0, 3.0]]]), np.array([[3.0, 2.0]])).tolist()
-    [[[1.0, 0.0], [4.0, 4.0]]]
-    """
-    found = intervals.copy()
-    for level in range(least.shape[1]):
-        parts = least >= least[:, [level]]
-        found[:, 0, level] = np.where(parts, intervals[:, 0], np.inf).min(axis=1)
-        found[:, 1, level] = np.where(parts, intervals[:, 1], -np.inf).max(axis=1)
-    return found
-
-
-# Each of these is in closed form for lines, and a search for curves.
-def hulls(scores: Scores, needed: Needed) -> Array:
-    """Hulls of prediction sets, (k, 2, levels)."""
-    if isinstance(scores, Lines):
-        return lines.hulls(scores, needed)
-    return search.Search(scores, needed).hulls()
-
-
-def sets(scores: Scores, needed: Needed) -> list[Array]:
-    """Prediction sets of one level, each (pieces, 2)."""
-    if isinstance(scores, Lines):
-        return lines.regions(scores, needed)
-    return search.Search(scores, needed).pieces()
-
-
-def upper_bounds(scores: Scores, needed: Needed, sign: int) -> Array:
-    """Upper bounds of values times the sign, (k, levels)."""
-    if isinstance(scores, Curves):
-        return search.Search(scores, needed, sign).upper_bounds()
-    if sign < 0:
-        scores = lines.mirrored(scores)
-    return lines.upper_bounds(scores, needed)
-
-
-def counts(scores: Scores, labels: Array, signed: bool, weights: Array | None) -> tuple[Array, Array]:
-    """Weight of the calibration rows that score at least as high as the test row, and higher, (k,) each."""
-    if isinstance(scores, Lines):
-        return lines.counts(scores, labels, signed, weights)
-    if signed and weights is None:
-        return search.monotone_counts(scores, labels)
-    return search.counts(scores, labels, signed, weights)
+        values = [np.clip(y, limits.low, limits.high)] if signed else [y]
+        if not signed and ((y <= limits.low) | (y >= limits.high)).any():
+            nearest = limits.nearest_recorded(y, self.predict())
+            values += [np.maximum(y, limits.low), np.minimum(y, limits.high), nearest]
+        found = []
+        for part in self.parts:
+            counted = [part.counts(recorded[part.places], signed) for recorded in values]
+            at_least, greater = np.max(counted, axis=0)
+            if signed:
+                at_least, greater = part.total - greater, part.total - at_least
+            found.append(shares(at_least, greater, part.total, ties[part.places], part.own))
+        return self.joined(found)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
 from conformal_gp.arrays import Array
-from conformal_gp.calibration import GroupsLike, TestRows, check_groups
+from conformal_gp.calibration import GroupsLike, check_groups
 from conformal_gp.groups import Groups
 from conformal_gp.models.draws import redrawn
 from conformal_gp.models.tuned import censored, fitted
@@ -111,6 +111,9 @@ class LaterRows(Predictions):
     """Rows that are added to a fitted model: see ``docs/later_rows.md``."""
 
     fit: Callable[..., Self]
+    _keep: Callable[..., None]
+    _arrivals: Arrivals | None
+    input_range_: Array
     y_bounds: Any
     target_transform: Any
     tuning_: str
@@ -207,5 +210,5 @@ class LaterRows(Predictions):
         if not isinstance(self._source, ArrayRows) or self.n_calibration_ == 0:
             return earlier
         with one_blas_thread(rows=self._source.n_rows):
-            p = TestRows.of(rows, self._answers).shares(y, np.full(y.size, 0.5))
-        return earlier.extended(p, rows.X, self._source.rows.X[self._answers.calibration])
+            p = self._answers.about(rows).shares(y, np.full(y.size, 0.5))
+        return earlier.extended(p, rows.X, self._source.rows.X[self._answers.model.calibration])

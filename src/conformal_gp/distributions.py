@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from conformal_gp.answers import TestRows
 from conformal_gp.arrays import Array
-from conformal_gp.calibration import GroupsLike, RatioLike, TestRows
+from conformal_gp.calibration import GroupsLike, RatioLike
 from conformal_gp.conformal.levels import read_levels
 from conformal_gp.predictions import Predictions, tie_breaks
 from conformal_gp.validation import check_labels
@@ -209,22 +210,19 @@ class PredictiveDistributions(Predictions):
         wanted, single = read_levels(quantiles, "quantiles")
         asked = [(q, max(q, 1 - q)) for q in wanted]
         values = self._quantiles(rows, wanted)
-        rows.warn_where_infinite("quantile", asked, "values", values[:, None])
+        self._warn_infinite(rows, "quantile", asked, "values", values[:, None])
         return values[:, 0] if single else values
 
     def _quantiles(self, rows: TestRows, wanted: list[Fraction]) -> Array:
         """Quantiles in the order asked for, (m, quantiles)."""
         below = [q for q in wanted if q <= HALF]
         above = [q for q in wanted if q >= HALF]
-        found = rows.bounds([1 - q for q in below], above)
-        lower, upper = iter(found[:, : len(below)].T), iter(found[:, len(below) :].T)
-        values = np.empty((len(found), len(wanted)))
-        for column, q in enumerate(wanted):
-            values[:, column] = next(upper if q > HALF else lower)
-            if q == HALF:
-                with np.errstate(invalid="ignore"):  # between both infinities there is no middle
-                    values[:, column] = 0.5 * (values[:, column] + next(upper))
-        return values
+        lower, upper = rows.bounds([1 - q for q in below], above)
+        column = dict(zip(below, lower.T, strict=True)) | dict(zip(above, upper.T, strict=True))
+        if HALF in column:
+            with np.errstate(invalid="ignore"):  # between both infinities there is no middle
+                column[HALF] = 0.5 * (lower[:, below.index(HALF)] + upper[:, above.index(HALF)])
+        return np.stack([column[q] for q in wanted], axis=1)
 
     def predict_bound(
         self,
@@ -266,10 +264,15 @@ class PredictiveDistributions(Predictions):
         """
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         levels, single = read_levels(confidence_level)
-        if side not in ("upper", "lower"):
+        below_and_above: dict[str, tuple[list[Fraction], list[Fraction]]] = {
+            "upper": ([], levels),
+            "lower": (levels, []),
+        }
+        if side not in below_and_above:
             raise ValueError(f"side must be 'upper' or 'lower', got {side!r}.")
-        found = rows.bounds([], levels) if side == "upper" else rows.bounds(levels, [])
-        rows.warn_where_infinite("confidence_level", [(level, level) for level in levels], "bounds", found[:, None])
+        found = np.hstack(rows.bounds(*below_and_above[side]))
+        asked = [(level, level) for level in levels]
+        self._warn_infinite(rows, "confidence_level", asked, "bounds", found[:, None])
         return found[:, 0] if single else found
 
     def predict_cdf(

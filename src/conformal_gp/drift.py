@@ -31,7 +31,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.arrays import Array
-from conformal_gp.calibration import TestRows
 from conformal_gp.plotting.frame import Display, accent, ink
 from conformal_gp.regressor import ConformalGPRegressor
 
@@ -85,9 +84,9 @@ def watch(
         answers = model._answers.of_recorded
         row = slice(i, i + 1)
         if all_groups is not None:
-            same = all_groups.codes[answers.calibration] == all_groups.codes[first + i]
-            answers = answers.among(answers.calibration[same])
-        p[row] = TestRows.of(rows.take(row), answers).shares(targets[row], ties[row])
+            calibration = answers.model.calibration
+            answers = answers.among(calibration[all_groups.codes[calibration] == all_groups.codes[first + i]])
+        p[row] = answers.about(rows.take(row)).shares(targets[row], ties[row])
         model = model._with_rows(rows.take(row), targets[row], None)
     return Drift(p)
 

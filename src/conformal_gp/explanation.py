@@ -31,9 +31,9 @@ from scipy.special import ndtri
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
-from conformal_gp.answers import Answers, Block, Model, Question
+from conformal_gp.answers import Block, Model, Part, Question
 from conformal_gp.arrays import Array, Indices, Mask
-from conformal_gp.calibration import GroupsLike, Part, RatioLike, effective_rows, split_ratio, training_ratios
+from conformal_gp.calibration import GroupsLike, RatioLike, effective_rows, split_ratio, training_ratios
 from conformal_gp.conformal import lines, search
 from conformal_gp.conformal.curves import Curves
 from conformal_gp.conformal.levels import Needed, rank, read_one_level, rows_needed
@@ -42,7 +42,6 @@ from conformal_gp.gp.covariance import covariance, shared_variance
 from conformal_gp.gp.inputs import NewInputs
 from conformal_gp.predictions import Predictions
 from conformal_gp.rows import Rows
-from conformal_gp.targets.target import Target
 from conformal_gp.threads import slices
 
 if TYPE_CHECKING:
@@ -266,8 +265,8 @@ class ExplainedIntervals(Predictions):
         check_is_fitted(self)
         weights = training_ratios(self, split_ratio(likelihood_ratio)[0])
         if self._groups is None:
-            return effective_rows(weights[self._answers.calibration])
-        found = [effective_rows(weights[answers.calibration]) for answers in self._group_answers]
+            return effective_rows(weights[self._answers.model.calibration])
+        found = [effective_rows(weights[answers.model.calibration]) for answers in self._group_answers]
         return dict(zip(self._groups.labels, found, strict=True))
 
     def beyond_training(self, X: ArrayLike) -> Mask:
@@ -297,23 +296,22 @@ class ExplainedIntervals(Predictions):
         """
         return beyond(self._checked_inputs(X), self._input_box)
 
-    def _explained(self, level: Fraction, rows: Part) -> dict[str, Any]:
+    def _explained(self, level: Fraction, part: Part) -> dict[str, Any]:
         """Explanations of test rows that are compared with the same calibration rows, without nearest rows."""
-        new = rows.new
-        answers = rows.answers
-        model = answers.inner
+        new = part.new
+        answers = part.answers
+        case = answers.cases[0]
+        model = case.model
         n = answers.n_calibration
         k = rank(level, n)
-        both = answers.of_recorded.intervals(new, Needed.of_ranks([k, min(k + 1, n)]))
-        beyond_limit = np.zeros(both.shape[:2], dtype=bool)
-        limits = answers.target.limits
-        if limits is not None:
-            recorded = both
-            both = limits.extend(recorded)
-            beyond_limit = (both != recorded)[:, :, 0]
-        # rows that are not among those of the inner model, being outside bounds, cover all values in question
+        ranks = [k, min(k + 1, n)]
+        recorded = answers.of_recorded.about(new).intervals([1 - Fraction(one, n + 1) for one in ranks])
+        both = answers.target.limits.extend(recorded)
+        beyond_limit = (both != recorded)[:, :, 0]
+        # rows that are not among those of the case, being outside bounds, cover all values in question
         n_outside = n - model.calibration.size
-        inner = Answers(model, Target()).intervals(new, Needed.of_ranks([max(k - n_outside, 0)]))[:, :, 0]
+        (inner,) = case.ends(new, [(0, Needed.of_ranks([max(k - n_outside, 0)]))])
+        inner = inner[:, :, 0]
         ends = both[:, :, 0]
         widths = both[:, 1] - both[:, 0]
         finite = np.isfinite(inner)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,11 @@ class Groups:
         given = self._given(X, groups, n_rows)
         labels = list(dict.fromkeys([*self.labels, *given]))
         return replace(self, labels=labels, codes=np.append(self.codes, _codes(labels, given)))
+
+    def divided(self, rows: Indices) -> list[Indices]:
+        """Numbers of training rows by group."""
+        codes = self.codes[rows]
+        return [rows[codes == code] for code in range(len(self.labels))]
 
     def inputs(self, X: Any) -> Any:
         """X without a column that is no input."""
@@ -231,6 +237,12 @@ class Batches:
             )
         check_size(settings.mean, int(n_rows[n_tuning - 1]), source.n_rows, n_inputs)
         return order[:n_tuning]
+
+    def lacking(self, level: Fraction) -> str:
+        """What is missing for a level that the calibration batches do not support."""
+        n_calibration = self.n_batches - self.n_tuning
+        batches = f"at least {rows_needed(level)} calibration batches, by default of {batches_needed(level)} batches"
+        return f"needs {batches}, there are {n_calibration} of {self.n_batches}"
 
     def guarantee(self, sentence: str) -> str:
         """The sentence of ``guarantee_`` about rows of new batches; as it is if coverage is not valid."""

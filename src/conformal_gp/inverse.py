@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import _check_n_features, check_is_fitted
 
+from conformal_gp.answers import TestRows
 from conformal_gp.arrays import Array, Indices, Mask
-from conformal_gp.calibration import GroupsLike, RatioLike, TestRows, check_ratios, compared, split_ratio
+from conformal_gp.calibration import GroupsLike, RatioLike, check_ratios, split_ratio
 from conformal_gp.conformal.levels import read_one_level
 from conformal_gp.conformal.lines import union
 from conformal_gp.extrapolation import beyond, warn_beyond
@@ -111,7 +112,7 @@ class InversePredictions(Predictions):
         question = _Unknowns(self, X, column, observed, y_variance, groups, likelihood_ratio)
         question.warn(low, high)
         rows = question.rows(np.arange(observed.size), np.full(observed.size, low))
-        rows.warn_where_unsupported("confidence_level", [(level, level)], "sets of inputs are all of bounds")
+        self._warn_infinite(rows, "confidence_level", [(level, level)], "sets of inputs are all of bounds")
         delta = float(1 - level) * (1.0 + 1e-12)  # p-values that equal delta do not exceed it
         points, p, estimates = _points(question, low, high)
         sets = _sets(question, points, [own > delta for own in p], delta)
@@ -164,7 +165,7 @@ class _Unknowns:
             if not callable(test):
                 test = check_ratios(test, len(self), "test")[numbers]
             ratio = (training, test)
-        return compared(self.model, X, self.model._checked_rows(X, y_variance), groups, ratio)
+        return self.model._compared(X, self.model._checked_rows(X, y_variance), groups, ratio)
 
     def p(self, numbers: Indices, values: Array) -> Array:
         """p-values of the observations with values of the input."""

@@ -2,50 +2,56 @@
 
 from __future__ import annotations
 
+import warnings
+from fractions import Fraction
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from conformal_gp.answers import Answers
+from conformal_gp.answers import Answers, TestRows
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.calibration import GroupsLike, RatioLike, TestRows, compared
-from conformal_gp.conformal.levels import read_levels, read_one_level
+from conformal_gp.calibration import GroupsLike, RatioLike, compared
+from conformal_gp.conformal.levels import read_levels, read_one_level, rows_needed
 from conformal_gp.encoding import Encoding, interval_frame
-from conformal_gp.extrapolation import Grid, input_box, warn_beyond
+from conformal_gp.extrapolation import Grid, warn_beyond
 from conformal_gp.groups import Batches, Groups
-from conformal_gp.models.tuned import Fitted, Tuned, fitted
+from conformal_gp.models.tuned import Tuned, fitted
 from conformal_gp.rows import ArrayRows, Rows, RowSource
-from conformal_gp.targets.target import Bounds
-from conformal_gp.targets.transformation import Logarithms
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.validation import NO_GAPS, check_known_noise, check_labels, read_inputs
+from conformal_gp.validation import check_known_noise, check_labels, read_inputs
+
+# Reasons of infinite ends.
+UNDETERMINED = (
+    "the training rows do not determine the mean function there, as where an input that is constant in them takes "
+    "another value; mean='constant' avoids it"
+)
+COVERING = (
+    "however large its target is, calibration rows score as high (with gamma other than 2, with a difficulty, with "
+    "hardly any noise at a repeated input, or where a calibration row is outside bounds that were learnt)"
+)
+TRANSFORMED = "transformed back, an end is infinite; another target_transform avoids it"
 
 
 class Predictions:
     """Predict methods that compare values of the target by their scores; ``fit`` sets what they need."""
 
-    input_range_: Array
+    n_jobs: int | None
     n_features_in_: int
-    target_transform_: Any
+    n_calibration_: int
+    _encoding: Encoding | None
+    _has_y_variance: bool
+    _groups: Groups | None
+    _batches: Batches | None
     _tuned: Tuned
+    _source: RowSource
     _answers: Answers
     _group_answers: list[Answers]
-    _source: RowSource
-    _groups: Groups | None = None
-    _batches: Batches | None = None
-    _encoding: Encoding | None = None
-    _gaps: Indices = NO_GAPS
-    missing: str = "error"
-    _frame: str | None = None
-    _has_y_variance: bool = False
     _input_box: Array
-    _grid: Grid | None = None
-    _arrivals: Any = None
-    n_jobs: int | None
+    _grid: Grid | None
 
     def predict(
         self,
@@ -61,23 +67,22 @@ class Predictions:
         X : array-like of shape (n_samples, n_features)
             Test inputs.
         return_std : bool, default=False
-            Also return the standard deviation of a new observation under the Gaussian process, noise included.
+            Also return standard deviations of new observations under the Gaussian process, noise included.
         return_cov : bool, default=False
-            Also return the covariance matrix of new observations under the Gaussian process, noise included; not with
-            ``return_std``, nor with a transformed target.
+            Also return their covariance matrix; not with ``return_std``, nor with a transformed target.
         y_variance
             As in :meth:`predict_interval`; predictions alone do not need it.
 
         Returns
         -------
         prediction : ndarray of shape (n_samples,)
-            The value whose p-value is 1: the predictive mean, or with a difficulty the middle that it expects. Of a
-            transformed target, that of the transformed target, transformed back.
+            The value whose p-value is 1: the predictive mean, or with a difficulty the middle that it expects; of
+            transformed targets, transformed back.
         std : ndarray of shape (n_samples,)
-            Standard deviations; only with ``return_std``. Of a transformed target, half the length of the interval from
-            one standard deviation below the transformed mean to one above, transformed back.
+            Only with ``return_std``. Of a transformed target, half the length of the interval from one standard
+            deviation below the transformed mean to one above, transformed back.
         cov : ndarray of shape (n_samples, n_samples)
-            Covariances of new observations given the training rows; only with ``return_cov``.
+            Only with ``return_cov``.
 
         Examples
         --------
@@ -92,15 +97,15 @@ class Predictions:
         # the location of a difficulty is in units of the standard deviation, of which the noise is a part
         needs_variance = return_std or return_cov or self._tuned.difficulty is not None
         rows = self._checked_test_rows(X, y_variance, needs_variance)
+        transformation = self._tuned.target.transformation
+        if return_cov and (return_std or transformation is not None):
+            raise ValueError(
+                "return_cov=True cannot be combined with return_std=True or a transformed target: got "
+                f"return_std={return_std!r} and the transformation {transformation!r}. sample_y draws such "
+                "targets, and target_transform=None leaves the target as it is."
+            )
         prediction = self._answers.predict(rows)
         if return_cov:
-            transformation = self._tuned.target.transformation
-            if return_std or transformation is not None:
-                raise ValueError(
-                    "return_cov=True cannot be combined with return_std=True or a transformed target: got "
-                    f"return_std={return_std!r} and the transformation {transformation!r}. sample_y draws such "
-                    "targets, and target_transform=None leaves the target as it is."
-                )
             return prediction, self._answers.covariance(rows)
         if return_std:
             return prediction, self._answers.standard_deviation(rows)
@@ -119,8 +124,7 @@ class Predictions:
     ) -> Any:
         """Prediction intervals: the convex hull of each row's region, or the part between two one-sided bounds.
 
-        For a pipeline or a search that ends in this regressor there is
-        :func:`conformal_gp.pipeline.predict_interval`.
+        Of pipelines and searches see :func:`conformal_gp.pipeline.predict_interval`.
 
         Parameters
         ----------
@@ -129,30 +133,27 @@ class Predictions:
         confidence_level : float or sequence of floats, default=0.95
             Level or levels, each strictly between 0 and 1.
         tails : {"joint", "equal"}, default="joint"
-            "joint" is the hull of the region of absolute scores. "equal" takes the lower and the upper bound of signed
-            scores at half of delta each: targets miss it on either side with probability at most delta / 2. Such
-            intervals follow skewed noise and need twice as many rows. They contain the median, not always the mean.
+            "joint" is the hull of the region of absolute scores. "equal" takes lower and upper bounds at half of delta
+            each: targets miss it on either side with probability at most delta / 2. Such intervals follow skewed noise
+            and need twice as many rows. They contain the median, not always the mean.
         y_variance : array-like of shape (n_samples,) or None, default=None
-            Known noise variance of each test row's target. Needed if ``fit`` was given those of the training rows, else
-            an error.
+            Known noise variance of each test row's target; needed if ``fit`` was given them, else an error.
         groups : array-like of shape (n_samples,), callable, str or None, default=None
-            Groups of the test rows, as ``fit`` takes them: each row is compared with the calibration rows of its group.
-            None takes the function or the column that ``fit`` was given. An error if ``fit`` was given no groups.
+            Groups of the test rows, as ``fit`` takes them; None takes the function or the column that ``fit`` was
+            given. An error if ``fit`` was given no groups.
         likelihood_ratio : callable, pair of arrays or None, default=None
             Density of the test inputs over that of the training inputs, up to a factor: a function of X, or ratios of
-            the training rows and of the test rows. Rows are then weighted by it, and coverage is valid for test rows of
-            another distribution of inputs. Ends are infinite where a test row's ratio is more than delta of the sum.
+            the training rows and of the test rows. Coverage is then valid for test rows of that distribution of inputs.
+            Ends are infinite where a test row's ratio is more than delta of the sum.
         as_frame : bool, default=False
             Return a pandas frame with the index of ``X``, if that is a pandas frame.
 
         Returns
         -------
         intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels), or frame
-            Lower and upper ends; three-dimensional when a sequence of levels is given. Ends are infinite where the
-            training rows cannot support the level, and equal where the region is empty. Joint intervals contain the
-            prediction, also where it is outside the region, as of targets that cannot be negative, and those of lower
-            levels that are asked for with them. A frame has the
-            columns "lower" and "upper", for each of several levels.
+            Lower and upper ends; three-dimensional for a sequence of levels. They are infinite where the training rows
+            cannot support the level. Joint intervals contain the prediction and those of lower levels that are asked
+            for with them. A frame has the columns "lower" and "upper", for each of several levels.
 
         Examples
         --------
@@ -164,8 +165,6 @@ class Predictions:
         >>> model.predict_interval([[1.0], [2.0]], confidence_level=0.9).round(2)
         array([[ 0.8 ,  1.02],
                [-0.87, -0.65]])
-        >>> model.predict_interval([[1.0]], confidence_level=[0.8, 0.9]).shape
-        (1, 2, 2)
         >>> model.predict_interval([[1.0]], confidence_level=0.9, tails="equal").round(2)
         array([[0.8 , 1.01]])
         """
@@ -173,9 +172,13 @@ class Predictions:
         levels, single = read_levels(confidence_level)
         if tails not in ("joint", "equal"):
             raise ValueError(f"tails must be 'joint' or 'equal', got {tails!r}.")
-        each = levels if tails == "joint" else [(1 + level) / 2 for level in levels]
-        intervals = rows.intervals(each) if tails == "joint" else rows.bounds(each, each).reshape(-1, 2, len(levels))
-        rows.warn_where_infinite("confidence_level", list(zip(levels, each, strict=True)), "intervals", intervals)
+        if tails == "joint":
+            each = levels
+            intervals = rows.intervals(each)
+        else:
+            each = [(1 + level) / 2 for level in levels]
+            intervals = np.stack(rows.bounds(each, each), axis=1)
+        self._warn_infinite(rows, "confidence_level", list(zip(levels, each, strict=True)), "intervals", intervals)
         if single:
             intervals = intervals[:, :, 0]
         if as_frame:
@@ -203,11 +206,9 @@ class Predictions:
         Returns
         -------
         regions : list of ndarrays of shape (n_pieces, 2)
-            For each row the closure of its region, as sorted, disjoint, closed intervals. With ``gamma=2`` and without
-            a difficulty there is always one where hyperparameters are fixed or tuned. Where they are averaged over
-            (``tuning_`` is "integrated") regions are searched on a grid of target values, which is a third of a
-            standard deviation wide near the prediction: smaller gaps are not found, and ends are widened by up to 1e-4
-            standard deviations.
+            Sorted, disjoint, closed intervals of each row; one with ``gamma=2`` and without a difficulty. With
+            "integrated" regions are searched on a grid, a third of a standard deviation wide near the prediction:
+            smaller gaps are not found, and ends are widened by up to 1e-4 standard deviations.
 
         Examples
         --------
@@ -220,8 +221,8 @@ class Predictions:
         rows = self._test_rows(X, y_variance, groups, likelihood_ratio)
         level = read_one_level(confidence_level, "predict_set")
         sets = rows.sets(level)
-        ends = np.array([pieces.ravel()[[0, -1]] if len(pieces) else np.zeros(2) for pieces in sets])
-        rows.warn_where_infinite("confidence_level", [(level, level)], "regions", ends[:, :, None])
+        ends = np.array([[pieces.min(initial=0.0), pieces.max(initial=0.0)] for pieces in sets])
+        self._warn_infinite(rows, "confidence_level", [(level, level)], "regions", ends[:, :, None])
         return sets
 
     def predict_p(
@@ -244,17 +245,15 @@ class Predictions:
         y : array-like of shape (n_samples,)
             One candidate value for each row.
         smoothing : bool, default=False
-            Break ties at random: p-values of true targets are then exactly uniform, where without they are a little
-            larger.
+            Break ties at random: p-values of true targets are then exactly uniform, else a little larger.
         random_state : int, RandomState instance or None, default=None
             Seed of the tie breaks.
 
         Returns
         -------
         p : ndarray of shape (n_samples,)
-            The value ``y[i]`` is in the region of level ``1 - delta`` of ``X[i]`` exactly when ``p[i] > delta``
-            (without smoothing). Ends of regions count as inside, up to rounding, or up to 1e-4 standard deviations
-            where hyperparameters are averaged over.
+            ``y[i]`` is in the region of level ``1 - delta`` of ``X[i]`` exactly when ``p[i] > delta`` (without
+            smoothing); ends up to rounding, or up to 1e-4 standard deviations where hyperparameters are averaged over.
 
         Examples
         --------
@@ -270,54 +269,61 @@ class Predictions:
 
     def _test_rows(self, X: Any, y_variance: Any, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows:
         """Test rows for a method that a user called, with the calibration rows that each is compared with."""
-        return compared(self, X, self._checked_test_rows(X, y_variance, stacklevel=4), groups, likelihood_ratio)
+        return self._compared(X, self._checked_test_rows(X, y_variance, stacklevel=4), groups, likelihood_ratio)
 
-    def _keep(self, tuned: Tuned, source: RowSource, made: Fitted) -> None:
-        """Keep what tuning has decided, from which the model is made again when it is loaded, and its attributes."""
-        self._tuned = tuned
-        self._source = source
-        X = None
-        if isinstance(source, ArrayRows) and source.in_memory:
-            X = source.rows.X
-        self._input_box = input_box(self.input_range_, X, source.n_rows)
-        self._grid = None
-        if X is not None:
-            self._grid = Grid.find(self._design_columns(X), most_repeated=1)
-        self._set_answers(made.answers)
-        self.kernel_ = clone(made.kernel)
-        self.noise_variance_ = made.noise_variance
-        self.mean_coef_ = made.mean_coef
-        self.log_marginal_likelihood_ = made.log_marginal_likelihood
-        self.n_calibration_ = made.answers.n_calibration
-        self.mean_ = tuned.mean
-        self.gamma_ = tuned.gamma
-        self.target_transform_ = tuned.target.transformation
-        if isinstance(self.target_transform_, Logarithms):
-            self.target_transform_ = None
-        self.difficulty_ = None if tuned.difficulty is None else tuned.difficulty.fitted
-        bounds = tuned.target.bounds or Bounds(-np.inf, np.inf)
-        self.y_bounds_ = (bounds.low, bounds.high)
-        self.tuning_rows_ = self._numbers(tuned.tuning_rows.copy())
-        self.inducing_ = tuned.inducing
-        self.guarantee_ = tuned.guarantee.format(n_calibration=self.n_calibration_)
-        if self._batches is not None:
-            self.guarantee_ = self._batches.guarantee(self.guarantee_)
-        if self._groups is not None and self.guarantee_.startswith("Valid"):
-            self.guarantee_ += f" That holds in each of {len(self._groups.labels)} groups separately."
-        if tuned.target.limits is not None and self.guarantee_.startswith("Valid"):
-            self.guarantee_ += tuned.target.limits.sentence()
-        if self._grid is not None:
-            self.guarantee_ += f" {self._grid.condition}"
+    def _compared(self, X: Any, new: Rows, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows:
+        if self._groups is None and groups is None and likelihood_ratio is None:
+            return self._answers.about(new)
+        return compared(self, X, new, groups, likelihood_ratio)
+
+    def _warn_infinite(
+        self, rows: TestRows, name: str, asked: list[tuple[Fraction, Fraction]], what: str, ends: Array | None = None
+    ) -> None:
+        """Warn of levels that the calibration rows do not support, and once of infinite ends at other levels.
+
+        ``asked`` is what the caller of a public method asked for, each with the level of the set that it takes. Ends
+        are (m, ends, levels), or None where unsupported sets are not infinite.
+        """
+        what_follows = what if ends is None else f"{what} are infinite"
+        for (value, level), part in product(asked, rows.parts):
+            lacking = part.needed([level]).least < 0.0
+            if not lacking.any():
+                continue
+            n_calibration = part.answers.n_calibration
+            why = f"needs at least {rows_needed(level)} calibration rows, {part.name} has {n_calibration}; its"
+            if self._batches is not None:
+                why = f"{self._batches.lacking(level)}; its"
+            elif part.weights is not None:
+                share = f"weights alone are more than {float(1 - level):.3g} of all those of {part.name}"
+                why = f"is too high for {lacking.sum()} of {lacking.size} rows, whose {share}; their"
+            warnings.warn(f"{name}={float(value):g} {why} {what_follows}.", UserWarning, stacklevel=3)
+        if ends is None:
+            return
+        limits = rows.target.limits
+        wanted = np.isinf(rows.target.range) & np.isinf([limits.low, limits.high])  # beyond limits ends are infinite
+        found = ((np.isneginf(ends) & wanted[0]) | (np.isposinf(ends) & wanted[1])).any(axis=1)
+        found &= rows.supported([level for _, level in asked])
+        if not found.any():
+            return
+        row, place = np.argwhere(found)[0]
+        model = self._answers.model
+        reason = COVERING
+        with np.errstate(all="ignore"):
+            variance = model.moments(rows.new.take(slice(row, row + 1)))[1]
+        if np.isinf(variance[0]):
+            reason = UNDETERMINED
+        elif model.one_interval and rows.target.transformation is not None:
+            reason = TRANSFORMED
+        message = f"{found.any(axis=1).sum()} of {len(ends)} rows have infinite {what}; row {row} at "
+        warnings.warn(f"{message}{name}={float(asked[place][0]):g}: {reason}.", UserWarning, stacklevel=3)
 
     def _set_answers(self, answers: Answers) -> None:
         """Keep answers, and those by the calibration rows of each group."""
         self._answers = answers
         self._group_answers = []
         if self._groups is not None:
-            codes = self._groups.codes[answers.calibration]
-            self._group_answers = [
-                answers.among(answers.calibration[codes == code]) for code in range(len(self._groups.labels))
-            ]
+            calibration = self._groups.divided(answers.model.calibration)
+            self._group_answers = [answers.among(rows) for rows in calibration]
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the model, which follows from numbers and rows, unless the rows live on disk or on a cluster."""
@@ -351,10 +357,9 @@ class Predictions:
 
     def _checked_inputs(self, X: Any) -> Array:
         check_is_fitted(self)
-        if self._groups is not None:
-            X = self._groups.inputs(X)
-        if self._batches is not None:
-            X = self._batches.inputs(X)
+        for columns in (self._groups, self._batches):
+            if columns is not None:
+                X = columns.inputs(X)
         if hasattr(X, "__dask_graph__"):
             X = X.compute()
         return read_inputs(self, X)
@@ -379,12 +384,12 @@ class Predictions:
     def _checked_rows(self, X: Any, y_variance: Any, needs_variance: bool = True) -> Rows:
         """Rows like the training rows."""
         inputs = self._checked_inputs(X)
-        if self._has_y_variance and y_variance is None and needs_variance:
-            raise ValueError("y_variance is needed, one for each row, because fit was called with y_variance.")
-        if y_variance is not None and not self._has_y_variance:
-            raise ValueError("y_variance was given, but fit was called without it.")
         if y_variance is None:
+            if self._has_y_variance and needs_variance:
+                raise ValueError("y_variance is needed, one for each row, because fit was called with y_variance.")
             return Rows(inputs)
+        if not self._has_y_variance:
+            raise ValueError("y_variance was given, but fit was called without it.")
         return Rows(inputs, check_known_noise(y_variance, inputs))
 
 

@@ -1,6 +1,7 @@
 """Scores that are curves in the label, against their definition."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,7 +9,6 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.answers import Answers, Question
-from conformal_gp.conformal.levels import Needed
 from conformal_gp.models.integrated import IntegratedModel
 from conformal_gp.rows import Rows
 from integrated_oracle import scores
@@ -76,7 +76,7 @@ def test_one_draw_is_the_paper():
         kernel, tuning="fixed", noise_variance=float(np.exp(theta[3])), mean="constant", scale_inputs=False
     ).fit(X, y)
     X_new = np.random.default_rng(1).normal(size=(7, 2))
-    found = answers.intervals(Rows(X_new), Needed.of_ranks([2]))[:, :, 0]
+    found = answers.about(Rows(X_new)).intervals([Fraction(9, 10)])[:, :, 0]
     expected = fixed.predict_interval(X_new, confidence_level=0.9)
     assert np.allclose(found, expected, rtol=1e-3)
     assert (found[:, 0] <= expected[:, 0]).all()

@@ -118,7 +118,7 @@ class Needed(NamedTuple):
         """For some of the test rows."""
         return self if self.weights is None else self._replace(least=self.least[rows])
 
-    def among(self, rows: Indices, covering: float, levels: Indices | list[int]) -> Needed:
+    def among(self, rows: Indices, covering: float, levels: Indices | slice) -> Needed:
         """For some levels and calibration rows, where others of some weight cover all values in question."""
         weights = None if self.weights is None else self.weights[rows]
         return Needed(self.least[:, levels] - covering, weights)

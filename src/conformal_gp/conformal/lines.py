@@ -246,6 +246,16 @@ def _single_pieces(lines: Lines, tie: Ties, needed: Needed) -> Array:
     return np.stack([centre - needed.largest(below), centre + needed.largest(above)], axis=1)
 
 
+def ends(lines: Lines, needed: Needed, sign: int) -> Array:
+    """Ends of regions, (m, 2, levels): of hulls for sign 0, else of upper regions of values times the sign."""
+    if sign == 0:
+        return hulls(lines, needed)
+    if sign < 0:
+        return -ends(mirrored(lines), needed, 1)[:, ::-1]
+    upper = upper_bounds(lines, needed)
+    return np.stack([np.full_like(upper, -np.inf), upper], axis=1)
+
+
 def hulls(lines: Lines, needed: Needed) -> Array:
     """Convex hulls of the regions of several levels: lower and upper ends, (m, 2, levels)."""
     tie = ties(lines, WIDENING)

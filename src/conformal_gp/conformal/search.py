@@ -131,26 +131,26 @@ class Search:
             excess = np.concatenate([found[:, :1], excess, found[:, 1:]], axis=1)
         return positions, excess
 
-    def hulls(self) -> Array:
-        """Labels at the ends of the hull of each level's region and of the centre, (m, 2, levels).
+    def ends(self) -> Array:
+        """Labels at the ends of each level's region, (m, 2, levels); for signed scores one of them is infinite.
 
-        The centre is outside its region only where it is not a label that can be, and is moved to the nearest.
+        Of absolute scores they are the ends of the hull of the region and of the centre, which is outside only where it
+        is not a label that can be, and is moved to the nearest.
         """
-        low, high = self.ends()
-        middle = self._centre
-        empty = ~(self._excess >= 0.0).any(axis=1)
-        low = np.minimum(np.where(empty, middle, low), middle)
-        high = np.maximum(np.where(empty, middle, high), middle)
-        return np.stack([self._curves.labels(low), self._curves.labels(high)], axis=1)
-
-    def upper_bounds(self) -> Array:
-        """Greatest labels, times the sign, of each level's one-sided region, (m, levels)."""
-        low, high = self.ends()
+        low, high = self._outermost()
+        if self._sign == 0:
+            middle = self._centre
+            empty = ~(self._excess >= 0.0).any(axis=1)
+            low = np.minimum(np.where(empty, middle, low), middle)
+            high = np.maximum(np.where(empty, middle, high), middle)
+        found = np.stack([self._curves.labels(low), self._curves.labels(high)], axis=1)
+        if self._sign > 0:
+            found[:, 0] = -np.inf
         if self._sign < 0:
-            return -self._curves.labels(low)
-        return self._curves.labels(high)
+            found[:, 1] = np.inf
+        return found
 
-    def ends(self) -> tuple[Array, Array]:
+    def _outermost(self) -> tuple[Array, Array]:
         """Positions of the least and the greatest label of each level's region, (m, levels); infinite without end."""
         inside = self._excess >= 0.0  # (m, G, levels)
         last = inside.shape[1] - 1
@@ -259,29 +259,24 @@ def enclose(
 
 
 def counts(curves: Curves, labels: Array, signed: bool, weights: Array | None) -> tuple[Array, Array]:
-    """How many rows, or of what weight, score at least as high as each test row at its label (m,), and higher."""
+    """How many rows, or of what weight, score at least as high as each test row at its label (m,), and higher.
+
+    Counts of signed scores fall with the label. They come from the steps of the predictive distribution function:
+    one-sided bounds of every rank, which are lower bounds below the median and upper bounds above it.
+    """
+    if signed and weights is None:
+        n = curves.n_calibration
+        half = n // 2
+        steps = [Search(curves, Needed.of_ranks(list(range(n - half, 0, -1))), 1).ends()[:, 1]]
+        if half:
+            steps.append(Search(curves, Needed.of_ranks(list(range(1, half + 1))), -1).ends()[:, 0])
+        every = np.concatenate(steps, axis=1)
+        return (every >= labels[:, None]).sum(axis=1), (every > labels[:, None]).sum(axis=1)
     scores, own = curves.scores_of_labels(labels[:, None])
     scores = compared(scores[:, 0], int(signed))
     own = compared(own, int(signed))
     each = np.ones(scores.shape[1]) if weights is None else weights
     return (scores >= own - tie(own)) @ each, (scores > own + tie(own)) @ each
-
-
-def monotone_counts(curves: Curves, labels: Array) -> tuple[Array, Array]:
-    """Counts of rows whose signed scores are at least the test row's, and higher, which fall with the label.
-
-    They come from the steps of the predictive distribution function: one-sided bounds of every rank, which are lower
-    bounds below the median and upper bounds above it.
-    """
-    n = curves.n_calibration
-    half = n // 2
-    below = Needed.of_ranks(list(range(1, half + 1)))
-    above = Needed.of_ranks(list(range(n - half, 0, -1)))
-    steps = [Search(curves, above, 1).upper_bounds()]
-    if half:
-        steps.append(-Search(curves, below, -1).upper_bounds())
-    every = np.concatenate(steps, axis=1)
-    return (every >= labels[:, None]).sum(axis=1), (every > labels[:, None]).sum(axis=1)
 
 
 def tied_rows(curves: Curves, labels: Array) -> tuple[Indices, Indices]:

@@ -240,10 +240,7 @@ class _Fold(NamedTuple):
         noise = {name: values[self.test] for name, values in self.known.items() if name == "y_variance"}
         mean, std = fitted.predict(self.new, return_std=True, **noise)
         ends = np.stack(norm.interval([*map(float, levels)], mean[:, None], std[:, None]), axis=1)
-        limits = fitted._tuned.target.limits
-        if limits is not None:
-            ends = limits.extend(ends)
-        return mean, ends
+        return mean, fitted._tuned.target.limits.extend(ends)
 
     def beyond(self, fitted: Any) -> Mask:
         """Test rows outside the training range; none of a model that does not tell."""

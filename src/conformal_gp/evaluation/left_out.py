@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from conformal_gp.arrays import Array, Indices
-from conformal_gp.calibration import TestRows
 from conformal_gp.conformal.levels import read_level
 from conformal_gp.models.left_out import left_out
 from conformal_gp.rows import ArrayRows
@@ -93,7 +92,7 @@ def leave_one_out(model: Any, confidence_level: float = 0.9) -> LeftOutRows:
         for answers in model._group_answers or [model._answers]:
             for row, others in left_out(answers):
                 new = source.rows.take(slice(row, row + 1))
-                ends = TestRows.of(new, others).intervals([level])[0, :, 0]
+                ends = others.about(new).intervals([level])[0, :, 0]
                 found[row] = [others.predict(new)[0], others.standard_deviation(new)[0], *ends]
     rows = np.array(sorted(found), dtype=np.int64)
     prediction, std, low, high = np.array([found[row] for row in rows]).T

@@ -34,8 +34,8 @@ class Bounds:
     array([0., 2.])
     """
 
-    low: float
-    high: float
+    low: float = -np.inf
+    high: float = np.inf
 
     @classmethod
     def of(cls, y_bounds: Any) -> Bounds:
@@ -196,12 +196,14 @@ class Limits:
         return np.clip(centre, low, high)
 
     def sentence(self) -> str:
-        """The condition on new rows."""
+        """The condition on new rows, if there are limits."""
         conditions = []
         if np.isfinite(self.low):
             conditions.append(f"lower limits of detection of new rows are at most {self.low:.6g}")
         if np.isfinite(self.high):
             conditions.append(f"upper limits of new rows are at least {self.high:.6g}")
+        if not conditions:
+            return ""
         return f" True values beyond limits are covered if {' and '.join(conditions)}."
 
 
@@ -226,8 +228,8 @@ class Target:
     """Bounds of targets in their own units."""
     learnt_bounds: bool = False
     """Whether tuning rows suggested the bounds, which then may be wrong, or they were given."""
-    limits: Limits | None = None
-    """Limits of detection; None if every target was observed."""
+    limits: Limits = Limits()
+    """Limits of detection; infinite if every target was observed."""
 
     @classmethod
     def of(cls, transformation: Transformation | None, y: Array, mean: str, **bounds: Any) -> Self:
@@ -245,7 +247,7 @@ class Target:
     def with_limits(self, y: Array, censoring: Indices, suggested: bool) -> Self:
         """The same with the limits of detection of these rows; ``suggested`` is whether rows chose a transformation."""
         limits = self.limits
-        if limits is None:
+        if limits == Limits():
             given = self
             if suggested:
                 given = replace(self, transformation=None)
