@@ -24,7 +24,7 @@ from conformal_gp.conformal.lines import Lines
 from conformal_gp.gp.inputs import Inputs
 from conformal_gp.rows import Rows
 from conformal_gp.targets.difficulty import Spread
-from conformal_gp.targets.target import Bounds, Limits, Target
+from conformal_gp.targets.target import Bounds, Limits, Target, union
 
 
 class Question(NamedTuple):
@@ -367,7 +367,7 @@ class TestRows:
         """Prediction sets of one level, each (pieces, 2)."""
         every = np.array([self.target.range])
         each = zip(self._sets(level), self.supported([level])[:, 0], strict=True)
-        return [lines.union(self.target.limits.extend(pieces if supported else every)) for pieces, supported in each]
+        return [union(self.target.limits.extend(pieces if supported else every)) for pieces, supported in each]
 
     def _sets(self, level: Fraction) -> list[Array]:
         """Prediction sets of recorded values."""
@@ -377,7 +377,7 @@ class TestRows:
                 sets = case.sets(part.new, part.needed_in(case, [level], 0))
                 for row, pieces in zip(part.places, sets, strict=True):
                     found[row].append(case.cut(self.target.pieces(pieces)))
-        return [row[0] if len(row) == 1 else lines.union(np.concatenate(row)) for row in found]
+        return [row[0] if len(row) == 1 else union(np.concatenate(row)) for row in found]
 
     def shares(self, y: Array, ties: Array, signed: bool = False) -> Array:
         """p-values of one value for each test row; with ``signed``, values of the predictive distribution function.

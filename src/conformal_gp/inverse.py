@@ -20,10 +20,10 @@ from conformal_gp.answers import TestRows
 from conformal_gp.arrays import Array, Indices, Mask
 from conformal_gp.calibration import GroupsLike, RatioLike, check_ratios, split_ratio
 from conformal_gp.conformal.levels import read_one_level
-from conformal_gp.conformal.lines import union
 from conformal_gp.extrapolation import beyond, warn_beyond
 from conformal_gp.groups import check_length, group_labels
 from conformal_gp.predictions import Predictions
+from conformal_gp.targets.target import union
 from conformal_gp.validation import check_known_noise, check_labels, check_types, is_frame, real_numbers
 
 # Values of the input at which p-values are computed first, at equal distances.

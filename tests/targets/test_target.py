@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.conformal.lines import union
 from conformal_gp.drift import watch
-from conformal_gp.targets.target import Limits
+from conformal_gp.targets.target import Limits, union
 from conformal_gp.testing import check_validity
 
 FIXED = {"kernel": "se", "tuning": "fixed", "noise_variance": 0.1, "scale_inputs": False}

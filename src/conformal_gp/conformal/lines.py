@@ -303,19 +303,6 @@ def _side(leave: Array, enter: Array, weights: Array, least: float) -> Array:
     return np.column_stack([starts, ends if ends.size == starts.size else np.append(ends, np.inf)])
 
 
-def union(pieces: Array) -> Array:
-    """Pieces, sorted, those that touch made one.
-
-    >>> union(np.array([[2.0, 3.0], [0.0, 1.0], [1.0, 1.5]]))
-    array([[0. , 1.5],
-           [2. , 3. ]])
-    """
-    pieces = pieces[np.argsort(pieces[:, 0])]
-    reached = np.maximum.accumulate(pieces[:, 1])
-    begins = np.append(True, pieces[1:, 0] > reached[:-1])[: len(pieces)]
-    return np.column_stack([pieces[begins, 0], reached[np.append(begins[1:], True)[: len(pieces)]]])
-
-
 def _thresholds(lines: Lines, tie: Ties) -> tuple[Array, Mask, Mask, Mask]:
     """Values where rows score as high as the test row; and which score at least as high below, above, everywhere."""
     # p + q t >= t - e0 - e1 |t| up to the threshold t = (p + e0) / (1 - q -+ e1), or from it on where q > 1

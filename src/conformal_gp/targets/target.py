@@ -102,6 +102,19 @@ class Bounds:
         return np.where(y < self.low, -1.0, np.where(y > self.high, 1.0, 0.0))
 
 
+def union(pieces: Array) -> Array:
+    """Pieces, sorted, those that touch made one.
+
+    >>> union(np.array([[2.0, 3.0], [0.0, 1.0], [1.0, 1.5]]))
+    array([[0. , 1.5],
+           [2. , 3. ]])
+    """
+    pieces = pieces[np.argsort(pieces[:, 0])]
+    reached = np.maximum.accumulate(pieces[:, 1])
+    begins = np.append(True, pieces[1:, 0] > reached[:-1])[: len(pieces)]
+    return np.column_stack([pieces[begins, 0], reached[np.append(begins[1:], True)[: len(pieces)]]])
+
+
 def check_within(y_bounds: Any, y: Array) -> None:
     """Raise a ValueError that names the first target outside given bounds, or says what is wrong with them."""
     if not isinstance(y_bounds, tuple | list):
