@@ -132,7 +132,7 @@ def test_errors_as_json(command_line, train, new):
 @pytest.mark.parametrize(
     ("error", "code", "word"),
     [
-        (KeyError("a bug"), 1, "a fault in conformal-gp, not in your data: KeyError"),
+        (KeyError("a bug"), 1, "a fault in conformal-gp, not in your data: KeyError('a bug')"),
         (KeyboardInterrupt(), 130, "stopped; no output was left half-written"),
         (MemoryError("8 GB"), 2, "not enough memory"),
         (ModuleNotFoundError("no", name="pandas"), 2, "this needs pandas: pip install '.[cli]' in a clone"),

@@ -73,11 +73,9 @@ def run(arguments: Sequence[str]) -> int:
         if isinstance(error, OSError) and error.filename is not None:
             message = f"{error.filename}: {error.strerror}."
     except Exception as error:
-        what = f"a fault in conformal-gp, not in your data: {type(error).__name__}: {error}"
-        message = f"{what}. Please report it with what CONFORMAL_GP_DEBUG=1 conformal-gp ... prints."
-        code = 1
-    if os.environ.get("CONFORMAL_GP_DEBUG"):
         traceback.print_exc()
+        code = 1
+        message = f"a fault in conformal-gp, not in your data: {error!r}. Please report it with the lines above."
     print(f"error: {message}", file=sys.stderr)
     if getattr(options, "json", False):
         print(json.dumps({"error": message}))

@@ -62,7 +62,6 @@ class Columns:
     noise: str | None
     """The column of the noise: of its variances, or of its standard deviations."""
     noise_is_sd: bool
-    left_out: list[str]
     format: Format
     categories: dict[str, list[str] | None] = field(default_factory=dict)
     """The categories of each input, or None for numbers."""
@@ -89,9 +88,9 @@ class Columns:
         drop = [*_split_names(options.drop, table), *filter(None, [batch])]
         codes = _split_names(options.categories, table)
         used = _used(table, target, drop, codes, noise)
-        if noise is not None:
-            tables.check_noise_name(noise, is_sd)
-        learnt = cls(table.name, target, options.missing, options.na, noise, is_sd, [*drop, ""], table.format)
+        if options.noise_column is not None:
+            tables.check_variances(options.noise_column)
+        learnt = cls(table.name, target, options.missing, options.na, noise, is_sd, table.format)
         named = [name for name in used if not learnt._learn(table, name, codes, options.dates)]
         if not set(learnt.categories) - {noise}:
             raise ValueError(f"{table.name}: apart from '{target}' there are only names of rows: {listed(named)}.")
@@ -103,7 +102,7 @@ class Columns:
             if summaries:
                 said = f"rows {listed(summaries)} look like summaries of others and are used: delete them if they are"
                 warnings.warn(said, stacklevel=2)
-        return replace(learnt, left_out=[*learnt.left_out, *named], names=names)
+        return replace(learnt, names=names)
 
     def _learn(self, table: Table, name: str, codes: Sequence[str], dates: str) -> bool:
         """Learn whether a column has numbers, dates or categories; return False if it names the rows."""
@@ -111,7 +110,7 @@ class Columns:
         present = cells[cells != ""]
         if present.empty:
             raise ValueError(f"{table.name}: column '{name}' is empty; leave it out with --drop '{name}'.")
-        is_text = not table.is_numeric(name) and not tables.most(present, LIKE_NUMBER)
+        is_text = not tables.most(present, LIKE_NUMBER)
         if name not in codes and tables.most(present, LIKE_DATE):
             if dates == "error":
                 raise ValueError(
@@ -166,13 +165,10 @@ class Columns:
         if name in self.day_first:
             return ((self.moments(table, name) - pd.Timestamp(self.since[name])) / pd.Timedelta(days=1)).to_numpy()
         read = table.format.number
+        if texts is None:
+            texts = table.texts(name, self.na).tolist()
         empty = [read(mark) for mark in self.na]
-        if table.is_numeric(name):
-            found = table.frame[name].to_numpy(dtype=np.float64, na_value=np.nan).tolist()
-        else:
-            if texts is None:
-                texts = table.texts(name, self.na).tolist()
-            found = [read(cell) if cell else math.nan for cell in texts]
+        found = [read(cell) if cell else math.nan for cell in texts]
         if None in found:
             row = table.frame.index[found.index(None)]
             cell = table.texts(name)[row]
@@ -261,7 +257,7 @@ class Columns:
         """Refuse a table that lacks columns of the training rows."""
         lacking = [name for name in names if name not in table.frame]
         if lacking:
-            hint = did_you_mean(lacking[0], self.extra(table))
+            hint = did_you_mean(lacking[0], table.frame)
             if lacking == [self.noise]:
                 hint += " An interval includes the noise of the new measurement, which has to be known: add it."
             raise ValueError(f"{table.name} lacks {listed(lacking)}, which {self.source} has.{hint}")
@@ -287,8 +283,6 @@ class Columns:
         """
         self._need([self.target], table)
         found = pd.DataFrame({"censoring": 0}, index=table.frame.index)
-        if table.is_numeric(self.target):
-            return found.assign(y=self._numbers(table, self.target))
         split = [without_limit(cell) for cell in table.texts(self.target, self.na)]
         y = self._numbers(table, self.target, [text for text, _ in split])
         return found.assign(y=y, censoring=[side for _, side in split])
@@ -305,11 +299,6 @@ class Columns:
         if self.names is None or self.names not in table.frame:
             return None
         return [*table.texts(self.names)[[*rows]]]
-
-    def extra(self, table: Table) -> list[str]:
-        """Columns of another table that are not used, and were not left out before."""
-        known = {*self.categories, *self.left_out, self.target}
-        return [name for name in table.frame if name not in known]
 
 
 def _split_names(given: Sequence[str], table: Table) -> list[str]:

@@ -143,7 +143,7 @@ def _held_out(training: Training, output: Output) -> tuple[HeldOut, HeldOut | No
     held_out = cross_validated(training, output, levels or None, **asked)
     if not levels:
         share = 1 - 1 / (options.folds or 10)
-        output.notice(more_rows(held_out.levels, options.tuning == "holdout", share, options.batch is not None))
+        output.notice(more_rows(held_out.levels, options.tuning == "holdout", options.batch is not None, share))
     if not asked:
         return held_out, None
     cv = KFold(min(10, n_rows), shuffle=True, random_state=options.seed)

@@ -88,7 +88,7 @@ COMMON = {
     "--target": _value("COL", "Column to predict."),
     "--signal": _value("COL", "Column of the measured signal."),
     "--model": _value("FILE", "A model that fit saved, instead of TRAIN."),
-    "--out": _value("FILE", "NEW with results added.  [default: - (stdout)]", default="-"),
+    "--out": _value("FILE", "File to write.  [default: - (stdout)]", default="-"),
     "--kind": _choice(
         "What to draw; bands are along an input, width over two.", "intervals", "residuals", "band", "width"
     ),
@@ -154,11 +154,10 @@ class Command(NamedTuple):
     module: str
     tables: str
     summary: str
-    examples: str
-    more: str
+    examples: tuple[str, str]
+    required: list[str]
     options: list[str]
-    required: dict[str, str] = {}  # noqa: RUF012 (never changed)
-    """Options that must be given, with their help."""
+    more: str = ""
 
 
 COMMANDS = {
@@ -166,78 +165,74 @@ COMMANDS = {
         "conformal_gp.cli.predict",
         "[TRAIN] NEW",
         "Predict single new measurements with guaranteed intervals.",
-        "conformal-gp predict cars.csv new-cars.csv --target mpg -o predicted.csv\n"
-        "conformal-gp predict new-cars.csv --model cars.model --confidence 80% 95%",
+        ("cars.csv new-cars.csv --target mpg -o predicted.csv", "new-cars.csv --model cars.model -c 80% 95%"),
+        [],
+        ["--target", "--model", "--out", "--confidence", "--quantiles", "--explain", *TABLES, "--details", "--json"],
         "An interval is for one new measurement, its noise included, and guaranteed. Columns are matched by name, and "
         "columns of text are categories. New columns are COL_mean, COL_lower_95, COL_upper_95 and so on, and "
         "COL_quantile_5 with --quantiles; an infinite bound is written inf. COL_beyond_training names the inputs of a "
         "row that lie outside the training range: the guarantee does not apply to such rows. With --explain, COL_why "
-        "explains the width at the highest level, and names the rows of TRAIN that determine it.\n\n"
-        "Targets like <0.02 or >500 are limits of detection. An interval that reaches the limit is open beyond it, "
-        'and COL_limit_95 writes it as "<0.05": at most 0.05, and perhaps not detectable.',
-        ["--target", "--model", "--out", "--confidence", "--quantiles", "--explain", *TABLES, "--details", "--json"],
+        "explains the width at the highest level, and names the rows of TRAIN that determine it. Targets like <0.02 or "
+        ">500 are limits of detection. An interval that reaches the limit is open beyond it, and COL_limit_95 writes "
+        'it as "<0.05": at most 0.05, and perhaps not detectable.',
     ),
     "fit": Command(
         "conformal_gp.cli.predict",
         "DATA",
         "Fit a model to DATA and save it, for predict --model.",
-        "conformal-gp fit cars.csv --target mpg -o cars.model\nconformal-gp predict new-cars.csv --model cars.model",
-        "The file contains the training rows, readable by anyone who has it, and no code.",
+        ("cars.csv --target mpg -o cars.model", "yields.xlsx --target yield --batch lot -o yields.model"),
+        ["--target", "--out"],
         TABLES,
-        {"--target": "Column to predict.", "--out": "File for the model."},
+        "The file contains the training rows, readable by anyone who has it, and no code.",
     ),
     "calibrate": Command(
         "conformal_gp.cli.calibrate",
         "TRAIN NEW",
         "Find the unknown target of NEW from its signal, by standards.",
-        "conformal-gp calibrate standards.csv new.csv --signal density --target conc\n"
-        "conformal-gp calibrate known.csv new.csv -s od -t conc --log --picture p.svg",
+        ("standards.csv new.csv --signal density --target conc", "known.csv new.csv -s od -t conc --log"),
+        ["--signal", "--target"],
+        ["--out", "--confidence", "--log", "--picture", *TABLES, "--json"],
         "TRAIN has the standards: known targets, and their signals. The curve is signal on target. Intervals contain "
         "the unknown value with the stated probability if the new row is like the standards. New columns are "
         "COL_estimate, COL_lower_95 and COL_upper_95; COL_set_95 has the parts of a set that is not one interval, and "
         "says where it is empty or reaches the ends of the standards.",
-        ["--out", "--confidence", "--log", "--picture", *TABLES, "--json"],
-        {"--signal": "Column of the measured signal.", "--target": "Column of TRAIN to find for NEW."},
     ),
     "evaluate": Command(
         "conformal_gp.cli.evaluate",
         "DATA",
         "Cross-validate intervals on DATA: their coverage and width.",
-        "conformal-gp evaluate cars.csv --target mpg\n"
-        "conformal-gp evaluate assay.xlsx --target conc --by plate --details",
+        ("cars.csv --target mpg", "assay.xlsx --target conc --by plate --details"),
+        ["--target"],
+        ["--confidence", "--by", "--by-time", "--ordered", "--outliers", "--details", "--folds", *TABLES, "--json"],
         "The coverage of held-out rows is compared with its expected range, and the intervals with those of the same "
         "Gaussian process without conformal prediction (standard GP). Rows with equal inputs (replicates) are held "
         "out together.",
-        ["--confidence", "--by", "--by-time", "--ordered", "--outliers", "--details", "--folds", *TABLES, "--json"],
-        {"--target": "Column to predict."},
     ),
     "plot": Command(
         "conformal_gp.cli.plot",
         "[DATA] [NEW]",
         "Draw intervals of new or held-out rows, or a model.",
-        "conformal-gp plot cars.csv new-cars.csv --target mpg -o intervals.png\n"
-        "conformal-gp plot cars.csv -t mpg --kind band --input weight -o band.png",
+        ("cars.csv new-cars.csv --target mpg -o rows.png", "cars.csv -t mpg --kind band --input weight -o band.svg"),
+        ["--out"],
+        ["--target", "--model", "--kind", "--input", "--confidence", "--folds", *TABLES],
         "Without NEW, intervals are of held-out rows, and residuals of rows that are left out one at a time. Rows "
         "outside the training range are marked. With --model, the table has rows to predict, or the ranges of a band.",
-        ["--target", "--model", "--kind", "--input", "--confidence", "--folds", *TABLES],
-        {"--out": "The picture: .png, .svg or .pdf."},
     ),
     "report": Command(
         "conformal_gp.cli.evaluate",
         "DATA",
         "Write a page about DATA: coverage, width, and what to look at.",
-        "conformal-gp report cars.csv --target mpg -o report.html\n"
-        "conformal-gp report runs.csv --target yield --ordered -o report.html",
-        "The page is one HTML file, which opens without a network, with a slider for the level.",
+        ("cars.csv --target mpg -o report.html", "runs.csv --target yield --ordered -o report.html"),
+        ["--target", "--out"],
         ["--ordered", "--folds", *TABLES],
-        {"--target": "Column to predict.", "--out": "The page, HTML; - is standard output."},
+        "The page is one HTML file, which opens without a network, with a slider for the level.",
     ),
     "demo": Command(
         "conformal_gp.cli",
         "",
         "Write two tables of cars, and print commands to try on them.",
-        "conformal-gp demo\nconformal-gp demo --folder cars",
-        "",
+        ("", "--folder cars"),
+        [],
         ["--folder"],
     ),
 }
@@ -253,13 +248,13 @@ def parse(name: str, arguments: Sequence[str]) -> argparse.Namespace:
 
 def _parser(name: str, in_full: bool) -> argparse.ArgumentParser:
     command = COMMANDS[name]
-    width = min(shutil.get_terminal_size().columns, WIDEST) - 2
+    examples = "\n".join(f"  conformal-gp {name} {example}".rstrip() for example in command.examples)
     required = " ".join(f"{option} {COMMON[option]['metavar']}" for option in command.required)
     parser = argparse.ArgumentParser(
         prog=f"conformal-gp {name}",
         usage=" ".join(f"conformal-gp {name} {command.tables} {required} [OPTIONS]".split()),
-        description=f"{command.summary}\n\nExamples:\n{indent(command.examples, '  ')}",
-        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=width, max_help_position=28),
+        description=f"{command.summary}\n\nExamples:\n{examples}",
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, width=_width(), max_help_position=28),
         add_help=False,
         allow_abbrev=False,
     )
@@ -269,12 +264,12 @@ def _parser(name: str, in_full: bool) -> argparse.ArgumentParser:
     common = parser.add_argument_group("Options")
     advanced = parser.add_argument_group("Advanced")
     for option in [*command.required, *command.options]:
+        flags = [*filter(None, [SHORT.get(option)]), option]
         described = COMMON.get(option) or ADVANCED[option]
         if option in command.required:
-            described = {"metavar": "FILE"} | described | {"required": True, "help": command.required[option]}
+            described = described | {"required": True, "help": described["help"].partition("  [default")[0]}
         elif "[default" not in described["help"] and described.get("default") not in (None, []):
             described = described | {"help": f"{described['help']}  [default: %(default)s]"}
-        flags = [*filter(None, [SHORT.get(option)]), option]
         if option in COMMON:
             common.add_argument(*flags, **described)
         elif in_full:
@@ -284,29 +279,26 @@ def _parser(name: str, in_full: bool) -> argparse.ArgumentParser:
     common.add_argument("-h", "--help", IN_FULL, action="help", help="Print this, or all options, and exit.")
     hidden = ", ".join(option for option in command.options if option in ADVANCED)
     if in_full:
-        parser.epilog = "\n\n".join(fill(paragraph, width) for paragraph in command.more.split("\n\n"))
+        parser.epilog = fill(command.more, _width())
     elif hidden:
-        said = fill(hidden, width - 2, break_on_hyphens=False)
-        parser.epilog = f"Advanced (described by {IN_FULL}):\n{indent(said, '  ')}"
+        names = fill(hidden, _width() - 2, break_on_hyphens=False)
+        parser.epilog = f"Advanced (described by {IN_FULL}):\n{indent(names, '  ')}"
     return parser
 
 
 def overview() -> str:
     """Return the help of the program."""
-    width = min(shutil.get_terminal_size().columns, WIDEST) - 2
-    about = (
+    commands = "\n".join(f"  {name:9}  {command.summary}" for name, command in COMMANDS.items())
+    paragraphs = (
         "Prediction intervals with guaranteed coverage, for a table in a file; try it by conformal-gp demo.",
         "Gaussian process regression with full conformal prediction: if new rows are exchangeable with the training "
         "rows, a 95% interval contains the true value with probability at least 95%, even if the model is wrong.",
-        "Tables are CSV, TSV, Parquet or Excel; - is standard input.",
+        "Tables are CSV, TSV, Parquet or Excel; - is standard input. Exit codes: 0 success; 1 a fault in the program; "
+        "2 a mistake in the command, a file or the data.",
     )
-    ends = "Exit codes: 0 success; 1 a fault in the program; 2 a mistake in the command, a file or the data."
-    commands = "\n".join(f"  {name:9}  {command.summary}" for name, command in COMMANDS.items())
-    return "\n\n".join(
-        [
-            "usage: conformal-gp COMMAND ...",
-            *(fill(paragraph, width) for paragraph in about),
-            f"Commands (conformal-gp COMMAND --help describes one):\n{commands}",
-            fill(ends, width),
-        ]
-    )
+    about = "\n\n".join(fill(paragraph, _width()) for paragraph in paragraphs)
+    return f"usage: conformal-gp COMMAND ...\n\n{about}\n\nCommands (COMMAND --help describes one):\n{commands}"
+
+
+def _width() -> int:
+    return min(shutil.get_terminal_size().columns, WIDEST) - 2

@@ -81,7 +81,7 @@ def read_table(
         warnings.warn(f"the header of {name} is row {rows[place][0]}; what is above it is skipped", stacklevel=2)
     frame = _framed(name, rows[place:], form.separator)
     if kind == "excel":
-        return _checked(Table(name, frame.infer_objects(), form))
+        return _checked(Table(name, frame, form))
     if form.decimal is None:
         form = form._replace(decimal=_shown_decimal(name, frame, form))
     if all(form.number(cell) is not None for cell in frame):

@@ -181,11 +181,6 @@ def read_new(
         if unknown is not None:
             filled = table._replace(frame=table.frame.assign(**{unknown: 0.0}))
         new = columns.inputs(filled)
-    extra = columns.extra(table)
-    if extra:
-        output.notice(f"ignoring columns of {table.name} that {columns.source} does not have: {listed(extra)}")
-    if len(new.X) < len(table.frame):
-        output.notice(f"predictions of {len(table.frame) - len(new.X)} rows of {table.name} are left empty")
     return table, new
 
 
@@ -217,37 +212,30 @@ def default_levels(model: Any, output: Output) -> list[Fraction]:
     from conformal_gp.evaluation import supported_levels
 
     levels = supported_levels(model._most_calibration)
-    output.notice(more_rows(levels, model.tuning_ == "holdout", batches=model._batches is not None))
+    output.notice(more_rows(levels, model.tuning_ == "holdout", model._batches is not None))
     return levels
 
 
-def more_rows(levels: Sequence[Fraction], split: bool, share: float = 1.0, batches: bool = False) -> str:
+def more_rows(levels: Sequence[Fraction], split: bool, batches: bool, share: float = 1.0) -> str:
     """Say how many rows, or batches, the usual levels need that are not among these; empty if all are.
 
     ``split`` is whether tuning rows are set aside, ``share`` the share of the rows that train.
     """
+    from conformal_gp.conformal.levels import rows_needed
     from conformal_gp.evaluation.findings import USUAL
-    from conformal_gp.models.tuning_rows import batches_needed
+    from conformal_gp.models.settings import ROWS_FOR_INTEGRATED
+    from conformal_gp.models.tuning_rows import batches_needed, calibration_size
 
     needed: list[str] = []
     for level in USUAL:
         if level in levels:
             continue
+        least = rows_needed(level)
+        what = "rows"
         if batches:
-            what = f"{math.ceil(batches_needed(level) / share)} batches"
-        else:
-            what = f"{math.ceil(_rows_for(level, split) / share)} rows"
-        needed.append(f"{percent(level)} intervals need {what} here")
+            least = batches_needed(level)
+            what = "batches"
+        elif split or least > ROWS_FOR_INTEGRATED:
+            least = next(n for n in count(least) if calibration_size(n) >= rows_needed(level))
+        needed.append(f"{percent(level)} intervals need {math.ceil(least / share)} {what} here")
     return "; ".join(needed)
-
-
-def _rows_for(level: Fraction, split: bool) -> int:
-    """Return the fewest training rows that leave enough calibration rows for a level."""
-    from conformal_gp.conformal.levels import rows_needed
-    from conformal_gp.models.settings import ROWS_FOR_INTEGRATED
-    from conformal_gp.models.tuning_rows import calibration_size
-
-    needed = rows_needed(level)
-    if not split and needed <= ROWS_FOR_INTEGRATED:
-        return needed
-    return next(n for n in count(needed) if calibration_size(n) >= needed)

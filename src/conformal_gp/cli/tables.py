@@ -120,10 +120,6 @@ class Table(NamedTuple):
         """Return the place of a cell."""
         return f"{self.name}: column '{name}', row {row}"
 
-    def is_numeric(self, name: str) -> bool:
-        """Return whether a column was read as numbers, not as text."""
-        return bool(pd.api.types.is_numeric_dtype(self.frame[name].dtype))
-
     def texts(self, name: str, marks: Iterable[str] = ()) -> pd.Series:
         """Return the cells of a column as text, empty where a value is missing; whole numbers have no point."""
         texts = self.frame[name].astype(object).map(plain)
@@ -258,25 +254,19 @@ def like_codes(table: Table, name: str, called: re.Pattern[str] = LIKE_CODES, fe
     return len(whole) == len(table.frame) and fewest <= len(set(whole)) <= min(MOST_CODES, len(whole) // 2)
 
 
-def check_noise_name(name: str, is_sd: bool) -> None:
-    """Refuse standard deviations as variances, and the other way round, by what the column is called.
+def check_variances(name: str) -> None:
+    """Refuse standard deviations as variances, by what the column is called.
 
-    >>> check_noise_name("variance", is_sd=False)
-    >>> check_noise_name("SD", is_sd=False)
+    >>> check_variances("variance")
+    >>> check_variances("SD")
     Traceback (most recent call last):
     ...
     ValueError: --noise-column takes variances, and 'SD' is called as standard deviations are: give --sd-column ...
     """
-    like_variance = _LIKE_VARIANCE.search(name) is not None
-    if not is_sd and _LIKE_SD.search(name) and not like_variance:
+    if _LIKE_SD.search(name) and not _LIKE_VARIANCE.search(name):
         raise ValueError(
             f"--noise-column takes variances, and '{name}' is called as standard deviations are: give --sd-column "
             f"'{name}'; if it does hold variances, rename it, say to 'variance'."
-        )
-    if is_sd and like_variance:
-        raise ValueError(
-            f"--sd-column takes standard deviations, and '{name}' is called as variances are: give --noise-column "
-            f"'{name}'; if it does hold standard deviations, rename it, say to 'sd'."
         )
 
 
