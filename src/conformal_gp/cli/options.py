@@ -58,14 +58,6 @@ def character(text: str) -> str:
     return found
 
 
-def at_least(least: int, text: str) -> int:
-    """Read a whole number that is not too small."""
-    number = int(text)
-    if number < least:
-        raise argparse.ArgumentTypeError(f"takes at least {least}, got {number}.")
-    return number
-
-
 def _value(metavar: str, said: str, **others: Any) -> dict[str, Any]:
     return {"metavar": metavar, "help": said, **others}
 
@@ -114,14 +106,14 @@ COMMON = {
 _FOLDS = "Number of folds.  [default: 10; above 1000 rows a third is held out, once]"
 _TRANSFORMATIONS = ("auto", "none", "log", "sqrt", "box-cox", "yeo-johnson")
 ADVANCED = {
-    "--folds": _value("K", _FOLDS, type=partial(at_least, 2)),
+    "--folds": _value("K", _FOLDS, type=int),
     "--categories": _several("COL,...", "Columns of numbers that are codes: lots, runs."),
     "--na": _several("TEXT", "Text that marks a missing value, in addition to NA etc."),
     "--dates": _choice("Columns of dates; elapsed: days since the first.", "error", "elapsed"),
     "--noise-column": _value("COL", "Column of known noise variances."),
     "--sd-column": _value("COL", "Column of known standard deviations of the noise."),
     "--sheet": _several("NAME", "Sheet of a workbook; a second --sheet is that of NEW."),
-    "--header-row": _value("N", "Row of the columns' names in the file.  [default: found]", type=partial(at_least, 1)),
+    "--header-row": _value("N", "Row of the columns' names in the file.  [default: found]", type=int),
     "--separator": _value("CHAR", f"Separator, or {', '.join(NAMED)}.  [default: found]", type=character),
     "--decimal": {"choices": (".", ","), "help": "Decimal mark.  [default: found]"},
     "--thousands": _value("CHAR", "Mark between thousands: , . ' or space.  [default: none]", type=character),
@@ -133,7 +125,7 @@ ADVANCED = {
     "--difficulty": _choice("Adapt widths to how hard each row is.", "auto", "none"),
     "--lower-bound": _value("NUMBER", "Least possible target.  [default: as the data suggest]", type=float),
     "--upper-bound": _value("NUMBER", "Greatest possible target.  [default: as the data suggest]", type=float),
-    "--seed": _value("N", "Random seed.", type=partial(at_least, 0), default=0),
+    "--seed": _value("N", "Random seed.", type=int, default=0),
     "--jobs": _value("N", "Threads; -1 is all cores.", type=int, default=1),
 }
 SHORT = {"--target": "-t", "--signal": "-s", "--model": "-m", "--out": "-o", "--confidence": "-c", "--quiet": "-q"}
