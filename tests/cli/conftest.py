@@ -85,3 +85,22 @@ def new(command_line):
 def model(command_line, train):
     command_line("fit", train, "-t", "y", "-o", "m", "-q", "--tuning", "holdout")
     return command_line.folder / "m"
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Write a table to a file, and read it."""
+    import pandas as pd
+
+    from conformal_gp.cli.reading import read_table
+    from written_tables import reading
+
+    def make(content, name="cars.csv", like=None, **options):
+        path = tmp_path / name
+        if isinstance(content, pd.DataFrame):
+            (content.to_parquet if name.endswith("parquet") else content.to_excel)(path, index=False)
+        else:
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return read_table(str(path), reading(**options), like=like)
+
+    return make

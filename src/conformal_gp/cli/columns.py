@@ -134,7 +134,6 @@ class Columns:
         return True
 
     def _warn(self, table: Table, named: list[str], codes: Sequence[str]) -> None:
-        """Warn of what was done to the columns."""
         text = [name for name, categories in self.categories.items() if categories and name not in codes]
         inputs = [name for name in self.categories if name != self.noise]
         numbers = [name for name in inputs if not self.categories[name]]
@@ -176,7 +175,6 @@ class Columns:
         return np.array([math.nan if value in empty else value for value in found], dtype=np.float64)
 
     def _cure(self, table: Table, name: str, cell: str) -> str:
-        """Say what to do about a cell that is not a number."""
         if name == self.target and tables.not_detected(cell):
             return "if the value is beyond a limit of detection, write the limit, as in <0.02 or >500"
         if without_limit(cell)[1] and name != self.target:
@@ -242,7 +240,6 @@ class Columns:
         return Inputs(X, noise)
 
     def _refuse_category(self, table: Table, name: str, row: int, cells: pd.Series) -> None:
-        """Refuse a category that no training row has."""
         known = self.categories[name] or []
         hint = ""
         if not re.search(r"\d", cells[row]):  # the codes S05 and S15 are no misspellings of each other

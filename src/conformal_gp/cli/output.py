@@ -77,26 +77,21 @@ class Output:
 
         Rows in warnings get their ``numbers`` in the file. Warnings about ``folds`` name no row, and each comes once.
         """
-        shown = sys.stderr.isatty() and not self._quiet
-
-        def progress(done: int, total: int) -> None:
-            if shown:
-                print(f"\r{label}: {done} of {total}", end="", file=sys.stderr, flush=True)
-
         caught: list[warnings.WarningMessage] = []
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                if shown:
-                    print(label, end="", file=sys.stderr, flush=True)
-                yield progress
+                self._progress(label)
+                yield lambda done, total: self._progress(f"{label}: {done} of {total}")
         finally:  # an error comes last, below what was noted before it
-            if shown:
-                print("\r\x1b[K", end="", file=sys.stderr)
+            self._progress("")
             self._notice_warnings(caught, numbers, folds)
 
+    def _progress(self, text: str) -> None:
+        if sys.stderr.isatty() and not self._quiet:
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
     def _notice_warnings(self, caught: list[warnings.WarningMessage], numbers: Any, folds: bool) -> None:
-        """Print warnings as notices."""
         kinds: set[str] = set()
         for warning in caught:  # commands print a notice of their own about extrapolation
             if not issubclass(warning.category, UserWarning) or warning.category.__name__ == "ExtrapolationWarning":
@@ -122,7 +117,6 @@ def _print(text: str, stream: TextIO) -> None:
 
 
 def _strict(value: Any) -> Any:
-    """Return a value as JSON has it."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, dict):

@@ -38,7 +38,13 @@ def predict(options: Namespace) -> None:
     files = options.tables
     levels = sorted({*options.confidence})
     shares = sorted({*options.quantiles})
-    _check_files(files, options.model, options.target)
+    if files.count("-") > 1:
+        raise ValueError("only one file can be read from standard input (-).")
+    complete = len(files) == 1
+    if options.model is None:
+        complete = len(files) == 2 and options.target is not None
+    if not complete:
+        raise ValueError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
     if options.explain and shares and not levels:
         raise ValueError("--explain is for intervals; with --quantiles give --confidence too.")
     check_output(options.out, [*files, *filter(None, [options.model])])
@@ -92,18 +98,7 @@ def predict(options: Namespace) -> None:
         )
 
 
-def _check_files(files: list[str], model: str | None, target: str | None) -> None:
-    if files.count("-") > 1:
-        raise ValueError("only one file can be read from standard input (-).")
-    complete = len(files) == 1
-    if model is None:
-        complete = len(files) == 2 and target is not None
-    if not complete:
-        raise ValueError("give two tables, TRAIN and NEW, and --target COL; or one table and --model FILE.")
-
-
 def _predictions(model: Any, new: Inputs, levels: list[Fraction], shares: list[Fraction]) -> pd.DataFrame:
-    """Predict means, bounds and quantiles of rows, numbered as in their table."""
     X = new.X
     found = pd.DataFrame({"mean": model.predict(X)}, index=X.index)
     if levels:
@@ -140,7 +135,6 @@ def _limits(
 
 
 def _first(labels: Sequence[str]) -> list[str]:
-    """Return the first of many labels, and dots."""
     if len(labels) > MOST_NAMED:
         return [*labels[:MOST_NAMED], "..."]
     return [*labels]
@@ -178,7 +172,6 @@ def _in_short(guarantee: str) -> str:
 
 
 def _summary(model: Any) -> list[str]:
-    """Describe a fitted model and its guarantee."""
     kernel = f"Kernel: {model.kernel_}, noise variance {model.noise_variance_:.3g}"
     return [f"Fitted to {model._source.n_rows} rows. {kernel}.", model.guarantee_]
 

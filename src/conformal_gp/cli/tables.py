@@ -122,7 +122,7 @@ class Table(NamedTuple):
 
     def texts(self, name: str, marks: Iterable[str] = ()) -> pd.Series:
         """Return the cells of a column as text, empty where a value is missing; whole numbers have no point."""
-        texts = self.frame[name].astype(object).map(plain)
+        texts = self.frame[name].astype(object).map(lambda cell: plain(cell, self.format.decimal or "."))
         return texts.where(~texts.isin(MISSING_MARKS | set(marks)), "")
 
 
@@ -142,7 +142,7 @@ def need_extra(name: str, kind: str) -> None:
         raise ValueError(f"{name} needs pip install '.[{kind}]' in a clone of conformal-gp.")
 
 
-def plain(cell: Any) -> str:
+def plain(cell: Any, decimal: str = ".") -> str:
     """Write a cell as text, empty if it has no value; workbooks hold the code 7 as 7.0 beside empty cells.
 
     >>> plain(7.0), plain(" a "), plain(7.5), plain(None)
@@ -154,6 +154,8 @@ def plain(cell: Any) -> str:
         return ""
     if isinstance(cell, float) and cell.is_integer():
         return f"{cell:.0f}"
+    if isinstance(cell, float):
+        return str(cell).replace(".", decimal)
     return str(cell)
 
 
