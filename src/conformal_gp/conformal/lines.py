@@ -38,14 +38,16 @@ ROUNDED_SLOPE = 1e-9
 
 
 class Rounding(NamedTuple):
-    """Error of scores in units of the target: ``floor + share * t + block`` at distance t from the mean."""
+    """Error of scores in units of the target, ``floor + share * t + block`` at distance t from the mean, (m,) each."""
 
-    floor: Array
-    """(m,)"""
-    share: Array
-    """(m,)"""
-    block: Array
-    """(m,): how much predictions differ with the rows that are predicted at once."""
+    floor: Array | float = 0.0
+    share: Array | float = 0.0
+    block: Array | float = 0.0
+    """How much predictions differ with the rows that are predicted at once."""
+
+    def take(self, rows: Indices) -> Rounding:
+        """For some of the test rows."""
+        return Rounding(*(np.asarray(each)[rows] for each in self))
 
 
 class Lines(NamedTuple):
@@ -57,8 +59,8 @@ class Lines(NamedTuple):
     """(m, n): p, the score of each row there, with its sign."""
     slope: Array
     """(m, n): q, its slope, in units of the test row's."""
-    rounding: Rounding | None = None
-    """Error of the scores by the arithmetic that they come from; None where that is less than counts as a tie."""
+    rounding: Rounding = Rounding()
+    """Error of the scores by the arithmetic that they come from."""
 
     def normalised(self, calibration: Spread, test: Spread, variance: Array) -> Lines:
         r"""Lines of scores :math:`|e - c| / g` in the place of :math:`|e|`, where e is a standardised residual.
@@ -80,7 +82,7 @@ class Lines(NamedTuple):
         # p + q sqrt(s) c - sqrt(s) c_i, then times g / g_i
         offset = self.offset + self.slope * moved[:, None] - deviation[:, None] * calibration.location
         offset[(self.offset == 0.0) & (self.slope == 0.0)] = 0.0  # a row that determines a coefficient by itself
-        floor, share, block = self.rounding or Rounding(*np.zeros((3, known.size)))
+        floor, share, block = self.rounding
         locations = np.abs(test.location) + np.abs(calibration.location).max(initial=0.0)
         floor = floor + LABEL_ROUNDING * deviation * locations
         off = np.maximum(ratio.max(axis=1, initial=0.0), 1.0)
@@ -182,11 +184,9 @@ class Ties(NamedTuple):
 
 def ties(lines: Lines, widening: float) -> Ties:
     """What counts as a tie, with a share of what the rounding of a value allows."""
-    floor = widening * LABEL_ROUNDING * np.abs(lines.centre)
-    share = np.full(lines.centre.size, widening * (TIE + LABEL_ROUNDING))
-    if lines.rounding is not None:
-        floor = floor + lines.rounding.floor + widening * lines.rounding.block
-        share = share + lines.rounding.share
+    floor, share, block = lines.rounding
+    floor = widening * LABEL_ROUNDING * np.abs(lines.centre) + floor + widening * block
+    share = np.full(lines.centre.size, widening * (TIE + LABEL_ROUNDING)) + share
     return Ties(floor[:, None], share[:, None])
 
 

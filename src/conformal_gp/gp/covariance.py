@@ -53,17 +53,6 @@ def _by_scikit_learn(kernel: Kernel, X: Array, Z: Array | None, scale: float) ->
     return scale * K, lambda W: scale * np.einsum("ij,ijp->p", W, gradient)
 
 
-def _constant(kernel: ConstantKernel, X: Array, Z: Array | None, scale: float) -> Covariance:
-    K = np.full((len(X), len(X if Z is None else Z)), scale * float(kernel.constant_value))
-    return K, lambda W: np.full(kernel.n_dims, K[0, 0] * W.sum())
-
-
-def _white(kernel: WhiteKernel, X: Array, Z: Array | None, scale: float) -> Covariance:
-    level = scale * float(kernel.noise_level)
-    K = level * np.eye(len(X)) if Z is None else np.zeros((len(X), len(Z)))
-    return K, lambda W: np.full(kernel.n_dims, level * np.trace(W))
-
-
 def _sum(kernel: Sum, X: Array, Z: Array | None, scale: float) -> Covariance:
     (K1, product1), (K2, product2) = (covariance(part, X, Z, scale) for part in (kernel.k1, kernel.k2))
     return K1 + K2, lambda W: np.concatenate([product1(W), product2(W)])
@@ -78,13 +67,6 @@ def _product(kernel: Product, X: Array, Z: Array | None, scale: float) -> Covari
     K1, product1 = covariance(kernel.k1, X, Z, scale)
     K2, product2 = covariance(kernel.k2, X, Z)
     return K1 * K2, lambda W: np.concatenate([product1(W * K2), product2(W * K1)])
-
-
-def _power(kernel: Exponentiation, X: Array, Z: Array | None, scale: float) -> Covariance:
-    exponent = kernel.exponent
-    K, product = covariance(kernel.kernel, X, Z)
-    # dk^e / dtheta = e k^(e - 1) dk / dtheta
-    return scale * K**exponent, lambda W: product(W * (scale * exponent * K ** (exponent - 1)))
 
 
 def _stationary(kernel: RBF, X: Array, Z: Array | None, scale: float) -> Covariance:
@@ -127,11 +109,8 @@ def _rational_quadratic(kernel: RationalQuadratic, X: Array, Z: Array | None, sc
 
 # By exact type: a subclass may override the formula.
 _KNOWN: dict[type, Callable[..., Covariance]] = {
-    ConstantKernel: _constant,
-    WhiteKernel: _white,
     Sum: _sum,
     Product: _product,
-    Exponentiation: _power,
     RBF: _stationary,
     Matern: _stationary,
     RationalQuadratic: _rational_quadratic,

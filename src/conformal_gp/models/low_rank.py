@@ -317,7 +317,7 @@ class LowRankModel:
                 )
                 if self.difficulty is not None:
                     lines = lines.normalised(self._spread.take(looked_at[seen]), new.spread.take(members), variance)
-                lines = lines._replace(rounding=Rounding(*(each[members] for each in off)))
+                lines = lines._replace(rounding=off.take(members))
                 covering = float(weighed.before[window.start])
                 fill(Block(offset + members, lines, levels[window.levels], looked_at[seen], covering))
 
