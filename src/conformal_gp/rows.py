@@ -44,13 +44,6 @@ class Rows(NamedTuple):
             return Rows(self.X[rows])
         return Rows(self.X[rows], self.y_variance[rows])
 
-    def extended(self, later: Rows) -> Rows:
-        """These rows and others after them."""
-        X = np.vstack([self.X, later.X])
-        if self.y_variance is None or later.y_variance is None:
-            return Rows(X)
-        return Rows(X, np.append(self.y_variance, later.y_variance))
-
 
 def content_order(X: Array, y: Array) -> Indices:
     """Rows in an order that their values determine.
@@ -146,8 +139,10 @@ class ArrayRows:
 
     def extended(self, new: Rows, y: Array) -> ArrayRows:
         """These rows, which are in memory, and others after them."""
-        X, y_variance = Rows(self.X, self.y_variance).extended(new)
-        return replace(self, X=X, y=np.append(self.y, y), y_variance=y_variance)
+        y_variance = None
+        if self.y_variance is not None and new.y_variance is not None:
+            y_variance = np.append(self.y_variance, new.y_variance)
+        return replace(self, X=np.vstack([self.X, new.X]), y=np.append(self.y, y), y_variance=y_variance)
 
     def total(self, function: BlockFunction[Any], label: str) -> Any:
         """See RowSource; blocks are added in order, so that the number of threads does not matter."""

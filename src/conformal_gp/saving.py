@@ -11,18 +11,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.frozen import FrozenEstimator
-from sklearn.multioutput import MultiOutputRegressor
-from sklearn.pipeline import Pipeline
-
 from conformal_gp.files import write_bytes
-from conformal_gp.regressor import ConformalGPRegressor
 
 __all__ = ["load", "save"]
 
 TRUSTED_PACKAGES = ("conformal_gp", "sklearn")
 TRUSTED_TYPES = frozenset({"numpy.dtype"})  # an attribute of imputers
+OURS = "conformal_gp.regressor.ConformalGPRegressor"
 EXPECTED = "a ConformalGPRegressor, nor a scikit-learn pipeline, search or wrapper with one inside"
 
 
@@ -82,13 +77,13 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 def dumps(model: Any) -> bytes:
     """Return a model as the content of a file."""
-    if not _has_ours_inside(model):
-        raise ValueError(f"model cannot be saved: {type(model).__name__} is not {EXPECTED}.")
     try:
         content = bytes(_skops().dumps(model))
     except TypeError as error:
         raise ValueError(f"model cannot be saved: {error}.") from error
-    foreign = _foreign_types(content)
+    ours, foreign = _types(content)
+    if not ours:
+        raise ValueError(f"model cannot be saved: {type(model).__name__} is not {EXPECTED}.")
     if foreign:
         raise ValueError(f"model cannot be saved: it contains {', '.join(foreign)}, which load would not trust.")
     return content
@@ -99,33 +94,22 @@ def loads(content: bytes, name: str = "the file") -> Any:
     skops = _skops()
     model = None
     try:
-        foreign = _foreign_types(content)
+        ours, foreign = _types(content)
         if not foreign:
             model = skops.loads(content, trusted=skops.get_untrusted_types(data=content))
-        is_ours = _has_ours_inside(model)
     except Exception as error:  # a damaged or forged file can fail anywhere
         raise ValueError(f"{name} is not a saved model, or is damaged ({error}).") from error
     if foreign:
         raise ValueError(f"{name} contains {', '.join(foreign)}, which is neither of this package nor of scikit-learn.")
-    if not is_ours:
+    if not ours:
         raise ValueError(f"{name} contains an object of type {type(model).__name__}, which is not {EXPECTED}.")
     return model
 
 
-def _has_ours_inside(model: Any) -> bool:
-    """Return whether a model is a regressor of this package, or one of scikit-learn's wrappers around one."""
-    if isinstance(model, Pipeline):
-        return _has_ours_inside(model.steps[-1][1])
-    if isinstance(model, TransformedTargetRegressor):
-        return _has_ours_inside(model.regressor)
-    if isinstance(model, MultiOutputRegressor | FrozenEstimator) or hasattr(model, "refit"):  # a search has refit
-        return _has_ours_inside(model.estimator)
-    return isinstance(model, ConformalGPRegressor)
-
-
-def _foreign_types(content: bytes) -> list[str]:
-    """Types in a file that neither skops trusts nor are classes of this package or of scikit-learn."""
-    return [name for name in _skops().get_untrusted_types(data=content) if not _is_trusted(name)]
+def _types(content: bytes) -> tuple[bool, list[str]]:
+    """Whether a file contains a regressor of this package, and its types that are not trusted."""
+    names = _skops().get_untrusted_types(data=content)
+    return OURS in names, [name for name in names if not _is_trusted(name)]
 
 
 def _is_trusted(name: str) -> bool:

@@ -263,9 +263,8 @@ def check_labels(y: Any, X: Array) -> Array:
     check_unmasked("y", y)
     _refuse("y", y, "targets", {"text": ", not text.", "date": ", say days since a date."})
     y = column_or_1d(y, warn=True, dtype=np.float64)
-    check_finite("y", y)
     check_consistent_length(X, y)
-    check_squares("y", y)
+    check_numbers("y", y)
     return y
 
 
