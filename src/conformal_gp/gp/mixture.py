@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
 
-from conformal_gp.arrays import Array
+from conformal_gp.arrays import Array, Indices
 from conformal_gp.gp.hyperparameters import HyperPrior, Parts
 from conformal_gp.targets.transformation import power
 
@@ -31,6 +32,13 @@ MOST_SLOPES = 30
 # A row whose inverse leave-one-out standard deviation the flat prior reduces to less than this share determines a
 # coefficient by itself, up to rounding: its residual is 0, whatever its target is.
 ALONE = 1e-11
+
+
+@lru_cache(2)
+def _lower(n: int) -> Indices:
+    """Places of pairs of n rows in a matrix that is kept row by row."""
+    i, j = np.tril_indices(n, -1)
+    return n * i + j
 
 
 class TrainingRows(NamedTuple):
@@ -56,8 +64,7 @@ class TrainingRows(NamedTuple):
         amplitude = np.ones(len(pairs))
         if parts.amplitude is not None:
             amplitude = parts.amplitude
-        i, j = np.tril_indices(n, -1)
-        lower = n * i + j  # places in a matrix, row by row
+        lower = _lower(n)
         A = np.empty((len(pairs), n, n))
         flat = A.reshape(len(pairs), -1)
         flat[:, lower] = amplitude[:, None] * pairs
