@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.answers import Block, Question
@@ -29,7 +28,6 @@ from conformal_gp.threads import map_threads, slices
 BLOCK_ENTRIES = 2**20
 CURVE_ENTRIES = 2**18
 KEPT_SCALINGS = 8
-# Where scalings come from training rows alone, only fills of missing values differ.
 KEPT_FILLS = 2
 # Targets of at most so many distinct values are looked at in any search for a prediction set.
 MOST_LANDMARKS = 12
@@ -97,25 +95,17 @@ class Averaging:
 class Key(NamedTuple):
     """What test rows share that have the same inputs of training rows."""
 
-    fill: tuple[float, ...] | None
-    """What missing values are filled by; None if no training row lacks one."""
-    scaling: tuple[float, ...] | None
-    """Key of a symmetric scaling; None if the training rows scale, or nothing does."""
+    fill: tuple[float, ...]
+    """(d,): what missing values are filled by."""
+    scaling: tuple[float, ...]
+    """Key of a symmetric scaling; (0,) if the training rows scale, or nothing does."""
 
 
 class IntegratedModel:
     """Averages over draws of the hyperparameters, with weights of the augmented set.
 
-    Parameters
-    ----------
-    averaging : Averaging
-        What is averaged over.
-    rows, y : Rows and ndarray of shape (l,)
-        Training rows; targets are about 0 and 1 in size, or logarithms about 0 where they are transformed.
-    zero : float
-        The target 0, in the same units; minus infinity where they are logarithms.
-    n_jobs : int or None
-        Threads over blocks of test rows.
+    Targets ``y`` are about 0 and 1 in size, or logarithms about 0 where they are transformed; ``zero`` is the target 0
+    in the same units, minus infinity where they are logarithms.
     """
 
     difficulty: Callable[[Rows], Spread] | None = None
@@ -130,36 +120,33 @@ class IntegratedModel:
         self.y = y
         self._zero = zero
         self._rows = rows
-        self._fill = None
-        if np.isnan(rows.X).any():
-            self._fill = SymmetricFill(rows.X)
+        self._fill = SymmetricFill(rows.X)
         self._is_symmetric = averaging.scaling is None and averaging.scale_inputs
         self._scalings = lru_cache(KEPT_SCALINGS)(self._make_scalings)
-        kept = KEPT_SCALINGS if self._is_symmetric else KEPT_FILLS
-        self._scaled = lru_cache(kept)(self._make_scaled)
+        # where scalings come from training rows alone, only fills of missing values differ
+        self._scaled = lru_cache(KEPT_SCALINGS if self._is_symmetric else KEPT_FILLS)(self._make_scaled)
         self.inputs, self.mixture = self._scaled(self._training_key())
 
     def _training_key(self) -> Key:
-        fill = None
-        if self._fill is not None:
-            fill = tuple(self._fill.training())
-        if not self._is_symmetric:
-            return Key(fill, None)
-        return Key(fill, tuple(self._scalings(fill).keys()[0]))
+        fill = tuple(self._fill.training())
+        return Key(fill, tuple(self._scaling_keys(fill, None)[0]))
 
-    def _make_scalings(self, fill: tuple[float, ...] | None) -> SymmetricScaling:
-        """Scalings of training rows and test row after missing values are filled."""
-        return SymmetricScaling(_with_fill(self._rows.X, fill), stationary=self.averaging.groups is not None)
+    def _scaling_keys(self, fill: tuple[float, ...], X: Array | None) -> Array:
+        """Keys of the scalings of training rows with each of some test rows, filled, or by themselves."""
+        if self._is_symmetric:
+            return self._scalings(fill).keys(X)
+        return np.zeros((1 if X is None else len(X), 1))
+
+    def _make_scalings(self, fill: tuple[float, ...]) -> SymmetricScaling:
+        return SymmetricScaling(filled(self._rows.X, np.array(fill)), stationary=self.averaging.groups is not None)
 
     def _make_scaled(self, key: Key) -> tuple[Inputs, Mixture]:
         """Training rows under a scaling, and the processes of all draws."""
         plan = self.averaging
         scaling = plan.scaling or Scaling()
-        if key.scaling is not None:
+        if self._is_symmetric:
             scaling = self._scalings(key.fill).scaling(np.array(key.scaling))
-        if key.fill is not None:
-            scaling = replace(scaling, fill=np.array(key.fill))
-        inputs = Inputs(self._rows, scaling, plan.mean)
+        inputs = Inputs(self._rows, replace(scaling, fill=np.array(key.fill)), plan.mean)
         return inputs, Mixture(plan.training_rows(inputs, self.y), plan.theta)
 
     @property
@@ -206,20 +193,11 @@ class IntegratedModel:
     def _blocks(self, new: Rows) -> list[tuple[Indices, Key]]:
         """Blocks of test rows that share fill and scaling, and their key."""
         members: list[tuple[Indices, Key]] = []
-        for rows, fill in self._by_fill(new.X):
-            if not self._is_symmetric:
-                members.append((rows, Key(fill, None)))
-                continue
-            scalings = self._scalings(fill).keys(_with_fill(new.X[rows], fill))
-            members += [(rows[part], Key(fill, tuple(scaling))) for part, scaling in _alike(scalings)]
+        for rows, fill in _alike(self._fill.rows(new.X)):
+            scalings = self._scaling_keys(fill, filled(new.X[rows], np.array(fill)))
+            members += [(rows[part], Key(fill, scaling)) for part, scaling in _alike(scalings)]
         step = max(1, BLOCK_ENTRIES // (self.n_rows * len(self.averaging.theta)))
         return [(rows[part], key) for rows, key in members for part in slices(rows.size, step) if rows.size]
-
-    def _by_fill(self, X: Array) -> list[tuple[Indices, tuple[float, ...] | None]]:
-        """Test rows that share what missing values are filled by."""
-        if self._fill is None:
-            return [(np.arange(len(X)), None)]
-        return [(rows, tuple(fill)) for rows, fill in _alike(self._fill.rows(X))]
 
     def _curves(self, new: Rows, key: Key) -> Iterator[tuple[Curves, slice]]:
         """Scores for test rows under a scaling, in blocks of fewer rows."""
@@ -326,14 +304,7 @@ class IntegratedModel:
         return float(np.median(variances[self.calibration])), 1.0
 
 
-def _alike(keys: NDArray[Any]) -> list[tuple[Indices, NDArray[Any]]]:
+def _alike(keys: Array) -> list[tuple[Indices, tuple[float, ...]]]:
     """Numbers of the rows that have the same key, and the key, for each of them."""
     distinct, which = np.unique(keys, axis=0, return_inverse=True)
-    return [(np.flatnonzero(which.ravel() == number), key) for number, key in enumerate(distinct)]
-
-
-def _with_fill(X: Array, fill: tuple[float, ...] | None) -> Array:
-    """Inputs without missing values."""
-    if fill is None:
-        return X
-    return filled(X, np.array(fill))
+    return [(np.flatnonzero(which.ravel() == number), tuple(key)) for number, key in enumerate(distinct)]
