@@ -73,22 +73,16 @@ class Curves:
     """Scores of n calibration rows and of the test row, for m test rows, at any labels.
 
     Labels are also given as *positions*: distances from the centre of the predictive distribution in its standard
-    deviations, on the scale of the average exponent where targets are transformed.
-
-    Parameters
-    ----------
-    draws : Draws
-        The draws.
-    signs : Signs or None
-        Of the targets, where the rule on targets that are not positive holds.
-    landmarks : ndarray of shape (k,) or None, default=None
-        Labels that a search looks at in any case: targets of few distinct values make narrow pieces there.
+    deviations, on the scale of the average exponent where targets are transformed. A search looks at ``landmarks``,
+    labels (k,), in any case: targets of few distinct values make narrow pieces there.
     """
 
-    def __init__(self, draws: Draws, signs: Signs | None, landmarks: Array | None = None):
+    def __init__(self, draws: Draws, signs: Signs | None, landmarks: Array):
         self._draws = draws
         self._signs = signs
-        self._landmarks = np.empty(0) if landmarks is None else landmarks
+        self._landmarks = landmarks
+        # below, the test row's score is infinite, whatever is computed
+        self._floor = -LARGEST_LABEL if draws.exponent is None else SMALLEST_LOG
         self.n_new = draws.mean.shape[1]
         self.n_calibration = draws.alpha.shape[1]
         self._exponent, self._centre, self._scale = self._location()
@@ -99,16 +93,14 @@ class Curves:
             return self
         other = copy(self)
         other.n_new = rows.size
-        draws = self._draws
-        other._draws = draws._replace(
-            log_ratio=draws.log_ratio[:, rows], mean=draws.mean[:, rows], variance=draws.variance[:, rows]
-        )
-        other._centre = self._centre[rows]
-        other._scale = self._scale[rows]
+        of_rows = {name: getattr(self._draws, name)[..., rows] for name in ("log_ratio", "mean", "variance")}
         if "_residuals" in self.__dict__:
             other.__dict__["_residuals"] = self._residuals[rows]
         else:
-            other._draws = other._draws._replace(weights=draws.weights[:, :, rows])
+            of_rows["weights"] = self._draws.weights[..., rows]
+        other._draws = self._draws._replace(**of_rows)
+        other._centre = self._centre[rows]
+        other._scale = self._scale[rows]
         return other
 
     @cached_property
@@ -245,8 +237,7 @@ class Curves:
         """Signed scores of the calibration rows, (m, G, n), and of the test rows, (m, G), at labels (m, G)."""
         given = labels
         if self._signs is not None:
-            # below, the test row's score is infinite, whatever is computed
-            labels = np.maximum(labels, self._lowest_label)
+            labels = np.maximum(labels, self._floor)
         weight, t, inverse_tau = self._weights(labels)
         weight *= inverse_tau
         t *= weight
@@ -257,10 +248,3 @@ class Curves:
             return scores, own
         own_outside, rows_outside = self._signs.outside(given)
         return np.where(rows_outside, -np.inf, scores), np.where(own_outside, -np.inf, own)
-
-    @property
-    def _lowest_label(self) -> float:
-        """A label at which scores can be computed."""
-        if self._draws.exponent is not None:
-            return SMALLEST_LOG
-        return -LARGEST_LABEL

@@ -12,7 +12,6 @@ of the grid is not found.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 
 import numpy as np
 
@@ -74,18 +73,23 @@ def centres(curves: Curves) -> Array:
     return enclose(negative, inner, outer, CENTRE_TOLERANCE)[0]
 
 
-class Search:
-    """Regions of m test rows.
+def excess(curves: Curves, needed: Needed, sign: int, positions: Array) -> Array:
+    """f at positions (m, G), for each level: (m, G, levels)."""
+    scores, own = curves.scores(positions)
+    scores = compared(scores, sign)
+    own = compared(own, sign)
+    m, G, n = scores.shape
+    if needed.weights is not None:
+        needed = needed._replace(least=np.repeat(needed.least, G, axis=0))
+    # f: the score that rows of more weight than needed reach, less the test row's own
+    reached = needed.largest(scores.reshape(m * G, n)).reshape(m, G, -1)
+    with np.errstate(invalid="ignore"):
+        found = reached - (own - tie(own))[:, :, None]
+    return np.where(np.isnan(found), 0.0, found)  # infinite scores tie
 
-    Parameters
-    ----------
-    curves : Curves
-        Scores of n calibration rows.
-    needed : Needed
-        What weight of them must score at least as high as the test row, for several levels.
-    sign : int, default=0
-        0 compares absolute scores, 1 signed ones, -1 signed ones with their signs changed.
-    """
+
+class Search:
+    """Regions of m test rows; ``sign`` 0 compares absolute scores, 1 signed ones, -1 those with signs changed."""
 
     def __init__(self, curves: Curves, needed: Needed, sign: int = 0):
         self._curves = curves
@@ -94,21 +98,6 @@ class Search:
         self._centre = centres(curves)
         self._positions, self._excess = self._grid()
 
-    def _f(self, positions: Array) -> Array:
-        """f at positions (m, G), for each level: (m, G, levels)."""
-        scores, own = self._curves.scores(positions)
-        scores = compared(scores, self._sign)
-        own = compared(own, self._sign)
-        m, G, n = scores.shape
-        needed = self._needed
-        if needed.weights is not None:
-            needed = needed._replace(least=np.repeat(needed.least, G, axis=0))
-        # f: the score that rows of more weight than needed reach, less the test row's own
-        reached = needed.largest(scores.reshape(m * G, n)).reshape(m, G, -1)
-        with np.errstate(invalid="ignore"):
-            excess = reached - (own - tie(own))[:, :, None]
-        return np.where(np.isnan(excess), 0.0, excess)  # infinite scores tie
-
     def _grid(self) -> tuple[Array, Array]:
         """Positions (m, G), ascending, that reach beyond all bounded regions, and f there, (m, G, levels)."""
         grid = np.append(0.0, GRID)
@@ -116,20 +105,20 @@ class Search:
             grid = np.interp(np.arange(0.0, GRID.size, 1.0 / FINER), np.arange(grid.size), grid)
         positions = self._centre + np.concatenate([-grid[:0:-1], grid])
         positions = np.sort(np.concatenate([positions, self._curves.landmarks], axis=1), axis=1)
-        excess = self._f(positions)
+        f = excess(self._curves, self._needed, self._sign, positions)
         for _ in range(DOUBLINGS):
             # a level that needs no weight has an infinite f and no end
-            inside: Mask = np.any(np.isfinite(excess) & (excess >= 0.0), axis=2)
+            inside: Mask = np.any(np.isfinite(f) & (f >= 0.0), axis=2)
             left = inside[:, 0] & (positions[:, 0] > self._curves.lowest) & (self._sign <= 0)
             right = inside[:, -1] & (self._sign >= 0)
             if not (left.any() or right.any()):
                 break
             span = positions[:, -1:] - positions[:, :1]
             outer = np.concatenate([positions[:, :1] - span, positions[:, -1:] + span], axis=1)
-            found = self._f(outer)
+            found = excess(self._curves, self._needed, self._sign, outer)
             positions = np.concatenate([outer[:, :1], positions, outer[:, 1:]], axis=1)
-            excess = np.concatenate([found[:, :1], excess, found[:, 1:]], axis=1)
-        return positions, excess
+            f = np.concatenate([found[:, :1], f, found[:, 1:]], axis=1)
+        return positions, f
 
     def ends(self) -> Array:
         """Labels at the ends of each level's region, (m, 2, levels); for signed scores one of them is infinite.
@@ -203,18 +192,14 @@ class Search:
         outer = self._positions[rows, beyond], self._excess[rows, beyond, level]
 
         def own_level(rows: Indices) -> Function:
-            search = self.take(rows)
+            curves = self._curves.take(rows)
+            needed = self._needed.take(rows)
             place = np.tile(level[:, None], (rows.size, 1, 1))
-            return lambda positions: np.take_along_axis(search._f(positions), place, axis=2)[:, :, 0]
+            return lambda positions: np.take_along_axis(excess(curves, needed, self._sign, positions), place, axis=2)[
+                :, :, 0
+            ]
 
         return enclose(own_level, inner, outer, TOLERANCE)[1]
-
-    def take(self, rows: Indices) -> Search:
-        """The search for some of the test rows."""
-        other = copy(self)
-        other._curves = self._curves.take(rows)
-        other._needed = self._needed.take(rows)
-        return other
 
 
 def enclose(
