@@ -1,7 +1,6 @@
 r"""Scores as functions of the candidate value, averaged over draws with weights that depend on it.
 
-They are :math:`|e_i|` of equation (4) of docs/theory_averaging.md, or :math:`e_i` itself for signed scores. With one
-draw that is the score of :mod:`conformal_gp.conformal.lines` with :math:`\gamma = 2`, up to a common factor.
+They are :math:`|e_i|` of equation (4) of docs/theory_averaging.md, or :math:`e_i` itself for signed scores.
 """
 
 from __future__ import annotations

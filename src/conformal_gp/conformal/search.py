@@ -1,12 +1,10 @@
 r"""Regions of scores that are curves in the candidate value: searched, where those of lines are in closed form.
 
 A label y is in the region if calibration rows of more weight than needed score at least as high as the test row: if
-:math:`f(y) \ge 0`, where f is the weighted quantile of the calibration rows' scores less the test row's own. Labels are
-*positions*: distances from the centre of the predictive distribution in its standard deviations. f is evaluated on a
-grid of positions that is fine near the prediction and coarse far out, and at the targets if these have few distinct
-values. Where its sign changes, the end is enclosed to within :data:`TOLERANCE`, and the outer side of the enclosure is
-reported: regions are too large by at most that. A piece of a region, or a gap in it, between two neighbouring positions
-of the grid is not found.
+:math:`f(y) \ge 0`, where f is the weighted quantile of the calibration rows' scores less the test row's own. f is
+evaluated on a grid of positions (see Curves), fine near the prediction and coarse far out. Where its sign changes, the
+end is enclosed, and the outer side of the enclosure is reported. A piece of a region, or a gap in it, between two
+neighbouring positions of the grid is not found.
 """
 
 from __future__ import annotations
@@ -191,15 +189,13 @@ class Search:
         inner = self._positions[rows, within], self._excess[rows, within, level]
         outer = self._positions[rows, beyond], self._excess[rows, beyond, level]
 
-        def own_level(rows: Indices) -> Function:
+        def of_level(rows: Indices) -> Function:
             curves = self._curves.take(rows)
             needed = self._needed.take(rows)
-            place = np.tile(level[:, None], (rows.size, 1, 1))
-            return lambda positions: np.take_along_axis(excess(curves, needed, self._sign, positions), place, axis=2)[
-                :, :, 0
-            ]
+            columns = np.arange(level.size)
+            return lambda positions: excess(curves, needed, self._sign, positions)[:, columns, level]
 
-        return enclose(own_level, inner, outer, TOLERANCE)[1]
+        return enclose(of_level, inner, outer, TOLERANCE)[1]
 
 
 def enclose(

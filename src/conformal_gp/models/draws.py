@@ -111,13 +111,13 @@ def _one_outside(settings: Settings, y: Array) -> list[str]:
 def redrawn(tuned: Tuned, plan: Averaging, rows: Rows, y: Array, n_jobs: int | None) -> Tuned:
     """Draws for more training rows: the same, with other weights, or new ones where too few would count."""
     chain_takes_over = y.size > ROWS_FOR_PRIOR >= tuned.drawn_for
-    if chain_takes_over or (plan.positive and not (y > 0.0).all()):
-        return _with_draws(tuned, plan, rows, y, n_jobs)
-    if plan.scaling is None:  # draws from the prior serve any rows
-        return tuned
-    model = IntegratedModel(plan, rows, tuned.target.forward(y), 0.0, n_jobs)
-    if model.effective_draws >= LEAST_EFFECTIVE * len(plan.theta):
-        return tuned
+    if not chain_takes_over and (not plan.positive or (y > 0.0).all()):
+        if plan.scaling is None:  # draws from the prior serve any rows
+            return tuned
+        weights = IntegratedModel(plan, rows, tuned.target.forward(y), 0.0, n_jobs).draw_weights
+        # effective draws: one over the sum of squared weights
+        if LEAST_EFFECTIVE * len(plan.theta) * float((weights**2).sum()) <= 1.0:
+            return tuned
     return _with_draws(tuned, plan, rows, y, n_jobs)
 
 

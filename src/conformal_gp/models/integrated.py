@@ -157,11 +157,6 @@ class IntegratedModel:
         weight = np.exp(log_weight - log_weight.max())
         return weight / weight.sum()
 
-    @property
-    def effective_draws(self) -> float:
-        """How many draws of equal weights are as good."""
-        return 1.0 / float((self.draw_weights**2).sum())
-
     def among(self, calibration: Indices) -> Self:
         """See Model: draws are weighted by all rows."""
         other = copy(self)
