@@ -16,7 +16,7 @@ from cases import fixed_model
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.evaluation import Finding
 from conformal_gp.metrics import coverage
-from conformal_gp.report import Origin, build_report
+from conformal_gp.report import build_report
 from conformal_gp.report import page as report_page
 from conformal_gp.report.chart import PERCENTS, decimals, text
 
@@ -163,10 +163,9 @@ def test_what_to_look_at_is_found_and_named():
     y[7] = 50.0
     X.loc[9, "x"] = 3.0
     model = fixed_model(noise_variance=0.1, difficulty=None)
-    origin = Origin(
-        file="wear.csv", notes=["2 rows have no y and are left out"], rows=[f"{i} (named)" for i in range(1, 601)]
-    )
-    page = html.unescape(build_report(X, y, model=model, cv=3, origin=origin, target_name="y"))
+    origin = {"source": "wear.csv", "notes": ["2 rows have no y and are left out"]}
+    names = [f"{i} (named)" for i in range(1, 601)]
+    page = html.unescape(build_report(X, y, model=model, cv=3, row_names=names, target_name="y", **origin))
     assert verdict_of(page)[0] != "good"
     warned = re.findall(r'<li class="warns"><strong>(\w+)\.</strong> (.*?)</li>', page)
     assert {topic for topic, _ in warned} == {"Subgroup", "Extrapolation", "Outlier"}
@@ -176,7 +175,7 @@ def test_what_to_look_at_is_found_and_named():
     assert "or intervals valid in each category (groups=)" in page
     assert "2 rows have no y and are left out." in page
     assert "wear.csv" in page
-    by_command = build_report(X, y, model=model, cv=3, origin=Origin(command="conformal-gp report wear.csv"))
+    by_command = build_report(X, y, model=model, cv=3, command="conformal-gp report wear.csv")
     assert "or intervals valid in each category (--groups)" in by_command
     assert "conformal-gp report wear.csv" in by_command
     assert "build_report in Python, ConformalGPRegressor(" in page
@@ -223,7 +222,7 @@ def test_a_target_transformation_is_named(report):
 def test_bad_arguments(report):
     with pytest.raises(ValueError, match="model must have predict_interval, as ConformalGPRegressor has; got Ridge"):
         build_report(report.X, report.y, model=Ridge())
-    with pytest.raises(ValueError, match=r"origin.rows must name each of 90 rows, got 2 names"):
-        build_report(report.X, report.y, model=fixed_model(), origin=Origin(rows=["1", "2"]))
+    with pytest.raises(ValueError, match="row_names must name each of 90 rows, got 2 names"):
+        build_report(report.X, report.y, model=fixed_model(), row_names=["1", "2"])
     with pytest.raises(ValueError, match="in any row of column 0"):
         build_report(np.full((20, 1), np.nan), np.zeros(20))

@@ -99,15 +99,9 @@ def report(options: Namespace) -> None:
     training = read_training(options.tables[0], options.target, options, output)
     if options.ordered:
         training = training.sorted_by_date(output)
-    from conformal_gp.report import Origin, build_report
+    from conformal_gp.report import build_report
 
     cv = held_out_by(training, output)
-    origin = Origin(
-        file=training.columns.source,
-        notes=output.notices,
-        command=options.command,
-        rows=training.known("label"),
-    )
     with output.working("cross-validating", folds=True) as progress:
         page = build_report(
             training.X,
@@ -116,7 +110,10 @@ def report(options: Namespace) -> None:
             model=training.regressor(),
             cv=cv,
             ordered=options.ordered,
-            origin=origin,
+            row_names=training.known("label"),
+            source=training.columns.source,
+            notes=output.notices,
+            command=options.command,
             random_state=options.seed,
             progress=progress,
             **training.of_rows(),

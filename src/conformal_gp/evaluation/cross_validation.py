@@ -118,17 +118,15 @@ def cross_validate_intervals(
     if is_frame(X) or (np.ndim(X) == 2 and np.asarray(X).dtype.kind in "biuf"):
         columns = columns_of(X)
     splits, together = make_folds(cv, columns, target.size, random_state, groups_out)
-    rows = np.concatenate([test for _, test in splits])
-    order = np.argsort(rows)
-    rows = rows[order]
+    rows = np.sort(np.concatenate([test for _, test in splits]))
     first = next(iter(models))
     levels: list[Fraction] = []
     if confidence_level is not None:
         levels = read_levels(confidence_level)[0]
-    prediction: dict[str, list[Array]] = defaultdict(list)
-    intervals: dict[str, list[Array]] = defaultdict(list)
-    beyond: list[Mask] = []
-    p_values: list[Array] = []
+    prediction: dict[str, Array] = defaultdict(lambda: np.empty(target.size))
+    intervals: dict[str, Array] = defaultdict(lambda: np.empty((target.size, 2, len(levels))))
+    beyond = np.zeros(target.size, dtype=bool)
+    p_values = np.empty(target.size)
     noise: list[float] = []
     for done, ((train, test), (name, model)) in enumerate(product(splits, models.items()), 1):
         fold = _Fold(model, X, target, known, train, test)
@@ -136,36 +134,29 @@ def cross_validate_intervals(
         with warnings.catch_warnings(action="ignore", category=ignored):
             fitted = fold.fit()
             levels = levels or supported_levels(getattr(fitted, "_most_calibration", 0))
-            prediction[name].append(fitted.predict(fold.new))
-            intervals[name].append(fold.intervals(fitted, levels))
+            prediction[name][test] = fitted.predict(fold.new)
+            intervals[name][test] = fold.intervals(fitted, levels)
             if name == first:
                 n_calibration = getattr(fitted, "_most_calibration", 0)
-                beyond.append(fold.beyond(fitted))
-                p_values.append(fold.p_values(fitted))
+                beyond[test] = fold.beyond(fitted)
+                p_values[test] = fold.p_values(fitted)
                 noise.append(_noise(fitted))
                 if standard_gp is not None:
-                    mean, ends = fold.standard(fitted, levels)
-                    prediction[standard_gp].append(mean)
-                    intervals[standard_gp].append(ends)
+                    prediction[standard_gp][test], intervals[standard_gp][test] = fold.standard(fitted, levels)
         if progress is not None:
             progress(done, len(splits) * len(models))
-
-    def in_order(parts: list[NDArray[Any]]) -> NDArray[Any]:
-        """Rows of all folds in their order in the data."""
-        return np.concatenate(parts)[order]
-
     of_rows: dict[str, NDArray[Any]] = {name: known[name][rows] for name in ("groups", "censoring") if name in known}
     if groups_out is not None:
         of_rows["batches"] = np.asarray(groups_out)[rows].astype(str)
     return HeldOut(
         target[rows],
         levels,
-        {name: in_order(parts) for name, parts in prediction.items()},
-        {name: in_order(parts) for name, parts in intervals.items()},
-        beyond=in_order(beyond),
+        {name: values[rows] for name, values in prediction.items()},
+        {name: ends[rows] for name, ends in intervals.items()},
+        beyond=beyond[rows],
         rows=rows,
         n_calibration=0 if "groups" in known else n_calibration,  # it differs between groups
-        p_values=in_order(p_values),
+        p_values=p_values[rows],
         grid=Grid.find(columns),
         together=together,
         calibration="rows" if batches is None else "batches",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -15,16 +14,14 @@ from conformal_gp.rows import ArrayRows
 from conformal_gp.threads import one_blas_thread
 
 
-@dataclass(frozen=True)
-class LeftOutRows:
+class LeftOutRows(NamedTuple):
     """Leave-one-out predictions of n calibration rows; made by :func:`leave_one_out`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from conformal_gp.evaluation import LeftOutRows
-    >>> one = np.ones(1)
-    >>> LeftOutRows(np.array([7]), 3.0 * one, one, 4.0 * one, np.array([[0.0, 2.0]]), 0.9).residual
+    >>> LeftOutRows(np.array([7]), np.ones(1), np.zeros(1), np.full(1, 2.0), np.array([[0.0, 2.0]])).residual
     array([0.5])
     """
 
@@ -38,8 +35,6 @@ class LeftOutRows:
     """Standard deviations under the Gaussian process given the other rows, noise included, (n,)."""
     intervals: Array
     """Conformal prediction intervals by the other rows, (n, 2)."""
-    level: float
-    """Their confidence level."""
 
     @property
     def residual(self) -> Array:
@@ -96,6 +91,4 @@ def leave_one_out(model: Any, confidence_level: float = 0.9) -> LeftOutRows:
                 found[row] = [others.predict(new)[0], others.standard_deviation(new)[0], *ends]
     rows = np.array(sorted(found), dtype=np.int64)
     prediction, std, low, high = np.array([found[row] for row in rows]).T
-    return LeftOutRows(
-        model._numbers(rows), source.y[rows], prediction, std, np.column_stack([low, high]), float(level)
-    )
+    return LeftOutRows(model._numbers(rows), source.y[rows], prediction, std, np.column_stack([low, high]))

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from html import escape
@@ -41,27 +40,6 @@ QUALITY = {
 WORDS = ("method", "verdict")  # columns of words
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Facts about the rows of a report, for its chart and its foot.
-
-    Examples
-    --------
-    >>> from conformal_gp.report import Origin
-    >>> Origin(file="cars.csv", rows=["2 (Fiat)", "3 (Ford)"]).file
-    'cars.csv'
-    """
-
-    file: str = ""
-    """Name of the file that they come from."""
-    notes: Sequence[str] = ()
-    """What was done to the file, in sentences: rows that were left out, and why."""
-    command: str = ""
-    """The command that made the page; advice then names its options. Without one, advice names Python parameters."""
-    rows: ArrayLike | None = None
-    """What the rows are called; None numbers them from 1."""
-
-
 class Notice(NamedTuple):
     """A fact that limits what the page shows; ``warns`` if something may have to be done about it."""
 
@@ -82,7 +60,10 @@ def build_report(
     censoring: ArrayLike | None = None,
     batches: ArrayLike | None = None,
     ordered: bool = False,
-    origin: Origin | None = None,
+    row_names: ArrayLike | None = None,
+    source: str = "",
+    notes: Sequence[str] = (),
+    command: str = "",
     random_state: int | None = 0,
     progress: Progress | None = None,
 ) -> str:
@@ -105,8 +86,14 @@ def build_report(
         As in :func:`conformal_gp.evaluation.cross_validate_intervals`.
     ordered : bool, default=False
         Whether rows are in an order, such as that of time, in which to test them for drift.
-    origin : Origin or None, default=None
-        Where the rows come from, and what they are called.
+    row_names : array-like of shape (n_samples,) or None, default=None
+        What rows are called; None numbers them from 1.
+    source : str, default=""
+        Name of the file that they come from.
+    notes : sequence of str, default=()
+        What was done to the file, in sentences: rows that were left out, and why.
+    command : str, default=""
+        The command that made the page; advice then names its options. Without one, advice names Python parameters.
     random_state : int or None, default=0
         Seed of the folds, of the rows in the chart, and of the default model.
 
@@ -130,14 +117,12 @@ def build_report(
         model = ConformalGPRegressor(random_state=random_state)
     if not hasattr(model, "predict_interval"):
         raise ValueError(f"model must have predict_interval, as ConformalGPRegressor has; got {type(model).__name__}.")
-    if origin is None:
-        origin = Origin()
     target = np.asarray(y, dtype=np.float64)
     names = np.arange(1, target.size + 1).astype(str)
-    if origin.rows is not None:
-        names = np.asarray(origin.rows)
+    if row_names is not None:
+        names = np.asarray(row_names)
     if names.shape != target.shape:
-        raise ValueError(f"origin.rows must name each of {target.size} rows, got {names.size} names.")
+        raise ValueError(f"row_names must name each of {target.size} rows, got {names.size} names.")
     given = {"y_variance": y_variance, "groups": groups, "censoring": censoring, "batches": batches}
     known: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     fitted = clone(model).fit(X, target, **known)
@@ -165,8 +150,8 @@ def build_report(
     drift = None
     if ordered:
         drift = shift_test(held_out.y - held_out.prediction[CONFORMAL], names, random_state)
-    helps_most = held_out.at([other for other in TABLED if other >= level]).advice(rows, command=bool(origin.command))
-    found = notices(shown, names, narrow, drift, helps_most)
+    helps_most = held_out.at([other for other in TABLED if other >= level]).advice(rows, command=bool(command))
+    found = _notices(shown, names, narrow, drift, helps_most)
     attention = "<ul>" + "".join(notice_item(notice) for notice in found) + "</ul>"
     if not any(notice.warns for notice in found):
         attention = f"<p>{nothing_found(drift)}</p>{attention}"
@@ -184,12 +169,12 @@ def build_report(
         which = "each group, not for other subgroups"
     digits = decimals(held_out.y, held_out.intervals[CONFORMAL])
     facts = {
-        "file": origin.file,
+        "file": source,
         "rows": f"{target.size:,} used, {held_out.y.size:,} of them held out",
-        "notes": " ".join(f"{note[0].upper()}{note[1:].rstrip('.')}." for note in origin.notes),
+        "notes": " ".join(f"{note[0].upper()}{note[1:].rstrip('.')}." for note in notes),
         "made": f"{date.today().isoformat()}, by conformal-gp {__version__}",
         "seed": str(random_state),
-        "command": origin.command or f"build_report in Python, {model!r}",
+        "command": command or f"build_report in Python, {model!r}",
     }
     folder = files("conformal_gp.report")
     style = folder.joinpath("style.css").read_text("utf-8")
@@ -268,7 +253,7 @@ def guaranteed(statement: str, level: Fraction) -> str:
     )
 
 
-def notices(
+def _notices(
     shown: HeldOut, names: ArrayLike, narrow: Sequence[Finding], drift: Shift | None, helps_most: str
 ) -> list[Notice]:
     """What to look at: those that warn first. ``names`` are those of the held-out rows."""
@@ -370,16 +355,13 @@ def findings_table(found: Sequence[Finding], caption: str, digits: int) -> str:
 
 
 def subgroups(shown: HeldOut, X: Any, digits: int) -> str:
-    """Coverage by group, by fifths of the prediction, and by each input."""
-    by_prediction = shown.by_part()
-    found = {
-        "By group": shown.by_group(),
-        "By fifths of the prediction": by_prediction,
-        "By each input": shown.by_part(X)[len(by_prediction) :],
-    }
+    """Coverage by group, and by fifths of the prediction and of each input."""
     at = percent(shown.levels[0])
-    tables = [findings_table(parts[:MOST_PARTS], f"{name}, at {at}", digits) for name, parts in found.items() if parts]
-    return "".join(tables)
+    tables = ""
+    for name, parts in (("By group", shown.by_group()), ("By prediction and by each input", shown.by_part(X))):
+        if parts:
+            tables += findings_table(parts[:MOST_PARTS], f"{name}, at {at}", digits)
+    return tables
 
 
 def model_table(model: Any) -> str:
