@@ -73,8 +73,10 @@ function axes(svg, height, across, up) {
 
 const fitting = (text, width) => (text.length * 7 <= width ? text : `${text.slice(0, Math.floor(width / 7) - 1)}\u2026`);
 
-function dot(x, y, covered) {
+// A value beyond a limit of detection is an arrow from the limit to where the value is.
+function dot(x, y, covered, limit) {
   const r = covered ? 2 : 4;
+  if (covered && limit) return `M${x - 3} ${y}H${x + 3}M${x} ${y}V${y - 9 * limit}M${x - 3} ${y - 6 * limit}L${x} ${y - 9 * limit}L${x + 3} ${y - 6 * limit}`;
   return covered
     ? `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`
     : `M${x - r} ${y - r}L${x + r} ${y + r}M${x - r} ${y + r}L${x + r} ${y - r}`;
@@ -97,6 +99,7 @@ function layOutChart() {
     if (row.beyond) draw(chart.svg, "path", { class: "far", d: `M${x - 5} ${y + 10}L${x} ${y + 2}L${x + 5} ${y + 10}Z` });
   });
   byId("key-far").hidden = !rows.some((row) => row.beyond);
+  for (const key of document.querySelectorAll(".key-limit")) key.hidden = !rows.some((row) => row.limit);
 }
 
 function ends(row, level) {
@@ -186,8 +189,8 @@ function showLevel() {
     chart.bars[i].setAttribute("stroke-width", stroke);
     const marks = [[chart.dots[i], chart.middle(i), chart.y(scaled(row.y))], ...scatters.map((each) => [each.dots[i], ...each.at[i]])];
     for (const [mark, x, y] of marks) {
-      mark.setAttribute("d", dot(x, y, covered));
-      mark.setAttribute("class", covered ? "in" : "out");
+      mark.setAttribute("d", dot(x, y, covered, row.limit));
+      mark.setAttribute("class", covered ? (row.limit ? "in limit" : "in") : "out");
     }
   });
   byId("key-open").hidden = !anyOpen;
