@@ -48,6 +48,7 @@ def test_results_are_those_of_the_regressor(command_line, tables):
     assert found["rows"][2]["set_80"] == "reaches the highest standard"
     assert found["rows"][2]["upper_80"] == 6.4
     assert found["rows"][3]["set_80"] == "no value agrees"
+    assert found["rows"][3]["estimate"] == 6.4
     assert found["rows"][3]["lower_80"] is None
 
 

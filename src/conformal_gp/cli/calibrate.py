@@ -37,10 +37,12 @@ class Scale(NamedTuple):
         return np.log(np.asarray(values, dtype=np.float64) + self.shift)
 
     def unscaled(self, values: Array) -> Array:
-        """The opposite; within bounds, which a logarithm rounds."""
+        """The opposite; bounds, which a logarithm would round, are exact."""
         if self.shift is None:
             return values
-        return np.clip(np.exp(values) - self.shift, *self.bounds)
+        lowest, highest = self.scaled(self.bounds)
+        inside = np.clip(np.exp(values) - self.shift, *self.bounds)
+        return np.select([values <= lowest, values >= highest], self.bounds, inside)
 
 
 def calibrate(options: Namespace) -> None:

@@ -119,7 +119,7 @@ def _limits(
     ``exact`` has bounds before rounding, which may round to the limit and not reach it, and ``found`` those written.
     """
     limits = model._tuned.target.limits
-    if limits is None:
+    if np.isinf([limits.low, limits.high]).all():
         return {}
     columns = {}
     for level in levels:
