@@ -1,9 +1,9 @@
 r"""Rows that come later: a model with them, and rank tests of whether they look exchangeable with the calibration rows.
 
-Of a row that is exchangeable with n calibration rows, the rank of its score among theirs is uniform, and so is the rank
-of each of its inputs. With u the ranks over n + 1, of m rows that come together, :math:`\sum (u - 1/2)` has variance
-:math:`m (n + m + 1) / (12 n)` (Mann and Whitney), and :math:`\sum (|u - 1/2| - 1/4)` a quarter of that, nearly. Sums go
-on from call to call: ranks among all rows before are independent, so their variances add.
+Of a row that is exchangeable with n calibration rows, the ranks u of its score and of its inputs among theirs, over n +
+1, are uniform. Of m rows :math:`\sum (u - 1/2)` has variance :math:`m (n + m + 1) / (12 n)` (Mann and Whitney), and
+:math:`\sum (|u - 1/2| - 1/4)` a quarter of that, nearly. Ranks among all rows before are independent, so sums and
+variances go on from call to call.
 """
 
 from __future__ import annotations
@@ -61,15 +61,7 @@ class Arrivals:
         return cls(np.zeros(1 + n_inputs), np.zeros(1 + n_inputs))
 
     def extended(self, p: Array, X: Array, calibration: Array) -> Arrivals:
-        """These and further rows.
-
-        Parameters
-        ----------
-        p : ndarray of shape (m,)
-            p-values of the rows, ties counted by half.
-        X, calibration : ndarray of shape (m, d) and (n, d)
-            Their inputs, and those of the calibration rows.
-        """
+        """These and further rows, by p-values (m,) with half of the ties, inputs, and those of calibration rows."""
         n = len(calibration)
         below = np.empty(X.shape)
         ties = np.empty(X.shape)
@@ -178,9 +170,10 @@ class LaterRows(Predictions):
         if not isinstance(self._tuned.target.transformation, Logarithms):
             transformed(self._tuned.target.transformation, targets)  # an error names the row among these
         check_groups(self, groups)
-        if self._groups is None:
-            return rows, targets, None
-        return rows, targets, self._groups.extended(X, groups, targets.size)
+        every = self._groups
+        if every is not None:
+            every = every.extended(X, groups, targets.size)
+        return rows, targets, every
 
     def _with_rows(self, rows: Rows, y: Array, groups: Groups | None, censoring: Any = None) -> Self:
         """The model with more calibration rows; this one stays as it is."""

@@ -26,12 +26,10 @@ __all__ = ["PredictiveDistribution"]
 class PredictiveDistribution:
     """Predictive distributions of several rows; made by ``predict_distribution``.
 
-    Each has as many steps of equal height, and they are the quantiles i / (number of steps + 1).
-
     Parameters
     ----------
     steps : ndarray of shape (n_samples, n_steps)
-        For each row the values at which its distribution function rises, sorted.
+        For each row the values at which its distribution function rises, sorted: the quantiles i / (n_steps + 1).
 
     Examples
     --------
@@ -120,7 +118,6 @@ def _places(quantile: Fraction, n_steps: int) -> tuple[int, int]:
 
 
 def _check_count(name: str, number: Any) -> None:
-    """Raise a ValueError unless a number is whole and at least 1."""
     if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
         raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}.")
 
@@ -174,10 +171,9 @@ class PredictiveDistributions(Predictions):
         groups: GroupsLike = None,
         likelihood_ratio: RatioLike = None,
     ) -> Array:
-        """Quantiles of the predictive distribution.
+        """Quantiles of the predictive distribution: upper bounds above the median, lower bounds below it.
 
-        A quantile above the median is an upper bound: the target is at most that with at least this probability. One
-        below it is a lower bound. The median is the midpoint of both bounds at 1/2.
+        The median is the midpoint of both bounds at 1/2.
 
         Parameters
         ----------
@@ -190,8 +186,7 @@ class PredictiveDistributions(Predictions):
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_quantiles)
             In the order of ``quantiles``; two-dimensional when a sequence is given. Infinite where the training rows
-            cannot support the quantile. The median is not a number where nothing is known of a target, as where the
-            training rows do not determine the mean function.
+            cannot support the quantile. The median is not a number where they do not determine the mean function.
 
         Examples
         --------
@@ -247,8 +242,7 @@ class PredictiveDistributions(Predictions):
         -------
         bounds : ndarray of shape (n_samples,) or (n_samples, n_levels)
             A target is at most its upper bound (at least its lower bound) with at least the probability of the level.
-            Two-dimensional when a sequence of levels is given. Infinite where the training rows cannot support the
-            level.
+            Two-dimensional when a sequence of levels is given. Infinite where the training rows cannot support one.
 
         Examples
         --------
@@ -296,8 +290,8 @@ class PredictiveDistributions(Predictions):
         Returns
         -------
         values : ndarray of shape (n_samples,)
-            Share of the calibration rows and the test row whose signed score is less than the test row's, and of those
-            that tie with it, itself included, half or the tie break.
+            Share of the calibration rows and the test row whose signed score is less than the test row's, and half of
+            those that tie with it, itself included.
 
         Examples
         --------
@@ -327,8 +321,8 @@ class PredictiveDistributions(Predictions):
         X, y_variance, groups, likelihood_ratio
             As in :meth:`predict_interval`.
         max_steps : int, default=999
-            Most steps of a distribution. There is one for each calibration row (of groups, as many as the smallest of
-            those of the test rows has); where these are more, this many quantiles at equal distances stand for them.
+            Most steps of a distribution. There is one for each calibration row (of the smallest group); where these are
+            more, this many quantiles at equal distances stand for them.
 
         Returns
         -------

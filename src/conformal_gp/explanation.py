@@ -1,20 +1,8 @@
 r"""Explanations of intervals: the factors of their widths, and the training rows that determine their bounds.
 
 A bound of an interval is a value at which the test row's score ties with that of a calibration row: that row
-*determines* it. In the notation of docs/theory.md scores of rows of variance s and scale g are residuals over
-:math:`s^{1/\gamma} g`, so widths are in proportion to these. Let :math:`\nu` be the noise in s, :math:`s_*`,
-:math:`\nu_*` and :math:`g_*` those of a typical row, and :math:`z_c` the number of standard deviations on either side
-of the mean that contain a share c of a Gaussian distribution. The width at level c is
-
-.. math::
-    2 z_c \sqrt{s_*} \cdot
-    \underbrace{\left( \frac{s - \nu + \nu_*}{s_*} \right)^{1/\gamma}}_\text{distance} \cdot
-    \underbrace{\left( \frac{s}{s - \nu + \nu_*} \right)^{1/\gamma}}_\text{noise} \cdot
-    \underbrace{\frac{g}{g_*}}_\text{difficulty} \cdot
-    \underbrace{\frac{z_{1 - k/(n + 1)}}{z_c}}_\text{rank} \cdot \text{scores},
-
-where k is the rank among the n calibration rows, and the last factor is what is left: how much larger residuals of
-calibration rows are than the GP expects, at the rank in question.
+*determines* it. Scores of rows of variance s and scale g are residuals over :math:`s^{1/\gamma} g`, so widths are in
+proportion to these; docs/explaining.md names the factors.
 """
 
 from __future__ import annotations
@@ -23,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,9 +31,6 @@ from conformal_gp.gp.inputs import NewInputs
 from conformal_gp.predictions import Predictions
 from conformal_gp.rows import Rows
 from conformal_gp.threads import slices
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["Explanation"]
 
@@ -70,9 +55,8 @@ DECIDERS = {
 class Explanation:
     """Why intervals are as wide as they are; made by ``explain_interval``, an entry for each test row.
 
-    The width is that of the interval of the standard GP at a typical calibration row times ``distance * noise *
-    difficulty * rank * scores``. With ``target_transform`` and bounds that is the width before values are transformed
-    back and intervals cut.
+    The width is that of the standard GP at a typical calibration row times ``distance * noise * difficulty * rank *
+    scores``, before values are transformed back and intervals cut.
 
     Examples
     --------
@@ -113,31 +97,21 @@ class Explanation:
         """Widths of the intervals, in units of the target."""
         return self.interval[:, 1] - self.interval[:, 0]
 
-    def to_frame(self, row_names: Sequence[Any] | None = None) -> pd.DataFrame:
-        """A pandas frame, a row for each test row; ``row_names`` is what the training rows are called, as an index."""
-        import pandas as pd
-
-        def named(numbers: Indices) -> pd.Series:
-            missing = pd.Series(numbers, dtype="Int64").where(numbers >= 0)
-            return missing if row_names is None else missing.map(lambda row: row_names[row], na_action="ignore")
-
-        columns: dict[str, Any] = {"lower": self.interval[:, 0], "upper": self.interval[:, 1], "width": self.width}
-        for side, end in enumerate(("lower", "upper")):
-            columns |= {f"{end}_decided_by": self.decided_by[:, side], f"{end}_row": named(self.row[:, side])}
-        columns |= {name: getattr(self, name) for name in ("next_width", *IN_WORDS, "rank", "scores")}
-        return pd.DataFrame(columns | {f"nearest_{j + 1}": named(rows) for j, rows in enumerate(self.nearest.T)})
-
     def sentences(self, row_names: Sequence[Any] | None = None) -> list[str]:
         """Sentences on each interval; ``row_names`` is what the training rows are called."""
         name = str if row_names is None else lambda row: str(row_names[row])
-        near = [f" Nearest training rows: {', '.join(map(name, rows))}." if rows.size else "" for rows in self.nearest]
-        return [f"Width {width:.3g}{self._why(i, name)}.{near[i]}" for i, width in enumerate(self.width)]
+        found = [f"Width {width:.3g}{self._why(i, name)}." for i, width in enumerate(self.width)]
+        if not self.nearest.shape[1]:
+            return found
+        near = [", ".join(map(name, rows)) for rows in self.nearest]
+        return [f"{said} Nearest training rows: {rows}." for said, rows in zip(found, near, strict=True)]
 
     def _why(self, i: int, name: Callable[[int], str]) -> str:
-        n, level, next_width = self.n_calibration[i], f"{100 * self.confidence_level:.3g}%", f"{self.next_width[i]:.3g}"
+        n = self.n_calibration[i]
+        level = f"{100 * self.confidence_level:.3g}%"
         if "rank" in self.decided_by[i]:
             needed = rows_needed(Fraction(self.confidence_level).limit_denominator(10**6))
-            can = f"at {100 * n / (n + 1):.3g}%, the highest level that they support, it is {next_width}"
+            can = f"at {100 * n / (n + 1):.3g}%, the highest level that they support, it is {self.next_width[i]:.3g}"
             return f": {level} needs {needed} calibration rows, there are {n}; {can}"
         if "mean" in self.decided_by[i]:
             return ": the training rows do not determine the mean function there"
@@ -150,20 +124,15 @@ class Explanation:
         reasons = [_in_words(getattr(self, factor)[i], *words) for factor, words in IN_WORDS.items()]
         if any(reasons):
             expected += f": {', '.join(filter(None, reasons))}"
+        few = _in_words(self.rank[i], f"{n} calibration rows are few for {level}", "")
         errors = "Calibration errors are {} than the GP expects"
-        said = [
-            expected,
-            _in_words(self.rank[i], f"{n} calibration rows are few for {level}", ""),
-            _in_words(self.scores[i], errors.format("larger"), errors.format("smaller")),
-            self._decided(i, name),
-        ]
-        return f". {'. '.join(filter(None, said))}"
+        scores = _in_words(self.scores[i], errors.format("larger"), errors.format("smaller"))
+        return ". " + ". ".join(filter(None, [expected, few, scores, self._decided(i, name)]))
 
     def _decided(self, i: int, name: Callable[[int], str]) -> str:
         """What determines the bounds, and the width if the next rows did."""
-        lower, upper = (
-            DECIDERS.get(by, f"row {name(row)}") for row, by in zip(self.row[i], self.decided_by[i], strict=True)
-        )
+        each = zip(self.row[i], self.decided_by[i], strict=True)
+        lower, upper = (DECIDERS.get(by, f"row {name(row)}") for row, by in each)
         said = f"The lower bound is determined by {lower}, the upper one by {upper}"
         if lower == upper:
             said = f"Both bounds are determined by {lower}"
@@ -177,7 +146,11 @@ class Explanation:
 
 def _in_words(factor: float, above: str, below: str) -> str:
     """Words for a factor, with the factor; nothing where it is near 1."""
-    said = above if factor > WORTH_A_WORD else below if factor < 1.0 / WORTH_A_WORD else ""
+    said = ""
+    if factor > WORTH_A_WORD:
+        said = above
+    elif factor < 1.0 / WORTH_A_WORD:
+        said = below
     return said and f"{said} ({factor:.2g}x)"
 
 
@@ -200,9 +173,6 @@ class ExplainedIntervals(Predictions):
     ) -> Explanation:
         """Explain why each interval is as wide as it is, and which training rows determine its bounds.
 
-        Levels are for rows that were fixed beforehand: a test row that is selected because its interval looks good is
-        covered less often.
-
         Parameters
         ----------
         X, y_variance, groups
@@ -210,14 +180,12 @@ class ExplainedIntervals(Predictions):
         confidence_level : float, default=0.95
             One level strictly between 0 and 1.
         n_nearest : int, default=3
-            How many of the nearest training rows to find, by correlation under ``kernel_``. With very many rows that is
-            what takes longest; 0 finds none.
+            How many of the nearest training rows to find, by correlation under ``kernel_``.
 
         Returns
         -------
         explanation : Explanation
-            Arrays with an entry for each row, a sentence for each by ``sentences()`` or ``print``, a pandas frame by
-            ``to_frame()``.
+            Arrays with an entry for each row, and a sentence for each by ``sentences()`` or ``print``.
 
         Examples
         --------
@@ -272,10 +240,9 @@ class ExplainedIntervals(Predictions):
     def beyond_training(self, X: ArrayLike) -> Mask:
         """Find inputs far outside the training range, where intervals rely on the model alone.
 
-        An input is far outside if it exceeds ``input_range_`` by more than a tenth, and by more than fewer than one in
-        a hundred rows would that are exchangeable with the training rows: with few rows, many inputs or heavy tails
-        that is much. Predictions for such rows come with an :class:`~conformal_gp.ExtrapolationWarning`. Rows that are
-        unusual in combination only are not found.
+        They exceed ``input_range_`` by more than a tenth, and by more than inputs of fewer than one in a hundred rows
+        that are exchangeable with the training rows. Predictions for such rows come with an
+        :class:`~conformal_gp.ExtrapolationWarning`. Rows that are unusual only in combination are not found.
 
         Parameters
         ----------

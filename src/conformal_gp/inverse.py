@@ -23,6 +23,7 @@ from conformal_gp.conformal.levels import read_one_level
 from conformal_gp.extrapolation import beyond, warn_beyond
 from conformal_gp.groups import check_length, group_labels
 from conformal_gp.predictions import Predictions
+from conformal_gp.rows import Rows
 from conformal_gp.targets.target import union
 from conformal_gp.validation import check_known_noise, check_labels, check_types, is_frame, real_numbers
 
@@ -53,8 +54,7 @@ class InversePredictions(Predictions):
         """Values of one input that agree with observed values of the target, as sets of given confidence.
 
         A set contains the unknown input with at least this probability if the new pair of input and observation is
-        exchangeable with the training rows. Of standards at a few fixed levels that is a statement about levels like
-        these.
+        exchangeable with the training rows (the standards).
 
         Parameters
         ----------
@@ -133,9 +133,6 @@ class _Unknowns:
     groups: Any
     likelihood_ratio: Any
 
-    def __len__(self) -> int:
-        return self.y.size
-
     def inputs(self, numbers: Indices, values: Array) -> Any:
         """Inputs of some rows with values of the unknown one, as they were given."""
         if not is_frame(self.X):
@@ -150,12 +147,15 @@ class _Unknowns:
             return taken
         return taken.with_columns(import_module("polars").Series(name, values))
 
+    def new(self, X: Any, numbers: Indices) -> Rows:
+        """Rows of inputs."""
+        if self.y_variance is None:
+            return self.model._checked_rows(X, None)
+        return self.model._checked_rows(X, self.y_variance[numbers])
+
     def rows(self, numbers: Indices, values: Array) -> TestRows:
         """Test rows, with the calibration rows that each is compared with."""
         X = self.inputs(numbers, values)
-        y_variance = None
-        if self.y_variance is not None:
-            y_variance = self.y_variance[numbers]
         groups = self.groups
         if isinstance(groups, list):
             groups = [groups[number] for number in numbers]
@@ -163,9 +163,9 @@ class _Unknowns:
         if ratio is not None and not callable(ratio):
             training, test = split_ratio(ratio)
             if not callable(test):
-                test = check_ratios(test, len(self), "test")[numbers]
+                test = check_ratios(test, self.y.size, "test")[numbers]
             ratio = (training, test)
-        return self.model._compared(X, self.model._checked_rows(X, y_variance), groups, ratio)
+        return self.model._compared(X, self.new(X, numbers), groups, ratio)
 
     def p(self, numbers: Indices, values: Array) -> Array:
         """p-values of the observations with values of the input."""
@@ -177,17 +177,12 @@ class _Unknowns:
         """Predictions less observations."""
         if not numbers.size:
             return np.empty(0)
-        y_variance = None
-        if self.y_variance is not None:
-            y_variance = self.y_variance[numbers]
-        rows = self.model._checked_rows(self.inputs(numbers, values), y_variance)
-        return self.model._answers.predict(rows) - self.y[numbers]
+        return self.model._answers.predict(self.new(self.inputs(numbers, values), numbers)) - self.y[numbers]
 
     def warn(self, low: float, high: float) -> None:
         """Warn once of inputs outside the training range, of which bounds may be some."""
-        every = np.arange(len(self))
-        first = self.model._checked_inputs(self.inputs(every, np.full(len(self), low)))
-        last = self.model._checked_inputs(self.inputs(every, np.full(len(self), high)))
+        every = np.arange(self.y.size)
+        first, last = (self.model._checked_inputs(self.inputs(every, np.full(every.size, end))) for end in (low, high))
         farthest = np.where(beyond(last, self.model._input_box), last, first)
         warn_beyond(self.model, farthest, self.model._input_box, stacklevel=3)
 
@@ -240,7 +235,7 @@ def _halved(question: Any, numbers: Indices, ends: Array, n: int) -> Array:
 
 def _points(question: _Unknowns, low: float, high: float) -> tuple[list[Array], list[Array], Array]:
     """Of each row: values of the input on a grid and where the prediction is the observation, p-values, an estimate."""
-    m = len(question)
+    m = question.y.size
     grid = np.linspace(low, high, GRID)
     numbers = np.repeat(np.arange(m), GRID)
     values = np.tile(grid, m)
@@ -256,12 +251,13 @@ def _points(question: _Unknowns, low: float, high: float) -> tuple[list[Array], 
     p_values = []
     estimates = grid[np.argmin(np.abs(excess), axis=1)]
     for i in range(m):
-        own = np.append(grid, roots[row == i])
-        order = np.argsort(own, kind="stable")
-        points.append(own[order])
+        own = roots[row == i]
+        if own.size:
+            estimates[i] = own[0]
+        every = np.append(grid, own)
+        order = np.argsort(every, kind="stable")
+        points.append(every[order])
         p_values.append(np.append(p[i], p_at_roots[row == i])[order])
-        if (row == i).any():
-            estimates[i] = roots[row == i][0]
     return points, p_values, estimates
 
 
@@ -277,10 +273,6 @@ def _sets(question: _Unknowns, points: list[Array], inside: list[Mask], delta: f
     refined = _halved(lambda rows, values: question.p(rows, values) > delta, numbers, ends, HALVINGS)[:, 1]
     found = []
     for i, (own, is_inside) in enumerate(zip(points, inside, strict=True)):
-        borders = refined[numbers == i]
-        if is_inside[0]:
-            borders = np.insert(borders, 0, own[0])
-        if is_inside[-1]:
-            borders = np.append(borders, own[-1])
+        borders = np.concatenate([own[:1][is_inside[:1]], refined[numbers == i], own[-1:][is_inside[-1:]]])
         found.append(union(borders.reshape(-1, 2)))
     return found
