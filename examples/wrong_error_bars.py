@@ -22,8 +22,8 @@ from conformal_gp.plotting import CoverageDisplay, IntervalDisplay
 X, y = load_cpu(return_X_y=True)
 levels = np.round(np.arange(0.50, 0.97, 0.01), 2)
 process = ConformalGPRegressor(tuning="train", n_restarts=0, random_state=0)
-plain = cross_validate_intervals({"same process": process}, X, y, levels, standard_gp="standard GP")
-ours = cross_validate_intervals({"conformal": ConformalGPRegressor(random_state=0)}, X, y, levels)
+plain = cross_validate_intervals(process, X, y, levels, standard_gp=True)
+ours = cross_validate_intervals(ConformalGPRegressor(random_state=0), X, y, levels)
 prediction = plain.prediction["standard GP"]
 intervals = ours.intervals | {"standard GP": plain.intervals["standard GP"]}
 
@@ -45,8 +45,8 @@ for place in np.searchsorted(levels, (0.5, 0.9, 0.95)):
 # %%
 # Some misses are chance. The verdict allows for that:
 
-findings = [*plain.at([0.5, 0.9, 0.95]).findings(), *ours.at([0.5, 0.9, 0.95]).findings()]
-print(*verdict([finding for finding in findings if finding.method in intervals]), sep="\n")
+bars = [finding for finding in plain.at([0.5, 0.9, 0.95]).findings() if finding.method == "standard GP"]
+print(*verdict(bars + ours.at([0.5, 0.9, 0.95]).findings()), sep="\n")
 
 # %%
 # The 95% intervals of the 60 processors with the highest predictions: most misses of the standard GP's bars are among

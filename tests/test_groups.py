@@ -171,10 +171,10 @@ def test_mistakes():
 
 def test_cross_validation_holds_out_whole_batches():
     X, y = frame(np.random.default_rng(8), 20, 4)
-    found = cross_validate_intervals({"ours": held_out()}, X, y, 0.8, cv=5, batches="lot")
+    found = cross_validate_intervals(held_out(), X, y, 0.8, cv=5, batches="lot")
     finding = found.findings()[0]
     assert found.together == "Whole batches are held out together: 20 batches in 80 rows."
     assert finding.n_batches == 20
     np.testing.assert_allclose(finding.expected(), [0.6, 0.95])
     with warnings.catch_warnings(action="ignore"), pytest.raises(ValueError, match="give groups_out or batches"):
-        cross_validate_intervals({"ours": held_out()}, X, y, 0.8, batches="lot", groups_out=X["lot"])
+        cross_validate_intervals(held_out(), X, y, 0.8, batches="lot", groups_out=X["lot"])

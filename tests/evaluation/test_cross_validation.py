@@ -42,95 +42,84 @@ class Given(RegressorMixin, BaseEstimator):
 
 
 def test_default_levels_give_finite_intervals(rows):
-    found = cross_validate_intervals({"m": fixed_model()}, *rows, cv=3)
+    found = cross_validate_intervals(fixed_model(), *rows, cv=3)
     assert found.levels == [Fraction(9, 10), Fraction(19, 20)]  # 20 rows are ranked
-    assert np.isfinite(found.intervals["m"]).all()
+    assert np.isfinite(found.intervals["conformal"]).all()
 
 
 def test_rows_are_predicted_by_the_other_folds(rows):
     X, y = rows
-    models = {"ours": fixed_model(), "other": Given()}
     heard = []
-    asked = {"standard_gp": "its error bars", "progress": lambda *fits: heard.append(fits)}
-    found = cross_validate_intervals(models, X, y, [0.5, 0.9], cv=KFold(3), **asked)
-    assert list(found.intervals) == ["ours", "its error bars", "other"]
-    assert [found.level for found in found.at([0.9]).findings()] == [LEVEL] * 3
-    assert heard == [(done, 6) for done in range(1, 7)]
+    asked = {"standard_gp": True, "progress": lambda *fits: heard.append(fits)}
+    found = cross_validate_intervals(fixed_model(), X, y, [0.5, 0.9], cv=KFold(3), **asked)
+    assert list(found.intervals) == ["conformal", "standard GP"]
+    assert [found.level for found in found.at([0.9]).findings()] == [LEVEL] * 2
+    assert heard == [(done, 3) for done in range(1, 4)]
     for train, test in KFold(3).split(X):
         model = fixed_model().fit(X[train], y[train])
         mean, std = model.predict(X[test], return_std=True)
-        for name in ("ours", "its error bars"):
+        for name in ("conformal", "standard GP"):
             np.testing.assert_array_equal(found.prediction[name][test], mean)
         expected = model.predict_interval(X[test], [0.5, 0.9])
-        np.testing.assert_array_equal(found.intervals["ours"][test], expected)
-        np.testing.assert_allclose(found.intervals["its error bars"][test, 1, 1], mean + norm.ppf(0.95) * std)
-    frame = cross_validate_intervals(models, pd.DataFrame(X, columns=["a", "b"]), y, 0.5, cv=KFold(3))
-    np.testing.assert_array_equal(frame.intervals["ours"][:, :, 0], found.intervals["ours"][:, :, 0])
+        np.testing.assert_array_equal(found.intervals["conformal"][test], expected)
+        np.testing.assert_allclose(found.intervals["standard GP"][test, 1, 1], mean + norm.ppf(0.95) * std)
+    frame = cross_validate_intervals(fixed_model(), pd.DataFrame(X, columns=["a", "b"]), y, 0.5, cv=KFold(3))
+    np.testing.assert_array_equal(frame.intervals["conformal"][:, :, 0], found.intervals["conformal"][:, :, 0])
 
 
 def test_some_rows_are_held_out_once(rows):
     X, y = rows
     cv = ShuffleSplit(1, test_size=8, random_state=0)
-    found = cross_validate_intervals({"m": fixed_model(y_bounds=(-9, 0.5))}, X, np.minimum(y, 0.5), 0.5, cv=cv)
+    found = cross_validate_intervals(fixed_model(y_bounds=(-9, 0.5)), X, np.minimum(y, 0.5), 0.5, cv=cv)
     np.testing.assert_array_equal(found.rows, np.sort(next(cv.split(X))[1]))
     np.testing.assert_array_equal(found.y, np.minimum(y, 0.5)[found.rows])
-    assert found.intervals["m"].max() == 0.5
+    assert found.intervals["conformal"].max() == 0.5
 
 
 def test_known_noise_goes_to_models_that_take_it(rows):
     X, y = rows
     noise = np.tile([0.01, 2.0], 15)
-    models = {"known": fixed_model(), "without": Given()}
-    found = cross_validate_intervals(models, X, y, 0.5, cv=KFold(3), standard_gp="plain", y_variance=noise)
+    found = cross_validate_intervals(fixed_model(), X, y, 0.5, cv=KFold(3), standard_gp=True, y_variance=noise)
     for train, test in KFold(3).split(X):
         model = fixed_model().fit(X[train], y[train], y_variance=noise[train])
         of_test = {"y_variance": noise[test]}
         expected = model.predict_interval(X[test], 0.5, **of_test)
-        np.testing.assert_allclose(found.intervals["known"][test, :, 0], expected)
+        np.testing.assert_allclose(found.intervals["conformal"][test, :, 0], expected)
         mean, std = model.predict(X[test], return_std=True, **of_test)
-        np.testing.assert_allclose(found.intervals["plain"][test, 0, 0], mean - norm.ppf(0.75) * std)
+        np.testing.assert_allclose(found.intervals["standard GP"][test, 0, 0], mean - norm.ppf(0.75) * std)
     with pytest.raises(ValueError, match="y_variance was given, but fit of Given does not take it"):
-        cross_validate_intervals({"a": Given()}, X, y, y_variance=noise)
+        cross_validate_intervals(Given(), X, y, y_variance=noise)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        cross_validate_intervals(models, X, y, y_variance=noise[1:])
+        cross_validate_intervals(fixed_model(), X, y, y_variance=noise[1:])
 
 
 def test_groups_go_to_models_that_take_them(rows):
     X, y = rows
     groups = np.array([*["a", "b"] * 14, "b", "c"], dtype=object)  # "c" has one row: no other to compare it with
-    models = {"grouped": fixed_model(), "without": Given()}
-    found = cross_validate_intervals(models, X, y, 0.5, cv=KFold(3), groups=groups)
-    assert np.isinf(found.intervals["grouped"][-1]).all()
-    assert np.isfinite(found.intervals["grouped"][:-1]).all()
+    found = cross_validate_intervals(fixed_model(), X, y, 0.5, cv=KFold(3), groups=groups)
+    assert np.isinf(found.intervals["conformal"][-1]).all()
+    assert np.isfinite(found.intervals["conformal"][:-1]).all()
     train, test = next(KFold(3).split(X))
     expected = (
         fixed_model().fit(X[train], y[train], groups=groups[train]).predict_interval(X[test], 0.5, groups=groups[test])
     )
-    np.testing.assert_array_equal(found.intervals["grouped"][test, :, 0], expected)
+    np.testing.assert_array_equal(found.intervals["conformal"][test, :, 0], expected)
     parts = found.by_group()
     assert [(part.among, part.n_rows) for part in parts] == [("group a", 14), ("group b", 15), ("group c", 1)]
     assert sum(part.n_outside for part in parts) == found.findings()[0].n_outside
     with pytest.raises(ValueError, match="groups was given, but fit of Given does not take it"):
-        cross_validate_intervals({"a": Given()}, X, y, groups=groups)
+        cross_validate_intervals(Given(), X, y, groups=groups)
 
 
-def test_only_the_first_model_warns(rows, recwarn):
-    cross_validate_intervals({"first": Given(), "second": fixed_model()}, *rows, 0.99, cv=2)
-    assert not recwarn.list
+def test_levels_that_rows_do_not_support_are_warned_of(rows):
     with pytest.warns(UserWarning, match="needs at least 99 calibration rows"):
-        cross_validate_intervals({"first": fixed_model()}, *rows, 0.99, cv=2)
+        cross_validate_intervals(fixed_model(), *rows, 0.99, cv=2)
 
 
 @pytest.mark.parametrize("cv", [1, 31, "ten", RepeatedKFold(n_splits=3, n_repeats=2)])
 def test_bad_folds(rows, cv):
     with pytest.raises(ValueError, match=r"n_splits|`cv`|cv must hold out every row at most once"):
-        cross_validate_intervals({"m": Given()}, *rows, 0.5, cv=cv)
-
-
-@pytest.mark.parametrize(("models", "name"), [({}, None), ({"m": Given()}, "m")])
-def test_bad_names(rows, models, name):
-    with pytest.raises(ValueError, match="models must not be empty nor have the name that standard_gp has"):
-        cross_validate_intervals(models, *rows, 0.5, standard_gp=name)
+        cross_validate_intervals(Given(), *rows, 0.5, cv=cv)
 
 
 def test_misses_of_conformal_intervals_scatter_no_more_than_the_verdict_assumes():
@@ -141,7 +130,7 @@ def test_misses_of_conformal_intervals_scatter_no_more_than_the_verdict_assumes(
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(n, 1))
         y = np.sin(X[:, 0]) + 0.3 * rng.standard_t(4, size=n)
-        found = cross_validate_intervals({"m": fixed_model()}, X, y, levels, cv=5, random_state=seed)
+        found = cross_validate_intervals(fixed_model(), X, y, levels, cv=5, random_state=seed)
         misses.append([finding.n_outside for finding in found.findings()])
     for level, spread in zip(levels, np.std(misses, axis=0), strict=True):
         assert spread < 0.85 * np.sqrt(n * level * (1 - level))
@@ -151,18 +140,18 @@ def test_replicates_beside_the_noise_of_the_model():
     rng = np.random.default_rng(0)
     X = np.repeat(rng.uniform(size=(12, 1)), 3, axis=0)
     y = 0.2 * rng.normal(size=36)
-    found = cross_validate_intervals({"ours": fixed_model()}, X, y, 0.8, cv=2)
+    found = cross_validate_intervals(fixed_model(), X, y, 0.8, cv=2)
     deviation = np.sqrt(y.reshape(12, 3).var(axis=1, ddof=1).mean())
     assert f"Replicates differ by a standard deviation of {deviation:.3g} (24 degrees of freedom" in found.replicates
     assert "a single new measurement" in found.replicates
     assert found.replicates in found.conditions().values()
-    assert cross_validate_intervals({"ours": fixed_model()}, X[::3], y[::3], 0.8, cv=2).replicates == ""
+    assert cross_validate_intervals(fixed_model(), X[::3], y[::3], 0.8, cv=2).replicates == ""
     limits = np.repeat([0, 0, 1], 12)  # which hide how much replicates differ
-    limited = cross_validate_intervals({"ours": fixed_model()}, X, y, 0.8, cv=2, censoring=limits)
+    limited = cross_validate_intervals(fixed_model(), X, y, 0.8, cv=2, censoring=limits)
     assert "(16 degrees of freedom)" in limited.replicates
     limits[1:] = 1
     limits[2] = 0
-    limited = cross_validate_intervals({"ours": fixed_model()}, X, y, 0.8, cv=2, censoring=limits)
+    limited = cross_validate_intervals(fixed_model(), X, y, 0.8, cv=2, censoring=limits)
     assert "(1 degree of freedom)" in limited.replicates
 
 
@@ -171,7 +160,7 @@ FIXED = {"kernel": "se", "tuning": "fixed", "noise_variance": 0.1, "mean": "zero
 
 def held(X, y, **options):
     model = ConformalGPRegressor(**FIXED)
-    return cross_validate_intervals({"mine": model}, X, y, 0.8, cv=options.pop("cv", 5), **options)
+    return cross_validate_intervals(model, X, y, 0.8, cv=options.pop("cv", 5), **options)
 
 
 def test_distinct_rows_are_split_as_scikit_learn_does():
@@ -199,8 +188,8 @@ def test_replicates_are_held_out_together(frame):
     alone = held(taken, y[kept], cv=KFold(5, shuffle=True, random_state=0))
     assert alone.together == ""
     # the noise of a triple is common: replicates give it away
-    error = np.abs(found.prediction["mine"] - found.y).mean()
-    assert error > 1.3 * np.abs(alone.prediction["mine"] - alone.y).mean()
+    error = np.abs(found.prediction["conformal"] - found.y).mean()
+    assert error > 1.3 * np.abs(alone.prediction["conformal"] - alone.y).mean()
 
 
 def test_whole_batches_are_held_out():
@@ -241,7 +230,7 @@ def test_limits_of_detection_count_as_covered_where_the_interval_contains_them()
     y = np.exp(-X[:, 0] + 0.3 * rng.standard_normal(150))
     limit = np.quantile(y, 0.3)
     recorded = np.maximum(y, limit)
-    found = held(X, recorded, censoring=-(y <= limit).astype(int), standard_gp="standard GP")
+    found = held(X, recorded, censoring=-(y <= limit).astype(int), standard_gp=True)
     for ends in found.intervals.values():
         low, high = ends[:, :, 0].T
         assert np.isinf(low[found.y == limit]).mean() > 0.8
@@ -256,7 +245,7 @@ def test_limits_of_detection_count_as_covered_where_the_interval_contains_them()
     assert "More rows, or a lower level" not in found.advice(X)
     assert "Limits of detection" not in held(X, recorded).conditions()
     with pytest.raises(ValueError, match="censoring was given, but fit of Plain does not take it"):
-        cross_validate_intervals({"plain": Plain()}, X, recorded, 0.8, censoring=-(y <= limit).astype(int))
+        cross_validate_intervals(Plain(), X, recorded, 0.8, censoring=-(y <= limit).astype(int))
 
 
 class Plain(ConformalGPRegressor):

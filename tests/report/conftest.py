@@ -23,7 +23,7 @@ def report():
     y = np.sin(X[NAMES[0]]).to_numpy() + 0.5 * X[NAMES[1]].to_numpy() + 0.3 * rng.standard_t(3, size=90)
     page = build_report(X, y, target_name=TARGET, model=fixed_model(), cv=5)
     with pytest.warns(UserWarning, match="needs at least"):
-        found = cross_validate_intervals({CONFORMAL: fixed_model()}, X, y, LEVELS, standard_gp=STANDARD, cv=5)
+        found = cross_validate_intervals(fixed_model(), X, y, LEVELS, standard_gp=True, cv=5)
     return SimpleNamespace(
         X=X,
         y=y,

@@ -153,10 +153,10 @@ def cross_validated(training: Training, output: Output, levels: Any = None, **as
 
     if "cv" not in asked:
         asked["cv"] = held_out_by(training, output, whole="groups_out" in asked)
-    asked |= {"random_state": training.options.seed, "standard_gp": STANDARD, **training.of_rows()}
-    models = {CONFORMAL: training.regressor()}
+    asked |= {"random_state": training.options.seed, "standard_gp": True, **training.of_rows()}
+    model = training.regressor()
     with output.working("cross-validating", folds=True) as progress:
-        return cross_validate_intervals(models, training.X, training.y, levels, progress=progress, **asked)
+        return cross_validate_intervals(model, training.X, training.y, levels, progress=progress, **asked)
 
 
 def held_out_by(training: Training, output: Output, whole: bool = False) -> Any:

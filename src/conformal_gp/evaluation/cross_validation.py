@@ -10,7 +10,6 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from itertools import product
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -27,7 +26,7 @@ from conformal_gp.conformal.levels import read_levels
 from conformal_gp.evaluation.findings import Level, supported_levels
 from conformal_gp.evaluation.held_out import HeldOut
 from conformal_gp.extrapolation import ExtrapolationWarning, Grid, columns_of
-from conformal_gp.formatting import number
+from conformal_gp.formatting import CONFORMAL, STANDARD, number
 from conformal_gp.groups import check_length, group_labels, without
 from conformal_gp.targets.target import check_censoring
 from conformal_gp.validation import is_frame
@@ -39,14 +38,14 @@ FOR_FIT = (*FOR_PREDICTION, "censoring", "batches")
 
 
 def cross_validate_intervals(
-    models: Mapping[str, Any],
+    model: Any,
     X: Any,
     y: ArrayLike,
     confidence_level: Level | Iterable[Level] | None = None,
     *,
     cv: Any = 10,
     random_state: int | None = 0,
-    standard_gp: str | None = None,
+    standard_gp: bool = False,
     y_variance: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     censoring: ArrayLike | None = None,
@@ -54,14 +53,14 @@ def cross_validate_intervals(
     batches: ArrayLike | None = None,
     progress: Progress | None = None,
 ) -> HeldOut:
-    """Predict rows by models that are fitted to the other folds.
+    """Predict rows by a model that is fitted to the other folds.
 
     Parameters
     ----------
-    models : mapping of str to regressors with ``predict_interval``
-        Models under their names; they are cloned. Warnings of all but the first are ignored.
+    model : regressor with ``predict_interval``
+        It is cloned for every fold.
     X, y
-        Inputs and target, as models take them.
+        Inputs and target, as the model takes them.
     confidence_level : float, sequence of floats or None, default=None
         None takes those of 90, 95 and 99% that the rows support (:func:`supported_levels`).
     cv : int or splitter, default=10
@@ -69,13 +68,13 @@ def cross_validate_intervals(
         with equal inputs (replicates) are held out together, as new rows have new inputs; ``together`` says so.
     random_state : int or None, default=0
         Seed of the folds.
-    standard_gp : str or None, default=None
-        Name under which to add the intervals of the first model's Gaussian process: mean and normal quantiles.
+    standard_gp : bool, default=False
+        Whether to add the intervals of the model's Gaussian process, mean and normal quantiles, as "standard GP".
     y_variance : array-like of shape (n_samples,) or None, default=None
-        Known noise variance of each observation, for models whose ``fit`` takes it. The first model must.
+        Known noise variance of each observation,, if ``fit`` of the model takes it.
     groups : array-like of shape (n_samples,) or None, default=None
-        Groups of the rows, for models whose ``fit`` takes them. The first model must. Intervals of rows whose group
-        the other folds do not have are infinite.
+        Groups of the rows, if ``fit`` of the model takes them. Intervals of rows whose group the other folds do not
+        have are infinite.
     censoring : array-like of shape (n_samples,) or None, default=None
         Limits of detection as ``fit`` takes them. A row beyond a limit counts as covered if its interval contains the
         limit; it then contains what lies beyond.
@@ -83,15 +82,15 @@ def cross_validate_intervals(
         Batches of the rows: whole batches are held out, so that coverage is that of rows of new batches. ``cv`` then
         splits batches. Rows of a batch may be missed together, so expected ranges are those of as many batches.
     batches : array-like of shape (n_samples,), str or None, default=None
-        The same for models whose ``fit`` takes ``batches``, and whose intervals are for new batches. The first model
-        must. A column of that name is no input.
+        The same for a model whose ``fit`` takes ``batches``, and whose intervals are for new batches. A column of that
+        name is no input.
     progress : callable or None, default=None
         Called after each fit with the numbers of fits done and of all fits.
 
     Returns
     -------
     held_out : HeldOut
-        Predictions and intervals of the rows that were held out, in their order.
+        Predictions and intervals of the rows that were held out, in their order; the model is called "conformal".
 
     Examples
     --------
@@ -99,15 +98,13 @@ def cross_validate_intervals(
     >>> from conformal_gp.datasets import load_servo
     >>> from conformal_gp.evaluation import cross_validate_intervals, verdict
     >>> X, y = load_servo(return_X_y=True)
-    >>> models = {"ours": ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1)}
-    >>> held_out = cross_validate_intervals(models, X, y, 0.8, cv=5)
+    >>> model = ConformalGPRegressor("se", tuning="fixed", noise_variance=0.1)
+    >>> held_out = cross_validate_intervals(model, X, y, 0.8, cv=5)
     >>> print(verdict(held_out.findings())[0])
-    ours: 80% intervals covered 80.8%, as expected; median width ...
+    conformal: 80% intervals covered 80.8%, as expected; median width ...
     """
-    if not models or standard_gp in models:
-        raise ValueError(f"models must not be empty nor have the name that standard_gp has, got {list(models)}.")
     target = column_or_1d(y, dtype=np.float64)
-    known = _known(models, X, target, y_variance, groups, censoring, batches)
+    known = _known(model, X, target, y_variance, groups, censoring, batches)
     if batches is not None:
         if groups_out is not None:
             raise ValueError("give groups_out or batches, not both: with batches, whole batches are held out.")
@@ -119,7 +116,6 @@ def cross_validate_intervals(
         columns = columns_of(X)
     splits, together = make_folds(cv, columns, target.size, random_state, groups_out)
     rows = np.sort(np.concatenate([test for _, test in splits]))
-    first = next(iter(models))
     levels: list[Fraction] = []
     if confidence_level is not None:
         levels = read_levels(confidence_level)[0]
@@ -128,23 +124,21 @@ def cross_validate_intervals(
     beyond = np.zeros(target.size, dtype=bool)
     p_values = np.empty(target.size)
     noise: list[float] = []
-    for done, ((train, test), (name, model)) in enumerate(product(splits, models.items()), 1):
+    for done, (train, test) in enumerate(splits, 1):
         fold = _Fold(model, X, target, known, train, test)
-        ignored = ExtrapolationWarning if name == first else UserWarning
-        with warnings.catch_warnings(action="ignore", category=ignored):
+        with warnings.catch_warnings(action="ignore", category=ExtrapolationWarning):
             fitted = fold.fit()
-            levels = levels or supported_levels(getattr(fitted, "_most_calibration", 0))
-            prediction[name][test] = fitted.predict(fold.new)
-            intervals[name][test] = fold.intervals(fitted, levels)
-            if name == first:
-                n_calibration = getattr(fitted, "_most_calibration", 0)
-                beyond[test] = fold.beyond(fitted)
-                p_values[test] = fold.p_values(fitted)
-                noise.append(_noise(fitted))
-                if standard_gp is not None:
-                    prediction[standard_gp][test], intervals[standard_gp][test] = fold.standard(fitted, levels)
+            n_calibration = getattr(fitted, "_most_calibration", 0)
+            levels = levels or supported_levels(n_calibration)
+            prediction[CONFORMAL][test] = fitted.predict(fold.new)
+            intervals[CONFORMAL][test] = fold.intervals(fitted, levels)
+            beyond[test] = fold.beyond(fitted)
+            p_values[test] = fold.p_values(fitted)
+            noise.append(_noise(fitted))
+            if standard_gp:
+                prediction[STANDARD][test], intervals[STANDARD][test] = fold.standard(fitted, levels)
         if progress is not None:
-            progress(done, len(splits) * len(models))
+            progress(done, len(splits))
     of_rows: dict[str, NDArray[Any]] = {name: known[name][rows] for name in ("groups", "censoring") if name in known}
     if groups_out is not None:
         of_rows["batches"] = np.asarray(groups_out)[rows].astype(str)
@@ -259,13 +253,11 @@ class _Fold(NamedTuple):
         return np.array([group in fitted._groups.labels for group in groups])
 
     def _known_of(self, rows: Indices, names: tuple[str, ...] = FOR_PREDICTION) -> dict[str, Any]:
-        """What is known of some rows, as far as the model takes it."""
-        taken = [name for name in names if name in self.known and has_fit_parameter(self.model, name)]
-        return {name: self.known[name][rows] for name in taken}
+        return {name: self.known[name][rows] for name in names if name in self.known}
 
 
 def _known(
-    models: Mapping[str, Any],
+    model: Any,
     X: Any,
     y: Array,
     y_variance: ArrayLike | None,
@@ -289,10 +281,9 @@ def _known(
         codes = check_censoring(censoring, y.size)
     if codes is not None:
         known["censoring"] = codes
-    first = next(iter(models.values()))
     for name in known:
-        if not has_fit_parameter(first, name):
-            raise ValueError(f"{name} was given, but fit of {type(first).__name__} does not take it.")
+        if not has_fit_parameter(model, name):
+            raise ValueError(f"{name} was given, but fit of {type(model).__name__} does not take it.")
     return known
 
 

@@ -22,7 +22,7 @@ from conformal_gp import __version__
 from conformal_gp.drift import Shift, shift_test
 from conformal_gp.evaluation import Finding, HeldOut, Judgement, cross_validate_intervals
 from conformal_gp.evaluation.cross_validation import Progress
-from conformal_gp.formatting import CONFORMAL, STANDARD, percent
+from conformal_gp.formatting import CONFORMAL, percent
 from conformal_gp.regressor import ConformalGPRegressor
 from conformal_gp.report.chart import LEVELS, TABLED, as_json, chart_data, decimals, shown_level, text
 
@@ -129,13 +129,13 @@ def build_report(
     with warnings.catch_warnings():  # the page states where intervals are infinite
         warnings.filterwarnings("ignore", message="confidence_level=", category=UserWarning)
         held_out = cross_validate_intervals(
-            {CONFORMAL: model},
+            model,
             X,
             target,
             LEVELS,
             cv=cv,
             random_state=random_state,
-            standard_gp=STANDARD,
+            standard_gp=True,
             progress=progress,
             **known,
         )
