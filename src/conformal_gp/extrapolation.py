@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from conformal_gp.arrays import Array, Mask
 from conformal_gp.encoding import holds_numbers
-from conformal_gp.validation import input_names, is_frame
+from conformal_gp.validation import column_in_words, is_frame
 
 # Columns that are named in a sentence about a design, and in a warning.
 SHOWN = 6
@@ -99,12 +99,11 @@ def warn_beyond(model: Any, X: Array, box: Array, stacklevel: int) -> None:
     if not n_rows:
         return
     columns = np.flatnonzero(outside.any(axis=0))
-    named = [f"column {j}" for j in columns[:MOST_NAMED]]
-    if hasattr(model, "feature_names_in_"):
-        named = [repr(name) for name in input_names(model)[columns[:MOST_NAMED]]]
-    more = f" and {columns.size - MOST_NAMED} more" if columns.size > MOST_NAMED else ""
+    named = [column_in_words(model)(j) for j in columns[:MOST_NAMED]]
+    if columns.size > MOST_NAMED:
+        named[-1] += f" and {columns.size - MOST_NAMED} more"
     warnings.warn(
-        f"{n_rows} of {len(X)} rows lie far outside the training rows, in {', '.join(named)}{more}: the model "
+        f"{n_rows} of {len(X)} rows lie far outside the training rows, in {', '.join(named)}: the model "
         "extrapolates, and intervals of these rows are as good as the model is there. beyond_training(X) says which "
         "rows, and input_range_ has the range of the training rows.",
         ExtrapolationWarning,

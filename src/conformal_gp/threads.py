@@ -37,18 +37,17 @@ def _pools(api: str) -> threadpoolctl.ThreadpoolController:
 
 
 class _Limit:
-    """One thread of BLAS while anybody asks for it.
+    """One thread of BLAS from the first of some calls to the last.
 
     The number of BLAS threads belongs to the process, and threadpoolctl lets only the thread that set it change it.
-    Calls may nest and overlap in time, in several threads. So a thread of its own sets the limit for the first, and
-    lifts it after the last.
+    Calls may nest and overlap in time, in several threads. So a thread of its own sets the limit, and lifts it.
     """
 
     def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
-        """Nobody asks for the limit."""
+        """Forget all calls."""
         self.callers = 0
         self.threads_before = 1
         self._lock = Lock()

@@ -193,7 +193,7 @@ def read_inputs(estimator: Any, X: Any) -> Array:
         raise ValueError(
             f"X must be a data frame with the columns of fit, some of which hold categories; got {type(X).__name__}."
         )
-    return with_indicators(_numbers(estimator, X, reset=False), estimator._gaps, _named(estimator))
+    return with_indicators(_numbers(estimator, X, reset=False), estimator._gaps, column_in_words(estimator))
 
 
 def _numbers(estimator: Any, X: Any, reset: bool) -> Array:
@@ -228,7 +228,7 @@ def input_names(model: Any) -> NDArray[Any]:
     return np.array([*names, *indicators], dtype=object)
 
 
-def _named(model: Any) -> Callable[[int], str]:
+def column_in_words(model: Any) -> Callable[[int], str]:
     """The name of an input by its number, in words."""
     names = input_names(model) if hasattr(model, "feature_names_in_") else None
     return lambda column: _column(column, names)
@@ -237,7 +237,7 @@ def _named(model: Any) -> Callable[[int], str]:
 def learn_gaps(estimator: Any, some: NDArray[np.bool_], every: NDArray[np.bool_]) -> None:
     """Keep which inputs are missing in some training rows; a ValueError names one that is missing in every row."""
     if every.any():
-        empty = _named(estimator)(int(np.argmax(every)))
+        empty = column_in_words(estimator)(int(np.argmax(every)))
         raise ValueError(f"X has no value (NaN) in any row of {empty}; leave the column out.")
     estimator._gaps = np.flatnonzero(some)
 
