@@ -11,9 +11,9 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from cases import make_data
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.gp.inputs import Inputs, Scaling, label_variance
-from conformal_gp.gp.maximum_likelihood import NOISE_RATIOS, LearningRows, _Search
+from conformal_gp.gp.maximum_likelihood import NOISE_RATIOS, LearningRows, Search, Space
 from conformal_gp.gp.posterior import noise_floor
-from conformal_gp.models.learning import Purpose, learn, learn_nearby
+from conformal_gp.models.learning import learn
 from conformal_gp.models.settings import Settings, explained
 from conformal_gp.rows import Rows
 
@@ -21,9 +21,8 @@ SETTINGS = Settings(["se"], "constant", None, 2.0, False, 1, 1)
 
 
 def learnt(X, y, settings=SETTINGS, n_rows=None, **options):
-    """Hyperparameters learnt from unscaled inputs."""
-    inputs = Inputs(Rows(X), Scaling(), settings.mean)
-    return learn(settings, inputs, y, Purpose(n_rows or y.size, **options), np.random.RandomState(0))
+    """What unscaled inputs teach."""
+    return learn(settings, Rows(X), Scaling(), y, n_rows or y.size, np.random.RandomState(0), **options)
 
 
 def test_the_start_of_a_kernel_object_does_not_matter():
@@ -74,24 +73,6 @@ def test_inputs_have_length_scales_of_their_own_unless_they_share_one():
     assert np.ndim(learnt(X, y, replace(SETTINGS, ard=False)).kernel.k2.length_scale) == 0
 
 
-def test_other_labels_of_rows_without_all_categories():
-    rng = np.random.default_rng(3)
-    groups = rng.integers(0, 30, (3, 240))
-    groups[2, :120] = 0  # these rows have one category of the last variable, the others two
-    groups[2] = np.minimum(groups[2], 1)
-    X = np.hstack(
-        [np.eye(30)[groups[0]], np.eye(30)[groups[1]], np.eye(2)[groups[2]]]
-    )  # categories of one variable share a length scale
-    y = np.exp(rng.standard_normal(30)[groups[0]] + 0.05 * rng.standard_normal(240))  # the others are noise
-    settings = replace(SETTINGS, kernels=["matern52"])
-    near = learnt(X, y, settings)
-    inputs = Inputs(Rows(X[:120]), Scaling(), "constant")
-    found = learn_nearby(settings, near, inputs, np.log(y[:120]), Purpose(240), np.random.RandomState(0))
-    assert found.optimum.kernel.n_dims == near.optimum.kernel.n_dims
-    lengths = found.optimum.kernel.k2.length_scale
-    np.testing.assert_array_equal(found.kernel.k2.length_scale, np.repeat(lengths, [30, 30, 2]))
-
-
 def test_labels_that_the_mean_explains_have_no_variance_and_a_warning():
     X = np.random.default_rng(0).normal(size=(30, 2))
     y = 1e5 + X @ [2.0, -1.0]
@@ -120,14 +101,17 @@ def test_white_noise_is_not_taken_for_a_function_without_noise(kernel, seed):
     assert error < 0.6 * y.std()  # 0.9 with white noise, which is that of the mean
 
 
-def test_the_best_optimum_is_accepted_unless_it_is_clearly_worse():
+def test_the_best_optimum_is_accepted_unless_it_is_clearly_worse(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(60, 1))
     rows = LearningRows(X, np.sin(9.0 * X[:, 0]) + 0.1 * rng.standard_normal(60), np.ones((60, 1)) / 60**0.5, None)
-    search = _Search(ConstantKernel(1.0) * RBF(0.3), 0.01, [rows], True, 1e-8, 1e-6)
-    usual = OptimizeResult(x=search.start, fun=1.0)
-    white = OptimizeResult(x=search.start + np.array([0.0, np.log(1e-4), 0.0]), fun=0.0)
-    singular = OptimizeResult(x=search.start + np.array([0.0, 0.0, np.log(1e-20)]), fun=np.inf)
+    search = Search(Space(ConstantKernel(1.0) * RBF(0.3), 0.01, 1e-8), [rows])
+    usual, white, singular, near = (
+        OptimizeResult(x=search.start + np.array(step), fun=0.0)
+        for step in ([0.0] * 3, [0.0, np.log(1e-4), 0.0], [0.0, 0.0, np.log(1e-20)], [0.05] * 3)
+    )
+    left_out = search.left_out
+    values = {white.x.tobytes(): 0.0, usual.x.tobytes(): 1.0, near.x.tobytes(): 0.5}
+    monkeypatch.setattr(search, "left_out", lambda x: (values.get(x.tobytes(), np.inf), *left_out(x)[1:]))
     assert search.accepted([white, usual, singular]) is usual
-    near = OptimizeResult(x=search.start + 0.05, fun=0.5)
     assert search.accepted([usual, near]) is near

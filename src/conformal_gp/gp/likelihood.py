@@ -16,6 +16,8 @@ where coefficients are many.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.linalg import blas, cho_factor, cho_solve
 from sklearn.base import clone
@@ -78,6 +80,22 @@ class NegativeLogLikelihood:
 
         A LinAlgError is raised where the covariance matrix is not numerically positive definite.
         """
+        value, alpha, W, noise, product = self._terms(theta, self._restricted)
+        # C - alpha alpha', or P - alpha alpha': equation 5.9 of Rasmussen and Williams (2006)
+        W = np.triu(blas.dger(-1.0, alpha, alpha, a=W, overwrite_a=True).T)  # in C order, as K is
+        W.flat[:: alpha.size + 1] *= 0.5  # entries off the diagonal stand for two, and each sum is halved
+        gradient = product(W)
+        if self._noise_variance is None:
+            gradient = np.append(gradient, noise * np.trace(W))
+        return value, gradient
+
+    def left_out(self, theta: Array) -> tuple[float, Array, Array]:
+        """Value, and weighted residuals and inverse leave-one-out variances under a flat prior of the mean."""
+        value, alpha, P, _, _ = self._terms(theta, self._H.shape[1] > 0)
+        return value, alpha, np.diagonal(P)
+
+    def _terms(self, theta: Array, restricted: bool) -> tuple[float, Array, Array, float, Callable[[Array], Array]]:
+        """Value, alpha, lower triangle of C or P, noise variance, and the kernel's vector-Jacobian product."""
         kernel, noise = self.split(theta)
         K, product = covariance(kernel, self._X)
         A = np.array(K.T, order="F")  # K is symmetric: in this order LAPACK works in place
@@ -86,36 +104,25 @@ class NegativeLogLikelihood:
         factor = Cholesky(A)
         # log |A| / 2 + l log(2 pi) / 2: Rasmussen and Williams (2006), equation 2.30, is completed below
         value = 0.5 * (factor.log_determinant() + l * np.log(2.0 * np.pi))
-
         solved = factor.solve(np.column_stack([self._H, self._y]))
         CH = solved[:, :-1]
         alpha = solved[:, -1]
         residual = self._y
-        left = np.empty((l, 1 + p * self._restricted))
-        right = np.empty((l, 1 + p * self._restricted))
+        C = factor.lower_inverse()
         if p:
             # beta = (H'C H)^-1 H'C y, and alpha = C (y - H beta)
             information = cho_factor(self._H.T @ CH)
             beta = cho_solve(information, CH.T @ self._y)
             alpha = alpha - CH @ beta
             residual = residual - self._H @ beta
-            if self._restricted:
-                # log |H'C H| / 2, and P = C - C H (H'C H)^-1 H'C in the gradient
-                value += float(np.log(np.diagonal(information[0])).sum()) - 0.5 * p * np.log(2.0 * np.pi)
-                left[:, 1:] = CH
-                right[:, 1:] = cho_solve(information, CH.T).T
-        left[:, 0] = right[:, 0] = alpha
+        if restricted:
+            # log |H'C H| / 2, and P = C - C H (H'C H)^-1 H'C in the gradient
+            value += float(np.log(np.diagonal(information[0])).sum()) - 0.5 * p * np.log(2.0 * np.pi)
+            # by SciPy's BLAS, which LAPACK uses: threads of a second one would spin beside its own
+            share = cho_solve(information, CH.T)
+            C = blas.dgemm(-1.0, CH, share, beta=1.0, c=C, overwrite_c=True)
         value += 0.5 * float(residual @ alpha)
-
-        # C - alpha alpha', or P - alpha alpha': equation 5.9 of Rasmussen and Williams (2006)
-        # all products by SciPy's BLAS, which LAPACK uses: threads of a second one would spin beside its own
-        Q = blas.dgemm(-1.0, left, right, trans_b=True, beta=1.0, c=factor.lower_inverse(), overwrite_c=True)
-        W = np.triu(Q.T)  # in C order, as K is
-        W.flat[:: l + 1] *= 0.5  # entries off the diagonal stand for two, and each sum is halved
-        gradient = product(W)
-        if self._noise_variance is None:
-            gradient = np.append(gradient, noise * np.trace(W))
-        return value, gradient
+        return value, alpha, C, noise, product
 
 
 def variables(X: Array) -> Indices:

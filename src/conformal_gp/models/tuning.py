@@ -14,13 +14,8 @@ from conformal_gp.gp.inputs import Inputs, Scaling
 from conformal_gp.gp.kernels import check_kernel
 from conformal_gp.gp.lowrank import LowRankPosterior, LowRankPrior, centres, independent, unexplained_variance
 from conformal_gp.gp.posterior import Posterior
-from conformal_gp.models.learning import (
-    Hyperparameters,
-    Purpose,
-    bounds_in_use,
-    choose_difficulty,
-    learn_with_transform,
-)
+from conformal_gp.models.choices import bounds_in_use, choose_difficulty
+from conformal_gp.models.learning import Learnt, learn
 from conformal_gp.models.settings import Settings, explained, given_transform
 from conformal_gp.models.tuned import NO_ROWS, Tuned
 from conformal_gp.models.tuning_rows import MOST_TUNING_ROWS, draw_tuning_rows
@@ -112,14 +107,13 @@ def train(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) 
     order = content_order(rows.content, y)  # so that what is learnt does not depend on the order of the rows
     scaling = settings.scaling(rows.X[order])
     inputs = Inputs(rows, scaling, settings.mean)
-    purpose = Purpose(y.size, restricted=False)
-    transformation, learnt = learn_with_transform(settings, rows.take(order), scaling, y[order], purpose, rng)
+    learnt = learn(settings, rows.take(order), scaling, y[order], y.size, rng)
     return Tuned(
         guarantee=TRAIN_GUARANTEE,
         mean=settings.mean,
-        target=Target.of(transformation, y, settings.mean, bounds=settings.bounds),
+        target=Target.of(learnt.transformation, y, settings.mean, bounds=settings.bounds),
         gamma=settings.gamma,
-        warnings=[*learnt.optimum.remarks, *_few_rows(learnt, inputs, y.size)],
+        warnings=[*learnt.remarks, *_few_rows(learnt, inputs, y.size)],
         kernel=learnt.kernel,
         noise_variance=learnt.noise_variance,
         scaling=scaling,
@@ -127,9 +121,9 @@ def train(settings: Settings, rows: Rows, y: Array, rng: np.random.RandomState) 
     )
 
 
-def _few_rows(found: Hyperparameters, inputs: Inputs, n_rows: int) -> list[str]:
+def _few_rows(found: Learnt, inputs: Inputs, n_rows: int) -> list[str]:
     """A warning where tuning on the training rows is known to lower coverage."""
-    learnt = found.optimum.kernel.n_dims + 1 + inputs.H.shape[1]  # inputs may share a length scale
+    learnt = found.n_hyperparameters + 1 + inputs.H.shape[1]
     share = learnt / n_rows
     if share < MEASURED_COVERAGE[0][0]:
         return []
@@ -153,22 +147,22 @@ def holdout(
     own = rows.take(learning)
     own_y = y[learning]
     scaling = settings.scaling(own.X)
-    transformation, learnt = learn_with_transform(settings, own, scaling, own_y, Purpose(y.size), rng)
-    z = transformed(transformation, own_y)
+    learnt = learn(settings, own, scaling, own_y, y.size, rng)
+    z = transformed(learnt.transformation, own_y)
     posterior = Posterior(learnt.kernel, learnt.noise_variance, Inputs(own, scaling, settings.mean), z)
     left_out = LeftOut.of(posterior.residuals, posterior.diagonal, z)
     filled = scaling.filled(own.X)
-    difficulty = choose_difficulty(settings, left_out, transformation, filled, own_y)
+    difficulty = choose_difficulty(settings, left_out, learnt.transformation, filled, own_y)
     if difficulty is not None and settings.difficulty == "auto":
         bounded = difficulty.is_bounded(posterior.correlations(), filled, left_out.mean)
         difficulty = difficulty if bounded else None
     return Tuned(
         guarantee=tuned_guarantee(tuning_rows.size),
         mean=settings.mean,
-        target=Target.of(transformation, y, settings.mean, **bounds_in_use(settings, own_y)),
+        target=Target.of(learnt.transformation, y, settings.mean, **bounds_in_use(settings, own_y)),
         gamma=settings.gamma,
         tuning_rows=tuning_rows,
-        warnings=learnt.optimum.remarks,
+        warnings=learnt.remarks,
         kernel=learnt.kernel,
         noise_variance=learnt.noise_variance,
         scaling=scaling,
@@ -289,11 +283,10 @@ def _learn(settings: Settings, own: Rows, y: Array, n_rows: int, rng: np.random.
     learning = own.take(some)
     scaling = settings.scaling(learning.X)
     least = max(LEAST_RATIO, LEAST_RATIO_A_ROW * n_rows)
-    purpose = Purpose(n_rows, low_rank=True, least_ratio=least)
     with one_blas_thread():
-        transformation, learnt = learn_with_transform(settings, learning, scaling, y[some], purpose, rng)
+        learnt = learn(settings, learning, scaling, y[some], n_rows, rng, least_ratio=least, low_rank=True)
     least_noise = least * float(learnt.kernel.diag(scaling.transform(learning.X)).max())
-    return _Learnt(learnt.kernel, learnt.noise_variance, scaling, transformation, learnt.optimum.remarks, least_noise)
+    return _Learnt(learnt.kernel, learnt.noise_variance, scaling, learnt.transformation, learnt.remarks, least_noise)
 
 
 def _left_out(prior: LowRankPrior, rows: Rows, y: Array) -> LeftOut:

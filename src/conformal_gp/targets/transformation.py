@@ -79,7 +79,8 @@ class BoxCox(Transformation):
     r"""Box and Cox's powers of targets in a unit, :math:`y^\lambda / \lambda`, the logarithm at :math:`\lambda = 0`.
 
     Their constant :math:`-1 / \lambda` is left out: small targets would lose digits. Below a positive ``cut`` they
-    are continued linearly, along their tangent: they then take any target.
+    are continued linearly, along their tangent: they then take any target. So they are above ``top``, from where an
+    exponential would transform back to huge targets.
 
     >>> BoxCox(0.0).forward(np.array([1.0, np.e])), BoxCox(0.0).backward(np.array([-np.inf, 0.0]))
     (array([0., 1.]), array([0., 1.]))
@@ -90,6 +91,7 @@ class BoxCox(Transformation):
     exponent: float
     cut: float = 0.0
     unit: float = 1.0
+    top: float = np.inf
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -108,14 +110,17 @@ class BoxCox(Transformation):
 
     def _forward(self, y: Array) -> Array:
         x = y / self.unit
-        if self.cut == 0.0:
-            return self._power(x)
-        # y^l / l, and below the cut T(c) + (y - c) T'(c) with T'(c) = c^(l - 1)
-        return self._power(np.maximum(x, self.cut)) + np.minimum(x - self.cut, 0.0) * self.cut ** (self.exponent - 1.0)
+        z = self._power(np.clip(x, self.cut, self.top))
+        # y^l / l, and beyond the cut or the top T(c) + (y - c) T'(c) with T'(c) = c^(l - 1)
+        if self.cut > 0.0:
+            z = z + np.minimum(x - self.cut, 0.0) * self.cut ** (self.exponent - 1.0)
+        if self.top < np.inf:
+            z = z + np.maximum(x - self.top, 0.0) * self.top ** (self.exponent - 1.0)
+        return z
 
     def log_slope(self, y: Array) -> Array:
         """See Transformation."""
-        return (self.exponent - 1.0) * np.log(np.maximum(y / self.unit, self.cut))
+        return (self.exponent - 1.0) * np.log(np.clip(y / self.unit, self.cut, self.top))
 
     def _power(self, x: Array) -> Array:
         if self.exponent == 0.0:
@@ -134,6 +139,9 @@ class BoxCox(Transformation):
             if self.cut > 0.0:
                 below = z - self._power(np.array(self.cut))
                 x = np.where(below < 0.0, self.cut + below * self.cut ** (1.0 - self.exponent), x)
+            if self.top < np.inf:
+                above = z - self._power(np.array(self.top))
+                x = np.where(above > 0.0, self.top + above * self.top ** (1.0 - self.exponent), x)
             return self.unit * x
 
 
