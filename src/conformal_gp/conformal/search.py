@@ -94,7 +94,7 @@ class Search:
         self._needed = needed
         self._sign = sign
         self._centre = centres(curves)
-        self._positions, self._excess = self._grid()
+        self._add_infinity(*self._grid())
 
     def _grid(self) -> tuple[Array, Array]:
         """Positions (m, G), ascending, that reach beyond all bounded regions, and f there, (m, G, levels)."""
@@ -118,18 +118,40 @@ class Search:
             f = np.concatenate([found[:, :1], f, found[:, 1:]], axis=1)
         return positions, f
 
+    def _add_infinity(self, positions: Array, f: Array) -> None:
+        """Add a place beyond the grid on either side, where regions end: at infinity if they go on for ever."""
+        labels = self._curves.labels(positions[:, [0, -1]])
+        # where all positions are the same label, as with targets that the mean function explains, they do not
+        distinct = (labels[:, :1] < labels[:, 1:]) | np.isinf(f[:, 0])
+        inside = f >= 0.0
+        below = inside[:, 0] & distinct & (positions[:, :1] > self._curves.lowest[:, None])
+        above = inside[:, -1] & distinct
+        first = np.where(below, -np.inf, positions[:, :1])
+        last = np.where(above, np.inf, positions[:, -1:])
+        of_levels = np.repeat(positions[:, :, None], f.shape[2], axis=2)
+        # (m, G, levels) each
+        self._positions = np.concatenate([first[:, None], of_levels, last[:, None]], axis=1)
+        self._inside: Mask = np.pad(inside, ((0, 0), (1, 1), (0, 0)))
+        self._excess = np.pad(f, ((0, 0), (1, 1), (0, 0)), constant_values=np.inf)
+
     def ends(self) -> Array:
         """Labels at the ends of each level's region, (m, 2, levels); for signed scores one of them is infinite.
 
         Of absolute scores they are the ends of the hull of the region and of the centre, which is outside only where it
         is not a label that can be, and is moved to the nearest.
         """
-        low, high = self._outermost()
+        inside = self._inside
+        outermost = inside.shape[1] - 1
+        levels = inside.shape[2]
+        first_in = np.argmax(inside, axis=1)
+        last_in = outermost - np.argmax(inside[:, ::-1], axis=1)
+        within = np.concatenate([first_in, last_in], axis=1)
+        beyond = np.concatenate([np.maximum(first_in - 1, 0), np.minimum(last_in + 1, outermost)], axis=1)
+        low, high = np.split(self._end(within, beyond, np.tile(np.arange(levels), 2)), 2, axis=1)
         if self._sign == 0:
-            middle = self._centre
-            empty = ~(self._excess >= 0.0).any(axis=1)
-            low = np.minimum(np.where(empty, middle, low), middle)
-            high = np.maximum(np.where(empty, middle, high), middle)
+            empty = ~inside.any(axis=1)
+            low = np.minimum(np.where(empty, self._centre, low), self._centre)
+            high = np.maximum(np.where(empty, self._centre, high), self._centre)
         found = np.stack([self._curves.labels(low), self._curves.labels(high)], axis=1)
         if self._sign > 0:
             found[:, 0] = -np.inf
@@ -137,57 +159,22 @@ class Search:
             found[:, 1] = np.inf
         return found
 
-    def _outermost(self) -> tuple[Array, Array]:
-        """Positions of the least and the greatest label of each level's region, (m, levels); infinite without end."""
-        inside = self._excess >= 0.0  # (m, G, levels)
-        last = inside.shape[1] - 1
-        first_in = np.argmax(inside, axis=1)
-        last_in = last - np.argmax(inside[:, ::-1], axis=1)
-        levels = inside.shape[2]
-        within = np.concatenate([first_in, last_in], axis=1)
-        beyond = np.concatenate([np.maximum(first_in - 1, 0), np.minimum(last_in + 1, last)], axis=1)
-        found = self._end(within, beyond, np.tile(np.arange(levels), 2))
-        low = found[:, :levels]
-        high = found[:, levels:]
-        below, above = self._unbounded()
-        return np.where(below, -np.inf, low), np.where(above, np.inf, high)
-
-    def _unbounded(self) -> tuple[Mask, Mask]:
-        """Whether the region of each level goes on for ever below and above, (m, levels).
-
-        Where all positions are the same label, as with targets that the mean function explains, it does not.
-        """
-        labels = self._curves.labels(self._positions[:, [0, -1]])
-        distinct = (labels[:, :1] < labels[:, 1:]) | np.isinf(self._excess[:, 0])
-        inside = self._excess[:, [0, -1]] >= 0.0
-        below = inside[:, 0] & distinct & (self._positions[:, :1] > self._curves.lowest[:, None])
-        return below, inside[:, 1] & distinct
-
     def pieces(self) -> list[Array]:
         """Labels at the ends of all pieces of the regions of the only level, each (pieces, 2)."""
-        inside = self._excess[:, :, 0] >= 0.0
+        inside = self._inside[:, :, 0]
         changes = inside[:, 1:] != inside[:, :-1]
-        most = int(changes.sum(axis=1).max(initial=0))
+        count = changes.sum(axis=1)
+        most = int(count.max(initial=0))
         before = np.argsort(~changes, axis=1, kind="stable")[:, :most]  # changes first, in their order
         enters = np.take_along_axis(inside, before + 1, axis=1)
-        ends = self._end(before + enters, before + ~enters, np.zeros(most, dtype=np.int64))
-        below, above = self._unbounded()
-        found = []
-        for row in range(len(inside)):
-            own = list(ends[row, : changes[row].sum()])
-            if inside[row, 0]:
-                own.insert(0, -np.inf if below[row, 0] else self._positions[row, 0])
-            if inside[row, -1]:
-                own.append(np.inf if above[row, 0] else self._positions[row, -1])
-            labels = self._curves.take(np.array([row])).labels(np.array([own]))
-            found.append(labels.reshape(-1, 2))
-        return found
+        labels = self._curves.labels(self._end(before + enters, before + ~enters, np.zeros(most, dtype=np.int64)))
+        return [own[:number].reshape(-1, 2) for own, number in zip(labels, count, strict=True)]
 
     def _end(self, within: Indices, beyond: Indices, level: Indices) -> Array:
         """Ends between places of the grid within and beyond the regions, (m, k), of a level each, rounded outwards."""
         rows = np.arange(len(within))[:, None]
-        inner = self._positions[rows, within], self._excess[rows, within, level]
-        outer = self._positions[rows, beyond], self._excess[rows, beyond, level]
+        inner = self._positions[rows, within, level], self._excess[rows, within, level]
+        outer = self._positions[rows, beyond, level], self._excess[rows, beyond, level]
 
         def of_level(rows: Indices) -> Function:
             curves = self._curves.take(rows)
