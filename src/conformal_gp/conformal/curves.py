@@ -201,7 +201,8 @@ class Curves:
             z = power(z, draws.exponent[:, None])
         t = z - draws.mean.T[:, :, None]  # (T(y) - mu) / sqrt(s)
         t /= np.sqrt(draws.variance).T[:, :, None]
-        square = t * t
+        with np.errstate(over="ignore"):  # of a target so far out the weight is 0
+            square = t * t
         square += draws.quadratic[:, None]  # Q + t^2
         if draws.degrees is None:
             inverse_tau = np.ones(t.shape)
