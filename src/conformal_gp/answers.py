@@ -104,7 +104,7 @@ class Case(NamedTuple):
 
     Mostly these are all values within the bounds, and no row. Beyond bounds the test row's own score is infinite. Of
     bounds that tuning rows suggest, one calibration row may be outside: there are two cases then
-    (docs/theory_tuning.md, "Known noise and bounds").
+    (docs/theory.md, "What else may be learnt").
     """
 
     model: Model

@@ -73,7 +73,7 @@ def watch(
     >>> found.p_values.round(2)
     array([0.89, 0.14])
     >>> print(found)
-    No evidence of drift by the martingale test: it reached 1.1 to 1; 100 to 1, which ...
+    No evidence of drift by the martingale test: it reached 1.0 to 1; 100 to 1, which ...
     """
     check_is_fitted(model)
     rows, targets, all_groups = model._later_rows(X, y, y_variance, groups)
