@@ -1,4 +1,6 @@
-"""Covariances and draws of the plain Gaussian process beside scikit-learn's, and the deterministic mode."""
+"""Predictions beside scikit-learn's (covariances, draws, no noise), and infinite ends with their warnings."""
+
+import warnings
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from conformal_gp import ConformalGPRegressor
+from conformal_gp.extrapolation import ExtrapolationWarning
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(60, 2))
@@ -75,3 +78,49 @@ def test_no_noise_interpolates(tuning):
     assert 0.0 < model.noise_variance_ <= 1e-7 * model.kernel_.k1.constant_value
     assert np.abs(model.predict(X) - SMOOTH).max() < 1e-3 * np.std(SMOOTH)
     assert not any("bound" in message for message in model._tuned.warnings)
+
+
+# Infinite ends come with a warning that names row, level and reason, once a call.
+UNDETERMINED = {
+    "fixed": {"kernel": "se", "mean": "linear", "tuning": "fixed", "noise_variance": 0.1, "scale_inputs": False},
+    "holdout": {"mean": "linear", "tuning": "holdout", "n_restarts": 0, "random_state": 0},
+    "integrated": {"mean": "linear", "random_state": 0},
+}
+
+
+def fitted(name):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(size=(45, 2)), np.ones(45)])
+    y = X[:, 0] + 0.1 * rng.normal(size=45) + 3.0
+    return ConformalGPRegressor(**UNDETERMINED[name]).fit(X, y), X
+
+
+@pytest.mark.parametrize("method", ["predict_interval", "predict_set", "predict_bound", "predict_quantiles"])
+@pytest.mark.parametrize("name", UNDETERMINED)
+def test_a_mean_that_the_training_rows_do_not_determine(name, method):
+    model, X = fitted(name)
+    new = X[:4].copy()
+    new[2:, 2] = 2.0  # constant in the training rows
+    call = getattr(model, method)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", ExtrapolationWarning)
+        call(new, 0.8)
+    (warning,) = caught
+    assert "2 of 4 rows have infinite" in str(warning.message)
+    assert "row 2" in str(warning.message)
+    assert "=0.8" in str(warning.message)
+    assert "do not determine the mean" in str(warning.message)
+    assert warning.filename == __file__
+    with warnings.catch_warnings(action="error"):
+        call(X[:4], 0.8)
+
+
+def test_a_measure_that_does_not_normalise():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(20, 1))
+    options = {"kernel": "se", "mean": "linear", "tuning": "fixed", "noise_variance": 1e-6, "scale_inputs": False}
+    model = ConformalGPRegressor(gamma=1.0, **options).fit(X, np.sin(9 * X[:, 0]) + 0.1 * rng.normal(size=20))
+    with pytest.warns(UserWarning, match="calibration rows score as high"):
+        found = model.predict_interval([[0.5], [1.3]], 0.9)
+    assert np.isinf(found).any(axis=1).tolist() == [False, True]
