@@ -131,7 +131,7 @@ class Needed(NamedTuple):
         n = values.shape[1]
         found = np.full((values.shape[0], self.n_levels), np.inf)
         if self.weights is None:
-            # the k-th largest
+            # the k-th largest: docs/theory.md, "From lines to regions"
             ranks = np.ceil(self.least[0]).astype(np.int64)
             finite = np.flatnonzero(ranks > 0)
             if finite.size == 1:

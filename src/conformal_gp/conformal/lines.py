@@ -65,21 +65,17 @@ class Lines(NamedTuple):
     def normalised(self, calibration: Spread, test: Spread, variance: Array) -> Lines:
         r"""Lines of scores :math:`|e - c| / g` in the place of :math:`|e|`, where e is a standardised residual.
 
-        The test row's score is zero at :math:`t = \sqrt{s}\, c`, the new centre, and row i's line becomes
-
         .. math::
             \frac{g}{g_i} \left( p_i + q_i \sqrt{s}\, c - \sqrt{s}\, c_i \right), \qquad \frac{g}{g_i} q_i .
 
-        A test row of infinite variance has its lines unchanged: its region is the whole line. Locations other than 0
-        are for gamma = 2.
+        A test row of infinite variance has its lines unchanged. Locations other than 0 are for gamma = 2.
         """
         known = np.isfinite(variance)
         deviation = np.sqrt(np.where(known, variance, 0.0))
         ratio = np.where(known, test.scale, np.nan)[:, None] / calibration.scale
         ratio[~known] = 1.0
-        # t = sqrt(s) c is the new centre
+        # the test row's score is zero at t = sqrt(s) c, the new centre
         moved = deviation * test.location
-        # p + q sqrt(s) c - sqrt(s) c_i, then times g / g_i
         offset = self.offset + self.slope * moved[:, None] - deviation[:, None] * calibration.location
         offset[(self.offset == 0.0) & (self.slope == 0.0)] = 0.0  # a row that determines a coefficient by itself
         floor, share, block = self.rounding
@@ -197,7 +193,8 @@ def _general(slope: Array, tie: Ties) -> Indices:
 
 def _reaches(lines: Lines, tie: Ties) -> tuple[Array, Array]:
     """How far below and above the centre rows cover, (m, n) each, where all slopes are less than the test row's."""
-    # with the sign of p turned to be positive, a row covers t from -(p + e0) / (1 - e1 + q) to (p + e0) / (1 - e1 - q)
+    # equation 16 of the paper: a row covers t from -(p + e0) / (1 - e1 + q) to (p + e0) / (1 - e1 - q), where the line
+    # is turned so that p >= 0
     reach = np.abs(lines.offset)
     reach *= 1.0 + TIE
     reach += tie.floor
@@ -217,7 +214,7 @@ def _reaches(lines: Lines, tie: Ties) -> tuple[Array, Array]:
 
 def _crossings(offset: Array, slope: Array, tie: Ties) -> tuple[Array, Array]:
     """Where rows leave the test row's score on the side t >= 0, and where they return; infinite where they do not."""
-    # the sign of the line does not matter: p >= 0
+    # equation 16, and 17 for parallel rows; the sign of the line does not matter: p >= 0
     p = np.abs(offset)
     q = np.where(offset < 0.0, -slope, slope)
     q = np.where(np.abs(np.abs(q) - 1.0) < SLOPE_TIE, np.sign(q), q)
@@ -277,7 +274,7 @@ def regions(lines: Lines, needed: Needed) -> list[Array]:
 
 
 def _pieces(lines: Lines, tie: Ties, needed: Needed, j: int, level: int) -> Array:
-    """Region of one test row at one level, by sweeping both sides of its centre."""
+    """Region of one test row at one level, by sweeping both sides of its centre: Algorithm 1 of the paper."""
     least = needed.by_row(lines.centre.size)[j, level]
     if least < 0.0:
         return np.array([[-np.inf, np.inf]])
@@ -307,13 +304,15 @@ def _thresholds(lines: Lines, tie: Ties) -> tuple[Array, Mask, Mask, Mask]:
     """Values where rows score as high as the test row; and which score at least as high below, above, everywhere."""
     # p + q t >= t - e0 - e1 |t| up to the threshold t = (p + e0) / (1 - q -+ e1), or from it on where q > 1
     reach = lines.offset + TIE * np.abs(lines.offset) + tie.floor
-    # a row that is parallel to the test row's up to rounding scores higher at every value, or at none
-    parallel = np.abs(lines.slope - 1.0) <= tie.share + SLOPE_TIE
-    rises = ~parallel & (lines.slope > 1.0)
-    side = np.copysign(1.0, reach) * np.where(rises, -1.0, 1.0)
+    steep = lines.slope >= 1.0 - tie.share - SLOPE_TIE
+    rises = lines.slope > 1.0 + tie.share + SLOPE_TIE
+    share = np.copysign(tie.share, reach)
+    share[rises] *= -1.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        thresholds = reach / (1.0 - side * tie.share - lines.slope)
-    return lines.centre[:, None] + thresholds, ~parallel & ~rises, rises, parallel & (reach >= 0.0)
+        thresholds = reach / (1.0 - share - lines.slope)
+    # a row that is parallel to the test row's up to rounding scores higher at every value, or at none
+    always = steep & ~rises & (reach >= 0.0)
+    return lines.centre[:, None] + thresholds, ~steep, rises, always
 
 
 def upper_bounds(lines: Lines, needed: Needed) -> Array:
@@ -347,31 +346,31 @@ def counts(lines: Lines, y: Array, signed: bool = False, weights: Array | None =
         at_least = _score_above(lines, y)
         greater = ~_score_above(mirrored(lines), -y)
     else:
-        at_least = _cover(lines, y)
-        gap, slack = _gaps(lines, y)
-        greater = at_least & (gap > slack)
+        at_least, tied, _ = _compared(lines, y)
+        greater = at_least & ~tied
     each = np.ones(lines.offset.shape[1]) if weights is None else weights
     return at_least @ each, greater @ each
 
 
-def _cover(lines: Lines, y: Array) -> Mask:
-    """Whether rows cover values: by the endpoints of regions, so that p-values and regions agree, (m, n)."""
+def _compared(lines: Lines, y: Array) -> tuple[Mask, Mask, Array]:
+    """Whether rows cover values, by the inequality of regions; whether they tie there; and by how much they differ."""
     tie = ties(lines, 1.0)
-    below, above = _reaches(lines, tie)
-    value = y[:, None]
-    centre = lines.centre[:, None]
-    covers = (centre - below <= value) & (value <= centre + above)
+    t = (y - lines.centre)[:, None]
+    slack = np.abs(lines.offset)
+    slack *= TIE
+    slack += tie.floor + tie.share * np.abs(t)
+    gap = lines.slope * t
+    gap += lines.offset
+    gap = np.abs(gap, out=gap)
+    gap -= np.abs(t)
+    covers = gap >= -slack
     some = _general(lines.slope, tie)
     if some.size:
         own = tie.take(some)
-        value = value[some]
-        centre = centre[some]
-        leave, enter = _crossings(lines.offset[some], lines.slope[some], own)
-        covers_above = (value <= centre + leave) | (value >= centre + enter)
-        leave, enter = _crossings(lines.offset[some], -lines.slope[some], own)
-        covers_below = (value >= centre - leave) | (value <= centre - enter)
-        covers[some] = np.where(value >= centre, covers_above, covers_below)
-    return covers
+        t = t[some]
+        leave, enter = _crossings(lines.offset[some], np.copysign(1.0, t) * lines.slope[some], own)
+        covers[some] = (np.abs(t) <= leave) | (np.abs(t) >= enter)
+    return covers, covers & (gap <= slack), np.abs(gap, out=gap)
 
 
 def _score_above(lines: Lines, y: Array) -> Mask:
@@ -382,16 +381,7 @@ def _score_above(lines: Lines, y: Array) -> Mask:
     return unknown | always | (falls & (value <= thresholds)) | (rises & (value >= thresholds))
 
 
-def _gaps(lines: Lines, y: Array) -> tuple[Array, Array]:
-    """How much higher rows score than each test row, and how much counts as a tie, (m, n) each."""
-    tie = ties(lines, 1.0)
-    t = (y - lines.centre)[:, None]
-    slack = tie.floor + tie.share * np.abs(t) + TIE * np.abs(lines.offset)
-    return np.abs(lines.offset + lines.slope * t) - np.abs(t), slack
-
-
 def tied_rows(lines: Lines, y: Array) -> tuple[Indices, Indices]:
     """Number of rows that tie with each test row at its value, and the nearest of them, (m,) each."""
-    gap, slack = _gaps(lines, y)
-    tied = _cover(lines, y) & (gap <= slack)
-    return tied.sum(axis=1), np.where(tied, np.abs(gap), np.inf).argmin(axis=1)
+    _, tied, gap = _compared(lines, y)
+    return tied.sum(axis=1), np.where(tied, gap, np.inf).argmin(axis=1)
