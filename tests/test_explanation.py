@@ -15,7 +15,7 @@ import odd_regions
 import oracle
 from cases import fixed_model, make_basis, make_data
 from conformal_gp import ConformalGPRegressor
-from conformal_gp.models import learning
+from conformal_gp.models import choices
 from conformal_gp.rows import Rows
 from conformal_gp.targets.difficulty import Spread
 
@@ -68,8 +68,8 @@ def case(request):
     known = np.where(X[:, 0] > 0, 0.5, 0.1) if request.param == "known noise" else None
     options = {} if known is None else {"y_variance": known[:-N_NEW]}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learning, "_gain", lambda *scores: 1.0)  # a difficulty wherever one is asked for
-        patch.setattr(learning, "ROWS_FOR_DIFFICULTY", 20)
+        patch.setattr(choices, "_gain", lambda *scores: 1.0)  # a difficulty wherever one is asked for
+        patch.setattr(choices, "ROWS_FOR_DIFFICULTY", 20)
         model = MODELS[request.param].fit(X[:-N_NEW], y[:-N_NEW], **options)
     if "location" in request.param:
         assert np.abs(model._answers.cases[0].model._spread.location).min() > 1e-3
