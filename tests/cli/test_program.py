@@ -111,6 +111,8 @@ def test_the_package_imports_when_used():
         ["unknown"],
         ["predict", "a.csv", "b.csv", "--target"],
         ["predict", "a.csv", "b.csv", "--target", "y", "--kernel", "cubic"],
+        ["predict", "--target", "y"],
+        ["calibrate", "a.csv", "-s", "x", "-t", "y"],
         ["predict", "a.csv", "b.csv", "c.csv", "--target", "y"],
         ["evaluate", "a.csv", "-t", "y", "--separator", "ab"],
         ["evaluate", "a.csv", "-t", "y", "--decimal", "x"],

@@ -252,7 +252,7 @@ def _parser(name: str, in_full: bool) -> argparse.ArgumentParser:
     )
     if command.tables:
         number: Any = {"[TRAIN] NEW": "+", "[DATA] [NEW]": "*"}.get(command.tables, len(command.tables.split()))
-        parser.add_argument("tables", nargs=number, metavar=tuple(command.tables.split()), help=argparse.SUPPRESS)
+        parser.add_argument("tables", nargs=number, metavar=command.tables, help=argparse.SUPPRESS)
     common = parser.add_argument_group("Options")
     advanced = parser.add_argument_group("Advanced")
     for option in [*command.required, *command.options]:
