@@ -202,7 +202,7 @@ class _Tuning:
             if self._restricted and isinstance(given, str) and n_lengths > 1:
                 # from the optimum with one length scale for all inputs; without noise that may be next to nothing
                 search = self.search(self._alike(given), noise or 0.1, z).some()
-                alike = search.kernel(search.from_starts(1, rng).x).theta
+                alike = search.kernel(search.climb(search.start).x).theta
                 start = start.clone_with_theta(np.append(alike, np.full(n_lengths - 1, alike[-1])))
             found.append(self._follow(start, noise, z, rng))
         if len(found) == 1:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
 
 from conformal_gp.arrays import Array, Indices
 from conformal_gp.gp.inputs import Inputs, Scaling
@@ -22,7 +20,7 @@ from conformal_gp.models.tuning_rows import MOST_TUNING_ROWS, draw_tuning_rows
 from conformal_gp.rows import ArrayRows, Rows, RowSource, content_order
 from conformal_gp.targets.difficulty import LeftOut
 from conformal_gp.targets.target import Target
-from conformal_gp.targets.transformation import Transformation, transformed
+from conformal_gp.targets.transformation import transformed
 from conformal_gp.threads import one_blas_thread
 
 # Sentences of ``guarantee_``: whether coverage is valid, then its condition.
@@ -219,74 +217,61 @@ def _low_rank(
     order = content_order(own.content, y)
     own = own.take(order)
     y = y[order]
-    learnt = _learn(settings, own, y, source.n_rows, rng)
-    inputs = Inputs(own, learnt.scaling, settings.mean)
+    least_ratio = max(LEAST_RATIO, LEAST_RATIO_A_ROW * source.n_rows)
+    if settings.tuning == "fixed":
+        given = fixed(replace(settings, tuning_rows=None), own, y, rng)
+        scaling = settings.scaling(own.X)
+        learnt = Learnt(given.target.transformation, given.kernel, given.noise_variance, [], 0)
+        least_ratio = 0.0
+    else:
+        most = min(LEARNING_ROWS, max(LEARNING_ENTRIES // own.X.shape[1], FEWEST_LEARNING_ROWS))
+        some = rng.permutation(y.size)[:most]
+        learning = own.take(some)
+        scaling = settings.scaling(learning.X)
+        with one_blas_thread():
+            learnt = learn(
+                settings, learning, scaling, y[some], source.n_rows, rng, least_ratio=least_ratio, low_rank=True
+            )
+    inputs = Inputs(own, scaling, settings.mean)
     z = transformed(learnt.transformation, y)
     prior = partial(LowRankPrior, learnt.kernel, learnt.noise_variance, inputs, z)
     few = isinstance(source, ArrayRows) and source.n_rows <= ROWS_FOR_EXACT_WITHOUT_NOISE
     condition = ""
     limited = False
     if isinstance(inducing, np.ndarray):
-        Z = independent(learnt.kernel, learnt.scaling.transform(inducing))
+        Z = independent(learnt.kernel, scaling.transform(inducing))
         left_out = _left_out(prior(Z), own, z)
         condition = " The inducing inputs that were given must not come from calibration rows."
     else:
-        scaled = learnt.scaling.transform(own.X[rng.permutation(y.size)[:CENTRED_ROWS]])
+        scaled = scaling.transform(own.X[rng.permutation(y.size)[:CENTRED_ROWS]])
         Z = centres(learnt.kernel, scaled, inducing or INDUCING, rng)
         left_out = _left_out(prior(Z), own, z)
         if inducing is None:
-            next_to_no_noise = few and learnt.noise_variance <= 2.0 * learnt.least_noise
-            limited = next_to_no_noise or _limits(learnt, settings.mean, own, z, Z, left_out, rng)
+            least_noise = least_ratio * float(learnt.kernel.diag(scaled).max())
+            some = rng.permutation(y.size)[:TRIAL_ROWS]
+            trial = Inputs(own.take(some), scaling, settings.mean)
+            next_to_no_noise = few and learnt.noise_variance <= 2.0 * least_noise
+            limited = next_to_no_noise or _limits(learnt, trial, z[some], Z, left_out.take(some))
         if limited and not few:
             Z = centres(learnt.kernel, scaled, MORE_INDUCING, rng)
             left_out = _left_out(prior(Z), own, z)
-    bounds = bounds_in_use(settings, y)
     guarantee = tuned_guarantee(tuning_rows.size, f"a GP with {len(Z)} inducing inputs was")
     if settings.tuning == "fixed":
         guarantee = fixed_guarantee(tuning_rows.size)
     tuned = Tuned(
         guarantee=guarantee + condition,
         mean=settings.mean,
-        target=Target(learnt.transformation, **bounds),
+        target=Target(learnt.transformation, **bounds_in_use(settings, y)),
         gamma=settings.gamma,
         tuning_rows=tuning_rows,
-        warnings=learnt.warnings,
+        warnings=learnt.remarks,
         kernel=learnt.kernel,
         noise_variance=learnt.noise_variance,
-        scaling=learnt.scaling,
-        difficulty=choose_difficulty(settings, left_out, learnt.transformation, learnt.scaling.filled(own.X), y),
+        scaling=scaling,
+        difficulty=choose_difficulty(settings, left_out, learnt.transformation, scaling.filled(own.X), y),
         inducing=Z,
     )
     return tuned, limited
-
-
-class _Learnt(NamedTuple):
-    """Results from some of the tuning rows."""
-
-    kernel: Kernel
-    noise_variance: float
-    scaling: Scaling
-    transformation: Transformation | None
-    warnings: list[str]
-    least_noise: float = 0.0
-    """Least noise that was searched."""
-
-
-def _learn(settings: Settings, own: Rows, y: Array, n_rows: int, rng: np.random.RandomState) -> _Learnt:
-    """Hyperparameters from some of the tuning rows, or as given."""
-    if settings.tuning == "fixed":
-        given = fixed(replace(settings, tuning_rows=None), own, y, rng)
-        scaling = settings.scaling(own.X)
-        return _Learnt(given.kernel, given.noise_variance, scaling, given.target.transformation, [])
-    most = min(LEARNING_ROWS, max(LEARNING_ENTRIES // own.X.shape[1], FEWEST_LEARNING_ROWS))
-    some = rng.permutation(y.size)[:most]
-    learning = own.take(some)
-    scaling = settings.scaling(learning.X)
-    least = max(LEAST_RATIO, LEAST_RATIO_A_ROW * n_rows)
-    with one_blas_thread():
-        learnt = learn(settings, learning, scaling, y[some], n_rows, rng, least_ratio=least, low_rank=True)
-    least_noise = least * float(learnt.kernel.diag(scaling.transform(learning.X)).max())
-    return _Learnt(learnt.kernel, learnt.noise_variance, scaling, learnt.transformation, learnt.remarks, least_noise)
 
 
 def _left_out(prior: LowRankPrior, rows: Rows, y: Array) -> LeftOut:
@@ -295,14 +280,10 @@ def _left_out(prior: LowRankPrior, rows: Rows, y: Array) -> LeftOut:
     return LeftOut.of(state.alpha, state.diagonal, y)
 
 
-def _limits(
-    learnt: _Learnt, mean: str, own: Rows, y: Array, Z: Array, left_out: LeftOut, rng: np.random.RandomState
-) -> bool:
-    """Whether the number of inducing inputs limits what is known: the exact GP of fewer rows knows more."""
-    some = rng.permutation(y.size)[:TRIAL_ROWS]
-    inputs = Inputs(own.take(some), learnt.scaling, mean)
+def _limits(learnt: Learnt, inputs: Inputs, z: Array, Z: Array, left_out: LeftOut) -> bool:
+    """Whether the number of inducing inputs limits what is known: the exact GP of some of the rows knows more."""
     if unexplained_variance(learnt.kernel, inputs.X, Z) <= learnt.noise_variance:
         return False
-    trial = Posterior(learnt.kernel, learnt.noise_variance, inputs, y[some])
-    exact = LeftOut.of(trial.residuals, trial.diagonal, y[some])
-    return bool(exact.error.mean() < CLEARLY_LESS * left_out.take(some).error.mean())
+    trial = Posterior(learnt.kernel, learnt.noise_variance, inputs, z)
+    exact = LeftOut.of(trial.residuals, trial.diagonal, z)
+    return bool(exact.error.mean() < CLEARLY_LESS * left_out.error.mean())
