@@ -217,7 +217,10 @@ def test_several_targets_come_back(tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "m").predict(FEW), model.predict(FEW))
 
 
-@pytest.mark.parametrize("other", [LinearRegression(), make_pipeline(StandardScaler(), Ridge()), {"a": 1}])
+NOT_OURS = [LinearRegression(), make_pipeline(StandardScaler(), Ridge()), {"a": 1}, [ConformalGPRegressor()]]
+
+
+@pytest.mark.parametrize("other", NOT_OURS)
 def test_only_our_models_are_saved_and_loaded(tmp_path, other):
     import skops.io
 

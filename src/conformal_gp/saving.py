@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from conformal_gp.files import write_bytes
 
 __all__ = ["load", "save"]
@@ -82,7 +84,7 @@ def dumps(model: Any) -> bytes:
     except TypeError as error:
         raise ValueError(f"model cannot be saved: {error}.") from error
     ours, foreign = _types(content)
-    if not ours:
+    if not (ours and isinstance(model, BaseEstimator)):
         raise ValueError(f"model cannot be saved: {type(model).__name__} is not {EXPECTED}.")
     if foreign:
         raise ValueError(f"model cannot be saved: it contains {', '.join(foreign)}, which load would not trust.")
@@ -101,7 +103,7 @@ def loads(content: bytes, name: str = "the file") -> Any:
         raise ValueError(f"{name} is not a saved model, or is damaged ({error}).") from error
     if foreign:
         raise ValueError(f"{name} contains {', '.join(foreign)}, which is neither of this package nor of scikit-learn.")
-    if not ours:
+    if not (ours and isinstance(model, BaseEstimator)):
         raise ValueError(f"{name} contains an object of type {type(model).__name__}, which is not {EXPECTED}.")
     return model
 
