@@ -108,7 +108,7 @@ def test_nothing_is_factorised_or_learnt_again(monkeypatch):
     model = new("holdout, difficulty").fit(X[:FIRST], Y[:FIRST])
     hyperparameters = model.kernel_, model.noise_variance_, model.difficulty_
     monkeypatch.setattr(Posterior, "_factorised", None)
-    monkeypatch.setattr(tuning, "learn_with_transform", None)
+    monkeypatch.setattr(tuning, "learn", None)
     model.partial_fit(X[FIRST:], Y[FIRST:])
     assert (model.kernel_, model.noise_variance_, model.difficulty_) == hyperparameters
     assert "the other 65 are calibration rows" in model.guarantee_

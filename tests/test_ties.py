@@ -175,7 +175,10 @@ def test_a_label_far_out_takes_no_digits_from_the_others(unit):
 
 @pytest.mark.parametrize("rounded", [False, True])
 def test_sets_contain_what_p_values_say_without_noise(rounded):
-    """Rows that tie at the centre tie as far out as rounding lets them, also on the side on which their scores fall."""
+    """Rows that tie at the centre tie as far out as rounding lets them, also on the side on which their scores fall.
+
+    p-values allow for the rounding of the value and of its batch twice, ends once: so an end is inside in any batch.
+    """
     rng = np.random.default_rng(0)
     X = rng.uniform(-2.0, 2.0, size=(650, 2))
     y = np.sin(2.0 * X[:, 0]) + 0.5 * X[:, 1]
@@ -190,5 +193,8 @@ def test_sets_contain_what_p_values_say_without_noise(rounded):
         p = model.predict_p(new, value)
         for level in (0.5, 0.8):
             ends = model.predict_interval(new, level)
+            agrees = p > 1.0 - level + 1e-12
             inside = (ends[:, 0] <= value) & (value <= ends[:, 1])
-            np.testing.assert_array_equal(inside, p > 1.0 - level + 1e-12)
+            assert not (inside & ~agrees).any()
+            beyond = np.maximum(ends[:, 0] - value, value - ends[:, 1])
+            assert (beyond[agrees] <= 1e-3 * (high - low)[agrees]).all()
