@@ -47,7 +47,7 @@ def test_predictions_warn(model, method):
     rest = (0.5,) if method == "predict_quantiles" else ()
     far = FRAME.iloc[:3].assign(a=[0.0, 99.0, -99.0])
     with pytest.warns(
-        ExtrapolationWarning, match="2 of 3 rows lie far outside the training rows, in column 'a'"
+        ExtrapolationWarning, match="2 of 3 rows lie far outside the training range, in column 'a'"
     ) as caught:
         call(far, *rest)
     assert caught[0].filename == __file__

@@ -167,7 +167,7 @@ def _categories(column: Any) -> tuple[Any, ...]:
 
 
 def interval_frame(intervals: Array, confidence_level: Any, X: Any) -> Any:
-    """Intervals as a pandas frame with the index of ``X``: a column for each end, or for each level and end.
+    """Intervals as a pandas frame with the index of ``X``: a column for each bound, or for each level and bound.
 
     Those of several outputs have a second axis, the output, and columns for each output.
     """

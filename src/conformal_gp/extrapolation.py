@@ -28,7 +28,7 @@ FEW_INPUTS = 0.01
 
 
 class ExtrapolationWarning(UserWarning):
-    """Some test rows lie far outside the training rows, where intervals are as good as the model is there.
+    """Some test rows lie far outside the training range, where intervals are as good as the model is there.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class ExtrapolationWarning(UserWarning):
     ...     _ = model.predict([[300.0]])
     Traceback (most recent call last):
     ...
-    conformal_gp.extrapolation.ExtrapolationWarning: 1 of 1 rows lie far outside the training rows, in column 0: ...
+    conformal_gp.extrapolation.ExtrapolationWarning: 1 of 1 rows lie far outside the training range, in column 0: ...
     """
 
 
@@ -93,7 +93,7 @@ def beyond(X: Array, box: Array) -> Mask:
 
 
 def warn_beyond(model: Any, X: Array, box: Array, stacklevel: int) -> None:
-    """Warn of test rows that lie far outside the training rows."""
+    """Warn of test rows that lie far outside the training range."""
     outside = beyond(X, box)
     n_rows = int(outside.any(axis=1).sum())
     if not n_rows:
@@ -103,7 +103,7 @@ def warn_beyond(model: Any, X: Array, box: Array, stacklevel: int) -> None:
     if columns.size > MOST_NAMED:
         named[-1] += f" and {columns.size - MOST_NAMED} more"
     warnings.warn(
-        f"{n_rows} of {len(X)} rows lie far outside the training rows, in {', '.join(named)}: the model "
+        f"{n_rows} of {len(X)} rows lie far outside the training range, in {', '.join(named)}: the model "
         "extrapolates, and intervals of these rows are as good as the model is there. beyond_training(X) says which "
         "rows, and input_range_ has the range of the training rows.",
         ExtrapolationWarning,

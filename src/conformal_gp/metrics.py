@@ -18,14 +18,14 @@ __all__ = ["coverage", "interval_score", "interval_scorer", "mean_width"]
 
 
 def coverage(y_true: ArrayLike, intervals: ArrayLike) -> Any:
-    """Share of targets inside their closed intervals.
+    """Share of targets that their intervals, which are closed, contain.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         Targets.
     intervals : array-like of shape (n_samples, 2) or (n_samples, 2, n_levels)
-        Lower and upper ends.
+        Lower and upper bounds.
 
     Returns
     -------

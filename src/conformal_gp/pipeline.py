@@ -26,7 +26,7 @@ __all__ = ["predict_interval"]
 def predict_interval(
     model: Any, X: Any, confidence_level: Any = 0.95, *, as_frame: bool = False, **options: Any
 ) -> Any:
-    """Prediction intervals of the regressor inside a model.
+    """Prediction intervals of the regressor in a model.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ from conformal_gp.rows import ArrayRows, Rows, RowSource
 from conformal_gp.threads import one_blas_thread
 from conformal_gp.validation import check_known_noise, check_labels, read_inputs
 
-# Reasons of infinite ends.
+# Reasons of infinite bounds.
 UNDETERMINED = (
     "the training rows do not determine the mean function there, as where an input that is constant in them takes "
     "another value; mean='constant' avoids it"
@@ -33,7 +33,7 @@ COVERING = (
     "however large its target is, calibration rows score as high (with gamma other than 2, with a difficulty, with "
     "hardly any noise at a repeated input, or where a calibration row is outside bounds that were learnt)"
 )
-TRANSFORMED = "transformed back, an end is infinite; another target_transform avoids it"
+TRANSFORMED = "transformed back, an endpoint is infinite; another target_transform avoids it"
 
 
 class Predictions:
@@ -144,16 +144,16 @@ class Predictions:
         likelihood_ratio : callable, pair of arrays or None, default=None
             Density of the test inputs over that of the training inputs, up to a factor: a function of X, or ratios of
             the training rows and of the test rows. Coverage is then valid for test rows of that distribution of inputs.
-            Ends are infinite where a test row's ratio is more than delta of the sum.
+            Bounds are infinite where a test row's ratio is more than delta of the sum.
         as_frame : bool, default=False
             Return a pandas frame with the index of ``X``, if that is a pandas frame.
 
         Returns
         -------
         intervals : ndarray of shape (n_samples, 2) or (n_samples, 2, n_levels), or frame
-            Lower and upper ends; three-dimensional for a sequence of levels. They are infinite where the training rows
-            cannot support the level. Joint intervals contain the prediction and those of lower levels that are asked
-            for with them. A frame has the columns "lower" and "upper", for each of several levels.
+            Lower and upper bounds; three-dimensional for a sequence of levels. They are infinite where the training
+            rows cannot support the level. Joint intervals contain the prediction and those of lower levels that are
+            asked for with them. A frame has the columns "lower" and "upper", for each of several levels.
 
         Examples
         --------
@@ -208,7 +208,7 @@ class Predictions:
         regions : list of ndarrays of shape (n_pieces, 2)
             Sorted, disjoint, closed intervals of each row; one with ``gamma=2`` and without a difficulty. With
             "integrated" regions are searched on a grid, a third of a standard deviation wide near the prediction:
-            smaller gaps are not found, and ends are widened by up to 1e-4 standard deviations.
+            smaller gaps are not found, and regions are widened by up to 1e-4 standard deviations.
 
         Examples
         --------
@@ -253,7 +253,7 @@ class Predictions:
         -------
         p : ndarray of shape (n_samples,)
             ``y[i]`` is in the region of level ``1 - delta`` of ``X[i]`` exactly when ``p[i] > delta`` (without
-            smoothing); ends up to rounding, or up to 1e-4 standard deviations where hyperparameters are averaged over.
+            smoothing); endpoints up to rounding, or 1e-4 standard deviations where hyperparameters are averaged over.
 
         Examples
         --------

@@ -118,9 +118,9 @@ class ConformalGPRegressor(
         *Adaptive intervals.* Monotone transformation of the target, applied before the Gaussian process is fitted;
         predictions are transformed back. "log" is for targets above 0, "sqrt" for 0 and above; "box-cox" (above 0) and
         "yeo-johnson" (any) are powers whose exponent is learnt. With "integrated", "box-cox" averages over exponents,
-        and so does "auto" where all targets are positive. With "holdout", "auto" takes the exponent from 0, the
-        logarithm, to 1, the identity, that makes the tuning rows' targets likeliest, if none is negative. A pair
-        (forward, backward) is a monotone function of arrays and its inverse, fixed beforehand.
+        and so does "auto" where all targets are positive. With "holdout", "auto" takes an exponent from 0, the
+        logarithm, to 1, the identity, by likelihood and interval score of the tuning rows, if no target is negative. A
+        pair (forward, backward) is a monotone function of arrays and its inverse, fixed beforehand.
     difficulty : "auto", scikit-learn regressor or None, default="auto"
         Model of the local scale of the residuals, learnt from tuning rows. "auto" regresses the lower and the upper
         quantile of their standardised leave-one-out residuals on inputs and prediction by small boosted trees. It is

@@ -3,7 +3,7 @@ r"""A direct check of the guarantee on a small data set.
 Full conformal prediction is valid because scores treat the calibration rows and the test row symmetrically. Then, if
 each of n rows in turn is the test row and the others are the training rows, at most :math:`\lfloor \delta n \rfloor` of
 the n p-values are at most :math:`\delta`, for *every* data set, with certainty. What users read must keep to it as
-well: at most as many rows may lie outside their intervals, sets and one-sided bounds.
+well: at most as many rows may be missed by their intervals, sets and one-sided bounds.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def check_validity(
     ------
     AssertionError
         If more rows miss than the theorem allows; or a value is in a set and its p-value says otherwise, an interval is
-        not the hull of its set, or a prediction is outside its interval.
+        not the hull of its set, or an interval does not contain its prediction.
 
     Examples
     --------

@@ -49,7 +49,7 @@ def leave_one_out(model: Any, confidence_level: float = 0.9) -> LeftOutRows:
     without the row. Tuning rows, which hyperparameters were learnt from, are not left out.
 
     The residuals show which rows the model does not explain. The coverage of the intervals shows nothing: whichever
-    rows have the largest residuals, about a share delta of them is outside.
+    rows have the largest residuals, about a share delta of the rows is not covered.
     :func:`cross_validate_intervals` measures coverage, and fits again.
 
     Parameters

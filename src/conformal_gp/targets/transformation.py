@@ -208,7 +208,7 @@ class YeoJohnson(Transformation):
 class Functions(Transformation):
     """A user's pair of functions: a monotone map, and its inverse, checked on targets ``y``.
 
-    Where the second is not the inverse of the first, as squares are not of roots at negative numbers, ends are
+    Where the second is not the inverse of the first, as squares are not of roots at negative numbers, bounds are
     infinite, and predictions are the last target before.
 
     >>> roots = Functions((np.sqrt, np.square), np.array([1.0, 4.0, 9.0]))
