@@ -12,7 +12,7 @@ WHEEL := .venv-wheel
 # A part of the fast lane that meets every package, for `make test-fast`.
 PART := tests/conformal tests/gp tests/targets tests/test_architecture.py tests/test_validation.py tests/test_datasets.py \
 	tests/evaluation tests/test_files.py tests/test_saving.py tests/test_metrics.py tests/test_regressor.py \
-	tests/test_step_functions.py tests/test_testing.py tests/cli/test_reading.py
+	tests/test_distributions.py tests/test_testing.py tests/cli/test_reading.py
 
 .PHONY: help demo test test-fast test-slow test-reproduction test-lowest test-wheel coverage lint lint-workflows docs dist bench bench-scale bench-real study \
 	reproduce clean
