@@ -187,6 +187,14 @@ def test_rows_that_cannot_be_predicted_are_left_empty(command_line, train):
     assert (table(result)["y_mean"] == "").tolist() == [True, False, False]
 
 
+def test_a_table_without_a_row_that_can_be_predicted_is_refused(command_line, train):
+    new = command_line.write("gaps.csv", "a,b,kind,colour\n1,,top,red\n1,2,best,red\n")
+    said = command_line.error("predict", train, new, "-t", "y", *FAST, "--missing", "drop")
+    assert "gaps.csv has no row that can be predicted" in said
+    assert "1 of 2 rows of" in said
+    assert "with a category that no training row has: 1" in said
+
+
 def test_rows_beyond_the_training_rows_are_marked(command_line, train):
     far = command_line.write("far.csv", "a,b,kind\n0,0,top\n50,0,top\n-50,99,low\n")
     result = command_line("predict", train, far, "-t", "y", *FAST, "-c", "80")

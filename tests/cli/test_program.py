@@ -126,6 +126,24 @@ def test_mistakes_in_the_command_exit_with_2(command_line, arguments):
     command_line(*arguments, code=2)
 
 
+@pytest.mark.parametrize(
+    ("option", "values", "cure"),
+    [
+        ("--folds", ["0", "1", "-2", "x", "2.5"], "a whole number of at least 2"),
+        ("--seed", ["-1", "x"], "a whole number of at least 0"),
+        ("--header-row", ["0", "-1"], "a whole number of at least 1"),
+        ("--jobs", ["0"], "a number of threads, or -1 for all cores"),
+        ("--lower-bound", ["nan", "inf", "x"], "a finite number"),
+        ("--encoding", ["klingon"], "an encoding, such as utf-8"),
+    ],
+)
+def test_a_wrong_value_of_an_option_is_refused_by_its_name(command_line, train, option, values, cure):
+    for value in values:
+        message = command_line.error("evaluate", train, "-t", "y", f"{option}={value}")
+        assert f"argument {option}: takes {cure}" in message
+        assert f"got '{value}'" in message
+
+
 def test_errors_as_json(command_line, train, new):
     result = command_line("predict", train, new, "-t", "x", "--json", code=2)
     assert "has no column 'x'" in json.loads(result.stdout)["error"]

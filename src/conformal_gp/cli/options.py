@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import math
+import re
 import shutil
 from collections.abc import Sequence
 from fractions import Fraction
@@ -58,6 +60,40 @@ def character(text: str) -> str:
     return found
 
 
+def whole(text: str, least: int) -> int:
+    """Read a whole number that is not too small."""
+    if not re.fullmatch(r"[+-]?\d+", text) or int(text) < least:
+        raise argparse.ArgumentTypeError(f"takes a whole number of at least {least}; got '{text}'.")
+    return int(text)
+
+
+def threads(text: str) -> int:
+    """Read a number of threads; -1 is all cores."""
+    number = whole(text, -1)
+    if number == 0:
+        raise argparse.ArgumentTypeError("takes a number of threads, or -1 for all cores; got '0'.")
+    return number
+
+
+def finite(text: str) -> float:
+    """Read a finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"takes a finite number; got '{text}'.")
+    return value
+
+
+def encoding(text: str) -> str:
+    """Read the name of an encoding."""
+    try:
+        return codecs.lookup(text).name
+    except LookupError:
+        raise argparse.ArgumentTypeError(f"takes an encoding, such as utf-8 or cp1252; got '{text}'.") from None
+
+
 def _value(metavar: str, said: str, **others: Any) -> dict[str, Any]:
     return {"metavar": metavar, "help": said, **others}
 
@@ -106,27 +142,29 @@ COMMON = {
 _FOLDS = "Number of folds.  [default: 10; above 1000 rows a third is held out, once]"
 _TRANSFORMATIONS = ("auto", "none", "log", "sqrt", "box-cox", "yeo-johnson")
 ADVANCED = {
-    "--folds": _value("K", _FOLDS, type=int),
+    "--folds": _value("K", _FOLDS, type=partial(whole, least=2)),
     "--categories": _several("COL,...", "Columns of numbers that are codes: lots, runs."),
     "--na": _several("TEXT", "Text that marks a missing value, in addition to NA etc."),
     "--dates": _choice("Columns of dates; elapsed: days since the first.", "error", "elapsed"),
     "--noise-column": _value("COL", "Column of known noise variances."),
     "--sd-column": _value("COL", "Column of known standard deviations of the noise."),
     "--sheet": _several("NAME", "Sheet of a workbook; a second --sheet is that of NEW."),
-    "--header-row": _value("N", "Row of the columns' names in the file.  [default: found]", type=int),
+    "--header-row": _value(
+        "N", "Row of the columns' names in the file.  [default: found]", type=partial(whole, least=1)
+    ),
     "--separator": _value("CHAR", f"Separator, or {', '.join(NAMED)}.  [default: found]", type=character),
     "--decimal": {"choices": (".", ","), "help": "Decimal mark.  [default: found]"},
     "--thousands": _value("CHAR", "Mark between thousands: , . ' or space.  [default: none]", type=character),
     "--percent": _flag("Read cells like 12%% as 12."),
-    "--encoding": _value("NAME", "Encoding, such as utf-8.  [default: found]"),
+    "--encoding": _value("NAME", "Encoding, such as utf-8.  [default: found]", type=encoding),
     "--kernel": _choice("Covariance.", "matern52", "matern32", "se", "rbf", "rq", "nn"),
     "--tuning": _choice("Tuning of hyperparameters; holdout is faster.", "auto", "integrated", "holdout"),
     "--target-transform": _choice("Transformation of the target.", *_TRANSFORMATIONS),
     "--difficulty": _choice("Adapt widths to how hard each row is.", "auto", "none"),
-    "--lower-bound": _value("NUMBER", "Least possible target.  [default: as the data suggest]", type=float),
-    "--upper-bound": _value("NUMBER", "Greatest possible target.  [default: as the data suggest]", type=float),
-    "--seed": _value("N", "Random seed.", type=int, default=0),
-    "--jobs": _value("N", "Threads; -1 is all cores.", type=int, default=1),
+    "--lower-bound": _value("NUMBER", "Least possible target.  [default: as the data suggest]", type=finite),
+    "--upper-bound": _value("NUMBER", "Greatest possible target.  [default: as the data suggest]", type=finite),
+    "--seed": _value("N", "Random seed.", type=partial(whole, least=0), default=0),
+    "--jobs": _value("N", "Threads; -1 is all cores.", type=threads, default=1),
 }
 SHORT = {"--target": "-t", "--signal": "-s", "--model": "-m", "--out": "-o", "--confidence": "-c", "--quiet": "-q"}
 MODEL = [

@@ -282,7 +282,7 @@ def _checked(table: Table) -> Table:
         raise ValueError(f"{table.name}: {sum(used & ~named)} columns have values and no name; name them.")
     twice = frame.columns[named & frame.columns.duplicated()]
     if len(twice):
-        raise ValueError(f"{table.name} has more than one column named {listed(sorted({*twice}))}.")
+        raise ValueError(f"{table.name} has more than one column named {listed(sorted({*twice}))}; rename them.")
     if not len(frame):
         raise ValueError(f"{table.name} has no rows below a header.")
     return table._replace(frame=frame.loc[:, named | used])

@@ -181,6 +181,8 @@ def read_new(
         if unknown is not None:
             filled = table._replace(frame=table.frame.assign(**{unknown: 0.0}))
         new = columns.inputs(filled)
+    if new.X.empty:
+        raise ValueError(f"{table.name} has no row that can be predicted: the notes above say what each lacks.")
     return table, new
 
 
