@@ -150,10 +150,10 @@ def test_saved_models(tmp_path):
 def test_mistakes():
     X, y, lot = table(np.random.default_rng(7), 6, 4)
     for wrong, said in [
-        (lot[:5], "batches must hold one label for each of the 24 rows, got 5"),
+        (lot[:5], "batches must hold one value for each of the 24 rows, got 5"),
         (np.zeros(24), "batches must hold at least two batches"),
         ("lot", "batches is 'lot', and X must be a data frame"),
-        ([None, *lot[1:]], "batches has no label in row 0"),
+        ([None, *lot[1:]], "batches has no value in row 0"),
     ]:
         with pytest.raises(ValueError, match=said):
             held_out().fit(X, y, batches=wrong)

@@ -164,7 +164,7 @@ def test_groups_of_any_kind():
         ({"X": [["0.5"]]}, "X holds '0.5' in row 0, column 0; inputs must be numbers"),
         ({"bounds": ("0", "3")}, "bounds must be a pair"),
         ({"groups": ["a"]}, "groups was given, but fit was called without groups"),
-        ({"groups": ["a", "b"]}, "groups must hold one label for each of the 1 rows, got 2"),
+        ({"groups": ["a", "b"]}, "groups must hold one value for each of the 1 rows, got 2"),
         ({"likelihood_ratio": (np.ones(30), np.ones(2))}, "one number for each of the 1 test rows"),
     ],
 )

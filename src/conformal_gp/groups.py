@@ -107,13 +107,13 @@ def _codes(labels: list[Any], given: list[Any]) -> Indices:
 
 
 def check_length(labels: Any, n_rows: int, name: str = "groups") -> None:
-    """Raise a ValueError unless there is a label for each row."""
+    """Raise a ValueError unless there is a value for each row."""
     if len(labels) != n_rows:
-        raise ValueError(f"{name} must hold one label for each of the {n_rows} rows, got {len(labels)}.")
+        raise ValueError(f"{name} must hold one value for each of the {n_rows} rows, got {len(labels)}.")
 
 
 def group_labels(X: Any, groups: Any, name: str = "groups") -> list[Any]:
-    """A label for each row, none of them missing; ``name`` is what errors call them."""
+    """A value for each row, none of them missing; ``name`` is what errors call them."""
     if isinstance(groups, str):
         if not hasattr(X, "columns") or groups not in X.columns:
             of = f"; its columns are {', '.join(map(repr, X.columns))}" if hasattr(X, "columns") else ""
@@ -125,13 +125,13 @@ def group_labels(X: Any, groups: Any, name: str = "groups") -> list[Any]:
         groups = groups.compute()
     as_list = next((getattr(groups, name) for name in ("tolist", "to_list") if hasattr(groups, name)), None)
     if getattr(groups, "ndim", 1) != 1 or not (as_list or hasattr(groups, "__iter__")):
-        raise ValueError(f"{name} must hold one label for each row, got {groups!r}.")
+        raise ValueError(f"{name} must hold one value for each row, got {groups!r}.")
     labels = as_list() if as_list else list(groups)
     for row, label in enumerate(labels):
         if _is_missing(label):
-            raise ValueError(f"{name} has no label in row {row}: got {label!r}; give such rows one of their own.")
+            raise ValueError(f"{name} has no value in row {row}: got {label!r}; give such rows one of their own.")
         if getattr(label, "__hash__", None) is None:
-            raise ValueError(f"{name} must hold one label for each row, got {label!r} in row {row}.")
+            raise ValueError(f"{name} must hold one value for each row, got {label!r} in row {row}.")
     return labels
 
 

@@ -289,10 +289,10 @@ class ConformalGPRegressor(
             Known variance of each observation, as of a measurement, to which learnt noise is added. It is a part of the
             row, so predict methods need it for test rows too. It cannot be combined with ``target_transform``.
         groups : array-like of shape (n_samples,), callable, str or None, default=None
-            Groups of rows; coverage is guaranteed within each. Labels of any kind, a function of X that gives
+            Groups of rows; coverage is guaranteed within each. Values of any kind, a function of X that gives
             them, or the name of a column, which is an input too if it holds numbers, booleans or categories.
         batches : array-like of shape (n_samples,), str or None, default=None
-            Batches of rows, such as lots, plates or days: intervals are then for rows of *new* batches. Labels, or the
+            Batches of rows, such as lots, plates or days: intervals are then for rows of *new* batches. Values, or the
             name of a column of a frame, which is no input then and may be missing in test rows. Whole batches are tuned
             on; of each other batch one row is a calibration row, drawn at random, and its other rows are not used. K
             calibration batches support levels up to K / (K + 1): by default 90% takes 10 batches, 95% 29, fewer with a

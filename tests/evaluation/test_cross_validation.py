@@ -215,7 +215,7 @@ def test_whole_batches_are_held_out():
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ([1, 2], r"groups_out must hold one label for each of the 6 rows, got \(2,\)"),
+        ([1, 2], r"groups_out must hold one value for each of the 6 rows, got \(2,\)"),
         ([1] * 6, "groups_out must have at least two groups, got '1' alone"),
     ],
 )

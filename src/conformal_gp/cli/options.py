@@ -225,7 +225,7 @@ COMMANDS = {
         "TRAIN has the standards: known targets, and their signals. The curve is signal on target. Intervals contain "
         "the unknown value with the stated probability if the new row is like the standards. New columns are "
         "COL_estimate, COL_lower_95 and COL_upper_95; COL_set_95 has the parts of a set that is not one interval, and "
-        "says where it is empty or reaches the ends of the standards.",
+        "says where it is empty or reaches the lowest or highest standard.",
     ),
     "evaluate": Command(
         "conformal_gp.cli.evaluate",

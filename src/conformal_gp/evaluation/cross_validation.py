@@ -373,7 +373,7 @@ def _checked(groups_out: Any, n_rows: int) -> NDArray[Any]:
     if labels.dtype.kind == "O":
         labels = labels.astype(str)
     if labels.shape != (n_rows,):
-        raise ValueError(f"groups_out must hold one label for each of the {n_rows} rows, got {labels.shape}.")
+        raise ValueError(f"groups_out must hold one value for each of the {n_rows} rows, got {labels.shape}.")
     if (labels == labels[0]).all():
         raise ValueError(f"groups_out must have at least two groups, got '{labels[0]}' alone.")
     return labels

@@ -81,7 +81,7 @@ def leave_one_out(model: Any, confidence_level: float = 0.9) -> LeftOutRows:
     level = read_level(confidence_level)
     source = model._source
     if not isinstance(source, ArrayRows) or not source.in_memory:
-        raise ValueError("model must be fitted to rows in memory: leaving rows out reads each of them by itself.")
+        raise ValueError("model must be fitted to rows in memory: leaving rows out reads single rows.")
     found: dict[int, list[Array]] = {}
     with one_blas_thread(rows=source.n_rows):
         for answers in model._group_answers or [model._answers]:
