@@ -103,6 +103,16 @@ def test_a_column_of_batches_is_no_input():
         held_out().fit(as_category, y).predict(new.assign(lot=new["lot"].astype("category")))
 
 
+def test_rows_that_inducing_inputs_come_from_are_not_counted():
+    X, y, lot = table(np.random.default_rng(4), 45, 2)
+    model = ConformalGPRegressor(tuning="fixed", noise_variance=0.1, scale_inputs=False, low_rank=15, random_state=0)
+    model.fit(X, y, batches=lot)
+    assert model.n_calibration_ == 19
+    assert "on the 26 rows of 26 batches, and one row of each of the other 19 batches" in model.guarantee_
+    with pytest.warns(UserWarning, match="needs at least 39 calibration batches.* there are 19 of 45"):
+        model.predict_interval(X[:1], 0.975)
+
+
 def test_few_batches_support_low_levels_only():
     assert [calibration_batches(n) for n in (2, 5, 9, 10, 28, 29, 40, 200)] == [1, 4, 4, 9, 9, 19, 19, 59]
     assert [batches_needed(level) for level in (Fraction(1, 2), Fraction(4, 5), Fraction(19, 20))] == [2, 5, 29]

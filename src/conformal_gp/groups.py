@@ -238,6 +238,10 @@ class Batches:
         check_size(settings.mean, int(n_rows[n_tuning - 1]), source.n_rows, n_inputs)
         return order[:n_tuning]
 
+    def tuned_on(self, rows: Indices) -> Batches:
+        """The same after a fit; a low-rank GP takes inducing inputs from rows where nothing else is tuned."""
+        return replace(self, tuning_rows=rows)
+
     def lacking(self, level: Fraction) -> str:
         """What is missing for a level that the calibration batches do not support."""
         n_calibration = self.n_batches - self.n_tuning

@@ -379,6 +379,7 @@ class ConformalGPRegressor(
         self.inducing_ = tuned.inducing
         self.guarantee_ = tuned.guarantee.format(n_calibration=self.n_calibration_)
         if self._batches is not None:
+            self._batches = self._batches.tuned_on(self.tuning_rows_)
             self.guarantee_ = self._batches.guarantee(self.guarantee_)
         if self.guarantee_.startswith("Valid"):
             if self._groups is not None:
