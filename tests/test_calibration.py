@@ -235,8 +235,11 @@ def test_what_there_are_too_few_rows_for_is_infinite_and_said():
     with pytest.warns(UserWarning, match=r"=0.9 is too high for 1 of 2 rows, whose weights alone are more than 0.1 of"):
         found = simple(X=X).predict_interval(X[:2], 0.9, likelihood_ratio=ratio)
     assert np.isinf(found).all(axis=1).tolist() == [False, True]
-    with pytest.warns(UserWarning, match=r"leaves 3.0 effective rows of the 60 calibration rows of the model"):
+    with pytest.warns(
+        UserWarning, match=r"leaves 3.0 effective rows of the 60 calibration rows of the model"
+    ) as caught:
         simple(X=X).predict_p(X[:2], LABELS[:2], likelihood_ratio=(np.arange(60) < 3, np.ones(2)))
+    assert caught[0].filename == __file__
     assert model.effective_rows((np.arange(60) < 20, None)) == {"few": 8.0, "many": 12.0}
     not_calibration = fitted("holdout, difficulty", *data(1, 20), np.r_[np.zeros(9), np.ones(11)])  # tuning rows only
     assert not_calibration.predict_p(*data(2, 3), groups=[0, 0, 1])[:2].tolist() == [1.0, 1.0]

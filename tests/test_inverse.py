@@ -133,6 +133,9 @@ def test_one_warning():
     with pytest.warns(UserWarning, match="needs at least 99 calibration rows.*its sets of inputs are all of bounds"):
         sets = model.predict_input([0.5], UNKNOWN, 0, (0, 3), 0.99)
     assert sets[0].tolist() == [[0.0, 3.0]]
+    with pytest.warns(UserWarning, match="leaves 3.0 effective rows") as caught:
+        model.predict_input([0.5], UNKNOWN, 0, (0, 3), likelihood_ratio=(np.arange(30) < 3, np.ones(1)))
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_groups_of_any_kind():

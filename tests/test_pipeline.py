@@ -46,6 +46,13 @@ def intervals(model, new=NEW):
     ]
 
 
+def test_warnings_point_at_the_line_that_asks():
+    model = make_pipeline(StandardScaler(), fixed_model()).fit(X, Y)
+    with pytest.warns(UserWarning, match="confidence_level=0.99 needs") as caught:
+        pipeline.predict_interval(model, NEW, 0.99)
+    assert caught[0].filename == __file__
+
+
 def assert_same(found, expected, **tolerance):
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, **{"rtol": 1e-12, **tolerance})

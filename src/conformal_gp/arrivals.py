@@ -8,7 +8,6 @@ variances go on from call to call.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from conformal_gp.rows import ArrayRows, Rows
 from conformal_gp.targets.target import check_within
 from conformal_gp.targets.transformation import Logarithms, transformed
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.validation import check_labels, input_names, need_labels
+from conformal_gp.validation import check_labels, input_names, need_labels, warn_caller
 
 # Chance of a warning at a call, if rows are exchangeable.
 LEVEL = 1e-3
@@ -83,19 +82,17 @@ class Arrivals:
         share = np.append(0.5, np.full(largest.size - 1, 0.25 / d))  # half for scores, half for inputs by two sums
         return np.flatnonzero(largest > norm.isf(0.5 * LEVEL * share))
 
-    def warn(self, names: NDArray[np.str_], stacklevel: int) -> None:
+    def warn(self, names: NDArray[np.str_]) -> None:
         """Warn if the rows do not look exchangeable with the calibration rows."""
         found = self.departs()
         if found.size == 0:
             return
         what = ["their errors"] * (0 in found) + [f"input {names[place - 1]!r}" for place in found[found > 0][:5]]
-        warnings.warn(
+        warn_caller(
             f"rows that partial_fit added differ from the calibration rows, in {', '.join(what)}, by more than chance "
             f"explains (rank tests at level {LEVEL:g}). Coverage is not guaranteed if they are not exchangeable, as "
             "rows that were chosen by the model, or measured under other conditions: call fit with such rows as "
-            "tuning_rows.",
-            UserWarning,
-            stacklevel=stacklevel + 1,
+            "tuning_rows."
         )
 
 
@@ -158,7 +155,7 @@ class LaterRows(Predictions):
         arrivals = self._with_arrivals(rows, targets)
         self.__dict__.update(vars(self._with_rows(rows, targets, all_groups, censoring)))
         self._arrivals = arrivals
-        arrivals.warn(input_names(self), stacklevel=2)
+        arrivals.warn(input_names(self))
         return self
 
     def _later_rows(self, X: Any, y: Any, y_variance: Any, groups: GroupsLike) -> tuple[Rows, Array, Groups | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 from conformal_gp.answers import Part, TestRows
 from conformal_gp.arrays import Array
 from conformal_gp.rows import Rows
-from conformal_gp.validation import check_finite, real_numbers
+from conformal_gp.validation import check_finite, real_numbers, warn_caller
 
 GroupsLike = ArrayLike | str | Callable[[Any], ArrayLike] | None
 RatioLike = Callable[[Any], ArrayLike] | tuple[ArrayLike, ArrayLike] | None
@@ -84,11 +83,9 @@ def _weighted(part: Part, training: Array, test: Array) -> Part:
     own = test[part.places]
     n_effective = effective_rows(weights)
     if n_effective < min(20, weights.size / 2):  # one row more or less moves intervals much
-        warnings.warn(
+        warn_caller(
             f"likelihood_ratio leaves {n_effective:.1f} effective rows of the {weights.size} calibration rows "
-            f"of {part.name}: intervals are wide, or infinite, and depend on few rows.",
-            UserWarning,
-            stacklevel=7,
+            f"of {part.name}: intervals are wide, or infinite, and depend on few rows."
         )
     # nothing is known of a row without weights
     return part._replace(weights=weights, own=np.where(weights.sum() + own > 0.0, own, 1.0))

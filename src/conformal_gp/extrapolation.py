@@ -7,7 +7,6 @@ So neither the theorem nor cross-validation tells how often intervals cover ther
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from conformal_gp.arrays import Array, Mask
 from conformal_gp.encoding import holds_numbers
-from conformal_gp.validation import column_in_words, is_frame
+from conformal_gp.validation import column_in_words, is_frame, warn_caller
 
 # Columns that are named in a sentence about a design, and in a warning.
 SHOWN = 6
@@ -92,7 +91,7 @@ def beyond(X: Array, box: Array) -> Mask:
     return outside
 
 
-def warn_beyond(model: Any, X: Array, box: Array, stacklevel: int) -> None:
+def warn_beyond(model: Any, X: Array, box: Array) -> None:
     """Warn of test rows that lie far outside the training range."""
     outside = beyond(X, box)
     n_rows = int(outside.any(axis=1).sum())
@@ -102,12 +101,11 @@ def warn_beyond(model: Any, X: Array, box: Array, stacklevel: int) -> None:
     named = [column_in_words(model)(j) for j in columns[:MOST_NAMED]]
     if columns.size > MOST_NAMED:
         named[-1] += f" and {columns.size - MOST_NAMED} more"
-    warnings.warn(
+    warn_caller(
         f"{n_rows} of {len(X)} rows lie far outside the training range, in {', '.join(named)}: the model "
         "extrapolates, and intervals of these rows are as good as the model is there. beyond_training(X) says which "
         "rows, and input_range_ has the range of the training rows.",
         ExtrapolationWarning,
-        stacklevel=stacklevel + 1,
     )
 
 
@@ -173,12 +171,12 @@ class Grid:
         ]
         return np.any(away, axis=0)
 
-    def warn_between(self, columns: Mapping[str, NDArray[Any]], stacklevel: int) -> None:
+    def warn_between(self, columns: Mapping[str, NDArray[Any]]) -> None:
         """Warn of rows between the levels."""
         between = self.between(columns)
         if between.any():
             message = f"{between.sum()} of {between.size} rows lie between the levels. {self.condition} {self.remedy}"
-            warnings.warn(message, ExtrapolationWarning, stacklevel=stacklevel + 1)
+            warn_caller(message, ExtrapolationWarning)
 
     def __str__(self) -> str:
         counts = [f"{levels.size} of '{name}'" for name, levels in self.levels.items()]

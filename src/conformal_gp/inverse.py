@@ -184,7 +184,7 @@ class _Unknowns:
         every = np.arange(self.y.size)
         first, last = (self.model._checked_inputs(self.inputs(every, np.full(every.size, end))) for end in (low, high))
         farthest = np.where(beyond(last, self.model._input_box), last, first)
-        warn_beyond(self.model, farthest, self.model._input_box, stacklevel=3)
+        warn_beyond(self.model, farthest, self.model._input_box)
 
 
 def _check_bounds(bounds: Any) -> tuple[float, float]:

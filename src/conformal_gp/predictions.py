@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from fractions import Fraction
 from itertools import product
 from typing import Any, Self
@@ -22,7 +21,7 @@ from conformal_gp.groups import Batches, Groups
 from conformal_gp.models.tuned import Tuned, fitted
 from conformal_gp.rows import ArrayRows, Rows, RowSource
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.validation import check_known_noise, check_labels, read_inputs
+from conformal_gp.validation import check_known_noise, check_labels, read_inputs, warn_caller
 
 # Reasons of infinite bounds.
 UNDETERMINED = (
@@ -269,7 +268,7 @@ class Predictions:
 
     def _test_rows(self, X: Any, y_variance: Any, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows:
         """Test rows for a method that a user called, with the calibration rows that each is compared with."""
-        return self._compared(X, self._checked_test_rows(X, y_variance, stacklevel=4), groups, likelihood_ratio)
+        return self._compared(X, self._checked_test_rows(X, y_variance), groups, likelihood_ratio)
 
     def _compared(self, X: Any, new: Rows, groups: GroupsLike, likelihood_ratio: RatioLike) -> TestRows:
         if self._groups is None and groups is None and likelihood_ratio is None:
@@ -296,7 +295,7 @@ class Predictions:
             elif part.weights is not None:
                 share = f"weights alone are more than {float(1 - level):.3g} of all those of {part.name}"
                 why = f"is too high for {lacking.sum()} of {lacking.size} rows, whose {share}; their"
-            warnings.warn(f"{name}={float(value):g} {why} {what_follows}.", UserWarning, stacklevel=3)
+            warn_caller(f"{name}={float(value):g} {why} {what_follows}.")
         if ends is None:
             return
         limits = rows.target.limits
@@ -315,7 +314,7 @@ class Predictions:
         elif model.one_interval and rows.target.transformation is not None:
             reason = TRANSFORMED
         message = f"{found.any(axis=1).sum()} of {len(ends)} rows have infinite {what}; row {row} at "
-        warnings.warn(f"{message}{name}={float(asked[place][0]):g}: {reason}.", UserWarning, stacklevel=3)
+        warn_caller(f"{message}{name}={float(asked[place][0]):g}: {reason}.")
 
     def _set_answers(self, answers: Answers) -> None:
         """Keep answers, and those by the calibration rows of each group."""
@@ -364,14 +363,12 @@ class Predictions:
             X = X.compute()
         return read_inputs(self, X)
 
-    def _checked_test_rows(
-        self, X: Any, y_variance: Any = None, needs_variance: bool = True, stacklevel: int = 3
-    ) -> Rows:
+    def _checked_test_rows(self, X: Any, y_variance: Any = None, needs_variance: bool = True) -> Rows:
         """Test rows for a method that a user called; warns of those outside the training range."""
         rows = self._checked_rows(X, y_variance, needs_variance)
-        warn_beyond(self, rows.X, self._input_box, stacklevel=stacklevel)
+        warn_beyond(self, rows.X, self._input_box)
         if self._grid is not None:
-            self._grid.warn_between(self._design_columns(rows.X), stacklevel=stacklevel)
+            self._grid.warn_between(self._design_columns(rows.X))
         return rows
 
     def _design_columns(self, X: Array) -> dict[str, NDArray[Any]]:

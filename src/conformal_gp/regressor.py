@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -32,7 +31,7 @@ from conformal_gp.rows import ArrayRows, RowSource, extremes, stage
 from conformal_gp.targets.target import Bounds
 from conformal_gp.targets.transformation import Logarithms
 from conformal_gp.threads import one_blas_thread
-from conformal_gp.validation import refuse_keywords
+from conformal_gp.validation import refuse_keywords, warn_caller
 
 __all__ = ["ConformalGPRegressor"]
 
@@ -348,7 +347,7 @@ class ConformalGPRegressor(
                 with stage("calibration", bool(self.verbose)):
                     self._keep(tuned, source, fitted(tuned, source, self.n_jobs))
             for message in tuned.warnings:
-                warnings.warn(message, UserWarning, stacklevel=3)  # past scikit-learn's wrapper: the caller's line
+                warn_caller(message)
         return self
 
     def _keep(self, tuned: Tuned, source: RowSource, made: Fitted) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterable
 from datetime import date, time, timedelta
 from typing import Any
@@ -17,6 +19,19 @@ from conformal_gp.encoding import UNSEEN_GAP, Encoding, holds_categories
 
 NO_GAPS: Indices = np.empty(0, dtype=np.int64)
 ENCODE = "Or encode them first, say with scikit-learn's OneHotEncoder in a pipeline."
+
+# Packages whose frames stand between a warning and the line that it is about.
+INTERNAL = ("conformal_gp", "sklearn")
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line that called this package, directly or through scikit-learn."""
+    level = 2
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INTERNAL:
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 # Numbers
