@@ -109,7 +109,7 @@ class ConformalGPRegressor(
         the inducing inputs, or the inputs themselves are given, which may not come from calibration rows. "auto" takes
         512, or 1536 where the exact GP of 2000 tuning rows predicts better.
     n_restarts : int, default=3
-        Random starts of the optimiser in addition to the given one.
+        Random starts of the optimiser in addition to the given one; "holdout" tries six times as many on 150 rows.
     gamma : float in [1, inf], default=2.0
         Normalisation exponent (equation 19 of the paper): 2 divides residuals by the predictive standard deviation,
         ``np.inf`` does not normalise, 1 takes residuals of a fit to all rows.
