@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from conformal_gp import ConformalGPRegressor
+from conformal_gp.cli.calibrate import Scale
 
 FAST = ("--tuning", "holdout", "-c", "80%")
 LEVELS = [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4]
@@ -24,6 +25,17 @@ def tables(command_line):
     frame.to_csv("standards.csv", index=False)
     new = "sample,kind,density,conc\nA,a,0.5,\nB,b,1.2,?\nC,a,1.74,\nD,b,9,\nE,a,,\n"
     return "standards.csv", command_line.write("new.csv", new)
+
+
+def test_standards_on_a_logarithmic_scale_are_exact():
+    """Whichever digits NumPy's logarithm rounds, which depend on the place of a value in its array."""
+    scale = Scale((0.0, 400.0), shift=0.1)
+    standards = np.repeat([0.0, 0.1, 5.0, 400.0], 12)
+    for logs in (scale.scaled(standards), np.nextafter(scale.scaled(standards), 0.0)):
+        found = scale.unscaled(logs)
+        assert found.min() == 0.0
+        assert found.max() == 400.0
+        np.testing.assert_allclose(found, standards, rtol=1e-12)
 
 
 def test_results_are_those_of_the_regressor(command_line, tables):

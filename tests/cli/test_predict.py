@@ -244,6 +244,7 @@ def test_rows_between_the_levels_of_a_grid_are_pointed_out(command_line):
         assert "2 of 3 rows of new.csv (rows 3, 4), which lie between the levels of a grid" in said
         assert "4 levels of 'a', 4 of 'b'; 16 of 16 combinations" in said
         assert "19 additional runs at random points" in said
+        assert "(in Python: tuning='holdout', tuning_rows=their row numbers)" in said
     document = command_line.json("predict", "grid.csv", *common, "-t", "y", *FAST)
     assert "2 of 3 rows of new.csv (rows 3, 4), which lie between" in document["guarantee"]
     command_line.write("at.csv", "a,b\n1,20\n")

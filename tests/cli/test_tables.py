@@ -18,8 +18,8 @@ def test_numbers_of_workbooks_have_no_decimal_mark(table):
 
 def test_rows_of_means_below_a_table_are_pointed_out(table):
     rows = "".join(f"S{i},{i % 7}.5,{i}\n" for i in range(20))
-    found = table(f"sample,a,mpg\n{rows}Mean,3.5,9.5\nSD,2,6\n")
-    with pytest.warns(UserWarning, match=r"rows '22 \(Mean\)', '23 \(SD\)' look like summaries of others"):
+    found = table(f"sample,a,mpg\n{rows}Mean,3.5,9.5\nSD,2,6\nn,20,20\n")
+    with pytest.warns(UserWarning, match=r"rows '22 \(Mean\)', '23 \(SD\)', '24 \(n\)' look like summaries of others"):
         Columns.learn(found, "mpg", reading())
 
 

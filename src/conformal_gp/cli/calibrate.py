@@ -19,6 +19,7 @@ from conformal_gp.formatting import percent
 
 DILUTED = 30.0  # standards that span so large a factor are serial dilutions
 MOST_TICKS = 12
+ROUNDING = 1e-12  # of a logarithm
 MOST_DRAWN = 20
 
 
@@ -42,7 +43,8 @@ class Scale(NamedTuple):
             return values
         lowest, highest = self.scaled(self.bounds)
         inside = np.clip(np.exp(values) - self.shift, *self.bounds)
-        return np.select([values <= lowest, values >= highest], self.bounds, inside)
+        # The last digit of NumPy's logarithm depends on where a value is in its array.
+        return np.select([values <= lowest + ROUNDING, values >= highest - ROUNDING], self.bounds, inside)
 
 
 def calibrate(options: Namespace) -> None:

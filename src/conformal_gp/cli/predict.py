@@ -142,6 +142,7 @@ def _first(labels: Sequence[str]) -> list[str]:
 
 def _exclusions(columns: Columns, table: Table, new: Inputs, beyond: list[str]) -> list[str]:
     """State in sentences to which rows the guarantee does not apply, and why."""
+    from conformal_gp.evaluation.held_out import in_options
     from conformal_gp.extrapolation import columns_of
 
     rows = new.X.index
@@ -150,7 +151,7 @@ def _exclusions(columns: Columns, table: Table, new: Inputs, beyond: list[str]) 
     }
     grid = columns.grid
     if grid is not None:
-        why = f"lie between the levels of a grid. {grid.condition} {grid.remedy}"
+        why = f"lie between the levels of a grid. {grid.condition} {in_options(grid.remedy)}"
         excluded[why] = grid.between(columns_of(new.X))
     sentences = []
     for why, marks in excluded.items():

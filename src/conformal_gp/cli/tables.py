@@ -55,7 +55,9 @@ _LIKE_SD = re.compile(
     _START + r"sd|s\.d|std|stdev|std_?dev|se|sem|std_?err(or)?|standard[ _](deviation|error)|uncertainty|sigma|u" + _END
 )
 _LIKE_VARIANCE = re.compile(_START + r"var|variance|s2|sd2|sigma2" + _END)
-_LIKE_SUMMARY = re.compile(r"(?i)(mean|average|avg|median|sd|std\.?( ?dev\.?)?|rsd|cv|%(rsd|cv)|min|max|sum|total)")
+_LIKE_SUMMARY = re.compile(
+    r"(?i)(mean|average|avg|median|sd|std\.?( ?dev\.?)?|rsd|cv|%(rsd|cv)|min|max|sum|total|n|count)"
+)
 _NOT_DETECTED = re.compile(
     r"(?i)[<>≤≥]?\s*(n\.?\s?d\.?|not detected|bdl|blq|bql|bld|lod|loq|lloq|uloq|below.*|traces?|over(flow)?|ovrflw)"
 )

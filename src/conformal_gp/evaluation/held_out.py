@@ -51,6 +51,13 @@ OPTIONS = {
 }
 
 
+def in_options(advice: str) -> str:
+    """Name options of the command where advice names parameters."""
+    for parameter, option in OPTIONS.items():
+        advice = advice.replace(parameter, option)
+    return advice
+
+
 @dataclass(frozen=True)
 class HeldOut:
     """Predictions of n rows that were held out, by one or several methods; made by :func:`cross_validate_intervals`.
@@ -230,8 +237,7 @@ class HeldOut:
             finding = usual.findings()[0]
             helps_most = self._more_rows() or usual._more_alike(X) or _one_sided(finding) or _too_few(finding)
         if command:
-            for parameter, option in OPTIONS.items():
-                helps_most = helps_most.replace(parameter, option)
+            helps_most = in_options(helps_most)
         return helps_most
 
     def _more_rows(self) -> str:
