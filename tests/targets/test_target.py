@@ -5,7 +5,7 @@ import pytest
 
 from conformal_gp import ConformalGPRegressor
 from conformal_gp.drift import watch
-from conformal_gp.targets.target import Limits, union
+from conformal_gp.targets.target import Limits, Target, union
 from conformal_gp.testing import check_validity
 
 FIXED = {"kernel": "se", "tuning": "fixed", "noise_variance": 0.1, "scale_inputs": False}
@@ -275,3 +275,10 @@ def test_wrong_codes(censoring, message):
     X, _, _, recorded, _ = measured(4)
     with pytest.raises(ValueError, match=message):
         ConformalGPRegressor(**FIXED).fit(X, recorded, censoring=censoring)
+
+
+def test_a_prediction_of_zero_is_zero_like_the_end_of_an_interval():
+    target = Target(origin=0.11627460066579384, unit=0.7227959793798135)
+    zero = target.forward(np.array([0.0]))
+    assert target.origin + target.unit * zero[0] < 0.0
+    assert target.backward(zero)[0] == target.ends(zero, zero)[0][0] == 0.0

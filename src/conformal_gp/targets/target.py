@@ -296,7 +296,7 @@ class Target:
 
     def backward(self, values: Array) -> Array:
         """Values of the model in units of the target; those that are finite stay finite."""
-        z = self.origin + self.unit * values  # y = T^-1(origin + unit z)
+        z = self._on_scale(values)  # y = T^-1(origin + unit z)
         if self.transformation is None:
             return z
         return self.transformation.nearest(z)
@@ -346,12 +346,15 @@ class Target:
         return np.clip(y, *self.transformation.backward(np.array([-np.inf, np.inf])))
 
     def _rounded(self, ends: Array, towards: float) -> Array:
-        z = self.origin + self.unit * ends
-        z = np.where(ends == -self.origin / self.unit, 0.0, z)  # 0 has many floating-point numbers near it
+        z = self._on_scale(ends)
         with np.errstate(invalid="ignore"):
             again = (z - self.origin) / self.unit
         outside = again < ends if towards > 0.0 else again > ends
         return np.where(outside & np.isfinite(z), np.nextafter(z, towards), z)
+
+    def _on_scale(self, values: Array) -> Array:
+        z = self.origin + self.unit * values
+        return np.where(values == -self.origin / self.unit, 0.0, z)  # 0 has many floating-point numbers near it
 
     def half_width(self, mean: Array, deviation: Array) -> Array:
         """Half the distance between one standard deviation below a mean and one above, in units of the target."""
