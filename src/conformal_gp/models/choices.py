@@ -65,11 +65,11 @@ def _likeliest(exponents: tuple[float, ...], likelihoods: Array) -> float:
 def choose_exponent(
     exponents: tuple[float, ...],
     make: Callable[[float], Transformation | None],
-    predicted: dict[float, LeftOut],
+    predicted: Callable[[float], LeftOut],
     y: Array,
     bounds: Bounds | None,
 ) -> float:
-    """The likeliest exponent among those of nearly the best interval score.
+    """The likeliest exponent, if its interval score is nearly the best; else the nearest of those whose score is.
 
     Likelihoods are densities of each target given the others, and scores those of leave-one-out intervals, both in
     units of the targets. The likelihood distinguishes exponents far better, and is blind to intervals that an
@@ -81,11 +81,15 @@ def choose_exponent(
     scores = np.zeros(len(exponents))
     for i, exponent in enumerate(exponents):
         transformation = make(exponent)
-        left_out = predicted[exponent]
+        left_out = predicted(exponent)
         likelihoods[i] = log_densities(left_out, transformation, y)[counted].sum()
         scores[i] = _scores(left_out, transformation, None, y, bounds).mean()
-    fine = np.flatnonzero(scores <= MOST_LOSS * scores.min())
-    return float(np.clip(_likeliest(exponents, likelihoods), exponents[fine[0]], exponents[fine[-1]]))
+    likeliest = _likeliest(exponents, likelihoods)
+    most = MOST_LOSS * scores.min()
+    if likeliest not in exponents and _scores(predicted(likeliest), make(likeliest), None, y, bounds).mean() <= most:
+        return likeliest
+    fine = np.flatnonzero(scores <= most)
+    return float(np.clip(likeliest, exponents[fine[0]], exponents[fine[-1]]))
 
 
 def target_unit(settings: Settings, y: Array) -> float:

@@ -107,13 +107,15 @@ def learn(
     exponent = first
     if len(exponents) > 1:
         points = {first: end.x}
-        predicted = {first: tuning.left_out(search, end.x, transformed(make(first), y))}
-        for other in exponents:
-            if other != first:
-                z = transformed(make(other), y)
-                near = tuning.search(search.space.kernel, search.space.noise_variance, z)
-                points[other] = near.some().climb(end.x, NEARBY_STEPS).x
-                predicted[other] = tuning.left_out(near, points[other], z)
+        space = search.space
+
+        def predicted(other: float) -> LeftOut:
+            z = transformed(make(other), y)
+            near = tuning.search(space.kernel, space.noise_variance, z)
+            if other not in points:
+                points[other] = near.some().climb(points[first], NEARBY_STEPS).x
+            return tuning.left_out(near, points[other], z)
+
         exponent = choose_exponent(exponents, make, predicted, y, bounds_in_use(settings, y)["bounds"])
         if exponent != first:
             z = transformed(make(exponent), y)
@@ -202,7 +204,7 @@ class _Tuning:
             if self._restricted and isinstance(given, str) and n_lengths > 1:
                 # from the optimum with one length scale for all inputs; without noise that may be next to nothing
                 search = self.search(self._alike(given), noise or 0.1, z).some()
-                alike = search.kernel(search.climb(search.start).x).theta
+                alike = search.kernel(search.from_starts(1, rng).x).theta
                 start = start.clone_with_theta(np.append(alike, np.full(n_lengths - 1, alike[-1])))
             found.append(self._follow(start, noise, z, rng))
         if len(found) == 1:
