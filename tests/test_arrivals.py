@@ -200,7 +200,7 @@ def test_later_rows_have_groups_and_may_bring_new_ones(name, rule):
         rows[60:80],
         **({"groups": kind[60:80]} if rule is None else {}),
     )
-    with pytest.raises(ValueError, match="groups is needed" if rule is None else "groups must hold one label"):
+    with pytest.raises(ValueError, match="groups is needed" if rule is None else "groups must hold one value"):
         later.partial_fit(rows[more], Y[more], groups=None if rule is None else ["a"])
     with pytest.raises(ValueError, match="groups was given, but fit was called without groups"):
         new(name).fit(X, Y).partial_fit(X, Y, groups=kind)
